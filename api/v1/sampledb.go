@@ -1,0 +1,375 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SampleDB is a PostgreSQL server with its copies: one primary that takes
+// writes, and standbys that follow it by streaming replication. The operator
+// sets it up, applies every change of the spec and cleans up after it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.instances,statuspath=.status.instances,selectorpath=.status.selector
+// +kubebuilder:resource:path=sampledbs,singular=sampledb,shortName=sdb,categories=all
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Instances that do what their role asks, of those wanted"
+// +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.primary`,description="The instance that takes writes"
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and have only lower-case letters, digits and '-', because a Service bears the same name"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initializedAt) || (has(self.spec.init) == has(oldSelf.spec.init) && (!has(self.spec.init) || self.spec.init == oldSelf.spec.init))",message="spec.init has run and runs only once: change the database with SQL instead"
+type SampleDB struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the database should be. Only version and storage.size have to be given.
+	// +required
+	Spec SampleDBSpec `json:"spec"`
+
+	// What the operator last saw. It is never read as an instruction.
+	// +optional
+	Status SampleDBStatus `json:"status,omitempty"`
+}
+
+// SampleDBSpec is what a user wants a SampleDB to be.
+//
+// +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
+type SampleDBSpec struct {
+	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.
+	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
+	// +required
+	Version int32 `json:"version"`
+
+	// How many instances to run: one primary, the others standbys with a full copy
+	// of the data each. Can be changed at any time; one that is removed loses its
+	// Pod, and its volume as storage.whenScaled says.
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 9",message="instances must be from 1 to 9: one primary and up to eight standbys"
+	// +optional
+	Instances int32 `json:"instances"`
+
+	// Where the data lies. Each instance has a volume of its own.
+	// +required
+	Storage StorageSpec `json:"storage"`
+
+	// The container image with PostgreSQL's programs, instead of the official
+	// postgres:VERSION. It must have the same major version, a user with the id 999
+	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// The processor time and memory of each instance. A change restarts the
+	// instances, standbys first.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// Settings of the PostgreSQL servers.
+	// +optional
+	PostgreSQL PostgreSQLSpec `json:"postgresql,omitempty"`
+
+	// What to do once in the new database: its name, owner, extensions and first
+	// SQL. It can be mended as long as it fails; after it has run it can't be changed.
+	// +optional
+	Init *InitSpec `json:"init,omitempty"`
+
+	// What becomes of the volumes when the SampleDB is deleted: Delete removes
+	// them with the data, Retain keeps them, so that a SampleDB with the same name
+	// finds its data again.
+	// +kubebuilder:default=Delete
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// The Service through which applications connect.
+	// +optional
+	Service ServiceSpec `json:"service,omitempty"`
+
+	// The usual fields of the instances' Pods.
+	// +optional
+	Pod PodSpec `json:"pod,omitempty"`
+}
+
+// StorageSpec says where an instance keeps its data.
+type StorageSpec struct {
+	// The size of each instance's volume, such as 10Gi. It can grow but not shrink.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="storage.size must be a quantity such as 10Gi"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || quantity(self).compareTo(quantity('256Mi')) >= 0",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
+	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storage.size can't shrink: Kubernetes volumes only grow. Create a smaller SampleDB and move the data with pg_dump and pg_restore"
+	// +required
+	Size string `json:"size"`
+
+	// The StorageClass of the volumes; the cluster's default where it is not given.
+	// It can't be changed afterwards.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.storageClassName can't be changed: a volume stays in the class it was made in"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// What becomes of the volume of an instance that is removed because
+	// spec.instances went down: Retain keeps it for the instance's return, Delete
+	// removes it.
+	// +kubebuilder:default=Retain
+	// +optional
+	WhenScaled ScalePolicy `json:"whenScaled,omitempty"`
+}
+
+// ScalePolicy is what becomes of the volume of a removed instance.
+// +kubebuilder:validation:Enum=Retain;Delete
+type ScalePolicy string
+
+// The values of ScalePolicy.
+const (
+	ScaleRetain ScalePolicy = "Retain"
+	ScaleDelete ScalePolicy = "Delete"
+)
+
+// DeletionPolicy is what becomes of the volumes of a deleted SampleDB.
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// The values of DeletionPolicy.
+const (
+	DeletionRetain DeletionPolicy = "Retain"
+	DeletionDelete DeletionPolicy = "Delete"
+)
+
+// PostgreSQLSpec is what a user sets in PostgreSQL's own configuration.
+type PostgreSQLSpec struct {
+	// Parameters of postgresql.conf by name, with the values as PostgreSQL writes
+	// them, for instance work_mem: 16MB. A change is reloaded where PostgreSQL can,
+	// and otherwise restarts the instances one by one, standbys first. A value that
+	// PostgreSQL refuses is reported in the condition ConfigurationApplied, and the
+	// running servers stay as they are.
+	// +kubebuilder:validation:MaxProperties=150
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)?$'))",message="a parameter name must be one of PostgreSQL's: letters, digits and '_', and a '.' after an extension's prefix"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, !self[name].contains('\\n') && !self[name].contains('\\r'))",message="a parameter value must be one line"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(name, name.lowerAscii() in ['allow_system_table_mods','archive_cleanup_command','cluster_name','config_file','data_directory','data_sync_retry','event_source','external_pid_file','fsync','full_page_writes','hba_file','hot_standby','ident_file','ignore_checksum_failure','ignore_invalid_pages','ignore_system_indexes','lc_messages','listen_addresses','log_destination','logging_collector','port','primary_conninfo','primary_slot_name','promote_trigger_file','recovery_end_command','recovery_init_sync_method','recovery_min_apply_delay','restart_after_crash','restore_command','standby_mode','synchronous_standby_names','unix_socket_directories','unix_socket_group','unix_socket_permissions','wal_level','wal_log_hints','zero_damaged_pages'] || name.lowerAscii().startsWith('ssl') || name.lowerAscii().startsWith('recovery_target') || name.lowerAscii().startsWith('archive_') || name.lowerAscii().startsWith('include'))",message="a parameter in postgresql.parameters belongs to the operator, which sets it itself (docs/parameters.md lists them): leave it out"
+	// +optional
+	Parameters map[string]ParameterValue `json:"parameters,omitempty"`
+
+	// Lines of pg_hba.conf, each "TYPE DATABASE USER ADDRESS METHOD", that come after
+	// the operator's own and before the last one, which lets every role in
+	// with its password (SCRAM-SHA-256).
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.all(line, !line.contains('\\n') && !line.contains('\\r'))",message="each item of postgresql.hba must be one line"
+	// +kubebuilder:validation:XValidation:rule="self.all(line, line.matches('^(local|host|hostssl|hostnossl|hostgssenc|hostnogssenc)[ \\t]'))",message="each line of postgresql.hba must start with local, host, hostssl, hostnossl, hostgssenc or hostnogssenc"
+	// +optional
+	HBA []string `json:"hba,omitempty"`
+}
+
+// ParameterValue is the value of a PostgreSQL parameter as postgresql.conf has it.
+// +kubebuilder:validation:MaxLength=1024
+type ParameterValue string
+
+// InitSpec is what the init Job does once in a new SampleDB.
+type InitSpec struct {
+	// The database that is made for the application. Its connection details are in
+	// the Secret NAME-app.
+	// +kubebuilder:default=app
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="!(self in ['postgres','template0','template1'])",message="init.database must be a name of its own: postgres, template0 and template1 are PostgreSQL's"
+	// +optional
+	Database string `json:"database,omitempty"`
+
+	// The role that owns the database and that applications log in with. It is no
+	// superuser.
+	// +kubebuilder:default=app
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self != 'postgres' && self != 'public' && self != 'none' && !self.startsWith('pg_') && !self.startsWith('toban_')",message="init.owner must be a name of its own: postgres, public, none, pg_… and toban_… are reserved"
+	// +optional
+	Owner string `json:"owner,omitempty"`
+
+	// Extensions to create in the database.
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Extensions []string `json:"extensions,omitempty"`
+
+	// SQL to run in the database as its owner, in this order, each source in one
+	// transaction, exactly once.
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	SQL []SQLSource `json:"sql,omitempty"`
+}
+
+// SQLSource names SQL in a ConfigMap or a Secret of the same namespace.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.secret)",message="each item of init.sql must have either configMap or secret"
+type SQLSource struct {
+	// A key of a ConfigMap.
+	// +optional
+	ConfigMap *KeySelector `json:"configMap,omitempty"`
+
+	// A key of a Secret.
+	// +optional
+	Secret *KeySelector `json:"secret,omitempty"`
+}
+
+// KeySelector is a key of a ConfigMap or a Secret in the same namespace.
+type KeySelector struct {
+	// The object's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// The key in its data.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +required
+	Key string `json:"key"`
+}
+
+// ServiceSpec is how the read-write Service is published.
+type ServiceSpec struct {
+	// The type of the Service NAME: ClusterIP, NodePort or LoadBalancer.
+	// +kubebuilder:default=ClusterIP
+	// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+	// +optional
+	Type corev1.ServiceType `json:"type,omitempty"`
+
+	// Annotations of the Service, for instance for a cloud's load balancer.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// PodSpec has the usual fields of a Pod that a user may set on the instances.
+type PodSpec struct {
+	// Labels to add to the Pods.
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="!self.exists(key, key.startsWith('toban.dev/') || key.startsWith('app.kubernetes.io/'))",message="pod.labels must not begin with toban.dev/ or app.kubernetes.io/: those are the operator's"
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations to add to the Pods.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Labels that a node must have.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Taints that the Pods bear with.
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// Rules for the choice of nodes, as in a Pod. Where it is not given, the
+	// instances are spread over the nodes as far as possible.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// The PriorityClass of the Pods.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// Secrets to pull the image with.
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+}
+
+// SampleDBStatus is what the operator saw. It summarises the conditions and the
+// instances; nothing in it is an instruction.
+type SampleDBStatus struct {
+	// The generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// A summary for people: Pending, Creating, Ready, Updating, Degraded, Unavailable, Blocked
+	// or Deleting. The conditions say why.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// Ready instances and wanted instances, as "2/3".
+	// +optional
+	Ready string `json:"ready,omitempty"`
+
+	// The number of Pods of instances there are.
+	// +optional
+	Instances int32 `json:"instances,omitempty"`
+
+	// The number of instances that do what their role asks: the primary takes
+	// writes, a standby streams and answers queries.
+	// +optional
+	ReadyInstances int32 `json:"readyInstances,omitempty"`
+
+	// The label selector of the instances' Pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// The instance that takes writes.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+
+	// The PostgreSQL version that the primary runs, for instance 17.6.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
+	// instance may make a new, empty one.
+	// +optional
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+
+	// When the init Job had done its work. It never runs again.
+	// +optional
+	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
+
+	// The instances, one by one.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	InstanceStatuses []InstanceStatus `json:"instanceStatuses,omitempty"`
+
+	// What is true and why.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// InstanceStatus is one instance as its agent describes it.
+type InstanceStatus struct {
+	// The name of the Pod.
+	Name string `json:"name"`
+
+	// primary, standby, or empty where it is not known.
+	// +optional
+	Role string `json:"role,omitempty"`
+
+	// Whether it does what its role asks.
+	Ready bool `json:"ready"`
+
+	// Why it is what it is, in one word for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// The same for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// SampleDBList is a list of SampleDBs.
+//
+// +kubebuilder:object:root=true
+type SampleDBList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SampleDB `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(&SampleDB{}, &SampleDBList{})
+}

@@ -1,0 +1,168 @@
+// Package naming has every name, label, port and path that two places must
+// agree on. It depends on nothing, so that everything may use it.
+package naming
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxName is the length of the longest legal SampleDB name. The CRD refuses
+// longer ones, so that every name below stays within the 63 characters of a DNS
+// label and a StatefulSet's revision label.
+const MaxName = 40
+
+// Labels and annotations. Those under toban.dev are the operator's alone.
+const (
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelSampleDB  = "toban.dev/sampledb"
+	LabelComponent = "toban.dev/component"
+	// LabelRole is set on an instance's Pod by its own agent, and only while it
+	// does what the role asks.
+	LabelRole = "toban.dev/role"
+	// AnnotationApplied is the hash of the object as the operator last wanted it.
+	AnnotationApplied = "toban.dev/applied"
+	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
+	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
+
+	ManagedBy         = "toban"
+	Application       = "postgresql"
+	ComponentInstance = "instance"
+	ComponentInit     = "init"
+
+	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
+	Finalizer = "toban.dev/cleanup"
+	// FieldOwner is the operator's name in server-side apply.
+	FieldOwner = "toban"
+)
+
+// Ports.
+const (
+	PortPostgreSQL = 5432
+	PortAgent      = 8443 // mTLS: peers and operator
+	PortProbe      = 8080 // HTTP: kubelet's probes
+)
+
+// Containers and their paths.
+const (
+	ContainerPostgreSQL = "postgresql"
+	ContainerInstall    = "install"
+	ContainerInit       = "init"
+
+	VolumeData    = "data"
+	PathVolume    = "/pgdata"             // the persistent volume
+	PathData      = "/pgdata/data"        // PGDATA
+	PathState     = "/pgdata/toban"       // the agent's own durable state
+	PathBinary    = "/toban"              // the agent's binary, copied there by the install container
+	PathConfig    = "/etc/toban/config"   // the ConfigMap
+	PathAuthority = "/etc/toban/ca"       // the Secret NAME-ca
+	PathApp       = "/etc/toban/app"      // the Secret NAME-app, in the init Job
+	PathSQL       = "/etc/toban/sql"      // user's SQL, one folder a source: 00, 01, …
+	PathRun       = "/var/run/postgresql" // the Unix socket, where the official image has it
+)
+
+// Keys of ConfigMaps and Secrets.
+const (
+	KeyConfig   = "config.json" // ConfigMap NAME-config: protocol.Config
+	KeyInit     = "init.json"   // ConfigMap NAME-config: what the init Job does
+	KeyCA       = "ca.crt"
+	KeyCAKey    = "ca.key"
+	KeyUsername = "username"
+	KeyPassword = "password"
+	KeyDatabase = "database"
+	KeyHost     = "host"
+	KeyPort     = "port"
+	KeyURI      = "uri"
+	KeyJDBC     = "jdbc-uri"
+	KeyPgpass   = "pgpass"
+)
+
+// Common names of the certificates that a SampleDB's authority issues;
+// pg_ident.conf maps them to roles.
+const (
+	IdentityInstance = "toban:instance"
+	IdentityInit     = "toban:init"
+	IdentityOperator = "toban:operator"
+)
+
+// Roles in PostgreSQL that are ours.
+const (
+	RoleSuperuser   = "postgres"
+	RoleReplication = "toban_replication"
+)
+
+// Names of a SampleDB's objects.
+func StatefulSet(db string) string      { return db }
+func ReadWriteService(db string) string { return db }
+func ReadOnlyService(db string) string  { return db + "-ro" }
+func HeadlessService(db string) string  { return db + "-instances" }
+func ConfigMap(db string) string        { return db + "-config" }
+func AuthoritySecret(db string) string  { return db + "-ca" }
+func AppSecret(db string) string        { return db + "-app" }
+func ServiceAccount(db string) string   { return db }
+func Role(db string) string             { return db }
+func Budget(db string) string           { return db }
+func NetworkPolicy(db string) string    { return db }
+
+// InitJob is named by the hash of what it does, so that a mended spec.init gets
+// a new Job.
+func InitJob(db, hash string) string { return db + "-init-" + hash }
+
+// Instance is the name of the Pod with this ordinal.
+func Instance(db string, ordinal int) string { return fmt.Sprintf("%s-%d", db, ordinal) }
+
+// Claim is the name of the PersistentVolumeClaim of the instance with this
+// ordinal, as the StatefulSet controller makes it of VolumeData.
+func Claim(db string, ordinal int) string { return VolumeData + "-" + Instance(db, ordinal) }
+
+// Ordinal is the number at the end of an instance's or a claim's name.
+func Ordinal(name string) (int, bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(name[i+1:])
+	return n, err == nil && n >= 0
+}
+
+// InstanceHost is the DNS name of an instance, the same for as long as its
+// SampleDB lives. It ends in the cluster's search domain, which no Pod has to know.
+func InstanceHost(db, namespace string, ordinal int) string {
+	return fmt.Sprintf("%s.%s.%s.svc", Instance(db, ordinal), HeadlessService(db), namespace)
+}
+
+// ServiceHost is the DNS name of a Service.
+func ServiceHost(service, namespace string) string {
+	return fmt.Sprintf("%s.%s.svc", service, namespace)
+}
+
+// Slot is the name of the replication slot that the primary keeps for an
+// instance. PostgreSQL allows lower-case letters, digits and '_'.
+func Slot(instance string) string {
+	return "toban_" + strings.ReplaceAll(instance, "-", "_")
+}
+
+// Common are the labels of every object of a SampleDB.
+func Common(db string) map[string]string {
+	return map[string]string{
+		LabelManagedBy: ManagedBy,
+		LabelName:      Application,
+		LabelInstance:  db,
+		LabelSampleDB:  db,
+	}
+}
+
+// InstanceSelector selects the Pods of a SampleDB's instances.
+func InstanceSelector(db string) map[string]string {
+	return map[string]string{LabelSampleDB: db, LabelComponent: ComponentInstance}
+}
+
+// RoleSelector selects the instances with a role.
+func RoleSelector(db, role string) map[string]string {
+	s := InstanceSelector(db)
+	s[LabelRole] = role
+	return s
+}

@@ -1,0 +1,184 @@
+// Package pki makes and reads the certificates of a SampleDB: each has an
+// authority of its own, whose key only its instances and its init Job have, and
+// they issue themselves what they need, so that no certificate waits for the
+// operator. It depends on the standard library alone.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Lifetimes. A leaf is renewed by its holder after half of its own.
+const (
+	AuthorityLifetime = 20 * 365 * 24 * time.Hour
+	LeafLifetime      = 30 * 24 * time.Hour
+	// skew lets a machine whose clock is behind accept a new certificate.
+	skew = time.Hour
+)
+
+// Authority can issue certificates.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Derive makes length bytes for one purpose from a root secret (HKDF-SHA256,
+// RFC 5869). The same root, id and purpose always give the same bytes.
+func Derive(root []byte, id, purpose string, length int) []byte {
+	out, err := hkdf.Key(sha256.New, root, []byte(id), purpose, length)
+	if err != nil {
+		panic(err) // only a length over 255 hashes fails
+	}
+	return out
+}
+
+// NewAuthority makes an authority from 32 secret bytes. The key depends on the
+// seed alone; the certificate's signature is random, which does not matter to who trusts its key.
+func NewAuthority(seed []byte, name string, notBefore time.Time) (*Authority, error) {
+	key, err := privateKey(seed)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:          new(big.Int).SetBytes(Derive(seed, name, "serial", 15)),
+		Subject:               pkix.Name{CommonName: name},
+		NotBefore:             notBefore.Add(-skew),
+		NotAfter:              notBefore.Add(AuthorityLifetime),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign authority %q: %w", name, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("read back authority %q: %w", name, err)
+	}
+	return &Authority{cert: cert, key: key}, nil
+}
+
+// privateKey maps a seed to a P-256 key: the first derived number that is a valid scalar.
+func privateKey(seed []byte) (*ecdsa.PrivateKey, error) {
+	for i := range 100 {
+		key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), Derive(seed, "p256", fmt.Sprint(i), 32))
+		if err == nil {
+			return key, nil
+		}
+	}
+	return nil, errors.New("no valid key can be derived from the seed")
+}
+
+// ParseAuthority reads an authority from PEM.
+func ParseAuthority(cert, key []byte) (*Authority, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("read authority: %w", err)
+	}
+	private, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("read authority: the key is %T, expected ECDSA", pair.PrivateKey)
+	}
+	return &Authority{cert: pair.Leaf, key: private}, nil
+}
+
+// CertPEM is the authority's certificate, which is public.
+func (a *Authority) CertPEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+// KeyPEM is the authority's private key (PKCS #8).
+func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
+
+// Leaf is an issued certificate with its key.
+type Leaf struct {
+	CertPEM, KeyPEM []byte
+	NotBefore       time.Time
+	NotAfter        time.Time
+}
+
+// RenewAt is when the holder should issue itself a new one.
+func (l Leaf) RenewAt() time.Time { return l.NotBefore.Add(l.NotAfter.Sub(l.NotBefore) / 2) }
+
+// TLS is the leaf as crypto/tls takes it.
+func (l Leaf) TLS() (tls.Certificate, error) { return tls.X509KeyPair(l.CertPEM, l.KeyPEM) }
+
+// Issue makes a certificate for both ends of a connection. Names that are IP
+// addresses become address entries, the others DNS names.
+func (a *Authority) Issue(identity string, names []string, now time.Time) (Leaf, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Leaf{}, fmt.Errorf("make a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return Leaf{}, fmt.Errorf("make a serial number: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: identity},
+		NotBefore:    now.Add(-skew),
+		NotAfter:     now.Add(LeafLifetime),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	addNames(template, names)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return Leaf{}, fmt.Errorf("sign certificate of %q: %w", identity, err)
+	}
+	private, err := keyPEM(key)
+	if err != nil {
+		return Leaf{}, err
+	}
+	return Leaf{
+		CertPEM:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM:    private,
+		NotBefore: template.NotBefore,
+		NotAfter:  template.NotAfter,
+	}, nil
+}
+
+func addNames(template *x509.Certificate, names []string) {
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+}
+
+func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Pool is a set of authorities to trust, from PEM.
+func Pool(authorities ...string) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	for _, text := range authorities {
+		if !pool.AppendCertsFromPEM([]byte(text)) {
+			return nil, errors.New("an authority's certificate is not PEM")
+		}
+	}
+	return pool, nil
+}

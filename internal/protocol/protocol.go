@@ -1,0 +1,141 @@
+// Package protocol is what agents and the operator say to each other, and how:
+// JSON over HTTPS with certificates on both sides. It knows neither Kubernetes
+// nor how a PostgreSQL is run.
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Paths of an agent's HTTPS server.
+const (
+	PathStatus  = "/v1/status"  // GET: Status. For peers and the operator
+	PathSync    = "/v1/sync"    // POST Config: Status. For the operator
+	PathRestart = "/v1/restart" // POST Restart: Status. For the operator
+)
+
+// Config is all that an agent has to know about its SampleDB. The operator keeps
+// it in a ConfigMap, from which an agent starts, and sends it on every change.
+type Config struct {
+	// Revision identifies the contents, without the addresses. See Revise.
+	Revision string `json:"revision"`
+	// Cluster and Namespace are the SampleDB's.
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace"`
+	// Major is the PostgreSQL major version.
+	Major int `json:"major"`
+	// Members are the instances by ordinal.
+	Members []Member `json:"members"`
+	// SystemIdentifier is PostgreSQL's, once some instance has made the data.
+	// While it is empty, the first member may.
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+	// Parameters are those of the user and the operator's defaults under them.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// HBA are the user's lines of pg_hba.conf.
+	HBA []string `json:"hba,omitempty"`
+	// Authority is the certificate (PEM) of the SampleDB's own authority.
+	Authority string `json:"authority"`
+	// Operator is the certificate (PEM) of the authority that vouches for the operator.
+	Operator string `json:"operator"`
+	// ServerNames are the DNS names and addresses that clients may call the
+	// servers by, besides the members' own.
+	ServerNames []string `json:"serverNames,omitempty"`
+}
+
+// Member is one instance.
+type Member struct {
+	Name string `json:"name"`
+	// Host is its lasting DNS name.
+	Host string `json:"host"`
+	// Address is where it was last seen, if that is known: an IP address. It
+	// saves a look-up that a DNS cache may answer with "no such name" for a while
+	// after a Pod's start. It is no part of the revision.
+	Address string `json:"address,omitempty"`
+}
+
+// Revise returns the config with its revision set: a hash of all but addresses.
+func (c Config) Revise() Config {
+	plain := c
+	plain.Revision = ""
+	plain.Members = make([]Member, len(c.Members))
+	for i, m := range c.Members {
+		plain.Members[i] = Member{Name: m.Name, Host: m.Host}
+	}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		panic(err) // strings, numbers and maps of them: can't fail
+	}
+	sum := sha256.Sum256(text)
+	c.Revision = hex.EncodeToString(sum[:8])
+	return c
+}
+
+// Role is what an instance does.
+type Role string
+
+// The roles. RoleNone is that of an instance that runs no server (yet).
+const (
+	RoleNone    Role = ""
+	RolePrimary Role = "primary"
+	RoleStandby Role = "standby"
+)
+
+// Data is what lies in an instance's data directory.
+type Data string
+
+// The states of a data directory.
+const (
+	DataUnknown Data = ""        // it could not be read
+	DataEmpty   Data = "empty"   // nothing there
+	DataPartial Data = "partial" // a making or cloning that did not end
+	DataPresent Data = "present" // a whole data directory
+)
+
+// Status is what an agent says of its instance.
+type Status struct {
+	Name string `json:"name"`
+	// Role it has now, and whether it does what that asks, as a query has shown.
+	Role  Role `json:"role"`
+	Ready bool `json:"ready"`
+	// Reason and Message are those of the agent's last decision, or of what keeps
+	// the instance from being ready.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+
+	// Term is the highest election term this instance has stored, and Leader the primary in it.
+	Term   uint64 `json:"term"`
+	Leader string `json:"leader,omitempty"`
+
+	Data             Data   `json:"data"`
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+	// ServerVersion is that of the running server or of the programs, e.g. "17.6".
+	ServerVersion string `json:"serverVersion,omitempty"`
+	Timeline      uint32 `json:"timeline,omitempty"`
+	// LSN is the end of WAL written (primary) or received (standby), in
+	// PostgreSQL's own notation; Oldest the start of the oldest WAL still there.
+	LSN    string `json:"lsn,omitempty"`
+	Oldest string `json:"oldest,omitempty"`
+	// Streaming says whether a standby's WAL receiver is streaming, and Standbys
+	// which instances stream from a primary.
+	Streaming bool     `json:"streaming,omitempty"`
+	Standbys  []string `json:"standbys,omitempty"`
+
+	// ConfigRevision is the Config that the server runs with, and ConfigError why
+	// the last one given could not be applied.
+	ConfigRevision string `json:"configRevision,omitempty"`
+	ConfigError    string `json:"configError,omitempty"`
+	// RejectedRevision is the Config that ConfigError is about.
+	RejectedRevision string `json:"rejectedRevision,omitempty"`
+	// PendingRestart are the parameters that wait for a restart of the server.
+	PendingRestart []string `json:"pendingRestart,omitempty"`
+}
+
+// Restart asks an agent to restart its PostgreSQL server, not its Pod.
+type Restart struct {
+	// Reason is for the log.
+	Reason string `json:"reason"`
+	// ConfigRevision guards against a late request: the agent refuses when it runs another one.
+	ConfigRevision string `json:"configRevision"`
+}

@@ -1,0 +1,64 @@
+package protocol
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ClientTLS is the TLS side of a client: it shows a certificate and trusts
+// servers with one from roots that bears the identity. A server is known by its
+// identity, not by its host name: addresses of Pods change, authorities don't.
+func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool, identity string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			c, err := certificate()
+			return &c, err
+		},
+		// The standard check asks for a host name too; VerifyConnection does all the rest of it.
+		InsecureSkipVerify: true, //nolint:gosec // verified in VerifyConnection
+		VerifyConnection: func(state tls.ConnectionState) error {
+			return verify(state.PeerCertificates, roots, x509.ExtKeyUsageServerAuth, identity)
+		},
+	}
+}
+
+// ServerTLS is the TLS side of an agent: it takes clients that show a
+// certificate of roots with one of the identities.
+func ServerTLS(certificate func() (tls.Certificate, error), roots func() (*x509.CertPool, error), identities ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		ClientAuth: tls.RequireAnyClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			c, err := certificate()
+			return &c, err
+		},
+		VerifyConnection: func(state tls.ConnectionState) error {
+			pool, err := roots()
+			if err != nil {
+				return err
+			}
+			return verify(state.PeerCertificates, pool, x509.ExtKeyUsageClientAuth, identities...)
+		},
+	}
+}
+
+func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate was shown")
+	}
+	options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{usage}}
+	for _, c := range chain[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	if _, err := chain[0].Verify(options); err != nil {
+		return fmt.Errorf("the certificate of %q is not trusted: %w", chain[0].Subject.CommonName, err)
+	}
+	if !slices.Contains(identities, chain[0].Subject.CommonName) {
+		return fmt.Errorf("the certificate is for %q, expected one of %q", chain[0].Subject.CommonName, identities)
+	}
+	return nil
+}
