@@ -1,0 +1,141 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+)
+
+const (
+	// namespace is where the kubelet's images are in containerd.
+	namespace = "k8s.io"
+	// managedLabel is what containerd's Kubernetes side puts on an image once
+	// it knows of it. Until then a Pod would try to pull the image.
+	managedLabel = "io.cri-containerd.image"
+	managedWait  = 5 * time.Second
+	managedPoll  = 10 * time.Millisecond
+)
+
+// Node is where an image can be loaded.
+type Node struct {
+	// Name is for messages.
+	Name string
+	// Socket is the path of the node's containerd socket.
+	Socket string
+}
+
+// Load brings the image in a tar to every node, all at once. A node that has
+// the same digest under the same name already is left alone.
+func Load(ctx context.Context, nodes []Node, tar string) error {
+	ref, err := Inspect(tar)
+	if err != nil {
+		return err
+	}
+	if ref.Name == "" {
+		return fmt.Errorf("image tar %s has no name: it needs the annotation %s", tar, nameAnnotation)
+	}
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, node := range nodes {
+		wg.Go(func() {
+			if err := loadOne(ctx, node, tar, ref); err != nil {
+				errs[i] = fmt.Errorf("load %s into node %s: %w", ref.Name, node.Name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func loadOne(ctx context.Context, node Node, tar string, ref Reference) error {
+	c, err := client.New(node.Socket, client.WithDefaultNamespace(namespace))
+	if err != nil {
+		return fmt.Errorf("connect to containerd at %s (is the cluster up?): %w", node.Socket, err)
+	}
+	defer c.Close()
+	has, err := present(ctx, c, ref)
+	if err != nil || has {
+		return err
+	}
+	if err := importTar(ctx, c, tar); err != nil {
+		return err
+	}
+	return awaitManaged(ctx, c, ref.Name)
+}
+
+// present tells whether a node has the very image, unpacked and ready.
+func present(ctx context.Context, c *client.Client, ref Reference) (bool, error) {
+	image, err := c.GetImage(ctx, ref.Name)
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the image: %w", err)
+	}
+	if image.Target().Digest.String() != ref.Digest.String() {
+		return false, nil
+	}
+	unpacked, err := image.IsUnpacked(ctx, "")
+	if err != nil {
+		return false, fmt.Errorf("look for the image's snapshot: %w", err)
+	}
+	return unpacked, nil
+}
+
+// importTar copies the image into the node and unpacks it there and then, so
+// that the first Pod need not wait for that. The layer's blob is given up once
+// it is unpacked: nothing on a node reads it again.
+func importTar(ctx context.Context, c *client.Client, tar string) error {
+	file, err := os.Open(tar)
+	if err != nil {
+		return fmt.Errorf("open image tar: %w", err)
+	}
+	defer file.Close()
+	ctx, done, err := c.WithLease(ctx) // keeps the blobs from the garbage collector until they are unpacked
+	if err != nil {
+		return fmt.Errorf("take a lease: %w", err)
+	}
+	defer done(context.WithoutCancel(ctx))
+
+	images, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers())
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	for _, image := range images {
+		if err := client.NewImage(c, image).Unpack(ctx, ""); err != nil {
+			return fmt.Errorf("unpack: %w", err)
+		}
+	}
+	return nil
+}
+
+// awaitManaged waits until Kubernetes' side of containerd has seen the image.
+// It learns of it from an event a moment later; a Pod created in between would
+// fail to pull and then wait for its back-off. Not seeing the label in time is
+// no error: a containerd without that side works for everything else.
+func awaitManaged(ctx context.Context, c *client.Client, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, managedWait, errManagedWait)
+	defer cancel()
+	for {
+		image, err := c.ImageService().Get(ctx, name)
+		if err == nil && image.Labels[managedLabel] != "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if context.Cause(ctx) == errManagedWait {
+				return nil
+			}
+			return ctx.Err()
+		case <-time.After(managedPoll):
+		}
+	}
+}
+
+var errManagedWait = errors.New("containerd's Kubernetes side has not taken note of the image")
