@@ -1,0 +1,140 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+const (
+	certificates = "/etc/ssl/certs/ca-certificates.crt"
+	passwd       = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
+	group        = "root:x:0:\nnonroot:x:65532:\n"
+	// keepBinaries is how many images of one name stay in the cache: each
+	// compilation makes a new one, and nobody goes back far.
+	keepBinaries = 3
+)
+
+// Binary makes the operator's image and shows progress on standard error.
+func Binary(ctx context.Context, cacheDir, binary, name string) (tar string, err error) {
+	return Builder{CacheDir: cacheDir, Progress: os.Stderr}.Binary(ctx, binary, name)
+}
+
+// Binary makes an image of a static binary, at /toban, with the certificates it
+// needs to talk to object stores, on nothing. The same binary and certificates
+// give the same digest everywhere.
+func (b Builder) Binary(ctx context.Context, binary, name string) (string, error) {
+	name, err := canonical(name)
+	if err != nil {
+		return "", err
+	}
+	if err := checkStatic(binary); err != nil {
+		return "", err
+	}
+	entries, err := binaryEntries(binary)
+	if err != nil {
+		return "", err
+	}
+	config := v1.Config{
+		Entrypoint: []string{"/toban"}, User: "65532:65532", WorkingDir: "/",
+		Env:    []string{"PATH=/"},
+		Labels: labels(name),
+	}
+	path, err := b.cached(ctx, name, []any{name, config, digests(entries)}, func(work, out string) error {
+		return assemble(work, out, name, entries, config)
+	})
+	if err != nil {
+		return "", err
+	}
+	return path, b.prune(name, path)
+}
+
+func binaryEntries(binary string) ([]entry, error) {
+	program, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("read the binary: %w", err)
+	}
+	roots, err := os.ReadFile(certificates)
+	if err != nil {
+		return nil, fmt.Errorf("read the CA certificates (apt-get install ca-certificates): %w", err)
+	}
+	return []entry{
+		{name: "etc/", mode: 0o755},
+		{name: "etc/group", mode: 0o644, data: []byte(group)},
+		{name: "etc/passwd", mode: 0o644, data: []byte(passwd)},
+		{name: "etc/ssl/", mode: 0o755},
+		{name: "etc/ssl/certs/", mode: 0o755},
+		{name: certificates[1:], mode: 0o644, data: roots},
+		{name: "tmp/", mode: 0o1777},
+		{name: "toban", mode: 0o755, data: program},
+	}, nil
+}
+
+// checkStatic refuses a binary that needs a dynamic loader: the image has none,
+// and what the Pod would say is "no such file or directory".
+func checkStatic(binary string) error {
+	file, err := elf.Open(binary)
+	if err != nil {
+		return fmt.Errorf("%s is not a Linux program: %w", binary, err)
+	}
+	defer file.Close()
+	for _, program := range file.Progs {
+		if program.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is linked dynamically: build it with CGO_ENABLED=0", binary)
+		}
+	}
+	return nil
+}
+
+func labels(name string) map[string]string {
+	repository, tag, _ := strings.Cut(filepath.Base(name), ":")
+	return map[string]string{
+		specs.AnnotationTitle:       repository,
+		specs.AnnotationVersion:     tag,
+		specs.AnnotationDescription: "Toban, a Kubernetes operator for PostgreSQL",
+	}
+}
+
+func digests(entries []entry) []string {
+	var all []string
+	for _, e := range entries {
+		sum := sha256.Sum256(e.data)
+		all = append(all, fmt.Sprintf("%s %o %s", e.name, e.mode, hex.EncodeToString(sum[:])))
+	}
+	return all
+}
+
+// prune removes old tars of one name from the cache, but never current.
+func (b Builder) prune(name, current string) error {
+	tars, err := filepath.Glob(filepath.Join(b.CacheDir, "image-"+fileName(name)+"-????????????.tar"))
+	if err != nil {
+		return fmt.Errorf("list old images of %s: %w", name, err)
+	}
+	sort.Slice(tars, func(i, j int) bool { return modified(tars[i]) > modified(tars[j]) })
+	for i, tar := range tars {
+		if i < keepBinaries || tar == current {
+			continue
+		}
+		os.Remove(tar)
+		os.Remove(tar + ".lock")
+	}
+	return nil
+}
+
+// modified is a file's time in nanoseconds, 0 if it is gone.
+func modified(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
