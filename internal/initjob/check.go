@@ -1,0 +1,49 @@
+package initjob
+
+import (
+	"strings"
+
+	"toban.dev/internal/naming"
+)
+
+// maxIdentifier is the length in bytes that PostgreSQL keeps of a name; it cuts
+// off the rest with no more than a notice.
+const maxIdentifier = 63
+
+// checkPlan refuses what PostgreSQL would take in another sense than the user's.
+func checkPlan(plan Plan, password string) error {
+	if len(plan.Hosts) == 0 {
+		return at("plan", refuse("no host is given to find the primary by"))
+	}
+	names := []struct{ step, field, name string }{
+		{"database", "spec.init.database", plan.Database},
+		{"role", "spec.init.owner", plan.Owner},
+	}
+	for _, e := range plan.Extensions {
+		names = append(names, struct{ step, field, name string }{"extension", "spec.init.extensions", e})
+	}
+	for _, n := range names {
+		if err := checkName(n.field, n.name); err != nil {
+			return at(n.step+" "+n.name, err)
+		}
+	}
+	if plan.Owner == naming.RoleSuperuser || plan.Owner == naming.RoleReplication {
+		return at("role "+plan.Owner, refuse("spec.init.owner %q is a role of the operator: choose another name", plan.Owner))
+	}
+	if password == "" {
+		return at("role "+plan.Owner, refuse("the password in the Secret is empty"))
+	}
+	return nil
+}
+
+func checkName(field, name string) error {
+	switch {
+	case name == "":
+		return refuse("%s is empty", field)
+	case len(name) > maxIdentifier:
+		return refuse("%s %q is %d bytes long in UTF-8: PostgreSQL allows %d", field, name, len(name), maxIdentifier)
+	case strings.ContainsRune(name, 0):
+		return refuse("%s has a NUL character in it", field)
+	}
+	return nil
+}

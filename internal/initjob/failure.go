@@ -1,0 +1,92 @@
+package initjob
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errBusy is waited out: the other Job ends, or its session does.
+var errBusy = errors.New("another init Job is at work")
+
+// refusal is an error that trying again does not mend, in words for people.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
+
+// failure is an error with the step in which it came up.
+type failure struct {
+	step string
+	err  error
+}
+
+func (f *failure) Error() string { return f.step + ": " + explain(f.err) }
+func (f *failure) Unwrap() error { return f.err }
+
+// at names the step of an error.
+func at(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{step: step, err: err}
+}
+
+// Report is the Result of Run's error, for the termination message.
+func Report(err error) Result {
+	if err == nil {
+		return Result{Done: true}
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		return Result{Step: f.step, Message: explain(f.err)}
+	}
+	return Result{Message: explain(err)}
+}
+
+// explain gives PostgreSQL's own words where the error is its.
+func explain(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || isConnect(err) {
+		return err.Error()
+	}
+	words := []string{fmt.Sprintf("%s: %s (SQLSTATE %s)", pg.Severity, pg.Message, pg.Code)}
+	for _, part := range []struct{ name, text string }{{"DETAIL", pg.Detail}, {"HINT", pg.Hint}} {
+		if part.text != "" {
+			words = append(words, part.name+": "+part.text)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// isConnect says whether the error is about a connection that did not come
+// about; its own text tells which hosts were tried.
+func isConnect(err error) bool {
+	var c *pgconn.ConnectError
+	return errors.As(err, &c)
+}
+
+// transient says whether the same work may succeed a moment later: everything
+// but our own refusals and PostgreSQL's errors about what was asked.
+func transient(err error) bool {
+	var no refusal
+	if errors.As(err, &no) {
+		return false
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return true // the network, or a server that is not there yet
+	}
+	switch pg.Code {
+	case "25006", // read_only_sql_transaction: no primary any more
+		"40001", "40P01", // serialization_failure, deadlock_detected
+		"53300",                   // too_many_connections
+		"55006",                   // object_in_use: template0 is being copied
+		"57P01", "57P02", "57P03": // the server stops or starts
+		return true
+	}
+	return strings.HasPrefix(pg.Code, "08") // connection exceptions
+}

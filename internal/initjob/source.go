@@ -1,0 +1,110 @@
+package initjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// inTransaction is the state that PostgreSQL reports while a transaction is open.
+const inTransaction = 'T'
+
+// runScript runs a source exactly once. It logs in as the owner with the owner's
+// password: a superuser's session that had SET ROLE could be made
+// a superuser's again by the script.
+func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
+	conn, err := j.connect(ctx, primary, login{database: j.Plan.Database, role: j.Plan.Owner, password: j.Password})
+	if err != nil {
+		return at(s.name, err)
+	}
+	defer hangUp(conn) // without a commit, the server rolls back
+	fresh, err := claim(ctx, conn, s)
+	if err != nil || !fresh {
+		return at(s.name, err)
+	}
+	if err := execute(ctx, conn, s); err != nil {
+		return err
+	}
+	j.passed("in " + s.name)
+	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
+		return at(s.name, err)
+	}
+	j.Log.Info("ran SQL", "source", s.name, "statements", len(s.statements))
+	j.passed(s.name)
+	return nil
+}
+
+// claim opens the transaction and writes the source down in it, before the
+// script runs: of two that try the same, one waits here for the other. It
+// returns false where the source has been run.
+func claim(ctx context.Context, conn *pgx.Conn, s script) (bool, error) {
+	if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
+		return false, fmt.Errorf("begin: %w", err)
+	}
+	tag, err := conn.Exec(ctx, "INSERT INTO toban.init_step (source, digest) VALUES ($1, $2) ON CONFLICT DO NOTHING", s.name, s.digest)
+	if err != nil {
+		return false, fmt.Errorf("write it down in toban.init_step: %w", err)
+	}
+	if tag.RowsAffected() == 1 {
+		return true, nil
+	}
+	var digest string
+	if err := conn.QueryRow(ctx, "SELECT digest FROM toban.init_step WHERE source = $1", s.name).Scan(&digest); err != nil {
+		return false, fmt.Errorf("read toban.init_step: %w", err)
+	}
+	if digest != s.digest {
+		return false, refuse("this source has been run already, and its SQL has changed since then: " +
+			"put it back as it was, and what is to be added into a source of its own")
+	}
+	return false, nil
+}
+
+// execute sends the script as one message, which PostgreSQL splits itself: a
+// mistake in its grammar is found before its first statement runs.
+func execute(ctx context.Context, conn *pgx.Conn, s script) error {
+	before, err := transaction(ctx, conn)
+	if err != nil {
+		return at(s.name, err)
+	}
+	done := 0
+	results := conn.PgConn().Exec(ctx, s.text)
+	for results.NextResult() {
+		if _, err := results.ResultReader().Close(); err == nil {
+			done++
+		}
+	}
+	if err := results.Close(); err != nil {
+		return at(s.where(err, done), err)
+	}
+	after, err := transaction(ctx, conn)
+	if err == nil && (after != before || conn.PgConn().TxStatus() != inTransaction) {
+		err = refuse("the SQL ended its own transaction: each source runs as a whole in one")
+	}
+	return at(s.name, err)
+}
+
+// transaction is the number of the open transaction.
+func transaction(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var number string
+	err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text").Scan(&number)
+	if err != nil {
+		return "", fmt.Errorf("ask for the transaction: %w", err)
+	}
+	return number, nil
+}
+
+// where is the source with the line: PostgreSQL's position where the error has
+// one, otherwise the start of the statement after those that are done.
+func (s script) where(err error, done int) string {
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && pg.Position > 0:
+		return line(s.name, lineAt(s.text, int(pg.Position)))
+	case done < len(s.statements):
+		return line(s.name, s.statements[done].line)
+	}
+	return s.name
+}

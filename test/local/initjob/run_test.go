@@ -1,0 +1,200 @@
+package initjob_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/initjob"
+	"toban.dev/internal/naming"
+)
+
+// plan with a source for each of the texts.
+func plan(t *testing.T, texts ...string) initjob.Plan {
+	t.Helper()
+	p := initjob.Plan{Hosts: []string{"127.0.0.1"}, Database: "shop", Owner: "keeper", Extensions: []string{"pgcrypto"}}
+	for i, text := range texts {
+		path := filepath.Join(t.TempDir(), "source.sql")
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		p.SQL = append(p.SQL, initjob.Source{Name: fmt.Sprintf("ConfigMap schema, key %d.sql", i+1), Path: path})
+	}
+	return p
+}
+
+func (s *server) job(t *testing.T, p initjob.Plan) *initjob.Job {
+	t.Helper()
+	return &initjob.Job{
+		Plan: p, Port: s.port, TLS: s.tls(t, naming.IdentityInstance), Password: "合言葉", Patience: time.Minute,
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+const table = "CREATE TABLE customers (id int PRIMARY KEY, name text);\nINSERT INTO customers VALUES (1, 'Aki');\n"
+
+// more adds a row each time it runs.
+const more = "INSERT INTO customers SELECT max(id) + 1, 'Yuki' FROM customers;\n"
+
+func TestANewDatabaseIsWhatThePlanSays(t *testing.T) {
+	s := start(t)
+	must(t, s.job(t, plan(t, table, more, more)).Run(t.Context()))
+	conn, err := s.dial(t.Context(), "shop", "keeper", "合言葉")
+	must(t, err)
+	defer conn.Close(t.Context()) //nolint:errcheck // read already
+	for query, want := range map[string]string{
+		"SELECT count(*)::text FROM customers": "3",
+		"SELECT digest('x', 'md5')::text":      `\x9dd4e461268c8034f5c8564e155c67a6`,
+		"SELECT string_agg(source, '|' ORDER BY done_at) FROM toban.init_step": "ConfigMap schema, key 1.sql|" +
+			"ConfigMap schema, key 2.sql|ConfigMap schema, key 3.sql",
+		"SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'":                                                 "keeper",
+		"SELECT pg_get_userbyid(datdba)::text FROM pg_database WHERE datname = 'shop'":                                         "keeper",
+		"SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = 'shop'":                                   "UTF8",
+		"SELECT (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)::text FROM pg_roles WHERE rolname = current_user": "false",
+	} {
+		var got string
+		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q (%v), want %q", query, got, err, want)
+		}
+	}
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE public.mine (); CREATE SCHEMA other; DELETE FROM mine"); err != nil {
+		t.Errorf("the owner can't work in its database: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), "DELETE FROM toban.init_step"); err == nil {
+		t.Error("the owner can remove the record of what was done")
+	}
+}
+
+func TestRunningAgainChangesNothing(t *testing.T) {
+	s := start(t)
+	p := plan(t, table, more)
+	var verifiers []string
+	for range 3 {
+		must(t, s.job(t, p).Run(t.Context()))
+		verifiers = append(verifiers, s.ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
+	}
+	if got := s.ask(t, "shop", "SELECT count(*) FROM customers"); got != "2" {
+		t.Errorf("customers has %s rows, want 2", got)
+	}
+	if verifiers[0] != verifiers[2] {
+		t.Error("the password was written again though it was the same")
+	}
+}
+
+func TestTheRightPasswordIsSetWhereTheVolumeWasKept(t *testing.T) {
+	s := start(t)
+	p := plan(t, table)
+	must(t, s.job(t, p).Run(t.Context()))
+	again := s.job(t, p)
+	again.Password = "another"
+	must(t, again.Run(t.Context()))
+	conn, err := s.dial(t.Context(), "shop", "keeper", "another")
+	must(t, err)
+	_ = conn.Close(t.Context())
+}
+
+// A source that fails leaves nothing of itself, and what came before it stays
+// and does not run again after the source has been mended.
+func TestAFailingSourceCanBeMended(t *testing.T) {
+	s := start(t)
+	p := plan(t, table, more+"INSERT INTO customers VALUES (1, 'twice');\n")
+	got := initjob.Report(s.job(t, p).Run(t.Context()))
+	if got.Step != "ConfigMap schema, key 2.sql, line 2" || !strings.Contains(got.Message, "duplicate key") || got.Done {
+		t.Fatalf("result is %+v", got)
+	}
+	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "1" {
+		t.Fatalf("customers has %s rows after the failure, want 1", n)
+	}
+	must(t, os.WriteFile(p.SQL[1].Path, []byte(more), 0o600))
+	must(t, s.job(t, p).Run(t.Context()))
+	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
+		t.Errorf("customers has %s rows, want 2", n)
+	}
+}
+
+func TestFailuresSayWhereAndWhy(t *testing.T) {
+	s := start(t)
+	s.do(t, "postgres", "CREATE ROLE boss SUPERUSER; CREATE ROLE other")
+	s.do(t, "postgres", "CREATE DATABASE taken OWNER other")
+	cases := map[string]struct {
+		texts      []string
+		edit       func(*initjob.Plan)
+		step, word string
+	}{
+		"grammar, before anything ran": {
+			[]string{"CREATE TABLE never (id int);\n\nCREATE TABEL x ();"}, nil,
+			"ConfigMap schema, key 1.sql, line 3", `syntax error at or near "TABEL"`,
+		},
+		"a constraint that is checked at the end": {
+			[]string{"CREATE TABLE d (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);\nINSERT INTO d VALUES (1), (1);"}, nil,
+			"ConfigMap schema, key 1.sql", "duplicate key",
+		},
+		"more rights than the owner's": {
+			[]string{"SELECT 1;\nRESET ROLE;\nCREATE ROLE evil SUPERUSER;"}, nil,
+			"ConfigMap schema, key 1.sql, line 3", "superuser",
+		},
+		"becoming the superuser": {
+			[]string{"SET SESSION AUTHORIZATION postgres;"}, nil, "ConfigMap schema, key 1.sql, line 1", "permission denied",
+		},
+		"an extension that is not there": {
+			nil, func(p *initjob.Plan) { p.Extensions = []string{"no_such"} }, "extension no_such", "not available",
+		},
+		"a role of someone else": {
+			nil, func(p *initjob.Plan) { p.Owner = "boss" }, "role boss", "choose another spec.init.owner",
+		},
+		"a database of someone else": {
+			nil, func(p *initjob.Plan) { p.Database = "taken" }, "database taken", `belongs to the role "other"`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, c.texts...)
+			if c.edit != nil {
+				c.edit(&p)
+			}
+			before := s.ask(t, "postgres", "SELECT count(*) FROM pg_authid")
+			got := initjob.Report(s.job(t, p).Run(t.Context()))
+			if got.Step != c.step || !strings.Contains(got.Message, c.word) {
+				text, _ := json.Marshal(got)
+				t.Errorf("result is %s, want step %q and a message with %q", text, c.step, c.word)
+			}
+			if after := s.ask(t, "postgres", "SELECT count(*) FROM pg_authid"); strings.HasPrefix(c.step, "database taken") && after != before {
+				t.Error("a role was made although the database belongs to someone else")
+			}
+		})
+	}
+}
+
+func TestASourceThatHasRunMustStayAsItWas(t *testing.T) {
+	s := start(t)
+	p := plan(t, table)
+	must(t, s.job(t, p).Run(t.Context()))
+	must(t, os.WriteFile(p.SQL[0].Path, []byte(table+more), 0o600))
+	got := initjob.Report(s.job(t, p).Run(t.Context()))
+	if got.Done || !strings.Contains(got.Message, "a source of its own") {
+		t.Errorf("result is %+v", got)
+	}
+}
+
+func TestAServerWithAnotherIdentityIsNotTrusted(t *testing.T) {
+	s := start(t)
+	j := s.job(t, plan(t))
+	j.TLS = s.tls(t, "someone else")
+	j.Patience = 300 * time.Millisecond
+	got := initjob.Report(j.Run(t.Context()))
+	if got.Step != "connect to the primary" || !strings.Contains(got.Message, "toban:instance") {
+		t.Errorf("result is %+v", got)
+	}
+}
+
+// The user's defaults are for the applications, not for the init Job.
+func TestAUsersDefaultsDoNotEndTheWork(t *testing.T) {
+	s := start(t)
+	s.do(t, "postgres", "ALTER SYSTEM SET default_transaction_read_only = on")
+	s.do(t, "postgres", "ALTER SYSTEM SET statement_timeout = '50ms'")
+	s.do(t, "postgres", "SELECT pg_reload_conf()")
+	must(t, s.job(t, plan(t, table+"SELECT pg_sleep(0.2);")).Run(t.Context()))
+}
