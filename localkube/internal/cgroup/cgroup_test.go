@@ -1,0 +1,71 @@
+package cgroup
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+func TestHierarchiesAreThoseOfVersion1(t *testing.T) {
+	const mounts = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
+37 31 0:34 / /sys/fs/cgroup/freezer rw,relatime - cgroup cgroup rw,freezer
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+`
+	got := hierarchies(mounts)
+	want := []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/freezer"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWhatRunsInACgroupIsFoundFrozenAndEnded(t *testing.T) {
+	const path = "/localkube-test/child"
+	tree := detectOrSkip(t)
+	if err := tree.Create(path); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	t.Cleanup(func() { tree.Remove(ctx, "/localkube-test") }) //nolint:errcheck // checked below
+
+	// The shell joins every hierarchy and becomes sleep.
+	script := `for dir in "$@"; do echo $$ > "$dir/cgroup.procs" || exit; done; exec sleep 60`
+	sleeper := exec.Command("sh", append([]string{"-c", script, "sh"}, tree.Dirs(path)...)...)
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for len(tree.Processes("/localkube-test")) == 0 {
+	}
+	if err := tree.Freeze(ctx, path, true); err != nil {
+		t.Fatal(err)
+	}
+	go sleeper.Wait() //nolint:errcheck // it is killed
+	if err := tree.Kill(ctx, "/localkube-test"); err != nil {
+		t.Fatal(err)
+	}
+	if left := tree.Processes("/localkube-test"); len(left) > 0 {
+		t.Errorf("still there: %v", left)
+	}
+	if err := tree.Remove(ctx, "/localkube-test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range tree.Dirs("/localkube-test") {
+		if exists(dir) {
+			t.Errorf("%s is still there", dir)
+		}
+	}
+}
+
+func detectOrSkip(t *testing.T) Tree {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making cgroups needs root")
+	}
+	tree, err := Detect()
+	if err != nil {
+		t.Skip(err)
+	}
+	return tree
+}

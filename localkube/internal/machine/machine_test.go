@@ -1,0 +1,32 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestHasCapability(t *testing.T) {
+	cases := map[string]struct {
+		status string
+		has    bool
+	}{
+		"all":                   {"Name:\tx\nCapEff:\t000001ffffffffff\n", true},
+		"all but this":          {"CapEff:\t000001fffeffffff\n", false},
+		"none":                  {"CapEff:\t0000000000000000\n", false},
+		"a status without them": {"Name:\tx\n", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := hasCapability(c.status, capSysResource); got != c.has {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestMissingNamesEachPackageOnce(t *testing.T) {
+	got := Missing([]Need{{"/nowhere/b", "two"}, {"no-such-program", "one"}, {"/nowhere/a", "two"}, {"sh", "dash"}})
+	if want := []string{"one", "two"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,117 @@
+package proc
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain lets this test binary be spawned, as the real program is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == SpawnCommand {
+		Spawned()
+	}
+	os.Exit(m.Run())
+}
+
+func TestParseStat(t *testing.T) {
+	const tail = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"
+	for name, comm := range map[string]string{
+		"a plain name":          "(etcd)",
+		"a name with a space":   "(tmux: server)",
+		"a name with a bracket": "(a) R 1)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseStat("42 " + comm + tail)
+			if err != nil || got != (stat{state: 'S', start: 4711}) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+	for _, bad := range []string{"", "42 etcd S", "42 (etcd) S 1 2"} {
+		if _, err := parseStat(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+func TestAnIdentityIsMoreThanItsNumber(t *testing.T) {
+	me, err := Identify(os.Getpid())
+	if err != nil || !me.Alive() {
+		t.Fatalf("I am %+v (%v), alive: %v", me, err, me.Alive())
+	}
+	reused, rebooted := me, me
+	reused.Start++
+	rebooted.Boot = "another"
+	for _, other := range []Identity{reused, rebooted, {}} {
+		if other.Alive() {
+			t.Errorf("%+v is taken for %+v", other, me)
+		}
+		// It would end this test if it were sent.
+		if err := other.Signal(unix.SIGKILL); err != nil {
+			t.Errorf("a signal to nobody: %v", err)
+		}
+	}
+}
+
+func TestAProcessOutlivesItsStartAndIsFoundAgain(t *testing.T) {
+	table, spec := sleeper(t)
+	if err := table.Start(spec); err != nil {
+		t.Fatal(err)
+	}
+	first, err := table.Get(spec.Name)
+	if err != nil || !first.Alive() {
+		t.Fatalf("started, it is %+v (%v)", first, err)
+	}
+	if err := table.Start(spec); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := table.Get(spec.Name); again.Identity != first.Identity {
+		t.Error("a second start made a second process")
+	}
+	if err := table.Stop(context.Background(), spec.Name, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if first.Alive() {
+		t.Error("stopped, it still runs")
+	}
+	if records, _ := table.List(); len(records) != 0 {
+		t.Errorf("stopped, it is still recorded: %+v", records)
+	}
+}
+
+func TestAProgramThatCannotRunSaysSoAtOnce(t *testing.T) {
+	table, spec := sleeper(t)
+	spec.Args = []string{"/nowhere/program"}
+	err := table.Start(spec)
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/program") {
+		t.Errorf("started what does not exist: %v", err)
+	}
+	if record, _ := table.Get(spec.Name); record.Alive() {
+		t.Error("it is recorded as alive")
+	}
+}
+
+func TestTailShowsTheLastLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte(strings.Repeat("earlier\n", 5000)+"a\nb\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := Tail(path, 2); got != "a\nb" {
+		t.Errorf("the last two lines are %q", got)
+	}
+}
+
+func sleeper(t *testing.T) (Table, Spec) {
+	t.Helper()
+	dir := t.TempDir()
+	table := Table{Dir: filepath.Join(dir, "records")}
+	spec := Spec{Name: "sleeper", Args: []string{"/bin/sleep", "60"}, Log: filepath.Join(dir, "log")}
+	t.Cleanup(func() { table.Stop(context.Background(), spec.Name, 0) }) //nolint:errcheck // best effort
+	return table, spec
+}
