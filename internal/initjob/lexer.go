@@ -37,33 +37,18 @@ func (l *lexer) statements() []statement {
 
 // next passes one token.
 func (l *lexer) next() {
-	rest := l.text[l.pos:]
-	c := rest[0]
-	switch {
-	case c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v':
-		l.skip(1)
+	if l.between() {
 		return
-	case strings.HasPrefix(rest, "--"):
-		l.skipTo("\n", 0)
-		return
-	case strings.HasPrefix(rest, "/*"):
-		l.comment()
-		return
-	case c == ';' && l.parens == 0 && l.bodies == 0:
-		l.skip(1)
-		l.finish()
-		return
-	case c == '\\' && l.backslash == 0:
+	}
+	c := l.text[l.pos]
+	if c == '\\' && l.backslash == 0 {
 		l.backslash = l.line
 	}
 	l.start()
-	switch {
-	case c == '\'':
-		l.quoted('\'', false)
-	case c == '"':
-		l.quoted('"', false)
-	case c == '$' && l.dollarTag() != "":
-		tag := l.dollarTag()
+	switch tag := l.dollarTag(); {
+	case c == '\'', c == '"':
+		l.quoted(c, false)
+	case tag != "":
 		l.skip(len(tag))
 		l.skipTo(tag, len(tag))
 	case wordStart(c):
@@ -75,6 +60,26 @@ func (l *lexer) next() {
 		l.paren(c)
 		l.skip(1)
 	}
+}
+
+// between passes what is part of no statement, or ends one, and says whether
+// there was such a thing.
+func (l *lexer) between() bool {
+	rest := l.text[l.pos:]
+	switch c := rest[0]; {
+	case strings.IndexByte(" \t\r\n\f\v", c) >= 0:
+		l.skip(1)
+	case strings.HasPrefix(rest, "--"):
+		l.skipTo("\n", 0)
+	case strings.HasPrefix(rest, "/*"):
+		l.comment()
+	case c == ';' && l.parens == 0 && l.bodies == 0:
+		l.skip(1)
+		l.finish()
+	default:
+		return false
+	}
+	return true
 }
 
 func (l *lexer) start() {
@@ -152,6 +157,9 @@ func (l *lexer) quoted(quote byte, escapes bool) {
 
 // dollarTag is the $tag$ at the current place, or nothing.
 func (l *lexer) dollarTag() string {
+	if l.text[l.pos] != '$' {
+		return ""
+	}
 	rest := l.text[l.pos+1:]
 	for i := range len(rest) {
 		switch c := rest[i]; {

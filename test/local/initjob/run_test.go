@@ -44,7 +44,7 @@ func TestANewDatabaseIsWhatThePlanSays(t *testing.T) {
 	must(t, s.job(t, plan(t, table, more, more)).Run(t.Context()))
 	conn, err := s.dial(t.Context(), "shop", "keeper", "合言葉")
 	must(t, err)
-	defer conn.Close(t.Context()) //nolint:errcheck // read already
+	defer conn.Close(t.Context())
 	for query, want := range map[string]string{
 		"SELECT count(*)::text FROM customers": "3",
 		"SELECT digest('x', 'md5')::text":      `\x9dd4e461268c8034f5c8564e155c67a6`,

@@ -48,10 +48,10 @@ func start(t *testing.T) *server {
 	t.Helper()
 	s := &server{programs: programs(t), port: freePort(t), run: credential(t)}
 	// A folder of t.TempDir is closed to other users, and PostgreSQL does not run as root.
-	folder, err := os.MkdirTemp("", "toban-initjob-")
+	folder, err := os.MkdirTemp("", "toban-initjob-") //nolint:usetesting // see above
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	must(t, os.Chmod(folder, 0o755)) //nolint:gosec // the server's user passes through it
+	must(t, os.Chmod(folder, 0o755))
 	s.folder = filepath.Join(folder, "data")
 	must(t, os.Mkdir(s.folder, 0o700))
 	s.own(t, s.folder)
@@ -88,7 +88,7 @@ func (s *server) up(t *testing.T) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(filepath.Dir(s.folder), "log"))
 	must(t, err)
-	defer log.Close() //nolint:errcheck // the server has its own handle
+	defer log.Close()
 	s.process = s.command("postgres", "-D", s.folder)
 	s.process.Stdout, s.process.Stderr = log, log
 	must(t, s.process.Start())
@@ -162,7 +162,7 @@ func (s *server) ask(t *testing.T, database, query string, args ...any) string {
 	t.Helper()
 	conn, err := s.dial(t.Context(), database, "postgres", "")
 	must(t, err)
-	defer conn.Close(t.Context()) //nolint:errcheck // read already
+	defer conn.Close(t.Context())
 	var out any
 	must(t, conn.QueryRow(t.Context(), query, args...).Scan(&out))
 	return fmt.Sprint(out)
@@ -173,7 +173,7 @@ func (s *server) do(t *testing.T, database, statements string) {
 	t.Helper()
 	conn, err := s.dial(t.Context(), database, "postgres", "")
 	must(t, err)
-	defer conn.Close(t.Context()) //nolint:errcheck // done already
+	defer conn.Close(t.Context())
 	_, err = conn.Exec(t.Context(), statements, pgx.QueryExecModeSimpleProtocol)
 	must(t, err)
 }
@@ -212,8 +212,12 @@ func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends at once
 	must(t, err)
-	defer l.Close() //nolint:errcheck // only its number was wanted
-	return uint16(l.Addr().(*net.TCPAddr).Port)
+	defer l.Close()
+	address, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("the address is %v", l.Addr())
+	}
+	return uint16(address.Port)
 }
 
 func must(t *testing.T, err error) {

@@ -1,0 +1,50 @@
+# What each target does: make help. The work is in hack/.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help up down demo test check build generate images push bench-startup clean deps
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+up: build ## Start a local Kubernetes with the operator in it
+	@hack/up.sh
+
+down: bin/localkube ## Remove the local Kubernetes with all it made
+	@bin/localkube down
+
+demo: build ## Show it: a database, a load, the primary's Pod deleted, and what became of the rows
+	@hack/demo.sh
+
+test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
+	@hack/test.sh
+
+check: deps ## Run what is quick: format, vet, lint, pure tests, generated files current
+	@hack/check.sh
+
+build: deps bin/localkube bin/toban ## Build the programs into bin/
+
+generate: ## Write the generated files anew
+	@hack/generate.sh
+
+images: build ## Make the container images: the operator's and PostgreSQL's
+	@hack/images.sh
+
+push: build ## Push all images: make push REGISTRY=registry.example.com/team
+	@hack/push.sh "$(REGISTRY)"
+
+bench-startup: up ## Measure from kubectl apply to the first write and to three instances
+	@go run ./test/bench/startup $(ARGS)
+
+clean: ## Remove what was built here; the caches stay
+	rm -rf bin .local
+
+deps: ## Install the Debian packages that building and testing need, where they are missing
+	@hack/deps.sh
+
+# Go decides itself what is stale.
+.PHONY: bin/localkube bin/toban
+bin/localkube:
+	@CGO_ENABLED=0 go build -C localkube -trimpath -o ../bin/localkube .
+bin/toban:
+	@CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/toban ./cmd/toban

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# What can be said of the code without running a server: format, vet, lint,
+# pure tests, and whether the generated files are those of the code.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { echo "== $*"; }
+
+step gofmt
+unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
+if [[ -n $unformatted ]]; then
+  echo "gofmt -w would change these:"$'\n'"$unformatted" >&2
+  exit 1
+fi
+
+step vet
+go vet -tags e2e ./...
+go -C localkube vet ./...
+
+step lint
+lint=$(hack/tool.sh golangci-lint)
+"$lint" run ./...
+
+step generated files
+hack/generate.sh --check
+
+step pure tests
+go test ./api/... ./cmd/... ./hack/... ./internal/...
+go -C localkube test ./...

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and testing need, where they are
+# missing. localkube installs its own, such as nftables, when it starts.
+set -euo pipefail
+
+# program or file, and the package that has it
+needs=(
+  'git git'
+  'gcc gcc'                                     # runc is partly C
+  'pkg-config pkg-config'
+  '/usr/include/seccomp.h libseccomp-dev'
+  'debootstrap debootstrap'                     # PostgreSQL images
+  '/etc/ssl/certs/ca-certificates.crt ca-certificates'
+  'psql postgresql-client'                      # the demo and the tests from outside
+)
+# Tests with real servers, and pgbench: the release's own PostgreSQL.
+compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=('- postgresql')
+
+there() {
+  case $1 in
+    /*) [[ -e $1 ]] ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+missing=()
+for need in "${needs[@]}"; do
+  read -r program package <<<"$need"
+  there "$program" || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+install="apt-get install -y --no-install-recommends ${missing[*]}"
+if ! command -v apt-get >/dev/null || [[ $(id -u) -ne 0 ]]; then
+  echo "These are missing: ${missing[*]}. As root on Debian, this installs them: $install" >&2
+  exit 1
+fi
+echo "installing what is missing: ${missing[*]}" >&2
+# Debian's PostgreSQL starts a server of its own unless it is told not to.
+if [[ ! -e /etc/postgresql-common/createcluster.conf ]]; then
+  mkdir -p /etc/postgresql-common
+  echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+if ! { apt-get update && $install; } >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 1
+fi

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs the stories of test/e2e, or some of them: hack/e2e.sh -run TestScale.
+# They need the cluster of make up, and load what images they need themselves.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/bin:$PATH
+export TOBAN_AUDIT_LOG=/var/lib/localkube/log/audit.log
+mapfile -t tars < <(bin/localkube image build postgres:15 postgres:18)
+bin/localkube load "${tars[@]}"
+go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Writes the generated files: deep copies, CRDs, install.yaml and the references. With
+# --check it writes nothing, and fails where one is not what it would be.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+generate() {
+  local gen
+  gen=$(hack/tool.sh controller-gen)
+  "$gen" object paths=./api/...
+  "$gen" crd paths=./api/... output:crd:dir=config/crd
+  [[ ! -d hack/installyaml ]] || go run ./hack/installyaml
+  go run ./hack/reference
+}
+
+if [[ ${1:-} != --check ]]; then
+  generate
+  exit
+fi
+# In a copy, so that a check changes nothing.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+git ls-files -co --exclude-standard -z -- api cmd config docs hack internal tools go.mod go.sum |
+  while IFS= read -r -d '' f; do [[ ! -e $f ]] || printf '%s\0' "$f"; done |
+  tar c --null -T - | tar x -C "$copy"
+"$copy/hack/generate.sh"
+stale=$(diff -rq "$copy" . 2>/dev/null | grep -v '^Only in \.' || true)
+if [[ -n $stale ]]; then
+  echo "These are stale; make generate writes them anew:"$'\n'"$stale" >&2
+  exit 1
+fi

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Starts the local Kubernetes with the operator in it, or brings a running one up
+# to date with what is in bin/. Every step may be done already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export KUBECONFIG=$PWD/.local/kubeconfig
+mkdir -p .local
+
+# stage NAME COMMAND… runs a command, says how long it took, and keeps that for the demo.
+: >.local/timings
+stage() {
+  local name=$1 from=$EPOCHREALTIME seconds
+  shift
+  "$@"
+  seconds=$(awk "BEGIN {printf \"%.1f\", $EPOCHREALTIME - $from}")
+  echo "$name	$seconds" >>.local/timings
+  printf '%-34s %6s s\n' "$name" "$seconds"
+}
+
+images() {
+  mapfile -t tars < <(hack/images.sh)
+  bin/localkube load "${tars[@]}"
+}
+
+operator() {
+  local tag
+  tag=$(sha256sum bin/toban | cut -c1-12)
+  hack/manifest.sh "toban:$tag" | bin/kubectl apply --server-side --force-conflicts -f - >/dev/null
+  bin/kubectl -n toban-system rollout status deployment/toban-operator --timeout=180s >/dev/null
+}
+
+stage 'Kubernetes, three nodes ready' bin/localkube up --kubeconfig .local/kubeconfig
+# Its kubectl is of the same version as the cluster.
+ln -sf "$(bin/localkube assets)/kubectl" bin/kubectl
+stage 'images on every node' images
+stage 'operator available' operator
+
+[[ ${1:-} == --quiet ]] || cat <<TEXT
+
+A Kubernetes with the operator is running. To use it:
+
+  export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/bin:\$PATH
+  kubectl apply -f config/examples/example-database.yaml
+  kubectl get SampleDB
+
+make demo shows what it does; make down removes it all.
+TEXT
