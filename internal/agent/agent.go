@@ -1,0 +1,224 @@
+// Package agent is the process with id 1 in an instance's Pod. It owns the
+// postmaster: it makes the data, configures, starts, follows and stops it, and
+// says how it is. It observes, lets package ha decide, and acts. It must not
+// import the operator's packages; of Kubernetes it only knows how to label its own Pod.
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// Options say where an agent finds its things.
+type Options struct {
+	// Name is the instance's.
+	Name string
+	// ConfigFile is the protocol.Config to start from, Authority the folder with
+	// the SampleDB's authority (ca.crt, ca.key).
+	ConfigFile, Authority string
+	// Volume is the persistent volume, Run a folder in memory.
+	Volume, Run string
+	// Listen is the address to listen on, "" for all. Address is what the others
+	// reach this instance by, if that is known.
+	Listen, Address string
+	// Publish tells the cluster the role of this instance; nil where there is none.
+	Publish func(ctx context.Context, role protocol.Role) error
+	Log     *slog.Logger
+	// ServerLog takes PostgreSQL's own log.
+	ServerLog io.Writer
+}
+
+// Agent runs one instance.
+type Agent struct {
+	Options
+	server   *postgres.Server
+	identity *identity
+	ballots  ballotFile
+	peers    *peers
+	// wake makes the role loop look again at once.
+	wake chan struct{}
+	// publish takes the role to publish.
+	publish chan protocol.Role
+	// last is the decision before; only the role loop uses it.
+	last ha.Decision
+
+	mutex   sync.Mutex
+	config  protocol.Config
+	status  protocol.Status
+	restart bool // the server is to be restarted
+	renewed bool // there is a new certificate
+	beat    time.Time
+	busy    bool // inside a step that may take long, such as a copy of all data
+}
+
+// New reads the config and looks for PostgreSQL's programs.
+func New(ctx context.Context, options Options) (*Agent, error) {
+	config, err := readConfig(options.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := postgres.FindPrograms(ctx, config.Major)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(options.Volume, "toban"), 0o700); err != nil {
+		return nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+	}
+	a := &Agent{
+		Options: options,
+		config:  config,
+		ballots: ballotFile(filepath.Join(options.Volume, "toban", "ballot.json")),
+		wake:    make(chan struct{}, 1),
+		publish: make(chan protocol.Role, 1),
+		beat:    time.Now(),
+	}
+	a.server = &postgres.Server{
+		Programs: programs, Volume: options.Volume, Run: options.Run,
+		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
+	}
+	a.status = protocol.Status{Name: options.Name, Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
+	if a.identity, err = newIdentity(options, config); err != nil {
+		return nil, err
+	}
+	a.identity.renewed = a.useRenewed
+	roots, err := a.identity.roots()
+	if err != nil {
+		return nil, err
+	}
+	show := func() (tls.Certificate, error) { return a.identity.certificate() }
+	a.peers = newPeers(options.Name, protocol.NewClient(protocol.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
+	return a, nil
+}
+
+func listenAddresses(listen string) string {
+	if listen == "" {
+		return "*"
+	}
+	return listen
+}
+
+func readConfig(path string) (protocol.Config, error) {
+	var config protocol.Config
+	text, err := os.ReadFile(path) //nolint:gosec // a path of ours
+	if err != nil {
+		return config, fmt.Errorf("read the agent's config: %w", err)
+	}
+	if err := json.Unmarshal(text, &config); err != nil {
+		return config, fmt.Errorf("understand the agent's config %s: %w", path, err)
+	}
+	return config, nil
+}
+
+// errStopped ends the actors when the agent is told to stop.
+var errStopped = errors.New("told to stop")
+
+// Run runs the actors until ctx ends or one of them fails; the first out stops
+// all. When Run returns, PostgreSQL has stopped.
+func (a *Agent) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, actor := range []func(context.Context) error{
+		a.roleLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.identity.renewLoop, reapLoop,
+	} {
+		group.Go(func() error {
+			if err := actor(ctx); err != nil {
+				return err
+			}
+			return errStopped
+		})
+	}
+	if err := group.Wait(); !errors.Is(err, errStopped) {
+		return err
+	}
+	return nil
+}
+
+// look makes the role loop look again at once.
+func (a *Agent) look() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Config is the config as last given.
+func (a *Agent) currentConfig() protocol.Config {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.config
+}
+
+// useRenewed has the running server read the new certificate.
+func (a *Agent) useRenewed() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.renewed = true
+}
+
+// take answers whether something was asked for, once.
+func (a *Agent) take(asked *bool) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	was := *asked
+	*asked = false
+	return was
+}
+
+// Status is how the instance is.
+func (a *Agent) Status() protocol.Status {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.status
+}
+
+// report changes the status.
+func (a *Agent) report(change func(*protocol.Status)) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	change(&a.status)
+}
+
+// longStep tells the liveness probe that the role loop is at work that may take long.
+func (a *Agent) longStep(step func() error) error {
+	a.setBusy(true)
+	defer a.setBusy(false)
+	return step()
+}
+
+func (a *Agent) setBusy(busy bool) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.busy, a.beat = busy, time.Now()
+}
+
+// maxSilence is how long the role loop may be silent before the kubelet may
+// think that the agent hangs: far more than its slowest query and start.
+const maxSilence = 60 * time.Second
+
+func (a *Agent) alive() bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.busy || time.Since(a.beat) < maxSilence
+}
+
+// ready says whether the instance does what its role asks, as seen by a query not long ago.
+func (a *Agent) ready() bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.status.Ready && time.Since(a.beat) < 2*queryDeadline+tickInterval
+}

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// reloadDeadline is how long a server may take to read its configuration again.
+	reloadDeadline = 3 * time.Second
+	// refusalDeadline is how long a server that does not like its configuration
+	// may take to say so. One that still starts after it is recovering.
+	refusalDeadline = 10 * time.Second
+)
+
+// good is what the server last ran with: it is what remains when a new
+// configuration turns out to be unusable.
+type good struct {
+	Revision   string            `json:"revision"`
+	Parameters map[string]string `json:"parameters"`
+	HBA        []string          `json:"hba"`
+}
+
+func (a *Agent) goodFile() string { return filepath.Join(a.Volume, "toban", "good.json") }
+
+func (a *Agent) loadGood() (good, bool) {
+	var g good
+	text, err := os.ReadFile(a.goodFile())
+	if err != nil {
+		return g, false
+	}
+	return g, json.Unmarshal(text, &g) == nil
+}
+
+func (a *Agent) storeGood(g good) error {
+	text, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("encode the good configuration: %w", err)
+	}
+	return postgres.WriteFile(a.goodFile(), text, 0o600)
+}
+
+// candidates are the configurations to start with, in the order to try: the
+// wanted one, the last that was good, and PostgreSQL's defaults.
+func (a *Agent) candidates() []good {
+	config := a.currentConfig()
+	list := []good{{config.Revision, config.Parameters, config.HBA}}
+	if g, ok := a.loadGood(); ok && g.Revision != config.Revision {
+		list = append(list, g)
+	}
+	return append(list, good{Revision: "defaults"})
+}
+
+// start starts the server with the first configuration that it takes. The
+// others' refusals are reported.
+func (r *running) start(ctx context.Context) error {
+	var refused error
+	candidates := r.candidates()
+	for i, candidate := range candidates {
+		err := r.startWith(ctx, candidate)
+		if err == nil {
+			r.remember(candidate, candidates[0].Revision, refused)
+			if i == 0 {
+				return r.storeGood(candidate)
+			}
+			return nil
+		}
+		var rejected *postgres.RejectedError
+		if ctx.Err() != nil || (i > 0 && !errors.As(err, &rejected)) {
+			return err
+		}
+		if refused == nil {
+			refused = err
+		}
+	}
+	return refused
+}
+
+// startWith tries one configuration.
+func (r *running) startWith(ctx context.Context, candidate good) error {
+	settings, err := r.makeSettings(ctx, candidate)
+	if err != nil {
+		return err
+	}
+	if err := r.server.Check(ctx, settings); err != nil {
+		return err
+	}
+	if err := r.server.Configure(settings); err != nil {
+		return err
+	}
+	process, err := r.server.Start(r.ServerLog)
+	if err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, refusalDeadline)
+	defer cancel()
+	if err := process.Ready(soon); err != nil && (ctx.Err() != nil || soon.Err() == nil) {
+		process.Stop(ctx, postgres.StopFast)
+		return err
+	}
+	r.process, r.settings, r.revision = process, settings, candidate.Revision
+	return nil
+}
+
+// makeSettings adds the role to a configuration.
+func (r *running) makeSettings(ctx context.Context, g good) (postgres.Settings, error) {
+	settings := postgres.Settings{Name: r.Name, Parameters: g.Parameters, HBA: g.HBA}
+	if r.role == protocol.RolePrimary {
+		return settings, nil
+	}
+	upstream, err := r.upstream(r.decision.Target)
+	if err != nil {
+		return settings, err
+	}
+	control, err := r.server.Control(ctx)
+	if err != nil {
+		return settings, err
+	}
+	settings.Upstream, settings.Least = &upstream, control.Least
+	return settings, nil
+}
+
+// remember reports which configuration runs, and why not the wanted one.
+func (r *running) remember(running good, wanted string, refused error) {
+	r.report(func(s *protocol.Status) {
+		s.ConfigRevision, s.ConfigError, s.RejectedRevision = running.Revision, "", ""
+		if refused != nil {
+			s.ConfigError, s.RejectedRevision = words(refused), wanted
+		}
+	})
+}
+
+// words are PostgreSQL's, where it said why.
+func words(err error) string {
+	var rejected *postgres.RejectedError
+	if errors.As(err, &rejected) {
+		return rejected.Words
+	}
+	return err.Error()
+}
+
+// applyConfig makes the running server follow the config: parameters and
+// pg_hba.conf by reload, and where the upstream is found. A refused one leaves
+// the server as it was.
+func (r *running) applyConfig(ctx context.Context) error {
+	config := r.currentConfig()
+	wanted := good{config.Revision, config.Parameters, config.HBA}
+	if r.Status().RejectedRevision == config.Revision {
+		g, ok := r.loadGood()
+		if !ok {
+			g = good{Revision: "defaults"}
+		}
+		wanted = g
+	}
+	settings, err := r.makeSettings(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if wanted.Revision == r.revision && reflect.DeepEqual(settings, r.settings) {
+		r.accept(wanted.Revision, config.Revision)
+		return nil
+	}
+	err = r.reload(ctx, settings)
+	var rejected *postgres.RejectedError
+	if errors.As(err, &rejected) {
+		r.Log.Warn("the configuration is refused", "revision", wanted.Revision, "error", rejected.Words)
+		r.report(func(s *protocol.Status) { s.ConfigError, s.RejectedRevision = rejected.Words, config.Revision })
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.settings, r.revision = settings, wanted.Revision
+	r.accept(wanted.Revision, config.Revision)
+	return r.keepIfProven(ctx, wanted)
+}
+
+// accept reports the configuration that runs; an earlier refusal is history
+// when it is the one that is wanted.
+func (r *running) accept(runs, wanted string) {
+	r.report(func(s *protocol.Status) {
+		s.ConfigRevision = runs
+		if runs == wanted {
+			s.ConfigError, s.RejectedRevision = "", ""
+		}
+	})
+}
+
+// keepIfProven makes a reloaded configuration the good one, unless part of it
+// waits for a restart: that is proven by the start alone.
+func (r *running) keepIfProven(ctx context.Context, g good) error {
+	state, err := r.session.State(ctx)
+	if err != nil || len(state.PendingRestart) > 0 {
+		return err
+	}
+	return r.storeGood(g)
+}
+
+// reload checks, writes and loads a configuration. When PostgreSQL refuses it,
+// the files are put back.
+func (r *running) reload(ctx context.Context, settings postgres.Settings) error {
+	if err := r.server.Check(ctx, settings); err != nil {
+		return err
+	}
+	if err := r.server.Configure(settings); err != nil {
+		return err
+	}
+	if err := r.session.ConfigErrors(ctx); err != nil {
+		return errors.Join(err, r.server.Configure(r.settings))
+	}
+	before, err := r.session.LoadTime(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.process.Reload(); err != nil {
+		return err
+	}
+	return r.awaitReload(ctx, before)
+}
+
+func (r *running) awaitReload(ctx context.Context, before time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, reloadDeadline)
+	defer cancel()
+	for {
+		at, err := r.session.LoadTime(ctx)
+		if err != nil {
+			return err
+		}
+		if at.After(before) {
+			return nil
+		}
+		if !sleep(ctx, 10*time.Millisecond) {
+			return fmt.Errorf("the server does not read its configuration again: %w", ctx.Err())
+		}
+	}
+}

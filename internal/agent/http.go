@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// maxConfig bounds a config that is read from the network (bytes).
+	maxConfig = 4 << 20
+	// applyDeadline is how long the answer to a new config waits for its effect.
+	applyDeadline = 1500 * time.Millisecond
+)
+
+// serveAgent serves peers and the operator over mTLS.
+func (a *Agent) serveAgent(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
+	mux.Handle("POST "+protocol.PathSync, operatorOnly(a.handleSync))
+	mux.Handle("POST "+protocol.PathRestart, operatorOnly(a.handleRestart))
+	roots := func() (*x509.CertPool, error) {
+		return pki.Pool(string(a.identity.authorityPEM), a.currentConfig().Operator)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		TLSConfig: protocol.ServerTLS(a.identity.certificate, roots, naming.IdentityInstance, naming.IdentityOperator)}
+	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+}
+
+// serveProbes serves the kubelet's probes.
+func (a *Agent) serveProbes(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		probe(w, a.alive(), "the role loop has not moved for a minute")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		status := a.Status()
+		probe(w, a.ready(), status.Reason+": "+status.Message)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	return serveUntil(ctx, server, a.Listen, naming.PortProbe, server.Serve)
+}
+
+func probe(w http.ResponseWriter, ok bool, why string) {
+	if !ok {
+		http.Error(w, why, http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n") // the kubelet that hung up asks again
+}
+
+// serveUntil serves until ctx ends.
+func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("listen for peers, operator and probes: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // an answer cut off is asked for again
+	defer stop()
+	if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve port %d: %w", port, err)
+	}
+	return nil
+}
+
+func operatorOnly(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS.PeerCertificates[0].Subject.CommonName != naming.IdentityOperator {
+			http.Error(w, "only the operator may ask for this", http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	})
+}
+
+func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
+
+// handleSync takes a config and answers when it has had its effect, or after a while.
+func (a *Agent) handleSync(w http.ResponseWriter, r *http.Request) {
+	var config protocol.Config
+	if err := readJSON(w, r, &config); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if config.Cluster != a.currentConfig().Cluster || config.Major != a.server.Programs.Major {
+		http.Error(w, fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
+		return
+	}
+	a.setConfig(config)
+	a.awaitApplied(r.Context(), config.Revision)
+	writeJSON(w, a.Status())
+}
+
+func (a *Agent) setConfig(config protocol.Config) {
+	a.mutex.Lock()
+	a.config = config
+	a.mutex.Unlock()
+	a.peers.tellMembers(config.Members)
+	a.look()
+}
+
+func (a *Agent) awaitApplied(ctx context.Context, revision string) {
+	ctx, cancel := context.WithTimeout(ctx, applyDeadline)
+	defer cancel()
+	for {
+		s := a.Status()
+		runs := s.Role != protocol.RoleNone
+		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !sleep(ctx, 20*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// handleRestart asks the role loop to restart the server.
+func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
+	var request protocol.Restart
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if status := a.Status(); status.ConfigRevision != request.ConfigRevision {
+		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s", status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
+		return
+	}
+	a.Log.Info("a restart is asked for", "reason", request.Reason)
+	a.mutex.Lock()
+	a.restart = true
+	a.status.Ready = false // no other restart may begin before this one is over
+	a.mutex.Unlock()
+	a.look()
+	writeJSON(w, a.Status())
+}
+
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfig)).Decode(into); err != nil {
+		return fmt.Errorf("understand the request: %w", err)
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // who hung up asks again
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// identity is the instance's certificate: it issues one to itself from the
+// SampleDB's authority, for its agent and its PostgreSQL server alike.
+type identity struct {
+	authorityPEM []byte
+	authority    *pki.Authority
+	names        []string
+	run          string
+	// renewed is called with a new certificate in place.
+	renewed func()
+
+	mutex sync.Mutex
+	leaf  pki.Leaf
+	pair  tls.Certificate
+}
+
+func newIdentity(options Options, config protocol.Config) (*identity, error) {
+	cert, err := os.ReadFile(filepath.Join(options.Authority, naming.KeyCA))
+	if err != nil {
+		return nil, fmt.Errorf("read the SampleDB's authority: %w", err)
+	}
+	key, err := os.ReadFile(filepath.Join(options.Authority, naming.KeyCAKey))
+	if err != nil {
+		return nil, fmt.Errorf("read the key of the SampleDB's authority: %w", err)
+	}
+	authority, err := pki.ParseAuthority(cert, key)
+	if err != nil {
+		return nil, err
+	}
+	i := &identity{authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, renewed: func() {}}
+	return i, i.renew(time.Now())
+}
+
+// serverNames are all that a client may call this server by.
+func serverNames(options Options, config protocol.Config) []string {
+	names := append([]string{"localhost", "127.0.0.1"}, config.ServerNames...)
+	if options.Address != "" {
+		names = append(names, options.Address)
+	}
+	for _, m := range config.Members {
+		if m.Name == options.Name {
+			names = append(names, m.Host)
+		}
+	}
+	return names
+}
+
+// renew issues a new certificate and writes the files that PostgreSQL reads.
+func (i *identity) renew(now time.Time) error {
+	leaf, err := i.authority.Issue(naming.IdentityInstance, i.names, now)
+	if err != nil {
+		return err
+	}
+	pair, err := leaf.TLS()
+	if err != nil {
+		return fmt.Errorf("use the new certificate: %w", err)
+	}
+	for file, content := range map[string][]byte{
+		postgres.FileAuthority: i.authorityPEM, postgres.FileCertificate: leaf.CertPEM, postgres.FileKey: leaf.KeyPEM,
+	} {
+		if err := postgres.WriteFile(filepath.Join(i.run, file), content, 0o600); err != nil {
+			return err
+		}
+	}
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.leaf, i.pair = leaf, pair
+	return nil
+}
+
+// renewLoop renews the certificate in time, until ctx ends.
+func (i *identity) renewLoop(ctx context.Context) error {
+	for {
+		i.mutex.Lock()
+		due := time.Until(i.leaf.RenewAt())
+		i.mutex.Unlock()
+		if !sleep(ctx, max(due, time.Minute)) {
+			return nil
+		}
+		if err := i.renew(time.Now()); err != nil {
+			return err
+		}
+		i.renewed()
+	}
+}
+
+func (i *identity) certificate() (tls.Certificate, error) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.pair, nil
+}
+
+func (i *identity) roots() (*x509.CertPool, error) { return pki.Pool(string(i.authorityPEM)) }

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"toban.dev/internal/agent"
+	"toban.dev/internal/naming"
+)
+
+// Agent is `toban agent`: the process with id 1 in an instance's Pod.
+func Agent() *cobra.Command {
+	var options agent.Options
+	var terminationLog string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run one PostgreSQL instance (in its Pod, as process 1)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := runAgent(cmd.Context(), options)
+			if err != nil {
+				// The kubelet shows this as the container's message; a failure to write it hides nothing.
+				_ = os.WriteFile(terminationLog, []byte(err.Error()), 0o600)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&options.Name, "name", os.Getenv("POD_NAME"), "name of the instance")
+	flags.StringVar(&options.Address, "address", os.Getenv("POD_IP"), "address that others reach this instance by")
+	flags.StringVar(&options.Listen, "listen", "", "address to listen on (all where it is empty)")
+	flags.StringVar(&options.ConfigFile, "config", filepath.Join(naming.PathConfig, naming.KeyConfig), "file with the agent's config")
+	flags.StringVar(&options.Authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	flags.StringVar(&options.Volume, "volume", naming.PathVolume, "the persistent volume")
+	flags.StringVar(&options.Run, "run", naming.PathRun, "folder in memory for the socket and keys")
+	flags.StringVar(&terminationLog, "termination-log", "/dev/termination-log", "file that takes the last words")
+	return cmd
+}
+
+func runAgent(ctx context.Context, options agent.Options) error {
+	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	options.ServerLog = os.Stderr
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		publish, err := agent.PublishInPod(namespace, options.Name)
+		if err != nil {
+			return err
+		}
+		options.Publish = publish
+	}
+	a, err := agent.New(ctx, options)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+// Install is `toban install FILE`: it copies this program to where the agent's
+// container finds it, so that the PostgreSQL image needs nothing of ours.
+func Install() *cobra.Command {
+	return &cobra.Command{
+		Use:   "install FILE",
+		Short: "Copy this program to FILE",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(_ *cobra.Command, args []string) error { return install(args[0]) },
+	}
+}
+
+func install(target string) (err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	in, err := os.Open(self) //nolint:gosec // this program
+	if err != nil {
+		return fmt.Errorf("read this program: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // only read
+	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // a program is executable
+	if err != nil {
+		return fmt.Errorf("make %s: %w", target, err)
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("copy this program to %s: %w", target, err)
+	}
+	return nil
+}

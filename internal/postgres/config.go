@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Settings is all that goes into the configuration files of a server.
+type Settings struct {
+	// Name is the instance's; it becomes cluster_name and application_name.
+	Name string
+	// Parameters and HBA are the user's and the operator's; what belongs to the
+	// agent (see Owned) is left out of them.
+	Parameters map[string]string
+	HBA        []string
+	// Upstream is the server to follow, nil for a primary.
+	Upstream *Upstream
+	// Least are lower bounds that a standby has to keep. See Control.
+	Least map[string]int
+}
+
+// Upstream is a server to copy and follow.
+type Upstream struct {
+	// Host is the name; Address, if known, the IP address to use instead of looking it up.
+	Host, Address string
+	Port          int
+	// Name is our own application_name there, Slot the replication slot to use.
+	Name, Slot string
+}
+
+// TLS files in Run. PostgreSQL refuses a key that others may read.
+const (
+	FileCertificate = "server.crt"
+	FileKey         = "server.key"
+	FileAuthority   = "ca.crt"
+)
+
+// RoleReplication is the role that standbys log in with, by certificate.
+const RoleReplication = "toban_replication"
+
+// conninfo is the libpq connection string of an upstream (PostgreSQL 17
+// documentation, 32.1.1). The server is known by its authority, not by its name.
+func (s *Server) conninfo(u Upstream) string {
+	pairs := []string{
+		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + u.Name,
+		"sslmode=verify-ca", "sslrootcert=" + filepath.Join(s.Run, FileAuthority),
+		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, FileKey),
+		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3", "tcp_user_timeout=10000",
+		"options='-c search_path=pg_catalog'",
+	}
+	if u.Address != "" {
+		pairs = append(pairs, "hostaddr="+u.Address)
+	}
+	return strings.Join(pairs, " ")
+}
+
+// Owned says whether a parameter is the agent's or would make the server unsafe.
+// docs/parameters.md and the rule of the CRD list the same ones.
+func Owned(parameter string) bool {
+	name := strings.ToLower(parameter)
+	for _, prefix := range []string{"ssl", "recovery_target", "archive_", "include"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return owned[name]
+}
+
+var owned = func() map[string]bool {
+	set := map[string]bool{}
+	for _, name := range strings.Fields(`allow_system_table_mods archive_cleanup_command cluster_name config_file data_directory
+		data_sync_retry event_source external_pid_file fsync full_page_writes hba_file hot_standby ident_file
+		ignore_checksum_failure ignore_invalid_pages ignore_system_indexes lc_messages listen_addresses log_destination
+		logging_collector port primary_conninfo primary_slot_name promote_trigger_file recovery_end_command
+		recovery_init_sync_method recovery_min_apply_delay restart_after_crash restore_command standby_mode
+		synchronous_standby_names unix_socket_directories unix_socket_group unix_socket_permissions wal_level
+		wal_log_hints zero_damaged_pages`) {
+		set[name] = true
+	}
+	return set
+}()
+
+// parameters are those of postgresql.conf: the given ones under the agent's own.
+func (s *Server) parameters(settings Settings) map[string]string {
+	all := map[string]string{}
+	for name, value := range settings.Parameters {
+		if !Owned(name) {
+			all[strings.ToLower(name)] = value
+		}
+	}
+	maps.Copy(all, s.own(settings))
+	if settings.Upstream != nil {
+		raise(all, settings.Least)
+		all["primary_conninfo"] = s.conninfo(*settings.Upstream)
+		all["primary_slot_name"] = settings.Upstream.Slot
+	}
+	return all
+}
+
+// own are the parameters that follow from how the agent runs a server.
+func (s *Server) own(settings Settings) map[string]string {
+	all := map[string]string{
+		"cluster_name":             settings.Name,
+		"listen_addresses":         s.Listen,
+		"port":                     strconv.Itoa(s.Port),
+		"unix_socket_directories":  s.Run,
+		"lc_messages":              "C", // messages go into conditions and are matched by nobody's translation
+		"log_destination":          "stderr",
+		"logging_collector":        "off", // the container's log is the log
+		"hot_standby":              "on",
+		"wal_level":                "logical", // so that logical replication needs no restart
+		"wal_log_hints":            "on",      // for pg_rewind
+		"fsync":                    "on",
+		"full_page_writes":         "on",
+		"restart_after_crash":      "on",
+		"recovery_target_timeline": "latest",
+		"ssl":                      "on",
+		"ssl_cert_file":            filepath.Join(s.Run, FileCertificate),
+		"ssl_key_file":             filepath.Join(s.Run, FileKey),
+		"ssl_ca_file":              filepath.Join(s.Run, FileAuthority),
+	}
+	if s.Programs.Major >= 17 {
+		all["allow_alter_system"] = "off" // the spec says what the parameters are
+	}
+	return all
+}
+
+// raise lifts parameters to their lower bounds; an unset one is left to
+// PostgreSQL's default unless the bound is above what that could be.
+func raise(all map[string]string, least map[string]int) {
+	for name, bound := range least {
+		value, err := strconv.Atoi(all[name])
+		if err != nil || value < bound {
+			all[name] = strconv.Itoa(bound)
+		}
+	}
+}
+
+// postgresqlConf is the text of postgresql.conf. Values are quoted as PostgreSQL
+// reads them (documentation of 17, 19.1.2); a value can't leave its line.
+func (s *Server) postgresqlConf(settings Settings) string {
+	all := s.parameters(settings)
+	var text strings.Builder
+	text.WriteString("# Written by the agent of Toban from the SampleDB. Edits are lost: change spec.postgresql instead.\n")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, quote(all[name]))
+	}
+	return text.String()
+}
+
+func quote(value string) string {
+	return strings.NewReplacer(`'`, `''`, `\`, `\\`, "\n", " ", "\r", " ").Replace(value)
+}
+
+// hbaConf is the text of pg_hba.conf. Its own lines come first: nothing that a
+// user adds can lock the standbys out.
+func hbaConf(settings Settings) string {
+	lines := []string{
+		"# Written by the agent of Toban from the SampleDB. Edits are lost: change spec.postgresql.hba instead.",
+		"local all all peer map=local",
+		"hostssl replication " + RoleReplication + " all cert map=toban",
+		"hostssl postgres " + RoleReplication + " all cert map=toban",
+		"hostssl all postgres all cert map=toban",
+		"host replication " + RoleReplication + " all reject",
+		"host all " + RoleReplication + " all reject",
+		"host all postgres all reject",
+	}
+	lines = append(lines, settings.HBA...)
+	lines = append(lines, "host all all all scram-sha-256")
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// identConf maps certificates and the operating system's user to roles.
+func identConf(osUser string) string {
+	return strings.Join([]string{
+		"local " + osUser + " postgres",
+		"toban toban:instance " + RoleReplication,
+		"toban toban:init postgres",
+	}, "\n") + "\n"
+}
+
+// files are the configuration files of the data directory.
+func (s *Server) files(settings Settings, osUser string) map[string]string {
+	return map[string]string{
+		"postgresql.conf": s.postgresqlConf(settings),
+		// What ALTER SYSTEM wrote would take precedence over postgresql.conf.
+		"postgresql.auto.conf": "# Written by the agent of Toban: ALTER SYSTEM has no lasting effect.\n",
+		"pg_hba.conf":          hbaConf(settings),
+		"pg_ident.conf":        identConf(osUser),
+	}
+}
+
+// Configure writes the configuration files. It does not make a running server
+// read them. The role is set by standby.signal: with it a server starts as a standby.
+func (s *Server) Configure(settings Settings) error {
+	name, err := osUserName()
+	if err != nil {
+		return err
+	}
+	for file, text := range s.files(settings, name) {
+		if err := writeIfChanged(filepath.Join(s.Data(), file), []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeIfChanged(path string, content []byte) error {
+	old, err := os.ReadFile(path) //nolint:gosec // a path of ours
+	if err == nil && string(old) == string(content) {
+		return nil
+	}
+	return WriteFile(path, content, 0o600)
+}
+
+// SetStandby makes the next start that of a standby, or of a primary.
+func (s *Server) SetStandby(standby bool) error {
+	path := filepath.Join(s.Data(), "standby.signal")
+	if standby {
+		return writeIfChanged(path, nil)
+	}
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("make the server a primary: %w", err)
+	}
+	return syncFolder(s.Data())
+}
+
+// Check asks PostgreSQL whether it accepts the parameters, without touching a
+// running server: it reads a candidate file and prints one value (postgres -C).
+// The error has PostgreSQL's own words.
+func (s *Server) Check(ctx context.Context, settings Settings) error {
+	candidate := filepath.Join(s.Run, "candidate.conf")
+	if err := os.WriteFile(candidate, []byte(s.postgresqlConf(settings)), 0o600); err != nil {
+		return fmt.Errorf("write a candidate configuration: %w", err)
+	}
+	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(), "-c", "config_file="+candidate)
+	var messages strings.Builder
+	cmd.Stderr = &messages
+	if err := Children.Run(cmd); err != nil {
+		return &RejectedError{Words: rejection(messages.String())}
+	}
+	return nil
+}
+
+// RejectedError says in PostgreSQL's words why it does not take a configuration.
+type RejectedError struct{ Words string }
+
+func (e *RejectedError) Error() string { return "PostgreSQL refuses the configuration: " + e.Words }
+
+// rejection picks the lines that say what is wrong out of a server's messages.
+func rejection(messages string) string {
+	var words []string
+	for line := range strings.Lines(messages) {
+		for _, level := range []string{"LOG:", "FATAL:", "ERROR:", "HINT:", "DETAIL:"} {
+			if _, text, ok := strings.Cut(line, level); ok && !strings.Contains(text, "contains errors") {
+				words = append(words, strings.TrimSpace(text))
+			}
+		}
+	}
+	if len(words) == 0 {
+		return lastLines(messages, 2)
+	}
+	return strings.Join(words[:min(len(words), 5)], "; ")
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Control is what the control file of a data directory says, read with
+// pg_controldata. It can be read while the server is down.
+type Control struct {
+	SystemIdentifier string
+	// State as PostgreSQL words it, e.g. "in production", "shut down".
+	State string
+	// Timeline of the latest checkpoint.
+	Timeline uint32
+	// Least has the parameters that a standby must not set lower than the primary
+	// did, by name (PostgreSQL 17 documentation, 26.4.3 Administrator's Overview).
+	Least map[string]int
+}
+
+// leastParameters are the labels of pg_controldata by parameter.
+var leastParameters = map[string]string{
+	"max_connections setting":      "max_connections",
+	"max_worker_processes setting": "max_worker_processes",
+	"max_wal_senders setting":      "max_wal_senders",
+	"max_prepared_xacts setting":   "max_prepared_transactions",
+	"max_locks_per_xact setting":   "max_locks_per_transaction",
+}
+
+// Control reads the control file.
+func (s *Server) Control(ctx context.Context) (Control, error) {
+	cmd := s.Programs.command(ctx, "pg_controldata", "--pgdata", s.Data())
+	var out, messages strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &messages
+	if err := Children.Run(cmd); err != nil {
+		return Control{}, fmt.Errorf("pg_controldata: %w: %s", err, lastLines(messages.String(), 1))
+	}
+	return parseControl(out.String())
+}
+
+func parseControl(text string) (Control, error) {
+	c := Control{Least: map[string]int{}}
+	for line := range strings.Lines(text) {
+		label, value, _ := strings.Cut(line, ":")
+		if err := c.take(label, strings.TrimSpace(value)); err != nil {
+			return Control{}, fmt.Errorf("pg_controldata says %q: %w", strings.TrimSpace(line), err)
+		}
+	}
+	if c.SystemIdentifier == "" {
+		return Control{}, fmt.Errorf("pg_controldata does not say the system identifier")
+	}
+	return c, nil
+}
+
+func (c *Control) take(label, value string) error {
+	switch label {
+	case "Database system identifier":
+		c.SystemIdentifier = value
+	case "Database cluster state":
+		c.State = value
+	case "Latest checkpoint's TimeLineID":
+		n, err := strconv.ParseUint(value, 10, 32)
+		c.Timeline = uint32(n)
+		return err
+	default:
+		if parameter, ok := leastParameters[label]; ok {
+			n, err := strconv.Atoi(value)
+			c.Least[parameter] = n
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a running postmaster. It dies with the program that started it.
+type Process struct {
+	server   *Server
+	cmd      *exec.Cmd
+	messages *tail
+	done     chan struct{}
+	err      error
+}
+
+// StopMode is how a server is stopped (PostgreSQL 17 documentation, 18.5).
+type StopMode syscall.Signal
+
+// The stop modes that are used here. Smart is not one: it lets open sessions go on.
+const (
+	// StopFast ends the sessions, writes a checkpoint and stops.
+	StopFast = StopMode(syscall.SIGINT)
+	// StopImmediate stops at once; the next start recovers from the WAL.
+	StopImmediate = StopMode(syscall.SIGQUIT)
+)
+
+// pollInterval is how often the pid file is looked at while the server starts.
+const pollInterval = 10 * time.Millisecond
+
+// Start starts the server as it is configured and returns at once. Its log goes
+// to log. See Ready for when it answers.
+func (s *Server) Start(log io.Writer) (*Process, error) {
+	if err := s.removeStalePid(); err != nil {
+		return nil, err
+	}
+	p := &Process{server: s, messages: &tail{}, done: make(chan struct{})}
+	p.cmd = s.Programs.command(context.Background(), "postgres", "-D", s.Data())
+	p.cmd.Stdout = log
+	p.cmd.Stderr = io.MultiWriter(log, p.messages)
+	// If the agent dies, its postmaster must not go on alone: an immediate stop.
+	// A group of its own keeps a terminal's Ctrl-C from reaching it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	return p, nil
+}
+
+// run starts and waits on one locked thread, because the kernel sends the death
+// signal when the thread that forked ends, not the process (prctl(2)).
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := Children.Start(p.cmd)
+	started <- err
+	if err != nil {
+		return
+	}
+	p.err = Children.Wait(p.cmd)
+	close(p.done)
+}
+
+// removeStalePid removes the pid file of a server that is not there any more. In
+// a new container, process ids start anew, so PostgreSQL might take a stranger
+// for the old postmaster and refuse to start. The caller has no server running.
+func (s *Server) removeStalePid() error {
+	if err := os.Remove(filepath.Join(s.Data(), "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the pid file of an earlier server: %w", err)
+	}
+	return nil
+}
+
+// Done is closed when the postmaster has ended. Then Err says how.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is why the postmaster ended, in its own last words. Only after Done.
+func (p *Process) Err() error {
+	words := p.messages.rejection()
+	if p.err == nil {
+		return fmt.Errorf("the server has stopped: %s", words)
+	}
+	return fmt.Errorf("the server has ended (%w): %s", p.err, words)
+}
+
+// Ready waits until the server takes connections (as a standby: read-only ones).
+// It fails when the server ends before, or with ctx.
+func (p *Process) Ready(ctx context.Context) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the server to start: %w", ctx.Err())
+		case <-p.done:
+			return p.Err()
+		case <-ticker.C:
+			if p.server.pidFileState() == "ready" {
+				return nil
+			}
+		}
+	}
+}
+
+// pidFileState is the eighth line of postmaster.pid: starting, stopping, ready,
+// or standby, which with hot_standby on is never reached (PostgreSQL 17 source,
+// src/include/utils/pidfile.h).
+func (s *Server) pidFileState() string {
+	text, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.pid"))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) < 8 {
+		return ""
+	}
+	return strings.TrimSpace(lines[7])
+}
+
+// Stop stops the server and waits for it. When ctx ends before it has stopped,
+// it is stopped immediately, and then killed.
+func (p *Process) Stop(ctx context.Context, mode StopMode) {
+	for _, step := range []struct {
+		signal  syscall.Signal
+		context context.Context //nolint:containedctx // the deadline of this step
+	}{{syscall.Signal(mode), ctx}, {syscall.SIGQUIT, nil}, {syscall.SIGKILL, nil}} {
+		wait := step.context
+		if wait == nil {
+			var cancel context.CancelFunc
+			wait, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+		}
+		_ = p.cmd.Process.Signal(step.signal) // it may have ended: then Done tells
+		select {
+		case <-p.done:
+			return
+		case <-wait.Done():
+		}
+	}
+	<-p.done
+}
+
+// Reload makes the server read its configuration files again.
+func (p *Process) Reload() error {
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		return fmt.Errorf("tell the server to reload: %w", err)
+	}
+	return nil
+}
+
+// tail keeps the last lines of a log.
+type tail struct{ lines []string }
+
+const tailLines = 20
+
+// Write takes what os/exec copies; it is called by one goroutine.
+func (t *tail) Write(p []byte) (int, error) {
+	scanner := bufio.NewScanner(strings.NewReader(string(p)))
+	for scanner.Scan() {
+		t.lines = append(t.lines, scanner.Text())
+	}
+	t.lines = t.lines[max(0, len(t.lines)-tailLines):]
+	return len(p), nil
+}
+
+func (t *tail) rejection() string { return lastWords(t.lines) }
+
+// lastWords are the last fatal message of a server, or its last line.
+func lastWords(lines []string) string {
+	for i := len(lines) - 1; i >= 0; i-- {
+		for _, level := range []string{"FATAL:", "PANIC:"} {
+			if _, text, ok := strings.Cut(lines[i], level); ok {
+				return strings.TrimSpace(text) + cause(lines[:i])
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return "it said nothing"
+	}
+	return lines[len(lines)-1]
+}
+
+// cause is the message before a fatal one, which often has the detail.
+func cause(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	_, text, ok := strings.Cut(lines[len(lines)-1], "LOG:")
+	if !ok || strings.Contains(text, "starting PostgreSQL") || strings.Contains(text, "listening on") {
+		return ""
+	}
+	return " (" + strings.TrimSpace(text) + ")"
+}

@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Session is a connection of ours to the server, as superuser through the Unix
+// socket. Its search_path is pinned, so that nobody's function or table is
+// taken for PostgreSQL's.
+type Session struct{ conn *pgx.Conn }
+
+// Connect opens a session.
+func (s *Server) Connect(ctx context.Context) (*Session, error) {
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable connect_timeout=3", s.Run, s.Port))
+	if err != nil {
+		return nil, fmt.Errorf("make connection settings: %w", err)
+	}
+	config.RuntimeParams["search_path"] = "pg_catalog"
+	config.RuntimeParams["application_name"] = "toban"
+	config.RuntimeParams["statement_timeout"] = "5s"
+	// Ours must never wait for a standby: it would hang with the users' commits and look dead.
+	config.RuntimeParams["synchronous_commit"] = "local"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the server: %w", err)
+	}
+	return &Session{conn: conn}, nil
+}
+
+// Close ends the session.
+func (s *Session) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx) // nothing is lost with it
+}
+
+// State is what a server says of itself.
+type State struct {
+	// Version as in "17.6".
+	Version          string
+	SystemIdentifier string
+	InRecovery       bool
+	Timeline         uint32
+	// LSN is the end of WAL written by a primary, or received and replayed by a standby.
+	LSN string
+	// Streaming says whether a standby's WAL receiver streams.
+	Streaming bool
+	// PendingRestart are the parameters that wait for a restart.
+	PendingRestart []string
+}
+
+const stateQuery = `
+select split_part(current_setting('server_version'), ' ', 1),
+       (select system_identifier::text from pg_control_system()),
+       pg_is_in_recovery(),
+       (select timeline_id from pg_control_checkpoint()),
+       case when pg_is_in_recovery()
+            then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+            else pg_current_wal_lsn() end::text,
+       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false),
+       coalesce((select array_agg(name order by name) from pg_settings where pending_restart), '{}')`
+
+// State asks the server for its state.
+func (s *Session) State(ctx context.Context) (State, error) {
+	var state State
+	var lsn *string
+	row := s.conn.QueryRow(ctx, stateQuery)
+	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline, &lsn, &state.Streaming, &state.PendingRestart)
+	if err != nil {
+		return State{}, fmt.Errorf("ask the server for its state: %w", err)
+	}
+	if lsn != nil {
+		state.LSN = *lsn
+	}
+	return state, nil
+}
+
+// ProveWrite commits something and waits until it is on disk: a message in the
+// WAL that nobody reads (PostgreSQL 17 documentation, 9.28.6), so no table is needed.
+func (s *Session) ProveWrite(ctx context.Context) error {
+	if _, err := s.conn.Exec(ctx, "select pg_logical_emit_message(true, 'toban', 'alive')"); err != nil {
+		return fmt.Errorf("write to the WAL: %w", err)
+	}
+	return nil
+}
+
+// OldestWAL is the name of the oldest WAL file there is, with the size of one in bytes.
+func (s *Session) OldestWAL(ctx context.Context) (file string, size uint64, err error) {
+	const query = `select coalesce(min(substr(name, 9)), ''), (select setting::bigint from pg_settings where name = 'wal_segment_size')
+		from pg_ls_waldir() where name ~ '^[0-9A-F]{24}$'`
+	if err := s.conn.QueryRow(ctx, query).Scan(&file, &size); err != nil {
+		return "", 0, fmt.Errorf("look for the oldest WAL file: %w", err)
+	}
+	return "00000000" + file, size, nil
+}
+
+// Standbys are the application names of the servers that stream from this one.
+func (s *Session) Standbys(ctx context.Context) ([]string, error) {
+	rows, err := s.conn.Query(ctx, `select distinct application_name from pg_stat_replication
+		where state = 'streaming' and usename = $1 and application_name <> 'pg_basebackup' order by 1`, RoleReplication)
+	if err != nil {
+		return nil, fmt.Errorf("ask who streams: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("ask who streams: %w", err)
+	}
+	return names, nil
+}
+
+// EnsureReplication makes the role of the standbys. It has no password.
+func (s *Session) EnsureReplication(ctx context.Context) error {
+	const statement = `do $$ begin
+		if not exists (select from pg_roles where rolname = 'toban_replication') then
+			create role toban_replication login replication;
+			grant execute on function pg_ls_dir(text, boolean, boolean), pg_stat_file(text, boolean),
+				pg_read_binary_file(text), pg_read_binary_file(text, bigint, bigint, boolean) to toban_replication;
+		end if;
+	end $$`
+	if _, err := s.conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("make the role %s: %w", RoleReplication, err)
+	}
+	return nil
+}
+
+// EnsureSlots makes the physical replication slots that are missing and drops
+// those of ours (toban_…) that are not wanted or are lost because the WAL they
+// reserved grew too large.
+func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
+	const drop = `select slot_name, pg_drop_replication_slot(slot_name) from pg_replication_slots
+		where slot_type = 'physical' and slot_name like 'toban\_%' and not active
+		and (not slot_name = any ($1) or wal_status = 'lost')`
+	if _, err := s.conn.Exec(ctx, drop, want); err != nil {
+		return fmt.Errorf("drop replication slots: %w", err)
+	}
+	const create = `select pg_create_physical_replication_slot(name, true) from unnest($1::text[]) name
+		where not exists (select from pg_replication_slots where slot_name = name)`
+	if _, err := s.conn.Exec(ctx, create, want); err != nil {
+		return fmt.Errorf("make replication slots: %w", err)
+	}
+	return nil
+}
+
+// ConfigErrors are what is wrong in the configuration files on disk, in
+// PostgreSQL's words. A setting that waits for a restart is no error, though
+// pg_file_settings says that it "could not be applied".
+func (s *Session) ConfigErrors(ctx context.Context) error {
+	const query = `select format('pg_hba.conf, line %s: %s', line_number, error) from pg_hba_file_rules where error is not null
+		union all select format('%s: %s', name, error) from pg_file_settings
+		where error is not null and error <> 'setting could not be applied' and name is not null`
+	rows, err := s.conn.Query(ctx, query)
+	if err != nil {
+		return fmt.Errorf("check the configuration: %w", err)
+	}
+	words, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("check the configuration: %w", err)
+	}
+	if len(words) > 0 {
+		return &RejectedError{Words: strings.Join(words[:min(len(words), 5)], "; ")}
+	}
+	return nil
+}
+
+// LoadTime is when the server last read its configuration.
+func (s *Session) LoadTime(ctx context.Context) (time.Time, error) {
+	var at time.Time
+	if err := s.conn.QueryRow(ctx, "select pg_conf_load_time()").Scan(&at); err != nil {
+		return at, fmt.Errorf("ask when the configuration was read: %w", err)
+	}
+	return at, nil
+}
+
+// Checkpoint writes a checkpoint, so that a stop right after it is short.
+func (s *Session) Checkpoint(ctx context.Context) error {
+	if _, err := s.conn.Exec(ctx, "set statement_timeout = 0"); err != nil {
+		return fmt.Errorf("write a checkpoint: %w", err)
+	}
+	if _, err := s.conn.Exec(ctx, "checkpoint"); err != nil {
+		return fmt.Errorf("write a checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Broken says whether an error means that the connection is of no use any more.
+func (s *Session) Broken() bool { return s.conn.IsClosed() }
+
+// IsFull says whether an error means that there is no space left on the volume.
+func IsFull(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "53100"
+}

@@ -1,0 +1,135 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"toban.dev/internal/protocol"
+)
+
+func formed(t *testing.T, instances int) *cluster {
+	t.Helper()
+	c := newCluster(t, instances)
+	names := []string{}
+	for _, m := range c.config.Members {
+		names = append(names, m.Name)
+	}
+	c.start(names...)
+	for _, name := range names[1:] {
+		c.await(name, "streaming", streaming)
+	}
+	s := c.await(names[0], "primary with all standbys", func(s protocol.Status) bool {
+		return primary(s) && slices.Equal(s.Standbys, names[1:])
+	})
+	c.config.SystemIdentifier = s.SystemIdentifier
+	c.sync()
+	c.exec(names[0], "create table t (n int)", "insert into t values (1)")
+	return c
+}
+
+func TestThreeInstancesStartedAtOnceFormACluster(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	for _, name := range []string{"db-1", "db-2"} {
+		c.awaitQuery(name, "select count(*)::text from t", "1")
+	}
+}
+
+func TestPostmasterKilledComesBackWithItsData(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	old := c.postmaster("db-0")
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.await("db-0", "primary", func(s protocol.Status) bool { return primary(s) && c.postmaster("db-0") != old })
+	c.awaitQuery("db-0", "select count(*)::text from t", "1")
+}
+
+func TestAgentKilledTakesItsPostmasterWithIt(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	postmaster := c.postmaster("db-0")
+	c.kill("db-0", syscall.SIGKILL)
+	for end := time.Now().Add(deadline); running(postmaster); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the postmaster outlives its agent")
+		}
+	}
+	c.start("db-0")
+	c.await("db-0", "primary", primary)
+	c.awaitQuery("db-0", "select count(*)::text from t", "1")
+}
+
+func TestStopIsAShutdownWithCheckpoint(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 2)
+	log := c.logs["db-0"]
+	c.kill("db-0", syscall.SIGTERM)
+	if !strings.Contains(log.String(), "database system is shut down") {
+		t.Errorf("the server was not shut down in order:\n%s", log)
+	}
+	c.start("db-0")
+	c.await("db-0", "primary", primary)
+	c.await("db-1", "streaming again", streaming)
+}
+
+func TestStandbyWhoseVolumeIsLostIsClonedAnew(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 2)
+	c.kill("db-1", syscall.SIGKILL)
+	if err := os.RemoveAll(filepath.Join(c.folder, "db-1")); err != nil {
+		t.Fatal(err)
+	}
+	c.start("db-1")
+	c.await("db-1", "streaming", streaming)
+	c.awaitQuery("db-1", "select count(*)::text from t", "1")
+}
+
+func TestPrimaryWhoseVolumeIsLostDoesNotStartOver(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 2)
+	c.kill("db-0", syscall.SIGKILL)
+	if err := os.RemoveAll(filepath.Join(c.folder, "db-0")); err != nil {
+		t.Fatal(err)
+	}
+	c.start("db-0")
+	s := c.await("db-0", "refusing", func(s protocol.Status) bool { return s.Reason == "DataLost" })
+	if s.Data != protocol.DataEmpty || s.Role != protocol.RoleNone {
+		t.Errorf("it runs something: %+v", s)
+	}
+	c.awaitQuery("db-1", "select count(*)::text from t", "1")
+}
+
+func TestStandbyWhoseWALIsGoneIsClonedAnew(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 2)
+	c.config.Parameters["max_slot_wal_keep_size"] = "1MB"
+	c.config.Parameters["wal_keep_size"] = "0"
+	c.config.Parameters["min_wal_size"] = "32MB"
+	c.sync()
+	c.kill("db-1", syscall.SIGTERM)
+	for range 4 {
+		c.exec("db-0", "insert into t select 1 from generate_series(1, 100)", "select pg_switch_wal()", "checkpoint")
+	}
+	c.start("db-1")
+	c.await("db-1", "streaming", streaming)
+	c.awaitQuery("db-1", "select count(*)::text from t", "401")
+	if log := c.logs["db-1"].String(); !strings.Contains(log, "WALRemoved") {
+		t.Errorf("the standby was not cloned for the reason expected:\n%s", log)
+	}
+}
+
+func TestRemovedInstanceStops(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 2)
+	c.config.Members = c.config.Members[:1]
+	c.sync()
+	c.await("db-1", "stopped", func(s protocol.Status) bool { return s.Reason == "NotAMember" && s.Role == protocol.RoleNone })
+	c.awaitQuery("db-0", "select count(*)::text from pg_replication_slots where active", "0")
+}

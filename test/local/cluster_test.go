@@ -1,0 +1,326 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// deadline is for conditions that must come true: generous, for busy machines.
+const deadline = 90 * time.Second
+
+// cluster is a SampleDB without Kubernetes.
+type cluster struct {
+	*testing.T
+	folder    string
+	subnet    int
+	authority *pki.Authority
+	operator  *protocol.Client
+	config    protocol.Config
+	agents    map[string]*exec.Cmd
+	logs      map[string]*bytes.Buffer
+	owner     *syscall.Credential
+}
+
+var subnets atomic.Int32
+
+// newCluster prepares a cluster; its agents are not started yet.
+func newCluster(t *testing.T, instances int) *cluster {
+	t.Helper()
+	c := &cluster{T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{}, logs: map[string]*bytes.Buffer{}, owner: serverUser(t)}
+	var err error
+	if c.folder, err = os.MkdirTemp("/tmp", "toban-db-"); err != nil { // short: a socket's path has at most 107 bytes
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(c.folder) })
+	c.own(c.folder)
+	if c.authority, err = pki.NewAuthority(bytes.Repeat([]byte{7}, 32), "test", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	operator, err := pki.NewAuthority(bytes.Repeat([]byte{9}, 32), "operator", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.operator = protocol.NewClient(c.clientTLS(operator, naming.IdentityOperator), naming.PortAgent)
+	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: majorHere(t),
+		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
+		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
+	for i := range instances {
+		c.config.Members = append(c.config.Members, protocol.Member{Name: naming.Instance("db", i), Host: c.host(i)})
+	}
+	c.writeAuthority()
+	t.Cleanup(c.stopAll)
+	return c
+}
+
+// serverUser is who the servers run as: PostgreSQL refuses to run as root.
+func serverUser(t *testing.T) *syscall.Credential {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		t.Fatalf("the user postgres is missing (Debian package postgresql): %v", err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids fit
+}
+
+// majorHere is the newest PostgreSQL version that is installed.
+func majorHere(t *testing.T) int {
+	t.Helper()
+	for major := 18; major >= 15; major-- {
+		if _, err := postgres.FindPrograms(t.Context(), major); err == nil {
+			return major
+		}
+	}
+	t.Fatal("no PostgreSQL server is installed: apt-get install postgresql")
+	return 0
+}
+
+func (c *cluster) host(ordinal int) string { return fmt.Sprintf("127.10.%d.%d", c.subnet, ordinal+1) }
+
+func (c *cluster) own(path string) {
+	if c.owner != nil {
+		if err := os.Chown(path, int(c.owner.Uid), int(c.owner.Gid)); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) write(name string, content []byte) {
+	c.Helper()
+	path := filepath.Join(c.folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the agents run as another user
+		c.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // the agents run as another user
+		c.Fatal(err)
+	}
+}
+
+func (c *cluster) writeAuthority() {
+	key, err := c.authority.KeyPEM()
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.write("ca/"+naming.KeyCA, c.authority.CertPEM())
+	c.write("ca/"+naming.KeyCAKey, key)
+}
+
+func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Config {
+	leaf, err := authority.Issue(identity, nil, time.Now())
+	if err != nil {
+		c.Fatal(err)
+	}
+	pair, err := leaf.TLS()
+	if err != nil {
+		c.Fatal(err)
+	}
+	roots, err := pki.Pool(string(c.authority.CertPEM()))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return protocol.ClientTLS(func() (tls.Certificate, error) { return pair, nil }, roots, naming.IdentityInstance)
+}
+
+// start starts an agent with the config as it is.
+func (c *cluster) start(names ...string) {
+	c.Helper()
+	c.config = c.config.Revise()
+	text, err := json.Marshal(c.config)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.write("config.json", text)
+	for _, name := range names {
+		c.startOne(name)
+	}
+}
+
+func (c *cluster) startOne(name string) {
+	ordinal, _ := naming.Ordinal(name)
+	for _, sub := range []string{"volume", "run"} {
+		path := filepath.Join(c.folder, name, sub)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			c.Fatal(err)
+		}
+		c.own(path)
+		c.own(filepath.Dir(path))
+	}
+	cmd := exec.Command(program, "--name", name, "--listen", c.host(ordinal), "--address", c.host(ordinal),
+		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
+		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
+		"--termination-log", filepath.Join(c.folder, name, "last-words"))
+	cmd.Env = append(os.Environ(), agentVariable+"=1")
+	cmd.Dir = c.folder
+	log := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		c.Fatal(err)
+	}
+	c.agents[name], c.logs[name] = cmd, log
+}
+
+// kill ends an agent by a signal and waits for it.
+func (c *cluster) kill(name string, with syscall.Signal) {
+	c.Helper()
+	cmd := c.agents[name]
+	if cmd == nil {
+		c.Fatalf("%s does not run", name)
+	}
+	delete(c.agents, name)
+	_ = cmd.Process.Signal(with)
+	_ = cmd.Wait() // killed: that is an error, as wanted
+}
+
+func (c *cluster) stopAll() {
+	for name := range c.agents {
+		_ = c.agents[name].Process.Signal(syscall.SIGTERM)
+	}
+	for name, cmd := range c.agents {
+		_ = cmd.Wait()
+		if c.Failed() {
+			c.Logf("log of %s:\n%s", name, c.logs[name])
+		}
+	}
+}
+
+// status asks an agent.
+func (c *cluster) status(name string) (protocol.Status, error) {
+	ordinal, _ := naming.Ordinal(name)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	return c.operator.Status(ctx, c.host(ordinal))
+}
+
+// sync gives all running agents the config as it is.
+func (c *cluster) sync() {
+	c.Helper()
+	c.config = c.config.Revise()
+	for name := range c.agents {
+		ordinal, _ := naming.Ordinal(name)
+		if _, err := c.operator.Sync(c.Context(), c.host(ordinal), c.config); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+// restart has an agent restart its server.
+func (c *cluster) restart(name string) {
+	c.Helper()
+	ordinal, _ := naming.Ordinal(name)
+	if _, err := c.operator.Restart(c.Context(), c.host(ordinal), protocol.Restart{Reason: "test", ConfigRevision: c.config.Revision}); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// await waits until an instance is as it should be.
+func (c *cluster) await(name, what string, ok func(protocol.Status) bool) protocol.Status {
+	c.Helper()
+	var status protocol.Status
+	var err error
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if status, err = c.status(name); err == nil && ok(status) {
+			return status
+		}
+	}
+	c.Fatalf("%s: not %s in time: %+v, %v", name, what, status, err)
+	return status
+}
+
+func primary(s protocol.Status) bool { return s.Role == protocol.RolePrimary && s.Ready }
+
+func streaming(s protocol.Status) bool {
+	return s.Role == protocol.RoleStandby && s.Ready && s.Streaming
+}
+
+// connect opens a superuser session on an instance over TCP, with a certificate.
+func (c *cluster) connect(name string) (*pgx.Conn, error) {
+	ordinal, _ := naming.Ordinal(name)
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5", c.host(ordinal), naming.PortPostgreSQL))
+	if err != nil {
+		return nil, err
+	}
+	config.TLSConfig, config.Fallbacks = c.clientTLS(c.authority, naming.IdentityInit), nil
+	return pgx.ConnectConfig(context.Background(), config)
+}
+
+// exec runs SQL on an instance.
+func (c *cluster) exec(name string, statements ...string) {
+	c.Helper()
+	conn, err := c.connect(name)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	for _, sql := range statements {
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			c.Fatalf("%s on %s: %v", sql, name, err)
+		}
+	}
+}
+
+// query is the one value that SQL gives on an instance, as text.
+func (c *cluster) query(name, sql string) (string, error) {
+	conn, err := c.connect(name)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	var value string
+	return value, conn.QueryRow(context.Background(), sql).Scan(&value)
+}
+
+// awaitQuery waits until SQL gives a value on an instance.
+func (c *cluster) awaitQuery(name, sql, want string) {
+	c.Helper()
+	var got string
+	var err error
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got, err = c.query(name, sql); err == nil && got == want {
+			return
+		}
+	}
+	c.Fatalf("%s on %s gives %q, %v; expected %q", sql, name, got, err, want)
+}
+
+// postmaster is the process id of an instance's server.
+func (c *cluster) postmaster(name string) int {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.folder, name, "volume/data/postmaster.pid"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return pid
+}
+
+func running(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

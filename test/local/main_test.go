@@ -1,0 +1,72 @@
+// Package local is the second ring of tests: real PostgreSQL servers and real
+// agents on this machine, without Kubernetes. Each agent is a process of its
+// own, listening on a loopback address of its own.
+package local
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"context"
+
+	"toban.dev/internal/cli"
+)
+
+// agentVariable makes this test program an agent.
+const agentVariable = "TOBAN_TEST_AGENT"
+
+// program is a copy of this test program that any user may run.
+var program string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(agentVariable) != "" {
+		os.Exit(runAgent())
+	}
+	folder, err := os.MkdirTemp("/tmp", "toban-local-")
+	if err == nil {
+		err = os.Chmod(folder, 0o755) //nolint:gosec // the agents run as another user
+	}
+	if err == nil {
+		program, err = copyProgram(folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+func runAgent() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := cli.Agent().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// copyProgram copies the test program out of go test's private folder.
+func copyProgram(folder string) (string, error) {
+	in, err := os.Open(os.Args[0])
+	if err != nil {
+		return "", err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	target := filepath.Join(folder, "agent")
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program is executable
+	if err != nil {
+		return "", err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return "", err
+	}
+	return target, out.Close()
+}
