@@ -1,7 +1,7 @@
 # Lays PostgreSQL out like the official image. $major is its version.
 
 home="$root"/usr/lib/postgresql/$major
-chroot "$root" localedef -i en_US -c -f UTF-8 -A /usr/share/locale/locale.alias en_US.UTF-8
+chroot "$root" localedef -i en_US -c -f UTF-8 en_US.UTF-8
 
 # Debian's programs in /usr/bin are links to a wrapper in Perl, which is left
 # out: link the real ones instead.
