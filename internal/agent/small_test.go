@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+func TestBallotSurvives(t *testing.T) {
+	file := ballotFile(filepath.Join(t.TempDir(), "ballot.json"))
+	if b, err := file.Load(); err != nil || b != (ha.Ballot{}) {
+		t.Fatalf("an absent ballot is %+v, %v", b, err)
+	}
+	want := ha.Ballot{Term: 3, Leader: "db-1"}
+	if err := file.Store(want); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := file.Load(); err != nil || b != want {
+		t.Errorf("stored %+v, found %+v, %v", want, b, err)
+	}
+}
+
+// A ballot that can't be read is not term 0: an instance must not vote again.
+func TestUnreadableBallotIsAnError(t *testing.T) {
+	file := ballotFile(filepath.Join(t.TempDir(), "ballot.json"))
+	if err := os.WriteFile(string(file), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := file.Load(); err == nil {
+		t.Errorf("half a ballot was taken for %+v", b)
+	}
+}
+
+func TestZombies(t *testing.T) {
+	for name, c := range map[string]struct {
+		stat string
+		pid  int
+		ok   bool
+	}{
+		"a child that has ended":           {"42 (sh) Z 1 42 42 0", 42, true},
+		"a name with spaces and brackets":  {"42 (a ) Z 9 (b) Z 1 42", 42, true},
+		"a child that runs":                {"42 (sh) S 1 42 42 0", 0, false},
+		"somebody else's child":            {"42 (sh) Z 7 42 42 0", 0, false},
+		"a line that was cut off":          {"42 (sh", 0, false},
+		"a line with nothing after a name": {"42 (sh)", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid, ok := zombieOf([]byte(c.stat), 1)
+			if ok != c.ok || (ok && pid != c.pid) {
+				t.Errorf("found %d, %t", pid, ok)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a test's own file
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs from what is generated (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+func example(major int) *Server {
+	return &Server{Programs: Programs{Major: major}, Volume: "/pgdata", Run: "/run/pg", Listen: "*", Port: 5432}
+}
+
+func TestConfigurationFiles(t *testing.T) {
+	upstream := &Upstream{Host: "db-0.db-instances.ns.svc", Address: "198.18.16.2", Port: 5432, Name: "db-1", Slot: "toban_db_1"}
+	primary := Settings{Name: "db-0", Parameters: map[string]string{"work_mem": "16MB", "Shared_Buffers": "1GB"}, HBA: []string{"host all all 198.18.0.0/15 trust"}}
+	standby := primary
+	standby.Name, standby.Upstream, standby.Least = "db-1", upstream, map[string]int{"max_connections": 200}
+	for name, c := range map[string]struct {
+		major    int
+		settings Settings
+	}{"primary-17": {17, primary}, "standby-15": {15, standby}} {
+		t.Run(name, func(t *testing.T) {
+			for file, text := range example(c.major).files(c.settings, "postgres") {
+				golden(t, name+"-"+file, text)
+			}
+		})
+	}
+}
+
+func TestUsersParametersNeverReplaceTheAgents(t *testing.T) {
+	settings := Settings{Parameters: map[string]string{
+		"port": "1", "SSL": "off", "Archive_Command": "rm -rf /", "recovery_target_time": "now", "fsync": "off", "work_mem": "1MB",
+	}}
+	got := example(17).parameters(settings)
+	for name, want := range map[string]string{"port": "5432", "ssl": "on", "archive_command": "", "recovery_target_time": "", "fsync": "on", "work_mem": "1MB"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, expected %q", name, got[name], want)
+		}
+	}
+}
+
+func TestValuesCanNotLeaveTheirQuotes(t *testing.T) {
+	for value, want := range map[string]string{
+		"plain":         "plain",
+		"it's":          "it''s",
+		`back\slash`:    `back\\slash`,
+		"a\nport = '1'": "a port = ''1''",
+	} {
+		if got := quote(value); got != want {
+			t.Errorf("%q became %q, expected %q", value, got, want)
+		}
+	}
+}
+
+func TestRaiseKeepsWhatIsEnough(t *testing.T) {
+	all := map[string]string{"max_connections": "50", "max_worker_processes": "20"}
+	raise(all, map[string]int{"max_connections": 100, "max_worker_processes": 8, "max_wal_senders": 10})
+	for name, want := range map[string]string{"max_connections": "100", "max_worker_processes": "20", "max_wal_senders": "10"} {
+		if all[name] != want {
+			t.Errorf("%s is %s, expected %s", name, all[name], want)
+		}
+	}
+}
+
+func TestRejectionPicksPostgreSQLsWords(t *testing.T) {
+	for name, c := range map[string]struct{ messages, want string }{
+		"a wrong value": {
+			"2026-01-01 00:00:00.000 GMT [1] LOG:  invalid value for parameter \"work_mem\": \"much\"\n" +
+				"2026-01-01 00:00:00.000 GMT [1] HINT:  Valid units for this parameter are \"B\".\n" +
+				"2026-01-01 00:00:00.000 GMT [1] FATAL:  configuration file \"x\" contains errors\n",
+			`invalid value for parameter "work_mem": "much"; Valid units for this parameter are "B".`},
+		"something else": {"first\nsecond\nthird\n", "second; third"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := rejection(c.messages); got != c.want {
+				t.Errorf("got %q, expected %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLastWordsOfAServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"fatal with its cause": {[]string{
+			"x [1] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use", "x [1] FATAL:  could not create any TCP/IP sockets", "x [1] LOG:  database system is shut down"},
+			`could not create any TCP/IP sockets (could not bind IPv4 address "127.0.0.1": Address already in use)`},
+		"fatal alone": {[]string{"x LOG:  starting PostgreSQL 17", "x FATAL:  no space left on device"}, "no space left on device"},
+		"nothing":     {nil, "it said nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lastWords(c.lines); got != c.want {
+				t.Errorf("got %q, expected %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestParseControl(t *testing.T) {
+	text, err := os.ReadFile("testdata/controldata-17.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := parseControl(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.SystemIdentifier != "7512345678901234567" || c.State != "in production" || c.Timeline != 3 ||
+		c.Least["max_connections"] != 100 || c.Least["max_prepared_transactions"] != 0 || len(c.Least) != 5 {
+		t.Errorf("read %+v", c)
+	}
+	if _, err := parseControl("nonsense"); err == nil {
+		t.Error("nonsense was taken for control data")
+	}
+}
