@@ -1,0 +1,90 @@
+// Package outside is what a user of a cluster can do: kubectl, and SQL through a
+// Service. The demo, the stories and the benchmarks judge Toban with it, and with
+// nothing that is inside of Toban but the types and names that a user sees.
+package outside
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// Namespace is one in which a user works, by kubectl.
+type Namespace string
+
+// Kubectl runs kubectl and returns what it printed.
+func (n Namespace) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return n.KubectlWith(ctx, "", args...)
+}
+
+// KubectlWith is Kubectl with something on its standard input.
+func (n Namespace) KubectlWith(ctx context.Context, input string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace", string(n)}, args...)...)
+	command.Stdin = strings.NewReader(input)
+	var out, problem bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problem
+	if err := command.Run(); err != nil {
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(problem.String()))
+	}
+	return out.String(), nil
+}
+
+// Apply applies manifests.
+func (n Namespace) Apply(ctx context.Context, manifests string) error {
+	_, err := n.KubectlWith(ctx, manifests, "apply", "-f", "-")
+	return err
+}
+
+// Get reads an object, as "pod/x", into a value.
+func (n Namespace) Get(ctx context.Context, what string, into any) error {
+	text, err := n.Kubectl(ctx, "get", what, "-o", "json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("understand %s: %w", what, err)
+	}
+	return nil
+}
+
+// SampleDB reads a SampleDB.
+func (n Namespace) SampleDB(ctx context.Context, name string) (v1.SampleDB, error) {
+	var db v1.SampleDB
+	err := n.Get(ctx, "sampledb/"+name, &db)
+	return db, err
+}
+
+// Exists says whether an object is there. What can't be asked is an error.
+func (n Namespace) Exists(ctx context.Context, what string) (bool, error) {
+	text, err := n.Kubectl(ctx, "get", what, "--ignore-not-found", "-o", "name")
+	return strings.TrimSpace(text) != "", err
+}
+
+// Pods are those of a SampleDB's instances.
+func (n Namespace) Pods(ctx context.Context, db string) ([]corev1.Pod, error) {
+	text, err := n.Kubectl(ctx, "get", "pods", "-o", "json", "-l", selector(naming.InstanceSelector(db)))
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("understand the Pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+func selector(labels map[string]string) string {
+	var parts []string
+	for k, v := range labels {
+		parts = append(parts, k+"="+v)
+	}
+	return strings.Join(parts, ",")
+}
