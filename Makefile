@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+VERSION ?= development
 .PHONY: help up down demo test check build generate images push bench-startup clean deps
 
 help: ## Show this list
@@ -46,5 +47,6 @@ deps: ## Install the Debian packages that building and testing need, where they 
 .PHONY: bin/localkube bin/toban
 bin/localkube:
 	@CGO_ENABLED=0 go build -C localkube -trimpath -o ../bin/localkube .
+# Without the commit in it, so that the same code is the same binary and the same image.
 bin/toban:
-	@CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/toban ./cmd/toban
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -X main.version=$(VERSION)' -o bin/toban ./cmd/toban

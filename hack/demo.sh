@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/up.sh --quiet
-export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/bin:$PATH
+. hack/env.sh
 go run ./test/demo -timings .local/timings "$@"

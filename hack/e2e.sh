@@ -3,8 +3,9 @@
 # They need the cluster of make up, and load what images they need themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/bin:$PATH
-export TOBAN_AUDIT_LOG=/var/lib/localkube/log/audit.log
+. hack/env.sh
+TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\)",$/\1/p')
+export TOBAN_AUDIT_LOG
 mapfile -t tars < <(bin/localkube image build postgres:15 postgres:18)
 bin/localkube load "${tars[@]}"
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Prints config/install.yaml with another image of the operator.
+# Prints config/install.yaml with another image of the operator, wherever it
+# names it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-image=$1
-sed -E "s|ghcr\.io/toban-dev/toban:[A-Za-z0-9._-]+|$image|g" config/install.yaml | grep -q "$image" ||
-  { echo "config/install.yaml does not name the operator's image as expected" >&2; exit 1; }
-sed -E "s|ghcr\.io/toban-dev/toban:[A-Za-z0-9._-]+|$image|g" config/install.yaml
+current=$(sed -nE 's/^ *(- )?image: "?([^" ]+)"?$/\2/p' config/install.yaml | head -n 1)
+if [[ -z $current ]]; then
+  echo 'config/install.yaml names no image' >&2
+  exit 1
+fi
+sed "s|$current|$1|g" config/install.yaml

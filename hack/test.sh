@@ -4,6 +4,7 @@
 # again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. hack/env.sh
 step() { echo "=== $* (after $SECONDS s)"; }
 
 started=
@@ -22,9 +23,7 @@ step 'ring 3: api, a real kube-apiserver'
 KUBEBUILDER_ASSETS=$(bin/localkube assets) go test -count=1 -timeout 20m ./test/api/...
 
 step 'ring 4: e2e, a real cluster'
-if ! bin/localkube status >/dev/null 2>&1; then
-  started=yes
-fi
+[[ $(cluster) != down ]] || started=yes
 hack/up.sh --quiet
 hack/e2e.sh
 step 'all rings passed'

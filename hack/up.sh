@@ -3,7 +3,7 @@
 # to date with what is in bin/. Every step may be done already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export KUBECONFIG=$PWD/.local/kubeconfig
+. hack/env.sh
 mkdir -p .local
 
 # stage NAME COMMAND… runs a command, says how long it took, and keeps that for the demo.
@@ -25,13 +25,11 @@ images() {
 operator() {
   local tag
   tag=$(sha256sum bin/toban | cut -c1-12)
-  hack/manifest.sh "toban:$tag" | bin/kubectl apply --server-side --force-conflicts -f - >/dev/null
-  bin/kubectl -n toban-system rollout status deployment/toban-operator --timeout=180s >/dev/null
+  hack/manifest.sh "toban:$tag" | kubectl apply --server-side --force-conflicts -f - >/dev/null
+  kubectl -n toban-system rollout status deployment/toban-operator --timeout=180s >/dev/null
 }
 
-stage 'Kubernetes, three nodes ready' bin/localkube up --kubeconfig .local/kubeconfig
-# Its kubectl is of the same version as the cluster.
-ln -sf "$(bin/localkube assets)/kubectl" bin/kubectl
+stage 'Kubernetes, three nodes ready' bin/localkube up
 stage 'images on every node' images
 stage 'operator available' operator
 
@@ -39,7 +37,7 @@ stage 'operator available' operator
 
 A Kubernetes with the operator is running. To use it:
 
-  export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/bin:\$PATH
+  export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/.local/bin:\$PATH
   kubectl apply -f config/examples/example-database.yaml
   kubectl get SampleDB
 

@@ -1,0 +1,6 @@
+# Sourced by the scripts that use the local Kubernetes: its kubeconfig, and its
+# kubectl before the machine's, because it is of the cluster's version.
+export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/.local/bin:$PATH
+
+# cluster prints up, partial or down.
+cluster() { bin/localkube status -o json | sed -n 's/^ *"cluster": "\(.*\)",$/\1/p'; }
