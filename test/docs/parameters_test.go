@@ -45,7 +45,7 @@ func TestDocumentedDefaultsAreSet(t *testing.T) {
 	}
 	documented := read(t, "../../docs/parameters.md")
 	for _, name := range names(code, `"([a-z]+_[a-z_]+)"(?::|\] =)`) {
-		if !strings.Contains(documented, "`"+name+"`") && !strings.HasPrefix(name, "tcp_keepalives") && !strings.HasPrefix(name, "max_") {
+		if !strings.Contains(documented, "`"+name+"`") {
 			t.Errorf("docs/parameters.md does not have the default of %s", name)
 		}
 	}
