@@ -1,6 +1,6 @@
 module toban.dev/localkube
 
-go 1.26.8
+go 1.26.6
 
 require (
 	github.com/containerd/containerd/v2 v2.4.2

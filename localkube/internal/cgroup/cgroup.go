@@ -50,13 +50,16 @@ func Detect() (Tree, error) {
 	return tree, nil
 }
 
-// hierarchies reads the mount points of version 1 out of a mountinfo.
+// hierarchies reads the mount points of version 1 out of a mountinfo. Beside
+// them there may be one of version 2 without controllers ("hybrid"), in which
+// the container runtime makes cgroups too.
 func hierarchies(mountinfo string) []string {
 	var dirs []string
 	for line := range strings.Lines(mountinfo) {
 		before, after, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(before)
-		if strings.HasPrefix(after, "cgroup ") && len(fields) >= 5 {
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) >= 5 && len(kind) > 0 && (kind[0] == "cgroup" || kind[0] == "cgroup2") &&
+			strings.HasPrefix(fields[4], base+"/") {
 			dirs = append(dirs, fields[4])
 		}
 	}

@@ -8,14 +8,15 @@ import (
 	"testing"
 )
 
-func TestHierarchiesAreThoseOfVersion1(t *testing.T) {
+func TestHierarchiesAreThoseOfVersion1AndTheOneBesideThem(t *testing.T) {
 	const mounts = `31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
 32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu
 37 31 0:34 / /sys/fs/cgroup/freezer rw,relatime - cgroup cgroup rw,freezer
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+50 31 0:39 / /mnt/other rw,relatime - cgroup2 cgroup2 rw
 `
 	got := hierarchies(mounts)
-	want := []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/freezer"}
+	want := []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -105,12 +105,17 @@ func (c *Cluster) startRuntime(ctx context.Context, n plan.Node) error {
 		return err
 	}
 	return c.await(ctx, []string{n.Containerd()}, n.Containerd()+" to answer", func() error {
-		conn, err := net.Dial("unix", n.Socket())
-		if err == nil {
-			conn.Close()
-		}
-		return err
+		return answers("unix", n.Socket())
 	})
+}
+
+// answers returns nil if somebody listens there.
+func answers(kind, address string) error {
+	conn, err := net.DialTimeout(kind, address, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }
 
 // startNodes starts what makes namespaces with a container runtime nodes.
@@ -139,6 +144,10 @@ func (c *Cluster) awaitNodes(ctx context.Context, client *kube.Client) error {
 		for _, n := range c.nodes {
 			if !ready[n.Name] {
 				return fmt.Errorf("%s is not Ready; its kubelet's log is %s", n.Name, plan.Log(n.Kubelet()))
+			}
+			// The API server takes a node that has just been lost for Ready still.
+			if err := answers("tcp", n.IP+":10250"); err != nil {
+				return fmt.Errorf("the kubelet of %s: %w", n.Name, err)
 			}
 		}
 		return nil

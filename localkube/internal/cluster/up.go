@@ -148,7 +148,7 @@ func (c *Cluster) lay(ctx context.Context) error {
 }
 
 func (c *Cluster) files() error {
-	files := render.ControlPlane()
+	files := render.ControlPlane(c.nodes)
 	for _, n := range c.nodes {
 		files = append(files, render.Node(n, c.Programs, c.store, !machine.CanLowerOOMScores())...)
 	}

@@ -5,6 +5,7 @@ package render
 
 import (
 	"embed"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"text/template"
@@ -43,11 +44,17 @@ func execute(name string, v values) string {
 }
 
 // ControlPlane returns the configuration files of the control plane.
-func ControlPlane() []File {
+func ControlPlane(nodes []plan.Node) []File {
+	hosts := filepath.Join(plan.Configs, "hosts")
+	var names strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&names, "%s %s\n", n.IP, n.Name)
+	}
 	return []File{
+		{hosts, names.String()},
 		{filepath.Join(plan.Configs, "audit-policy.yaml"), execute("audit-policy.yaml", nil)},
 		{filepath.Join(plan.Configs, "Corefile"), execute("Corefile", values{
-			"HostIP": plan.HostIP, "Domain": plan.Domain, "Kubeconfig": plan.Kubeconfig("coredns"),
+			"HostIP": plan.HostIP, "Domain": plan.Domain, "Hosts": hosts, "Kubeconfig": plan.Kubeconfig("coredns"),
 		})},
 	}
 }

@@ -22,7 +22,7 @@ func TestRenderedIsAsInTestdata(t *testing.T) {
 	}
 	store := pki.Store{Dir: plan.PKI}
 	got := map[string]string{}
-	for _, file := range append(ControlPlane(), Node(nodes[1], sample, store, true)...) {
+	for _, file := range append(ControlPlane(nodes), Node(nodes[1], sample, store, true)...) {
 		got[filepath.Base(file.Path)] = file.Text
 	}
 	for _, object := range Objects() {
