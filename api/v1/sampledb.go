@@ -94,6 +94,8 @@ type SampleDBSpec struct {
 }
 
 // StorageSpec says where an instance keeps its data.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName can't be changed: a volume stays in the class it was made in"
 type StorageSpec struct {
 	// The size of each instance's volume, such as 10Gi. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
@@ -105,7 +107,6 @@ type StorageSpec struct {
 
 	// The StorageClass of the volumes; the cluster's default where it is not given.
 	// It can't be changed afterwards.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="storage.storageClassName can't be changed: a volume stays in the class it was made in"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`

@@ -25,6 +25,10 @@ const (
 	LabelRole = "toban.dev/role"
 	// AnnotationApplied is the hash of the object as the operator last wanted it.
 	AnnotationApplied = "toban.dev/applied"
+	// AnnotationFacets says with which facets of the spec a Pod was made.
+	AnnotationFacets = "toban.dev/facets"
+	// AnnotationSources is the hash of the SQL that an init Job was made for.
+	AnnotationSources = "toban.dev/sources"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
 
@@ -52,16 +56,19 @@ const (
 	ContainerInstall    = "install"
 	ContainerInit       = "init"
 
-	VolumeData    = "data"
-	PathVolume    = "/pgdata"             // the persistent volume
-	PathData      = "/pgdata/data"        // PGDATA
-	PathState     = "/pgdata/toban"       // the agent's own durable state
-	PathBinary    = "/toban"              // the agent's binary, copied there by the install container
-	PathConfig    = "/etc/toban/config"   // the ConfigMap
-	PathAuthority = "/etc/toban/ca"       // the Secret NAME-ca
-	PathApp       = "/etc/toban/app"      // the Secret NAME-app, in the init Job
-	PathSQL       = "/etc/toban/sql"      // user's SQL, one folder a source: 00, 01, …
-	PathRun       = "/var/run/postgresql" // the Unix socket, where the official image has it
+	VolumeData = "data"
+	PathVolume = "/pgdata"       // the persistent volume
+	PathData   = "/pgdata/data"  // PGDATA
+	PathState  = "/pgdata/toban" // the agent's own durable state
+	// PathImageBinary is our binary in the operator's own image.
+	PathImageBinary = "/toban"
+	PathProgram     = "/opt/toban"          // an emptyDir, filled by the install container
+	PathBinary      = "/opt/toban/toban"    // the agent's binary in it
+	PathConfig      = "/etc/toban/config"   // the ConfigMap
+	PathAuthority   = "/etc/toban/ca"       // the Secret NAME-ca
+	PathApp         = "/etc/toban/app"      // the Secret NAME-app, in the init Job
+	PathSQL         = "/etc/toban/sql"      // user's SQL, one folder a source: 00, 01, …
+	PathRun         = "/var/run/postgresql" // the Unix socket, where the official image has it
 )
 
 // Keys of ConfigMaps and Secrets.
@@ -78,6 +85,19 @@ const (
 	KeyURI      = "uri"
 	KeyJDBC     = "jdbc-uri"
 	KeyPgpass   = "pgpass"
+)
+
+// ExitImageUnusable is the exit code of an agent that finds no PostgreSQL of the
+// wanted version in the image; its termination message says so. It is EX_CONFIG of sysexits.h.
+const ExitImageUnusable = 78
+
+// The operator's own objects.
+const (
+	// OperatorSecret has the root secret, in the operator's namespace.
+	OperatorSecret = "toban-operator"
+	KeyRoot        = "root"
+	// OperatorLease is held by the one operator that acts.
+	OperatorLease = "toban-operator"
 )
 
 // Common names of the certificates that a SampleDB's authority issues;

@@ -45,8 +45,9 @@ func Derive(root []byte, id, purpose string, length int) []byte {
 	return out
 }
 
-// NewAuthority makes an authority from 32 secret bytes. The key depends on the
-// seed alone; the certificate's signature is random, which does not matter to who trusts its key.
+// NewAuthority makes an authority from 32 secret bytes. The same parameters always
+// give the same key and certificate (signed as RFC 6979 says, without randomness), so
+// that it never changes with who made it and when.
 func NewAuthority(seed []byte, name string, notBefore time.Time) (*Authority, error) {
 	key, err := privateKey(seed)
 	if err != nil {
@@ -62,7 +63,7 @@ func NewAuthority(seed []byte, name string, notBefore time.Time) (*Authority, er
 		MaxPathLenZero:        true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("sign authority %q: %w", name, err)
 	}

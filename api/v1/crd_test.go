@@ -1,0 +1,53 @@
+package v1_test
+
+import (
+	"os"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"sigs.k8s.io/yaml"
+)
+
+const crdFile = "../../config/crd/toban.dev_sampledbs.yaml"
+
+// A kube-apiserver refuses a CRD whose CEL rules do not compile or may cost too
+// much; so does this test, with the same code and without a server.
+func TestRulesAreAcceptedByTheAPIServer(t *testing.T) {
+	for _, e := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), readCRD(t)) {
+		t.Error(e)
+	}
+}
+
+// Others' CRDs of 400 KB and more can't be installed with plain kubectl apply,
+// which keeps a copy in an annotation of at most 256 KB.
+func TestCRDFitsIntoAnAnnotation(t *testing.T) {
+	info, err := os.Stat(crdFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > 128<<10 {
+		t.Errorf("the CRD has %d bytes, wanted at most 128 KiB", info.Size())
+	}
+}
+
+func readCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
+	t.Helper()
+	text, err := os.ReadFile(crdFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	external := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, external); err != nil {
+		t.Fatal(err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(external)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&external.Spec)
+	external.Status.StoredVersions = []string{"v1"}
+	internal := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(external, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	return internal
+}
