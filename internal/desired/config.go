@@ -1,0 +1,148 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/initjob"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// Known is what a config has besides the spec. Each is kept once it is known.
+type Known struct {
+	// SystemIdentifier is PostgreSQL's.
+	SystemIdentifier string
+	// Authority is the certificate (PEM) of the SampleDB's authority.
+	Authority string
+	// Operator is the certificate (PEM) of the operator's authority.
+	Operator string
+}
+
+// Config is what the agents of a SampleDB must know, without addresses.
+func Config(db *v1.SampleDB, known Known) protocol.Config {
+	return protocol.Config{
+		Cluster:          db.Name,
+		Namespace:        db.Namespace,
+		Major:            int(db.Spec.Version),
+		Members:          members(db),
+		SystemIdentifier: known.SystemIdentifier,
+		Parameters:       Parameters(db),
+		HBA:              db.Spec.PostgreSQL.HBA,
+		Authority:        known.Authority,
+		Operator:         known.Operator,
+		ServerNames:      serverNames(db),
+	}.Revise()
+}
+
+func members(db *v1.SampleDB) []protocol.Member {
+	out := make([]protocol.Member, Instances(db))
+	for i := range out {
+		out[i] = protocol.Member{
+			Name: naming.Instance(db.Name, i),
+			Host: naming.InstanceHost(db.Name, db.Namespace, i),
+		}
+	}
+	return out
+}
+
+// serverNames are the names that a client with sslmode=verify-full may use.
+// cluster.local is only the usual domain, but who has another one leaves it off.
+func serverNames(db *v1.SampleDB) []string {
+	var names []string
+	for _, service := range []string{naming.ReadWriteService(db.Name), naming.ReadOnlyService(db.Name)} {
+		host := naming.ServiceHost(service, db.Namespace)
+		names = append(names, service, service+"."+db.Namespace, host, host+".cluster.local")
+	}
+	return append(names, "localhost")
+}
+
+// Plan is what the init Job does. Without spec.init it makes the database app,
+// owned by the role app.
+func Plan(db *v1.SampleDB) initjob.Plan {
+	spec := initSpec(db)
+	plan := initjob.Plan{
+		Hosts:      []string{naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)},
+		Database:   spec.Database,
+		Owner:      spec.Owner,
+		Extensions: spec.Extensions,
+		SQL:        sources(spec.SQL),
+	}
+	// The hosts change with spec.instances, which is no reason to run another Job.
+	plan.Hash = Hash(plan)
+	for _, m := range members(db) {
+		plan.Hosts = append(plan.Hosts, m.Host)
+	}
+	return plan
+}
+
+// initSpec is spec.init with its defaults.
+func initSpec(db *v1.SampleDB) v1.InitSpec {
+	var spec v1.InitSpec
+	if db.Spec.Init != nil {
+		spec = *db.Spec.Init
+	}
+	if spec.Database == "" {
+		spec.Database = "app"
+	}
+	if spec.Owner == "" {
+		spec.Owner = "app"
+	}
+	return spec
+}
+
+func sources(sql []v1.SQLSource) []initjob.Source {
+	var out []initjob.Source
+	for i, s := range sql {
+		kind, key := sourceKey(s)
+		out = append(out, initjob.Source{
+			Name: fmt.Sprintf("%s %s, key %s", kind, key.Name, key.Key),
+			Path: fmt.Sprintf("%s/%s", sqlPath(i), key.Key),
+		})
+	}
+	return out
+}
+
+// sourceKey is the kind of an SQL source and where in it the SQL is.
+func sourceKey(s v1.SQLSource) (string, v1.KeySelector) {
+	switch {
+	case s.ConfigMap != nil:
+		return "ConfigMap", *s.ConfigMap
+	case s.Secret != nil:
+		return "Secret", *s.Secret
+	}
+	return "source", v1.KeySelector{}
+}
+
+func sqlPath(index int) string { return fmt.Sprintf("%s/%02d", naming.PathSQL, index) }
+
+// ConfigMap is NAME-config: the agents' config and the init Job's plan.
+func ConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, error) {
+	configText, err := json.MarshalIndent(config, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", naming.KeyConfig, err)
+	}
+	planText, err := json.MarshalIndent(Plan(db), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", naming.KeyInit, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: meta(db, naming.ConfigMap(db.Name)),
+		Data: map[string]string{
+			naming.KeyConfig: string(configText) + "\n",
+			naming.KeyInit:   string(planText) + "\n",
+		},
+	}, nil
+}
+
+// ParseConfig reads back the config of a ConfigMap that ConfigMap made.
+func ParseConfig(cm *corev1.ConfigMap) (protocol.Config, error) {
+	var config protocol.Config
+	if err := json.Unmarshal([]byte(cm.Data[naming.KeyConfig]), &config); err != nil {
+		return config, fmt.Errorf("read key %s of ConfigMap %s: %w", naming.KeyConfig, cm.Name, err)
+	}
+	return config, nil
+}

@@ -1,0 +1,61 @@
+package desired
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// The facets of a Pod: what of the spec makes a running Pod be replaced when it
+// changes. The operator's own image, its default image and everything else that
+// comes with a new operator is none: installing one restarts no database, and
+// what it changed reaches a Pod when that is restarted anyhow.
+const (
+	FacetImage      = "image"
+	FacetResources  = "resources"
+	FacetScheduling = "scheduling"
+	FacetMetadata   = "metadata"
+)
+
+// facets is the annotation with each facet's value or hash. Comparing what was
+// asked for, and not the Pods, keeps a webhook that changes Pods from making them restart.
+func facets(db *v1.SampleDB) string {
+	pod := db.Spec.Pod
+	text, err := json.Marshal(map[string]string{
+		FacetImage:      db.Spec.Image,
+		FacetResources:  Hash(db.Spec.Resources),
+		FacetScheduling: Hash([]any{pod.NodeSelector, pod.Tolerations, pod.Affinity, pod.PriorityClassName}),
+		FacetMetadata:   Hash([]any{pod.Labels, pod.Annotations}),
+	})
+	if err != nil {
+		panic(err) // a map of strings can't fail
+	}
+	return string(text)
+}
+
+// Outdated are the facets in which a running Pod is not as the SampleDB wants
+// it, sorted. A facet that the Pod's operator did not know counts as equal.
+func Outdated(db *v1.SampleDB, pod *corev1.Pod) []string {
+	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), parseFacets(facets(db))
+	var out []string
+	for name, value := range now {
+		if old, known := was[name]; known && old != value {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func parseFacets(text string) map[string]string {
+	out := map[string]string{}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		// Somebody has broken the annotation: nothing is known, so nothing restarts.
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package desired
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// Services are NAME (the primary), NAME-ro (standbys) and NAME-instances (each by its name).
+func Services(db *v1.SampleDB) []*corev1.Service {
+	return []*corev1.Service{readWriteService(db), readOnlyService(db), headlessService(db)}
+}
+
+func readWriteService(db *v1.SampleDB) *corev1.Service {
+	s := service(db, naming.ReadWriteService(db.Name), naming.RoleSelector(db.Name, string(protocol.RolePrimary)))
+	s.Annotations = merged(db.Spec.Service.Annotations)
+	s.Spec.Type = db.Spec.Service.Type
+	if s.Spec.Type == "" {
+		s.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+	return s
+}
+
+// readOnlyService selects standbys; a lone instance serves its readers too, so
+// that an application's second connection string works from the start.
+func readOnlyService(db *v1.SampleDB) *corev1.Service {
+	role := protocol.RoleStandby
+	if Instances(db) == 1 {
+		role = protocol.RolePrimary
+	}
+	s := service(db, naming.ReadOnlyService(db.Name), naming.RoleSelector(db.Name, string(role)))
+	s.Spec.Type = corev1.ServiceTypeClusterIP
+	return s
+}
+
+// headlessService gives instances their names, also before they are ready: they
+// need each other to become it.
+func headlessService(db *v1.SampleDB) *corev1.Service {
+	s := service(db, naming.HeadlessService(db.Name), naming.InstanceSelector(db.Name))
+	s.Spec.Type = corev1.ServiceTypeClusterIP
+	s.Spec.ClusterIP = corev1.ClusterIPNone
+	s.Spec.PublishNotReadyAddresses = true
+	s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+		Name: "agent", Protocol: corev1.ProtocolTCP, Port: naming.PortAgent, TargetPort: intstr.FromString("agent"),
+	})
+	return s
+}
+
+func service(db *v1.SampleDB, name string, selector map[string]string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: meta(db, name),
+		Spec: corev1.ServiceSpec{
+			Selector: selector,
+			Ports: []corev1.ServicePort{{
+				Name: "postgresql", Protocol: corev1.ProtocolTCP,
+				Port: naming.PortPostgreSQL, TargetPort: intstr.FromString("postgresql"),
+			}},
+		},
+	}
+}
+
+// Budget lets one instance at a time be evicted. With a single instance there is
+// none (nil): it could only keep a node from being drained for ever.
+func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
+	if Instances(db) == 1 {
+		return nil
+	}
+	one := intstr.FromInt32(1)
+	always := policyv1.AlwaysAllow
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: meta(db, naming.Budget(db.Name)),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &one,
+			Selector:       &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
+			// An instance that is not ready protects nobody; a drain may always take it.
+			UnhealthyPodEvictionPolicy: &always,
+		},
+	}
+}
+
+// NetworkPolicy lets clients reach PostgreSQL, and only the other instances and
+// the operator reach an agent. Who wants fewer clients adds a policy of their
+// own to other Pods; egress is not restricted.
+func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
+	instances := &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)}
+	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: meta(db, naming.NetworkPolicy(db.Name)),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: *instances,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{
+				{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
+				{
+					Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
+					From:  []networkingv1.NetworkPolicyPeer{{PodSelector: instances}, {NamespaceSelector: operator}},
+				},
+			},
+		},
+	}
+}
+
+func port(number int32) networkingv1.NetworkPolicyPort {
+	tcp, p := corev1.ProtocolTCP, intstr.FromInt32(number)
+	return networkingv1.NetworkPolicyPort{Protocol: &tcp, Port: &p}
+}

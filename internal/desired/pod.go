@@ -1,0 +1,167 @@
+package desired
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// instanceUser is the id of postgres in the official image, as user and group.
+const instanceUser = 999
+
+// Image is the PostgreSQL image of the instances.
+func Image(db *v1.SampleDB, settings Settings) string {
+	if db.Spec.Image != "" {
+		return db.Spec.Image
+	}
+	return fmt.Sprintf("%s:%d", settings.PostgreSQL, db.Spec.Version)
+}
+
+// podTemplate is the Pod of an instance.
+func podTemplate(db *v1.SampleDB, settings Settings) corev1.PodTemplateSpec {
+	own := merged(naming.Common(db.Name), naming.InstanceSelector(db.Name))
+	grace, token := int64(120), true
+	spec := corev1.PodSpec{
+		ServiceAccountName:            naming.ServiceAccount(db.Name),
+		AutomountServiceAccountToken:  &token,
+		TerminationGracePeriodSeconds: &grace,
+		SecurityContext:               podSecurity(instanceUser),
+		InitContainers:                []corev1.Container{installContainer(settings)},
+		Containers:                    []corev1.Container{postgresContainer(db, settings)},
+		Volumes:                       instanceVolumes(db),
+		Affinity:                      affinity(db),
+		NodeSelector:                  db.Spec.Pod.NodeSelector,
+		Tolerations:                   db.Spec.Pod.Tolerations,
+		PriorityClassName:             db.Spec.Pod.PriorityClassName,
+		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: merged(db.Spec.Pod.Labels, own),
+			Annotations: merged(db.Spec.Pod.Annotations, map[string]string{
+				naming.AnnotationDefaultContainer: naming.ContainerPostgreSQL,
+				naming.AnnotationFacets:           facets(db),
+			}),
+		},
+		Spec: spec,
+	}
+}
+
+// podSecurity is what the Pod Security Standard "restricted" asks of a Pod.
+func podSecurity(user int64) *corev1.PodSecurityContext {
+	yes, policy := true, corev1.FSGroupChangeOnRootMismatch
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot:        &yes,
+		RunAsUser:           &user,
+		RunAsGroup:          &user,
+		FSGroup:             &user,
+		FSGroupChangePolicy: &policy,
+		SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// containerSecurity is what it asks of a container, and a root file system that nobody writes.
+func containerSecurity() *corev1.SecurityContext {
+	yes, no := true, false
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem:   &yes,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// installContainer copies our binary to where PostgreSQL's image finds it, so
+// that nothing has to be in that image.
+func installContainer(settings Settings) corev1.Container {
+	return corev1.Container{
+		Name:            naming.ContainerInstall,
+		Image:           settings.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{naming.PathImageBinary, "install", naming.PathBinary},
+		SecurityContext: containerSecurity(),
+		Resources:       requests("10m", "32Mi"),
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeProgram, MountPath: naming.PathProgram}},
+	}
+}
+
+func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
+	return corev1.Container{
+		Name:            naming.ContainerPostgreSQL,
+		Image:           Image(db, settings),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{
+			naming.PathBinary, "agent",
+			"--name", "$(POD_NAME)",
+			"--config", naming.PathConfig + "/" + naming.KeyConfig,
+			"--authority", naming.PathAuthority,
+			"--volume", naming.PathVolume,
+		},
+		Env: instanceEnv(),
+		Ports: []corev1.ContainerPort{
+			{Name: "postgresql", ContainerPort: naming.PortPostgreSQL, Protocol: corev1.ProtocolTCP},
+			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+			{Name: "probe", ContainerPort: naming.PortProbe, Protocol: corev1.ProtocolTCP},
+		},
+		Resources:       db.Spec.Resources,
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    instanceMounts(),
+		// An agent that runs is alive, even while it clones for hours.
+		StartupProbe:  probe("/livez", 1, 1, 600),
+		LivenessProbe: probe("/livez", 10, 5, 6),
+		// Every second, because nobody gets in through the Service before it.
+		ReadinessProbe: probe("/readyz", 1, 3, 2),
+	}
+}
+
+// instanceEnv tells the agent who it is, and lets `kubectl exec NAME-0 -- psql` work.
+func instanceEnv() []corev1.EnvVar {
+	return []corev1.EnvVar{
+		fieldEnv("POD_NAME", "metadata.name"),
+		fieldEnv("POD_NAMESPACE", "metadata.namespace"),
+		fieldEnv("POD_IP", "status.podIP"),
+		{Name: "PGDATA", Value: naming.PathData},
+		{Name: "PGHOST", Value: naming.PathRun},
+		{Name: "PGUSER", Value: naming.RoleSuperuser},
+		{Name: "HOME", Value: pathTmp},
+	}
+}
+
+func fieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path},
+	}}
+}
+
+func probe(path string, period, timeout, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: path, Port: intstr.FromString("probe"), Scheme: corev1.URISchemeHTTP,
+		}},
+		PeriodSeconds:    period,
+		TimeoutSeconds:   timeout,
+		SuccessThreshold: 1,
+		FailureThreshold: failures,
+	}
+}
+
+// affinity spreads the instances over nodes as far as possible, unless the user
+// has rules of their own.
+func affinity(db *v1.SampleDB) *corev1.Affinity {
+	if db.Spec.Pod.Affinity != nil {
+		return db.Spec.Pod.Affinity
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight: 100,
+			PodAffinityTerm: corev1.PodAffinityTerm{
+				TopologyKey:   corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
+			},
+		}},
+	}}
+}

@@ -1,0 +1,56 @@
+package desired
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// AuthoritySecret is NAME-ca: the SampleDB's own authority, certificate and key
+// in PEM. Only its instances and its init Job mount it.
+func AuthoritySecret(db *v1.SampleDB, cert, key []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: meta(db, naming.AuthoritySecret(db.Name)),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       map[string][]byte{naming.KeyCA: cert, naming.KeyCAKey: key},
+	}
+}
+
+// AppSecret is NAME-app: all that an application needs to connect.
+func AppSecret(db *v1.SampleDB, password string, ca []byte) *corev1.Secret {
+	spec := initSpec(db)
+	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
+	port := strconv.Itoa(naming.PortPostgreSQL)
+	user, secret, database := escape(spec.Owner), escape(password), escape(spec.Database)
+	return &corev1.Secret{
+		ObjectMeta: meta(db, naming.AppSecret(db.Name)),
+		Type:       corev1.SecretTypeOpaque,
+		Data: map[string][]byte{
+			naming.KeyUsername: []byte(spec.Owner),
+			naming.KeyPassword: []byte(password),
+			naming.KeyDatabase: []byte(spec.Database),
+			naming.KeyHost:     []byte(host),
+			naming.KeyPort:     []byte(port),
+			naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?sslmode=require",
+				user, secret, host, port, database),
+			naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&sslmode=require",
+				host, port, database, user, secret),
+			naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
+				host, port, pgpass(spec.Database), pgpass(spec.Owner), pgpass(password)),
+			naming.KeyCA: ca,
+		},
+	}
+}
+
+// escape writes a text so that it may stand anywhere in a URI. A space is %20:
+// libpq does not read '+' as one.
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// pgpass writes a field of a password file: ':' and '\' have a '\' before them.
+func pgpass(s string) string { return strings.NewReplacer(`\`, `\\`, `:`, `\:`).Replace(s) }

@@ -1,0 +1,97 @@
+package desired
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// StatefulSet runs the instances. Pods start in parallel, and the operator alone
+// decides when one is replaced (OnDelete). The claims' template can't be changed once it is
+// there, so the one of current (nil before the first time) is kept; the claims themselves are made
+// and grown by Claim.
+func StatefulSet(db *v1.SampleDB, settings Settings, replicas int, current *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
+	templates, err := claimTemplates(db, current)
+	if err != nil {
+		return nil, err
+	}
+	count, revisions := int32(min(replicas, 99)), int32(2) //nolint:gosec // bounded
+	return &appsv1.StatefulSet{
+		ObjectMeta: meta(db, naming.StatefulSet(db.Name)),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             &count,
+			ServiceName:          naming.HeadlessService(db.Name),
+			Selector:             &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			RevisionHistoryLimit: &revisions,
+			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			},
+			Template:             podTemplate(db, settings),
+			VolumeClaimTemplates: templates,
+		},
+	}, nil
+}
+
+func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.PersistentVolumeClaim, error) {
+	if current != nil && len(current.Spec.VolumeClaimTemplates) > 0 {
+		kept := current.Spec.VolumeClaimTemplates[0].DeepCopy()
+		kept.Status = corev1.PersistentVolumeClaimStatus{}
+		return []corev1.PersistentVolumeClaim{*kept}, nil
+	}
+	spec, err := claimSpec(db)
+	if err != nil {
+		return nil, err
+	}
+	return []corev1.PersistentVolumeClaim{{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: naming.VolumeData, Labels: naming.Common(db.Name)},
+		Spec:       spec,
+	}}, nil
+}
+
+// Claim is the volume claim of an instance. It never asks for less than current
+// (nil before the first time) does. It goes with the SampleDB when deletionPolicy is Delete.
+func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	spec, err := claimSpec(db)
+	if err != nil {
+		return nil, err
+	}
+	if current != nil {
+		spec.StorageClassName = current.Spec.StorageClassName
+		spec.AccessModes = current.Spec.AccessModes
+		have := current.Spec.Resources.Requests[corev1.ResourceStorage]
+		if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Cmp(have) < 0 {
+			spec.Resources.Requests[corev1.ResourceStorage] = have
+		}
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, naming.Claim(db.Name, ordinal)), Spec: spec}
+	if db.Spec.DeletionPolicy == v1.DeletionRetain {
+		claim.OwnerReferences = nil
+	}
+	return claim, nil
+}
+
+func claimSpec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) {
+	size, err := resource.ParseQuantity(db.Spec.Storage.Size)
+	if err != nil {
+		return corev1.PersistentVolumeClaimSpec{}, fmt.Errorf("storage.size %q must be a quantity such as 10Gi: %w", db.Spec.Storage.Size, err)
+	}
+	filesystem := corev1.PersistentVolumeFilesystem
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		StorageClassName: db.Spec.Storage.StorageClassName,
+		VolumeMode:       &filesystem,
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: size},
+		},
+	}, nil
+}

@@ -1,0 +1,86 @@
+package desired
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// Volumes of our Pods besides naming.VolumeData.
+const (
+	volumeProgram   = "program"
+	volumeConfig    = "config"
+	volumeAuthority = "authority"
+	volumeApp       = "app"
+	volumeRun       = "run"
+	volumeTmp       = "tmp"
+	volumeMemory    = "shm"
+
+	pathTmp    = "/tmp"
+	pathMemory = "/dev/shm"
+)
+
+// secretMode lets the Pod's group read a mounted Secret, and nobody else.
+const secretMode int32 = 0o440
+
+// configMode lets everyone in the container read.
+const configMode int32 = 0o444
+
+func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
+	return []corev1.Volume{
+		configVolume(db),
+		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
+		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
+		emptyVolume(volumeRun, corev1.StorageMediumDefault),
+		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
+		// Parallel queries share memory here; a container's own has 64 MB.
+		emptyVolume(volumeMemory, corev1.StorageMediumMemory),
+	}
+}
+
+func instanceMounts() []corev1.VolumeMount {
+	return []corev1.VolumeMount{
+		{Name: naming.VolumeData, MountPath: naming.PathVolume},
+		{Name: volumeConfig, MountPath: naming.PathConfig, ReadOnly: true},
+		{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
+		{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true},
+		{Name: volumeRun, MountPath: naming.PathRun},
+		{Name: volumeTmp, MountPath: pathTmp},
+		{Name: volumeMemory, MountPath: pathMemory},
+	}
+}
+
+func emptyVolume(name string, medium corev1.StorageMedium) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium},
+	}}
+}
+
+func secretVolume(name, secret string) corev1.Volume {
+	mode := secretMode
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: &mode},
+	}}
+}
+
+func configVolume(db *v1.SampleDB) corev1.Volume {
+	mode := configMode
+	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.ConfigMap(db.Name)},
+			DefaultMode:          &mode,
+		},
+	}}
+}
+
+// requests are the resources of a small helper container.
+func requests(cpu, memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse(memory),
+		},
+	}
+}
