@@ -1,0 +1,119 @@
+// Package credentials makes the secrets of SampleDBs without ever reading a
+// Secret of theirs: all are derived from the operator's one root secret and the
+// SampleDB's UID. So creating them is idempotent, and the operator needs no right
+// to read Secrets but its own. It must not import controllers.
+package credentials
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+)
+
+// rootLength is that of the root secret in bytes.
+const rootLength = 32
+
+// Keeper derives secrets from the root. It is safe for concurrent use.
+type Keeper struct {
+	root     []byte
+	operator *pki.Authority
+	now      func() time.Time
+
+	mu   sync.Mutex
+	leaf pki.Leaf
+}
+
+// Load reads the operator's Secret in its namespace, or makes it at the first
+// start. The client must read without a cache: a cache would need the right to list.
+func Load(ctx context.Context, c client.Client, namespace string) (*Keeper, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: naming.OperatorSecret}
+	secret := &corev1.Secret{}
+	err := c.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		if err := create(ctx, c, key); err != nil {
+			return nil, err
+		}
+		err = c.Get(ctx, key, secret)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the operator's Secret %s: %w", key, err)
+	}
+	root := secret.Data[naming.KeyRoot]
+	if len(root) < rootLength {
+		return nil, fmt.Errorf("the operator's Secret %s has no key %q of %d bytes: restore it, or delete it when there is no SampleDB yet",
+			key, naming.KeyRoot, rootLength)
+	}
+	return New(root, secret.CreationTimestamp.Time)
+}
+
+// create makes the root secret. Another replica may be faster; then its root counts.
+func create(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	root := make([]byte, rootLength)
+	if _, err := rand.Read(root); err != nil {
+		return fmt.Errorf("make a root secret: %w", err)
+	}
+	err := c.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: key.Name,
+			Labels: map[string]string{naming.LabelManagedBy: naming.ManagedBy},
+		},
+		Data: map[string][]byte{naming.KeyRoot: root},
+	}, client.FieldOwner(naming.FieldOwner))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the operator's Secret %s: %w", key, err)
+	}
+	return nil
+}
+
+// New makes a Keeper of a root secret. The time from which the operator's
+// authority is valid must always be the same for a root, since it is part of the certificate.
+func New(root []byte, since time.Time) (*Keeper, error) {
+	operator, err := pki.NewAuthority(pki.Derive(root, "toban", "operator", 32), naming.IdentityOperator, since)
+	if err != nil {
+		return nil, fmt.Errorf("make the operator's authority: %w", err)
+	}
+	return &Keeper{root: root, operator: operator, now: time.Now}, nil
+}
+
+// Authority is the SampleDB's own. The same object always gives the same.
+func (k *Keeper) Authority(db metav1.Object) (*pki.Authority, error) {
+	seed := pki.Derive(k.root, string(db.GetUID()), "authority", 32)
+	name := fmt.Sprintf("toban %s/%s", db.GetNamespace(), db.GetName())
+	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
+}
+
+// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits.
+func (k *Keeper) Password(uid types.UID) string {
+	return hex.EncodeToString(pki.Derive(k.root, string(uid), "password/app", 16))
+}
+
+// Operator is the certificate (PEM) of the authority that vouches for the operator.
+func (k *Keeper) Operator() string { return string(k.operator.CertPEM()) }
+
+// Certificate is the operator's own, issued in memory and renewed in time.
+func (k *Keeper) Certificate() (tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	if k.leaf.CertPEM == nil || now.After(k.leaf.RenewAt()) {
+		leaf, err := k.operator.Issue(naming.IdentityOperator, nil, now)
+		if err != nil {
+			return tls.Certificate{}, fmt.Errorf("issue the operator's certificate: %w", err)
+		}
+		k.leaf = leaf
+	}
+	return k.leaf.TLS()
+}
