@@ -1,0 +1,210 @@
+package sampledb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// The conditions, one function each. They only read the scope, and say nothing
+// that changes while the database rests.
+
+// available is true when the primary takes writes.
+func available(s *scope) verdict {
+	if primary := s.primary(); primary != "" {
+		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
+	}
+	if s.db.DeletionTimestamp != nil {
+		return no(v1.ReasonDeleting, "the SampleDB is being deleted")
+	}
+	if s.problem != nil && s.starting() {
+		return no(s.problem.reason, s.problem.message)
+	}
+	if names := s.silent(); len(names) > 0 {
+		return unknown("ready by their Pods, but their agents could not be asked: " + strings.Join(names, ", "))
+	}
+	if t := s.trouble(); t != nil {
+		return no(t.reason, t.message)
+	}
+	if s.starting() {
+		return no(v1.ReasonCreating, "the first primary is being set up")
+	}
+	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes"))
+}
+
+// silent are the instances whose Pods are ready and whose agents did not answer.
+func (s *scope) silent() []string {
+	var names []string
+	for _, i := range s.fleet().instances {
+		if i.running && !i.known {
+			names = append(names, i.name)
+		}
+	}
+	return names
+}
+
+// explain adds to a sentence what the agents say of the instances that are not ready.
+func (s *scope) explain(sentence string) string {
+	for _, i := range s.fleet().instances {
+		if a, known := s.seen.answers[i.name]; known && !i.ready && a.Message != "" {
+			sentence += "; " + i.name + ": " + a.Message
+		}
+	}
+	return sentence
+}
+
+// ready is true when everything is as the spec wants it. The first check that
+// fails is the reason.
+func ready(s *scope) verdict {
+	for _, check := range []func(*scope) *verdict{
+		notDeleting, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
+		isInitialized, isConfigured, hasStorage, isCurrent,
+	} {
+		if failed := check(s); failed != nil {
+			if failed.status == "" {
+				failed.status = metav1.ConditionFalse
+			}
+			return *failed
+		}
+	}
+	return yes(v1.ReasonReady, fmt.Sprintf("%s takes writes, and all %d instances are ready", s.primary(), s.instances()))
+}
+
+func notDeleting(s *scope) *verdict {
+	if s.db.DeletionTimestamp == nil {
+		return nil
+	}
+	message := "the SampleDB is being deleted"
+	if s.waiting != "" {
+		message += "; waits for " + s.waiting
+	}
+	return &verdict{"", v1.ReasonDeleting, message}
+}
+
+func notBlocked(s *scope) *verdict {
+	if s.problem == nil {
+		return nil
+	}
+	return &verdict{"", s.problem.reason, s.problem.message}
+}
+
+func hasPrimary(s *scope) *verdict {
+	if v := available(s); v.status != metav1.ConditionTrue {
+		return &v
+	}
+	return nil
+}
+
+func nothingInTheWay(s *scope) *verdict { return s.trouble() }
+
+func allInstances(s *scope) *verdict {
+	missing := slices.DeleteFunc(s.fleet().instances, func(i instance) bool { return i.ready })
+	if len(missing) == 0 {
+		return nil
+	}
+	var names, unasked []string
+	for _, i := range missing {
+		names = append(names, i.name)
+		if i.running && !i.known {
+			unasked = append(unasked, i.name)
+		}
+	}
+	sentence := s.explain("not ready: " + strings.Join(names, ", "))
+	switch {
+	case len(unasked) == len(missing):
+		v := unknown("their agents could not be asked: " + strings.Join(unasked, ", "))
+		return &v
+	case s.starting():
+		return &verdict{"", v1.ReasonCreating, sentence}
+	case s.decision.action == actionReplace || s.decision.action == actionRestart || s.decision.action == actionWait:
+		return &verdict{"", v1.ReasonUpdating, sentence}
+	case s.seen.set != nil && int(s.seen.set.Status.Replicas) < s.instances():
+		return &verdict{"", v1.ReasonScaling, sentence}
+	}
+	return &verdict{"", v1.ReasonInstancesUnready, sentence}
+}
+
+func noneTooMany(s *scope) *verdict {
+	var extra []string
+	for ordinal, pod := range s.seen.pods {
+		if ordinal >= s.instances() {
+			extra = append(extra, pod.Name)
+		}
+	}
+	if len(extra) == 0 {
+		return nil
+	}
+	slices.Sort(extra)
+	return &verdict{"", v1.ReasonScaling, "being removed: " + strings.Join(extra, ", ")}
+}
+
+func isInitialized(s *scope) *verdict { return unlessTrue(initialized(s)) }
+func isConfigured(s *scope) *verdict  { return unlessTrue(configurationApplied(s)) }
+func hasStorage(s *scope) *verdict    { return unlessTrue(storageReady(s)) }
+
+func isCurrent(s *scope) *verdict {
+	if s.decision.action == "" || s.decision.action == actionNone {
+		return nil
+	}
+	return &verdict{"", v1.ReasonUpdating, strings.TrimSpace(s.decision.target + ": " + s.decision.message)}
+}
+
+func unlessTrue(v verdict) *verdict {
+	if v.status == metav1.ConditionTrue {
+		return nil
+	}
+	return &v
+}
+
+// initialized is true when the init Job has done its work.
+func initialized(s *scope) verdict {
+	switch {
+	case s.initializedAt != nil:
+		return yes(v1.ReasonInitialized, "the init Job has done its work")
+	case s.initial.reason != "":
+		return s.initial
+	}
+	return no(v1.ReasonInitRunning, "the init Job has not been started yet")
+}
+
+// configurationApplied is true when every instance runs with the config.
+func configurationApplied(s *scope) verdict {
+	var unasked, pending, behind []string
+	for _, i := range s.fleet().instances {
+		answer, known := s.seen.answers[i.name]
+		switch {
+		case !known:
+			unasked = append(unasked, i.name)
+		case answer.ConfigError != "" && answer.RejectedRevision == s.config.Revision:
+			return no(v1.ReasonParameterRejected, fmt.Sprintf("%s keeps its former configuration: %s", i.name, answer.ConfigError))
+		case answer.ConfigRevision != s.config.Revision:
+			behind = append(behind, i.name)
+		case len(i.pending) > 0:
+			pending = append(pending, fmt.Sprintf("%s (%s)", i.name, strings.Join(i.pending, ", ")))
+		}
+	}
+	switch {
+	case len(behind) > 0:
+		return no(v1.ReasonApplying, "not applied yet by "+strings.Join(behind, ", "))
+	case len(pending) > 0:
+		return no(v1.ReasonRestarting, "a restart is needed by "+strings.Join(pending, ", "))
+	case len(unasked) > 0 && s.starting():
+		return no(v1.ReasonApplying, "not started yet: "+strings.Join(unasked, ", "))
+	case len(unasked) > 0:
+		return unknown("could not be asked: " + strings.Join(unasked, ", "))
+	}
+	return yes(v1.ReasonApplied, "every instance runs with the parameters of the spec")
+}
+
+// storageReady is true when every volume has the size of the spec.
+func storageReady(s *scope) verdict {
+	if s.storage.reason != "" {
+		return s.storage
+	}
+	return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being made", naming.Claim(s.db.Name, 0)))
+}

@@ -1,0 +1,189 @@
+// Package sampledb makes SampleDBs real: it observes what there is, tells the
+// agents what the spec wants, makes what is missing, and reports what it saw.
+// A reconcile is a row of phases over one scope, then one status and at
+// most one patch of it; at rest it writes nothing. It must not know how a
+// PostgreSQL server is run (that is the agents') nor how an object looks
+// (that is internal/desired's).
+package sampledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/metrics"
+	"toban.dev/internal/naming"
+)
+
+// Reconciler reconciles SampleDBs. All fields must be set.
+type Reconciler struct {
+	// Client reads from the cache, which has our own objects only, and writes.
+	Client client.Client
+	// Reader reads past the cache.
+	Reader client.Reader
+	// Agents talks to the instances.
+	Agents Agents
+	// Keeper makes the credentials.
+	Keeper *credentials.Keeper
+	// Settings are the operator's.
+	Settings desired.Settings
+	// Events takes the events.
+	Events events.EventRecorder
+	// Metrics counts and measures.
+	Metrics *metrics.Metrics
+	// Now is the clock.
+	Now func() time.Time
+
+	attempts attempts
+}
+
+// phases are the steps of a reconcile, in their order: what Pods mount is there
+// before them, and nothing waits for anything else.
+func (r *Reconciler) phases() []phase {
+	return []phase{
+		{"finalizer", r.claimFinalizer},
+		{"config", r.applyConfig},
+		{"secrets", r.applySecrets},
+		{"access", r.applyAccess},
+		{"storage", r.applyStorage},
+		{"instances", r.applyInstances},
+		{"network", r.applyNetwork},
+		{"init", r.applyInitial},
+		{"budget", r.applyBudget},
+		{"restarts", r.applyRestarts},
+	}
+}
+
+// Reconcile brings one SampleDB nearer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	db := &v1.SampleDB{}
+	if err := r.Client.Get(ctx, request.NamespacedName, db); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Metrics.Forget(request.Namespace, request.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read the SampleDB: %w", err)
+	}
+	s := &scope{db: db, now: r.Now()}
+	if err := r.observe(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	if db.DeletionTimestamp != nil {
+		return r.finish(ctx, s)
+	}
+	err := r.run(ctx, s)
+	if reported := r.report(ctx, s); reported != nil {
+		err = errors.Join(err, reported)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: s.pause()}, nil
+}
+
+// run does the phases up to the first that fails. A problem that the user can
+// mend is no error: it is kept in the scope for the status.
+func (r *Reconciler) run(ctx context.Context, s *scope) error {
+	for _, p := range r.phases() {
+		err := p.run(ctx, s)
+		if errors.As(err, &s.problem) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// finish is what remains of a SampleDB that is being deleted.
+func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
+	gone, err := r.cleanUp(ctx, s)
+	if err == nil && gone {
+		r.Agents.Forget(s.db.UID)
+		r.attempts.forget(s.db.UID)
+		return reconcile.Result{}, r.release(ctx, s)
+	}
+	if errors.As(err, &s.problem) {
+		err = nil
+	}
+	if reported := r.report(ctx, s); reported != nil {
+		err = errors.Join(err, reported)
+	}
+	return reconcile.Result{RequeueAfter: 5 * time.Second}, err
+}
+
+// report writes the status where it has changed, and then the events.
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	status := s.status()
+	r.Metrics.Observe(s.db, status)
+	if !equality.Semantic.DeepEqual(s.db.Status, status) {
+		changed := s.db.DeepCopy()
+		changed.Status = status
+		err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.db), client.FieldOwner(naming.FieldOwner))
+		if apierrors.IsNotFound(err) {
+			return nil // deleted meanwhile
+		}
+		if err != nil {
+			return fmt.Errorf("write the status: %w", err)
+		}
+		r.logChange(ctx, s.db.Status, status)
+		s.events = append(s.events, changes(s.db.Status, status)...)
+	}
+	for _, e := range s.events {
+		r.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
+	return nil
+}
+
+func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
+	was, is := meta.FindStatusCondition(old.Conditions, v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	log.FromContext(ctx).Info("the state changed", "phase", now.Phase, "ready", now.Ready, "primary", now.Primary,
+		"reason", is.Reason, "message", is.Message)
+}
+
+// Pauses until a SampleDB is looked at again when nothing happens before. Most
+// changes are watched; what is asked for again is what only agents know.
+const (
+	pauseStarting = time.Second
+	pauseWorking  = 2 * time.Second
+	pauseStuck    = 10 * time.Second
+	pauseResting  = 5 * time.Minute
+
+	// stuckAfter is when what is under way is looked at less often.
+	stuckAfter = 2 * time.Minute
+)
+
+// pause is how long until the SampleDB is looked at again.
+func (s *scope) pause() time.Duration {
+	state := s.status()
+	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
+	switch {
+	case state.Phase == phaseReady:
+		// Spread, so that a thousand that were found at once are not asked at once.
+		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
+	case s.problem != nil:
+		return s.problem.wait
+	case s.now.Sub(c.LastTransitionTime.Time) > stuckAfter:
+		return pauseStuck
+	case s.starting():
+		return pauseStarting
+	}
+	return pauseWorking
+}

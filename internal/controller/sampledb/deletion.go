@@ -1,0 +1,123 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// claimFinalizer puts our finalizer on a SampleDB before anything is made for it.
+func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
+	if controllerutil.ContainsFinalizer(s.db, naming.Finalizer) {
+		return nil
+	}
+	changed := s.db.DeepCopy()
+	controllerutil.AddFinalizer(changed, naming.Finalizer)
+	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	s.db = changed
+	return nil
+}
+
+// cleanUp removes what the SampleDB has, in any state and without asking an agent: the
+// StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It
+// returns true when all is gone that must be; the rest goes by owner references.
+func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
+	if set := s.seen.set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.db) {
+		if err := r.deleteObject(ctx, set); err != nil {
+			return false, err
+		}
+		s.note(eventCleaningUp, "the instances are being stopped")
+	}
+	for i := range s.seen.jobs {
+		if job := &s.seen.jobs[i]; job.DeletionTimestamp == nil && metav1.IsControlledBy(job, s.db) {
+			if err := r.deleteObject(ctx, job); err != nil {
+				return false, err
+			}
+		}
+	}
+	if s.waiting = remaining(s); s.waiting != "" {
+		return false, nil
+	}
+	return r.releaseClaims(ctx, s)
+}
+
+func (r *Reconciler) deleteObject(ctx context.Context, object client.Object) error {
+	uid := object.GetUID()
+	err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
+	}
+	return nil
+}
+
+// remaining names what has to be gone before the volumes may go, "" for nothing.
+func remaining(s *scope) string {
+	var names []string
+	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.pods)) {
+		pod := s.seen.pods[ordinal]
+		name := "Pod " + pod.Name
+		if pod.Spec.NodeName != "" {
+			name += " on node " + pod.Spec.NodeName
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 && s.seen.set != nil && metav1.IsControlledBy(s.seen.set, s.db) {
+		names = append(names, "StatefulSet "+s.seen.set.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// releaseClaims deletes the claims, or with Retain takes our ownership off them
+// so that they stay. It returns true when nothing is left to wait for.
+func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) {
+	var waiting []string
+	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
+		claim := s.seen.claims[ordinal]
+		if !ours(claim, s.db) {
+			continue
+		}
+		if s.db.Spec.DeletionPolicy != v1.DeletionRetain {
+			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
+			if claim.DeletionTimestamp == nil {
+				if err := r.deleteClaim(ctx, claim); err != nil {
+					return false, err
+				}
+			}
+			continue
+		}
+		if claim.DeletionTimestamp == nil {
+			if err := r.applyClaim(ctx, s, ordinal, claim); err != nil {
+				return false, err
+			}
+		}
+	}
+	s.waiting = strings.Join(waiting, ", ")
+	return s.waiting == "", nil
+}
+
+// release takes our finalizer off, after which the SampleDB is gone.
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	changed := s.db.DeepCopy()
+	if !controllerutil.RemoveFinalizer(changed, naming.Finalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return nil
+}

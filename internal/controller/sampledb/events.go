@@ -1,0 +1,108 @@
+package sampledb
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+)
+
+// The events of a SampleDB, all of them: what a person would want to be told.
+const (
+	eventPrimaryReady   = "PrimaryReady"          // an instance takes writes, the first one or another one
+	eventNoPrimary      = "NoPrimary"             // writes are no longer taken
+	eventReady          = "Ready"                 // everything is as the spec wants it
+	eventInitialized    = "Initialized"           // the init Job has done its work
+	eventInitFailed     = "InitFailed"            // the init Job says why; mend spec.init
+	eventRejected       = "ConfigurationRejected" // PostgreSQL refuses a parameter; the servers run as before
+	eventApplied        = "ConfigurationApplied"  // every instance runs with the parameters
+	eventBlocked        = "Blocked"               // the user has to do something
+	eventScaling        = "Scaling"               // instances are added or removed
+	eventReplacing      = "Replacing"             // a Pod is replaced for a change of the spec
+	eventRestarting     = "Restarting"            // a server restarts for a parameter
+	eventResizing       = "Resizing"              // a volume grows
+	eventResized        = "Resized"               // every volume has its size
+	eventResizeRefused  = "ResizeRefused"         // a volume can't grow
+	eventCleaningUp     = "CleaningUp"            // the SampleDB is deleted
+	eventActionReported = "Reconcile"             // the action that every event is reported under
+)
+
+// event is one event about the SampleDB.
+type event struct {
+	kind    string // Normal or Warning
+	reason  string
+	message string
+}
+
+// note keeps an event of something that the operator does.
+func (s *scope) note(reason, message string) {
+	s.events = append(s.events, event{corev1.EventTypeNormal, reason, message})
+}
+
+// changes are the events that a change of the status tells.
+func changes(old, now v1.SampleDBStatus) []event {
+	var out []event
+	add := func(kind, reason, message string) { out = append(out, event{kind, reason, message}) }
+	if now.Primary != "" && now.Primary != old.Primary {
+		add(corev1.EventTypeNormal, eventPrimaryReady, now.Primary+" takes writes")
+	}
+	if c := turned(old, now, v1.ConditionAvailable); c != nil && c.Status == metav1.ConditionFalse && old.Primary != "" {
+		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
+	}
+	if c := turned(old, now, v1.ConditionReady); c != nil && c.Status == metav1.ConditionTrue {
+		add(corev1.EventTypeNormal, eventReady, c.Message)
+	}
+	if c := turned(old, now, v1.ConditionInitialized); c != nil {
+		switch {
+		case c.Status == metav1.ConditionTrue:
+			add(corev1.EventTypeNormal, eventInitialized, c.Message)
+		case c.Reason != v1.ReasonInitRunning:
+			add(corev1.EventTypeWarning, eventInitFailed, c.Message)
+		}
+	}
+	out = append(out, configChanges(old, now)...)
+	out = append(out, storageChanges(old, now)...)
+	if old.Phase != now.Phase && now.Phase == phaseBlocked {
+		if c := meta.FindStatusCondition(now.Conditions, v1.ConditionReady); c != nil {
+			add(corev1.EventTypeWarning, eventBlocked, fmt.Sprintf("%s: %s", c.Reason, c.Message))
+		}
+	}
+	return out
+}
+
+func configChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionConfigurationApplied)
+	switch {
+	case c == nil:
+	case c.Reason == v1.ReasonParameterRejected:
+		return []event{{corev1.EventTypeWarning, eventRejected, c.Message}}
+	case c.Status == metav1.ConditionTrue:
+		return []event{{corev1.EventTypeNormal, eventApplied, c.Message}}
+	}
+	return nil
+}
+
+func storageChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionStorageReady)
+	was := meta.FindStatusCondition(old.Conditions, v1.ConditionStorageReady)
+	switch {
+	case c == nil || was == nil:
+	case c.Reason == v1.ReasonResizeRefused:
+		return []event{{corev1.EventTypeWarning, eventResizeRefused, c.Message}}
+	case c.Status == metav1.ConditionTrue && was.Reason == v1.ReasonResizing:
+		return []event{{corev1.EventTypeNormal, eventResized, c.Message}}
+	}
+	return nil
+}
+
+// turned is a condition whose status or reason has changed, else nil.
+func turned(old, now v1.SampleDBStatus, kind string) *metav1.Condition {
+	was, is := meta.FindStatusCondition(old.Conditions, kind), meta.FindStatusCondition(now.Conditions, kind)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	return is
+}

@@ -1,0 +1,52 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// applyAccess writes what the instances run as and may do.
+func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
+	for _, object := range []client.Object{
+		desired.ServiceAccount(s.db), desired.Role(s.db), desired.RoleBinding(s.db),
+	} {
+		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyNetwork writes how the instances are reached, and how they are not.
+func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
+	for _, service := range desired.Services(s.db) {
+		if err := r.apply(ctx, s.db, service); err != nil {
+			return err
+		}
+	}
+	return r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings))
+}
+
+// applyBudget writes the PodDisruptionBudget, or removes it where there is only
+// one instance left.
+func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
+	if want := desired.Budget(s.db); want != nil {
+		return r.apply(ctx, s.db, want)
+	}
+	have, err := find(ctx, r.Client, s.db, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
+	if err != nil || have == nil || !metav1.IsControlledBy(have, s.db) || have.DeletionTimestamp != nil {
+		return err
+	}
+	if err := r.Client.Delete(ctx, have); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete PodDisruptionBudget %s: %w", have.Name, err)
+	}
+	return nil
+}

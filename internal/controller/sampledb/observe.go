@@ -1,0 +1,160 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// observed is what there is. All but the agents' answers comes from the cache.
+type observed struct {
+	config   *corev1.ConfigMap
+	set      *appsv1.StatefulSet
+	pods     map[int]*corev1.Pod // of instances, by ordinal
+	claims   map[int]*corev1.PersistentVolumeClaim
+	jobs     []batchv1.Job
+	initPods []corev1.Pod
+	// answers are those of the agents that answered, by the name of the instance. One that is
+	// missing is not known, which is not the same as down.
+	answers map[string]protocol.Status
+}
+
+// observe reads what there is and, in the same round, tells the agents what the
+// spec wants of them.
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeObjects(ctx, s); err != nil {
+		return err
+	}
+	known := r.known(s)
+	s.config = desired.Config(s.db, known)
+	s.initializedAt = s.db.Status.InitializedAt
+	s.seen.answers = r.syncAgents(ctx, s)
+	if known.SystemIdentifier == "" {
+		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
+		s.config = desired.Config(s.db, known)
+	}
+	return nil
+}
+
+// known is what was learned before and must be kept. The ConfigMap counts
+// besides the status, because a cache may not have the latest status yet.
+func (r *Reconciler) known(s *scope) desired.Known {
+	known := desired.Known{
+		SystemIdentifier: s.db.Status.SystemIdentifier,
+		Operator:         r.Keeper.Operator(),
+	}
+	if s.seen.config == nil || !ours(s.seen.config, s.db) {
+		return known
+	}
+	old, err := desired.ParseConfig(s.seen.config)
+	if err != nil {
+		return known // somebody has broken it; it is written anew
+	}
+	known.Authority = old.Authority
+	if known.SystemIdentifier == "" {
+		known.SystemIdentifier = old.SystemIdentifier
+	}
+	return known
+}
+
+// agreedIdentifier is the system identifier that the answers have in common, and
+// "" when none has one or they differ.
+func agreedIdentifier(answers map[string]protocol.Status) string {
+	agreed := ""
+	for _, a := range answers {
+		switch {
+		case a.SystemIdentifier == "" || a.Data != protocol.DataPresent:
+		case agreed == "":
+			agreed = a.SystemIdentifier
+		case agreed != a.SystemIdentifier:
+			return ""
+		}
+	}
+	return agreed
+}
+
+func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
+	var err error
+	if s.seen.config, err = find(ctx, r.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
+		return err
+	}
+	if s.seen.set, err = find(ctx, r.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {
+		return err
+	}
+	if err := r.observePods(ctx, s); err != nil {
+		return err
+	}
+	var jobs batchv1.JobList
+	if err := r.Client.List(ctx, &jobs, belongs(s.db)...); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	s.seen.jobs = jobs.Items
+	return r.observeClaims(ctx, s)
+}
+
+func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, belongs(s.db)...); err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	s.seen.pods = map[int]*corev1.Pod{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		switch pod.Labels[naming.LabelComponent] {
+		case naming.ComponentInit:
+			s.seen.initPods = append(s.seen.initPods, *pod)
+		case naming.ComponentInstance:
+			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
+				s.seen.pods[n] = pod
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.Client.List(ctx, &claims, belongs(s.db)...); err != nil {
+		return fmt.Errorf("list PersistentVolumeClaims: %w", err)
+	}
+	s.seen.claims = map[int]*corev1.PersistentVolumeClaim{}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.db.Name, n) {
+			s.seen.claims[n] = claim
+		}
+	}
+	return nil
+}
+
+// belongs are the list options for what has the SampleDB's label.
+func belongs(db *v1.SampleDB) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(db.Namespace),
+		client.MatchingLabels{naming.LabelSampleDB: db.Name},
+	}
+}
+
+// find reads an object of the SampleDB's namespace, nil where there is none.
+func find[T client.Object](ctx context.Context, c client.Reader, db *v1.SampleDB, name string, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("read %T %s: %w", into, name, err)
+	}
+	return into, nil
+}

@@ -1,0 +1,193 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// action is what a decision about restarts asks for.
+type action string
+
+const (
+	actionNone    action = "none"
+	actionWait    action = "wait"
+	actionReplace action = "replace" // delete the Pod; the StatefulSet makes it anew
+	actionRestart action = "restart" // the server in it
+)
+
+// The reasons of decisions.
+const (
+	reasonCurrent       = "Current"       // nothing to do
+	reasonNotObserved   = "NotObserved"   // the StatefulSet controller has not seen the template yet
+	reasonUnknown       = "Unknown"       // an instance could not be asked
+	reasonOthersUnready = "OthersUnready" // another instance must be ready first
+	reasonBroken        = "Broken"        // does nothing now, so that replacing it costs nothing
+	reasonOutdated      = "Outdated"      // the Pod is not as the spec wants it
+	reasonPending       = "Pending"       // parameters wait for a restart of the server
+)
+
+// decision says which instance restarts now, and why; or why none does.
+type decision struct {
+	action  action
+	target  string
+	reason  string
+	message string
+}
+
+// fleet is what a decision about restarts is made of.
+type fleet struct {
+	// observed says that a Pod made now has the wanted template.
+	observed  bool
+	instances []instance
+}
+
+// instance is one wanted instance in a fleet.
+type instance struct {
+	name string
+	// exists says that its Pod is there and is not ending.
+	exists bool
+	// known says that its agent answered; running, that the kubelet calls its Pod ready.
+	known, running bool
+	// ready says that it does what its role asks by its agent's own word.
+	ready   bool
+	primary bool
+	// outdated are the facets in which its Pod is not as wanted, pending the
+	// parameters that wait for a restart of its server.
+	outdated, pending []string
+}
+
+// decide picks at most one instance to restart. The rules in their order: nothing
+// restarts needlessly; what is broken and outdated is replaced at once; then one
+// at a time, each only while all others are ready; Pods before servers, since a
+// new Pod has a new server; standbys before the primary.
+func decide(f fleet) decision {
+	due := slices.DeleteFunc(slices.Clone(f.instances), func(i instance) bool {
+		return len(i.outdated) == 0 && len(i.pending) == 0
+	})
+	if len(due) == 0 {
+		return decision{action: actionNone, reason: reasonCurrent}
+	}
+	if !f.observed {
+		return decision{actionWait, "", reasonNotObserved, "the StatefulSet is being updated"}
+	}
+	for _, i := range due {
+		if len(i.outdated) > 0 && i.exists && !i.running && !i.ready {
+			return decision{actionReplace, i.name, reasonBroken, "its Pod is not ready, and it is outdated: " + strings.Join(i.outdated, ", ")}
+		}
+	}
+	target := next(due)
+	for _, other := range f.instances {
+		if other.name == target.name || other.ready {
+			continue
+		}
+		reason := reasonOthersUnready
+		if !other.known && other.running {
+			reason = reasonUnknown
+		}
+		return decision{actionWait, target.name, reason, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
+	}
+	if len(target.outdated) > 0 {
+		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
+	}
+	return decision{actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", ")}
+}
+
+// next is the one of those due that restarts first.
+func next(due []instance) instance {
+	slices.SortStableFunc(due, func(a, b instance) int {
+		if a.primary != b.primary {
+			if b.primary {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(b.name, a.name)
+	})
+	return due[0]
+}
+
+// applyRestarts decides which instance restarts now, and does it.
+func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
+	s.decision = decide(s.fleet())
+	r.Metrics.Decided(string(s.decision.action), s.decision.reason)
+	ordinal, _ := naming.Ordinal(s.decision.target)
+	pod := s.seen.pods[ordinal]
+	if pod == nil {
+		return nil
+	}
+	switch s.decision.action {
+	case actionReplace:
+		return r.replace(ctx, s, pod)
+	case actionRestart:
+		return r.restart(ctx, s, pod)
+	case actionNone, actionWait:
+	}
+	return nil
+}
+
+func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) error {
+	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // another Pod has its name by now
+	}
+	if err != nil {
+		return fmt.Errorf("delete Pod %s to replace it: %w", pod.Name, err)
+	}
+	s.note(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
+	return nil
+}
+
+func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, s.decision.message); err != nil {
+		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
+	}
+	s.note(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
+	return nil
+}
+
+// fleet is what the scope knows of the wanted instances.
+func (s *scope) fleet() fleet {
+	f := fleet{observed: s.templateObserved()}
+	primary := s.primary()
+	for ordinal := range s.instances() {
+		i := instance{name: naming.Instance(s.db.Name, ordinal)}
+		pod := s.seen.pods[ordinal]
+		answer, known := s.seen.answers[i.name]
+		if pod != nil {
+			i.exists = pod.DeletionTimestamp == nil
+			i.running = podReady(pod)
+			i.outdated = desired.Outdated(s.db, pod)
+		}
+		i.known = known
+		i.ready = s.instanceReady(i.name)
+		i.primary = i.name == primary || answer.Role == protocol.RolePrimary
+		if known && answer.ConfigRevision == s.config.Revision && i.exists {
+			i.pending = answer.PendingRestart
+		}
+		f.instances = append(f.instances, i)
+	}
+	return f
+}
+
+// templateObserved says that the StatefulSet controller makes Pods of the
+// template that the spec asks for.
+func (s *scope) templateObserved() bool {
+	set := s.seen.set
+	if set == nil || set.Status.ObservedGeneration != set.Generation {
+		return false
+	}
+	made := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta}
+	return len(desired.Outdated(s.db, made)) == 0
+}

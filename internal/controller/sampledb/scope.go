@@ -1,0 +1,74 @@
+package sampledb
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// scope is what the phases of one reconcile share: what was seen, what was
+// decided, and what is to be reported. It lives as long as that reconcile.
+type scope struct {
+	// db is the SampleDB as the cache has it. Nobody changes it.
+	db *v1.SampleDB
+	// now is the time at which the reconcile began.
+	now time.Time
+	// seen is what observe has read.
+	seen observed
+	// config is what the agents should run with.
+	config protocol.Config
+
+	// problem is what the reconcile stopped at, nil if at nothing.
+	problem *problem
+	// storage and initial are what the phases found out about the volumes and the init Job.
+	storage, initial verdict
+	// initializedAt is when the init Job had done its work, nil before.
+	initializedAt *metav1.Time
+	// decision is about restarts of Pods and servers.
+	decision decision
+	// waiting says what a deletion waits for, "" when for nothing.
+	waiting string
+	// events are to be emitted when the status is written.
+	events []event
+}
+
+// phase is one step of a reconcile. It returns a problem (see there) where
+// the user has to act, and any other error where trying again may help.
+type phase struct {
+	name string
+	run  func(context.Context, *scope) error
+}
+
+// verdict is what a condition says.
+type verdict struct {
+	status  metav1.ConditionStatus
+	reason  string
+	message string
+}
+
+func yes(reason, message string) verdict { return verdict{metav1.ConditionTrue, reason, message} }
+func no(reason, message string) verdict  { return verdict{metav1.ConditionFalse, reason, message} }
+func unknown(message string) verdict {
+	return verdict{metav1.ConditionUnknown, v1.ReasonUnknown, message}
+}
+
+// problem is an error that the user can mend: it becomes the reason of the
+// condition Ready, and nothing after it is done.
+type problem struct {
+	reason  string
+	message string
+	// wait is how long until it is looked at again, if nothing happens before.
+	wait time.Duration
+}
+
+func (p *problem) Error() string { return p.reason + ": " + p.message }
+
+// instances are those wanted, by ordinal: from 0 to this, exclusively.
+func (s *scope) instances() int { return len(s.config.Members) }
+
+// starting says that the SampleDB has never been initialised.
+func (s *scope) starting() bool { return s.initializedAt == nil }

@@ -1,0 +1,93 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// applySecrets creates the Secrets. The operator may create Secrets but neither
+// read nor change them, so it can't know whether they are there: it tries
+// as long as some instance is not ready, less and less often, and not at rest.
+func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
+	if s.healthy() || !r.attempts.due(s.db.UID, s.now) {
+		return nil
+	}
+	authority, err := r.Keeper.Authority(s.db)
+	if err != nil {
+		return fmt.Errorf("make the authority: %w", err)
+	}
+	key, err := authority.KeyPEM()
+	if err != nil {
+		return err
+	}
+	cert := []byte(s.config.Authority)
+	there := false
+	for _, secret := range []*corev1.Secret{
+		desired.AuthoritySecret(s.db, cert, key),
+		desired.AppSecret(s.db, r.Keeper.Password(s.db.UID), cert),
+	} {
+		err := r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			there = true
+		} else if err != nil {
+			return refused(err, "create", "Secret", secret.Name)
+		}
+	}
+	r.attempts.made(s.db.UID, s.now, there)
+	return nil
+}
+
+// attempts remembers when Secrets were last tried to be created.
+type attempts struct {
+	mu    sync.Mutex
+	tries map[types.UID]attempt
+}
+
+type attempt struct {
+	next  time.Time
+	pause time.Duration
+}
+
+// Pauses between attempts. The first is short for the case that a Secret of a
+// deleted SampleDB of the same name is in the way and about to go.
+const (
+	firstPause = 2 * time.Second
+	lastPause  = 5 * time.Minute
+)
+
+func (a *attempts) due(uid types.UID, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !now.Before(a.tries[uid].next)
+}
+
+// made notes an attempt. Where a Secret was there already, it is tried again
+// sooner: it may be the former one.
+func (a *attempts) made(uid types.UID, now time.Time, there bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tries == nil {
+		a.tries = map[types.UID]attempt{}
+	}
+	pause := lastPause
+	if there {
+		pause = min(max(2*a.tries[uid].pause, firstPause), lastPause)
+	}
+	a.tries[uid] = attempt{now.Add(pause), pause}
+}
+
+func (a *attempts) forget(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.tries, uid)
+}

@@ -1,0 +1,110 @@
+package sampledb
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// workers is how many SampleDBs are reconciled at once. Most of a reconcile is
+// waiting for agents.
+const workers = 10
+
+// watched are the kinds of objects that belong to SampleDBs.
+func watched() []client.Object {
+	return []client.Object{
+		&corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
+		&appsv1.StatefulSet{}, &batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{},
+	}
+}
+
+// CacheOptions keep only our own objects in memory, and of their field owners
+// only what apply needs.
+func CacheOptions() cache.Options {
+	ours := labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.ManagedBy})
+	byObject := map[client.Object]cache.ByObject{}
+	for _, object := range watched() {
+		byObject[object] = cache.ByObject{Label: ours}
+	}
+	return cache.Options{ByObject: byObject, DefaultTransform: slim()}
+}
+
+// slim drops all field owners but the fact that we are one by a plain create,
+// which apply has to hand over to server-side apply.
+func slim() toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		accessor, ok := object.(metav1.Object)
+		if !ok {
+			return object, nil
+		}
+		var kept []metav1.ManagedFieldsEntry
+		for _, entry := range accessor.GetManagedFields() {
+			if entry.Manager == naming.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
+				kept = []metav1.ManagedFieldsEntry{{Manager: entry.Manager, Operation: entry.Operation}}
+			}
+		}
+		accessor.SetManagedFields(kept)
+		return object, nil
+	}
+}
+
+// Setup adds the controller to a manager.
+func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(manager).
+		Named("sampledb").
+		For(&v1.SampleDB{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+	for _, object := range watched() {
+		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
+	}
+	return b.Complete(r)
+}
+
+// byLabel is the SampleDB that an object says it belongs to.
+func byLabel(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[naming.LabelSampleDB]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// everyUnready are the SampleDBs whose storage a StorageClass may unblock.
+func (r *Reconciler) everyUnready(ctx context.Context, _ client.Object) []reconcile.Request {
+	var all v1.SampleDBList
+	if err := r.Client.List(ctx, &all); err != nil {
+		log.FromContext(ctx).Error(err, "SampleDBs that wait for a StorageClass could not be listed; they are looked at within 30 s anyway")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range all.Items {
+		if all.Items[i].Status.Phase != phaseReady {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package sampledb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// The phases: summaries for people, computed from the conditions and never read.
+const (
+	phasePending     = "Pending"     // waits for the cluster: a node, a volume
+	phaseCreating    = "Creating"    // first start
+	phaseReady       = "Ready"       // all is as wanted
+	phaseUpdating    = "Updating"    // takes writes while a change is being applied
+	phaseDegraded    = "Degraded"    // takes writes, but something is not as it should be
+	phaseUnavailable = "Unavailable" // took writes before, and does not now
+	phaseBlocked     = "Blocked"     // the user has to do something
+	phaseDeleting    = "Deleting"    // goes
+)
+
+// status is what the SampleDB's status should be now. It changes only when
+// something happened: at rest it stays the same to the byte.
+func (s *scope) status() v1.SampleDBStatus {
+	old := s.db.Status
+	out := v1.SampleDBStatus{
+		ObservedGeneration: s.db.Generation,
+		Instances:          int32(len(s.seen.pods)), //nolint:gosec // few
+		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.db.Name)).String(),
+		Primary:            s.primary(),
+		Version:            old.Version,
+		SystemIdentifier:   s.config.SystemIdentifier,
+		InitializedAt:      s.initializedAt,
+		InstanceStatuses:   s.instanceStatuses(),
+		Conditions:         slices.Clone(old.Conditions),
+	}
+	if out.Primary == "" && len(s.silent()) > 0 {
+		out.Primary = old.Primary // not known is not gone
+	}
+	if answer, known := s.seen.answers[out.Primary]; known && answer.ServerVersion != "" {
+		out.Version = answer.ServerVersion
+	}
+	for _, i := range out.InstanceStatuses {
+		if i.Ready {
+			out.ReadyInstances++
+		}
+	}
+	out.Ready = fmt.Sprintf("%d/%d", out.ReadyInstances, s.instances())
+	for _, c := range []struct {
+		kind    string
+		verdict verdict
+	}{
+		{v1.ConditionReady, ready(s)},
+		{v1.ConditionAvailable, available(s)},
+		{v1.ConditionInitialized, initialized(s)},
+		{v1.ConditionConfigurationApplied, configurationApplied(s)},
+		{v1.ConditionStorageReady, storageReady(s)},
+	} {
+		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+	}
+	out.Phase = summary(out)
+	return out
+}
+
+func (s *scope) condition(kind string, v verdict) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: v.status, Reason: v.reason, Message: v.message,
+		ObservedGeneration: s.db.Generation,
+		LastTransitionTime: metav1.NewTime(s.now).Rfc3339Copy(),
+	}
+}
+
+// instanceStatuses are those of the wanted instances, and of the Pods beyond them that are still there.
+func (s *scope) instanceStatuses() []v1.InstanceStatus {
+	ordinals := map[int]bool{}
+	for i := range s.instances() {
+		ordinals[i] = true
+	}
+	for i := range s.seen.pods {
+		ordinals[i] = true
+	}
+	var out []v1.InstanceStatus
+	for _, i := range slices.Sorted(maps.Keys(ordinals)) {
+		out = append(out, s.instanceStatus(i))
+	}
+	return out
+}
+
+func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
+	name := naming.Instance(s.db.Name, ordinal)
+	pod := s.seen.pods[ordinal]
+	answer, known := s.seen.answers[name]
+	switch {
+	case pod == nil:
+		return v1.InstanceStatus{Name: name, Reason: "NoPod", Message: "it has no Pod"}
+	case known:
+		return v1.InstanceStatus{
+			Name: name, Role: string(answer.Role), Ready: s.instanceReady(name),
+			Reason: answer.Reason, Message: answer.Message,
+		}
+	case podTrouble(pod) != nil:
+		t := podTrouble(pod)
+		return v1.InstanceStatus{Name: name, Reason: t.reason, Message: t.message}
+	case podReady(pod):
+		return v1.InstanceStatus{
+			Name: name, Role: knownRole(pod.Labels[naming.LabelRole]),
+			Reason: v1.ReasonUnknown, Message: "its agent could not be asked",
+		}
+	}
+	return v1.InstanceStatus{Name: name, Reason: "Starting", Message: "its Pod is not ready"}
+}
+
+// knownRole is the role in a Pod's label, where it is one.
+func knownRole(label string) string {
+	if r := protocol.Role(label); r == protocol.RolePrimary || r == protocol.RoleStandby {
+		return label
+	}
+	return ""
+}
+
+// Reasons of Ready by the phase that they stand for.
+var (
+	pendingReasons = []string{v1.ReasonUnschedulable, v1.ReasonProvisioning}
+	blockedReasons = []string{
+		v1.ReasonNameTaken, v1.ReasonInvalidSpec, v1.ReasonImageUnusable, v1.ReasonStorageClassNotFound,
+		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
+		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
+	}
+	updatingReasons = []string{
+		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonApplying, v1.ReasonRestarting, v1.ReasonResizing, v1.ReasonProvisioning,
+	}
+)
+
+// summary is the phase that the conditions amount to.
+func summary(status v1.SampleDBStatus) string {
+	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	takesWrites := meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable)
+	switch {
+	case ready == nil:
+		return phasePending
+	case ready.Reason == v1.ReasonDeleting:
+		return phaseDeleting
+	case ready.Status == metav1.ConditionTrue:
+		return phaseReady
+	case slices.Contains(blockedReasons, ready.Reason):
+		return phaseBlocked
+	case status.InitializedAt == nil && slices.Contains(pendingReasons, ready.Reason):
+		return phasePending
+	case status.InitializedAt == nil:
+		return phaseCreating
+	case takesWrites && slices.Contains(updatingReasons, ready.Reason):
+		return phaseUpdating
+	case takesWrites:
+		return phaseDegraded
+	}
+	return phaseUnavailable
+}

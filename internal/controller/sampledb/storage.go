@@ -1,0 +1,204 @@
+package sampledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// annotationDefaultClass marks the StorageClass for claims that name none.
+const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// applyStorage makes the claims of the wanted instances before their Pods, grows those
+// that are too small, and removes those of instances that are gone where the
+// spec says so. What it finds out becomes the condition StorageReady.
+func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
+	class, err := r.storageClass(ctx, s.db.Spec.Storage.StorageClassName)
+	if err != nil {
+		return err
+	}
+	for ordinal := range s.instances() {
+		if s.seen.claims[ordinal] != nil {
+			continue
+		}
+		if class.missing != "" {
+			s.storage = no(v1.ReasonStorageClassNotFound, class.missing)
+			return &problem{v1.ReasonStorageClassNotFound, class.missing, waitUser}
+		}
+		if err := r.applyClaim(ctx, s, ordinal, nil); err != nil {
+			return err
+		}
+	}
+	s.storage = bound(s)
+	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
+		claim := s.seen.claims[ordinal]
+		if claim.DeletionTimestamp != nil {
+			continue
+		}
+		if removable(s, ordinal) {
+			if err := r.deleteClaim(ctx, claim); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := r.keepClaim(ctx, s, ordinal, class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepClaim makes an existing claim as wanted. One that may not grow stays as it
+// is, and only that; everything else goes on.
+func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class class) error {
+	claim := s.seen.claims[ordinal]
+	grows, err := tooSmall(s.db, claim)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	if ordinal >= s.instances() || grows && class.fixed {
+		if grows && ordinal < s.instances() {
+			s.storage = no(v1.ReasonResizeRefused, fmt.Sprintf(
+				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion", claim.Name, s.db.Spec.Storage.Size, class.name))
+		}
+		return r.applyClaim(ctx, s, ordinal, claim)
+	}
+	err = r.applyClaim(ctx, s, ordinal, nil)
+	var refusal *problem
+	if grows && errors.As(err, &refusal) && refusal.reason == v1.ReasonInvalidSpec {
+		s.storage = no(v1.ReasonResizeRefused, refusal.message)
+		return nil
+	}
+	if err == nil && grows {
+		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.db.Spec.Storage.Size))
+		s.note(eventResizing, s.storage.message)
+	}
+	return err
+}
+
+// applyClaim writes a claim, with the size of sized where that is given.
+func (r *Reconciler) applyClaim(ctx context.Context, s *scope, ordinal int, sized *corev1.PersistentVolumeClaim) error {
+	claim, err := desired.Claim(s.db, ordinal, s.seen.claims[ordinal])
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	if sized != nil {
+		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
+	}
+	return r.apply(ctx, s.db, claim)
+}
+
+func tooSmall(db *v1.SampleDB, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	want, err := desired.Claim(db, 0, nil)
+	if err != nil {
+		return false, err
+	}
+	have := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return have.Cmp(want.Spec.Resources.Requests[corev1.ResourceStorage]) < 0, nil
+}
+
+// bound is the state of the volumes of the wanted instances.
+func bound(s *scope) verdict {
+	for ordinal := range s.instances() {
+		claim := s.seen.claims[ordinal]
+		switch {
+		case claim == nil || claim.Status.Phase != corev1.ClaimBound:
+			return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being made", naming.Claim(s.db.Name, ordinal)))
+		case claim.DeletionTimestamp != nil:
+			return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being deleted; it will be made anew", claim.Name))
+		case growing(claim):
+			return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
+		}
+	}
+	return yes(v1.ReasonBound, "every volume is there with its size")
+}
+
+// growing says that a volume has not reached the size its claim asks for.
+func growing(claim *corev1.PersistentVolumeClaim) bool {
+	capacity, known := claim.Status.Capacity[corev1.ResourceStorage]
+	return known && capacity.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
+}
+
+// removable says that a claim is that of an instance that was scaled away and is
+// gone, and that the spec wants it to go too.
+func removable(s *scope, ordinal int) bool {
+	set := s.seen.set
+	return s.db.Spec.Storage.WhenScaled == v1.ScaleDelete &&
+		ordinal >= s.instances() && s.seen.pods[ordinal] == nil &&
+		set != nil && set.Spec.Replicas != nil && int(*set.Spec.Replicas) <= ordinal &&
+		set.Status.ObservedGeneration == set.Generation
+}
+
+func (r *Reconciler) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	err := r.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	return nil
+}
+
+// class is the StorageClass of a SampleDB's claims.
+type class struct {
+	name string
+	// missing says, for the user, that there is no such class.
+	missing string
+	// fixed says that its volumes can't grow.
+	fixed bool
+}
+
+// storageClass finds the class that claims of this name get; the cluster's
+// default for nil, and none at all for "".
+func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, error) {
+	if name == nil {
+		return r.defaultClass(ctx)
+	}
+	if *name == "" {
+		return class{fixed: true}, nil
+	}
+	var found storagev1.StorageClass
+	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
+	if apierrors.IsNotFound(err) {
+		return class{name: *name, missing: fmt.Sprintf(
+			"StorageClass %s does not exist: create it, or create the SampleDB anew with another storage.storageClassName", *name)}, nil
+	}
+	if err != nil {
+		return class{}, fmt.Errorf("read StorageClass %s: %w", *name, err)
+	}
+	return known(found), nil
+}
+
+func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
+	var all storagev1.StorageClassList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return class{}, fmt.Errorf("list StorageClasses: %w", err)
+	}
+	var chosen *storagev1.StorageClass
+	for i := range all.Items {
+		c := &all.Items[i]
+		// Of several defaults Kubernetes takes the newest.
+		if c.Annotations[annotationDefaultClass] == "true" &&
+			(chosen == nil || chosen.CreationTimestamp.Before(&c.CreationTimestamp)) {
+			chosen = c
+		}
+	}
+	if chosen == nil {
+		return class{missing: "the cluster has no default StorageClass: mark one as the default, or create the SampleDB anew with storage.storageClassName"}, nil
+	}
+	return known(*chosen), nil
+}
+
+func known(c storagev1.StorageClass) class {
+	return class{name: c.Name, fixed: c.AllowVolumeExpansion == nil || !*c.AllowVolumeExpansion}
+}
