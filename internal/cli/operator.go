@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/sampledb"
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/metrics"
+	"toban.dev/internal/naming"
+)
+
+// drain is how long the operator may take to finish what it is doing when it is stopped.
+const drain = 10 * time.Second
+
+type operatorOptions struct {
+	namespace      string
+	image          string
+	postgres       string
+	metricsAddress string
+	probeAddress   string
+	election       bool
+	debug          bool
+}
+
+// Operator is `toban operator`: the process in the operator's Deployment.
+func Operator(version string) *cobra.Command {
+	var o operatorOptions
+	c := &cobra.Command{
+		Use:   "operator",
+		Short: "Run the operator (in its Deployment)",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), version) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace (env POD_NAMESPACE)")
+	f.StringVar(&o.image, "image", os.Getenv("OPERATOR_IMAGE"), "the operator's own image, which instances take the agent from (env OPERATOR_IMAGE)")
+	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres", "repository of the PostgreSQL images, with the major versions as tags")
+	f.StringVar(&o.metricsAddress, "metrics-address", ":8443", "where to serve metrics over HTTPS, to those who may read them; 0 for nowhere")
+	f.StringVar(&o.probeAddress, "probe-address", ":8081", "where to serve /healthz and /readyz")
+	f.BoolVar(&o.election, "leader-election", true, "act only while holding the lease, so that several replicas may run")
+	f.BoolVar(&o.debug, "debug", false, "log more")
+	return c
+}
+
+func (o operatorOptions) run(ctx context.Context, version string) error {
+	if o.namespace == "" || o.image == "" {
+		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and OPERATOR_IMAGE in the environment)")
+	}
+	level := slog.LevelInfo
+	if o.debug {
+		level = slog.LevelDebug
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the Kubernetes API: %w", err)
+	}
+	config.UserAgent = "toban-operator/" + version
+	// The API server's own priority and fairness keeps order among clients.
+	config.QPS = -1
+	m, err := o.manager(config)
+	if err != nil {
+		return err
+	}
+	if err := o.controllers(ctx, m); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "image", o.image)
+	return m.Start(ctx)
+}
+
+func (o operatorOptions) manager(config *rest.Config) (manager.Manager, error) {
+	scheme, err := operatorScheme()
+	if err != nil {
+		return nil, err
+	}
+	wait := drain
+	m, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme,
+		Cache:  sampledb.CacheOptions(),
+		Metrics: metricsserver.Options{
+			BindAddress:    o.metricsAddress,
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.election,
+		LeaderElectionID:              naming.OperatorLease,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &wait,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controllers' manager: %w", err)
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add the health check: %w", err)
+	}
+	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add the readiness check: %w", err)
+	}
+	return m, nil
+}
+
+func operatorScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register Kubernetes' kinds: %w", err)
+	}
+	if err := v1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register our kinds: %w", err)
+	}
+	return scheme, nil
+}
+
+func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) error {
+	direct, err := client.New(m.GetConfig(), client.Options{Scheme: m.GetScheme()})
+	if err != nil {
+		return fmt.Errorf("make a client of the Kubernetes API: %w", err)
+	}
+	keeper, err := credentials.Load(ctx, direct, o.namespace)
+	if err != nil {
+		return err
+	}
+	r := &sampledb.Reconciler{
+		Client:   m.GetClient(),
+		Reader:   m.GetAPIReader(),
+		Agents:   &sampledb.HTTPSAgents{Certificate: keeper.Certificate},
+		Keeper:   keeper,
+		Settings: desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
+		Events:   m.GetEventRecorder("toban"),
+		Metrics:  metrics.New(ctrlmetrics.Registry),
+		Now:      time.Now,
+	}
+	if err := r.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
+	}
+	return nil
+}
