@@ -62,7 +62,12 @@ func (b Builder) Build(ctx context.Context, nameOrTar string) (string, error) {
 }
 
 func (b Builder) sayf(format string, args ...any) {
-	if b.Progress != nil {
-		fmt.Fprintf(b.Progress, format+"\n", args...)
+	fmt.Fprintf(b.progress(), format+"\n", args...)
+}
+
+func (b Builder) progress() io.Writer {
+	if b.Progress == nil {
+		return io.Discard
 	}
+	return b.Progress
 }

@@ -8,9 +8,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compress turns the tar of a root file system into a zstd layer. zstd at its
-// fastest level loads quickest: reading and hashing fewer bytes on every node
-// saves more than unpacking them costs. See the measurements in README.md.
+// compress turns the tar of a root file system into a zstd layer.
+//
+// How it is compressed hardly matters to loading: unpacking is bound by the
+// kernel making files. Of the processor time that one node took for postgres:17,
+// 1.3 s went into making 2600 files, 0.4 s into writing and hashing, 0.2 s into
+// zstd; three nodes on two busy cores took 4 to 10 s, plain or zstd alike, and
+// longest with gzip. So the images have few files, and zstd, because it is a
+// third of the size in the cache and over a network.
 func compress(layer, rootfs string) error {
 	in, err := os.Open(rootfs)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"toban.dev/localkube/internal/machine"
 )
 
 const (
@@ -22,6 +24,12 @@ const (
 
 // standsInLabel says on the image itself that it is not what its name says.
 const standsInLabel = "dev.toban.localkube.stands-in-for"
+
+// needs is what making an image of Debian's packages takes.
+var needs = []machine.Need{
+	{Program: "mmdebstrap", Package: "mmdebstrap"},
+	{Program: "/usr/share/keyrings/debian-archive-keyring.gpg", Package: "debian-archive-keyring"},
+}
 
 //go:embed debian/*.sh
 var debianScripts embed.FS
@@ -56,6 +64,9 @@ func (b Builder) debian(ctx context.Context, d debian) (string, error) {
 }
 
 func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) error {
+	if err := machine.Install(ctx, needs, b.progress()); err != nil {
+		return err
+	}
 	users, layout := filepath.Join(work, "users.sh"), filepath.Join(work, "layout.sh")
 	if err := writeScript(users, d.Users); err != nil {
 		return err
@@ -79,18 +90,18 @@ func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) e
 		"--include="+strings.Join(d.Packages, ","),
 		d.Suite, rootfs, mirror(ctx))
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8")
-	return b.run(cmd)
+	return run(cmd)
 }
 
 // run runs a long command. Its output is shown only if it fails.
-func (b Builder) run(cmd *exec.Cmd) error {
+func run(cmd *exec.Cmd) error {
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it cleans up on SIGTERM, not on SIGKILL
 	cmd.WaitDelay = stopGrace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s (apt-get install mmdebstrap debian-archive-keyring): %w", cmd.Path, err)
+		return fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd.Path, err, output.String())

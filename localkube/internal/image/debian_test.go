@@ -2,8 +2,13 @@ package image
 
 import (
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 // Building takes minutes and the network, so it is asked for by name:
@@ -29,7 +34,73 @@ func TestDebianImages(t *testing.T) {
 		if want := "docker.io/library/" + name; ref.Name != want {
 			t.Errorf("the image is called %q, want %q", ref.Name, want)
 		}
+		if strings.HasPrefix(name, "postgres:") {
+			checkPostgres(t, path)
+		}
 	}
+}
+
+// useful is what people do with the official image, as its user.
+const useful = `
+id -u | grep -qx 999
+initdb -k -A trust -D /tmp/one >/dev/null
+echo "unix_socket_directories = '/var/run/postgresql'" >> /tmp/one/postgresql.conf
+pg_ctl -D /tmp/one -w start -l /tmp/log >/dev/null
+psql -d postgres -Atc "select version(), current_setting('listen_addresses')"
+psql -d postgres -qAtc "create extension pg_stat_statements; create extension amcheck; create extension postgres_fdw"
+psql -d postgres -qAtc "create collation ja (provider = icu, locale = 'ja-JP'); set timezone to 'Asia/Tokyo'"
+pgbench -d postgres -q -i 2>/dev/null
+pg_basebackup -D /tmp/two -c fast && pg_verifybackup /tmp/two >/dev/null
+pg_amcheck postgres
+pg_dump postgres > /dev/null
+pg_ctl -D /tmp/one -m fast stop >/dev/null
+pg_rewind --version; pg_waldump --version; pg_upgrade --version
+`
+
+// checkPostgres unpacks an image and uses it, as far as that goes without a
+// container: as root's chroot, with the image's user and environment.
+func checkPostgres(t *testing.T, path string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Log("not root: the image is not tried")
+		return
+	}
+	root, config := unpack(t, path)
+	cmd := exec.Command("/bin/sh", "-euc", useful)
+	cmd.Env, cmd.Dir = config.Config.Env, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 999, Gid: 999}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v", path, err)
+	}
+	t.Logf("%s", out)
+}
+
+func unpack(t *testing.T, path string) (root string, config *v1.ConfigFile) {
+	t.Helper()
+	a, err := openArchive(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	image, err := a.image()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err = image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = t.TempDir()
+	os.Chmod(root, 0o755)
+	r := mutate.Extract(image)
+	defer r.Close()
+	cmd := exec.Command("tar", "-x", "-C", root)
+	cmd.Stdin = r
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("unpack: %v: %s", err, out)
+	}
+	return root, config
 }
 
 func TestEveryHookNamesItsRoot(t *testing.T) {

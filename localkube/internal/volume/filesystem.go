@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"toban.dev/localkube/internal/machine"
 )
 
 // filesystem is a kind of file system that volumes can hold.
@@ -57,6 +59,15 @@ func choose() (fs filesystem, warning string) {
 	default:
 		return xfs, ""
 	}
+}
+
+// Needs is what the provisioner takes on this machine.
+func Needs() []machine.Need {
+	needs := []machine.Need{{Program: ext4.mkfs[0], Package: ext4.debian}}
+	if !holds(unix.CAP_SYS_RESOURCE) && kernelKnows(xfs.name) {
+		needs = append(needs, machine.Need{Program: xfs.mkfs[0], Package: xfs.debian})
+	}
+	return needs
 }
 
 // holds tells whether this process has a capability.
