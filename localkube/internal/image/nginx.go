@@ -15,7 +15,7 @@ func (b Builder) Nginx(ctx context.Context) (string, error) {
 		Suite:    "trixie",
 		Packages: []string{"nginx"},
 		Users:    script("", "nginx-users"),
-		Layout:   script("", "nginx-layout", "trim"),
+		Layout:   script("", "trim", "nginx-layout"),
 		Config: v1.Config{
 			Env:          []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			Cmd:          []string{"nginx", "-g", "daemon off;"},
