@@ -20,6 +20,9 @@ func Services(db *v1.SampleDB) []*corev1.Service {
 func readWriteService(db *v1.SampleDB) *corev1.Service {
 	s := service(db, naming.ReadWriteService(db.Name), naming.RoleSelector(db.Name, string(protocol.RolePrimary)))
 	s.Annotations = merged(db.Spec.Service.Annotations)
+	// The label is the gate: an instance bears it as soon as it takes writes. The
+	// kubelet's probe would only tell the same up to a second later.
+	s.Spec.PublishNotReadyAddresses = true
 	s.Spec.Type = db.Spec.Service.Type
 	if s.Spec.Type == "" {
 		s.Spec.Type = corev1.ServiceTypeClusterIP

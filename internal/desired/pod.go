@@ -110,8 +110,8 @@ func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 		Resources:       db.Spec.Resources,
 		SecurityContext: containerSecurity(),
 		VolumeMounts:    instanceMounts(),
-		// An agent that runs is alive, even while it clones for hours.
-		StartupProbe:  probe("/livez", 1, 1, 600),
+		// An agent that runs is alive, even while it clones for hours; so there is no
+		// startup probe, which would put the first look at readiness off by a second.
 		LivenessProbe: probe("/livez", 10, 5, 6),
 		// Every second, because nobody gets in through the Service before it.
 		ReadinessProbe: probe("/readyz", 1, 3, 2),

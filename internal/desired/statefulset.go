@@ -77,6 +77,8 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 	if db.Spec.DeletionPolicy == v1.DeletionRetain {
 		claim.OwnerReferences = nil
 	}
+	// What is taken from current must not make the claim look changed.
+	claim.Annotations = map[string]string{naming.AnnotationApplied: Hash(claim.OwnerReferences)}
 	return claim, nil
 }
 
