@@ -19,9 +19,10 @@ const (
 	certificates = "/etc/ssl/certs/ca-certificates.crt"
 	passwd       = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
 	group        = "root:x:0:\nnonroot:x:65532:\n"
-	// keepBinaries is how many images of one name stay in the cache: each
-	// compilation makes a new one, and nobody goes back far.
-	keepBinaries = 3
+	// keepBinaries is how many images of one repository stay in the cache: each
+	// compilation makes a new one, often with a tag of its own, and nobody goes
+	// back far.
+	keepBinaries = 5
 )
 
 // Binary makes the operator's image and shows progress on standard error.
@@ -113,9 +114,11 @@ func digests(entries []entry) []string {
 	return all
 }
 
-// prune removes old tars of one name from the cache, but never current.
+// prune removes old tars of one repository, whatever their tags, from the cache,
+// but never current.
 func (b Builder) prune(name, current string) error {
-	tars, err := filepath.Glob(filepath.Join(b.CacheDir, "image-"+fileName(name)+"-????????????.tar"))
+	repository, _, _ := strings.Cut(name, ":")
+	tars, err := filepath.Glob(filepath.Join(b.CacheDir, "image-"+fileName(repository)+"-*-????????????.tar"))
 	if err != nil {
 		return fmt.Errorf("list old images of %s: %w", name, err)
 	}

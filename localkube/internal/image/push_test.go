@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -118,14 +119,14 @@ func TestBinaryRefusesWhatCannotRunInItsImage(t *testing.T) {
 func TestBinaryKeepsFewOldImages(t *testing.T) {
 	b := Builder{CacheDir: t.TempDir()}
 	binary := program(t)
-	for i := range 5 {
+	for i := range keepBinaries + 2 {
 		file, err := os.OpenFile(binary, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		file.Write([]byte{byte(i)})
 		file.Close()
-		if _, err := b.Binary(t.Context(), binary, "toban:dev"); err != nil {
+		if _, err := b.Binary(t.Context(), binary, fmt.Sprintf("toban:%d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
