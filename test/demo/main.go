@@ -18,14 +18,15 @@ import (
 )
 
 type options struct {
-	manifest, timings string
-	scale             int
-	load              time.Duration
+	manifest, timings, namespace string
+	scale                        int
+	load                         time.Duration
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.manifest, "manifest", "config/examples/example-database.yaml", "SampleDB to make")
+	flag.StringVar(&o.namespace, "namespace", "default", "where to make it")
 	flag.StringVar(&o.timings, "timings", "", "file with the timings of what came before, one NAME<tab>SECONDS a line")
 	flag.IntVar(&o.scale, "scale", 10, "pgbench's scale: 100,000 rows each")
 	flag.DurationVar(&o.load, "load", 20*time.Second, "how long to keep the load up")
@@ -40,7 +41,7 @@ func main() {
 
 // run tells the story in its order.
 func run(ctx context.Context, o options) error {
-	d := demo{options: o, user: outside.Namespace("default"), screen: newScreen(os.Stdout)}
+	d := demo{options: o, user: outside.Namespace(o.namespace), screen: newScreen(os.Stdout)}
 	before, err := readTimings(o.timings)
 	if err != nil {
 		return err

@@ -36,22 +36,22 @@ type report struct {
 func (r report) print(s screen) {
 	s.chapter("What happened")
 	for _, st := range r.stages {
-		s.line("%-42s %8s", st.name, seconds(st.took))
+		s.line("%-42s %10s", st.name, seconds(st.took))
 	}
-	s.line("%-42s %8s  %s rows", "pgbench: tables filled", seconds(r.filled), group(r.rows))
+	s.line("%-42s %10s  %s rows", "pgbench: tables filled", seconds(r.filled), group(r.rows))
 	fmt.Fprintln(s.out)
-	s.line("%-42s %8.0f  a second; %s in all", "pgbench: transactions (TPC-B)", r.tps, group(r.transactions))
-	s.line("%-42s %8s  as a client saw it", r.deleted+" deleted: no writes for", seconds(r.outage))
-	s.line("%-42s %8s", "… and all instances ready after", seconds(r.back))
+	s.line("%-42s %10.0f  a second; %s in all", "pgbench: transactions (TPC-B)", r.tps, group(r.transactions))
+	s.line("%-42s %10s  as a client saw it", r.deleted+" deleted: no writes for", seconds(r.outage))
+	s.line("%-42s %10s", "… and all instances ready after", seconds(r.back))
 	fmt.Fprintln(s.out)
-	s.line("%-42s %8s  %s before", "rows in pgbench_accounts", group(r.after.accounts), group(r.before.accounts))
-	s.line("%-42s %8s  %s before", "rows in pgbench_history", group(r.after.history), group(r.before.history))
-	s.line("%-42s %8s", "rows acknowledged to the writer", group(int64(r.acknowledged)))
+	s.line("%-42s %10s  %s before", "rows in pgbench_accounts", group(r.after.accounts), group(r.before.accounts))
+	s.line("%-42s %10s  %s before", "rows in pgbench_history", group(r.after.history), group(r.before.history))
+	s.line("%-42s %10s", "rows acknowledged to the writer", group(int64(r.acknowledged)))
 	colour := "1;32"
 	if r.lost > 0 {
 		colour = "1;31"
 	}
-	s.line("%s", s.paint(colour, fmt.Sprintf("%-42s %8d", "acknowledged rows lost", r.lost)))
+	s.line("%s", s.paint(colour, fmt.Sprintf("%-42s %10d", "acknowledged rows lost", r.lost)))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
