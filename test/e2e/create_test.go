@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"toban.dev/internal/naming"
+)
+
+// A SampleDB with three instances comes up; what is written through its Service
+// can be read from its standbys.
+func TestCreate(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 3))
+	db := s.ready("shop")
+	if db.Status.Ready != "3/3" || db.Status.Primary == "" || !strings.HasPrefix(db.Status.Version, "17.") {
+		t.Errorf("the status is %s, primary %q, version %q", db.Status.Ready, db.Status.Primary, db.Status.Version)
+	}
+	s.sql("shop", "CREATE TABLE hoge (id serial, name text); INSERT INTO hoge (name) VALUES ('foo'), ('bar')")
+	readers := s.access("shop", naming.ReadOnlyService("shop"))
+	s.until(func(ctx context.Context) error {
+		names, err := readers.Ask(ctx, "SELECT string_agg(name, ' ' ORDER BY id) || ' ' || pg_is_in_recovery() FROM hoge")
+		if err == nil && names != "foo bar true" {
+			err = fmt.Errorf("a standby has %q", names)
+		}
+		return err
+	})
+	if err := readers.Do(s.ctx, "INSERT INTO hoge (name) VALUES ('baz')"); err == nil {
+		t.Error("the read-only Service takes writes")
+	}
+	s.shows("shop")
+	s.everyInstanceStreams("shop", 2)
+	s.connectionStrings("shop")
+}
+
+// shows looks at what kubectl get SampleDB prints.
+func (s *story) shows(name string) {
+	s.Helper()
+	lines := strings.Split(s.run("get", "SampleDB"), "\n")
+	for _, want := range []string{"NAME", "READY", "PRIMARY", "VERSION", "STATUS", "AGE"} {
+		if !strings.Contains(lines[0], want) {
+			s.Errorf("kubectl get SampleDB lacks the column %s: %s", want, lines[0])
+		}
+	}
+	for _, want := range []string{name, "3/3", name + "-", "17.", "Ready"} {
+		if !strings.Contains(lines[1], want) {
+			s.Errorf("kubectl get SampleDB lacks %q: %s", want, lines[1])
+		}
+	}
+}
+
+// everyInstanceStreams asks the primary itself.
+func (s *story) everyInstanceStreams(name string, standbys int) {
+	s.Helper()
+	db, err := s.SampleDB(s.ctx, name)
+	must(s.T, err)
+	s.until(func(context.Context) error {
+		got, err := s.inside(db.Status.Primary, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
+		if err == nil && got != fmt.Sprint(standbys) {
+			err = fmt.Errorf("%s standbys stream, want %d", got, standbys)
+		}
+		return err
+	})
+}
+
+// connectionStrings uses the ready-made ones, from a Pod as an application would.
+func (s *story) connectionStrings(name string) {
+	s.Helper()
+	var secret corev1.Secret
+	must(s.T, s.Get(s.ctx, "secret/"+naming.AppSecret(name), &secret))
+	out, err := s.Kubectl(s.ctx, "exec", name+"-0", "--", "psql", string(secret.Data[naming.KeyURI]), "-XAtc", "SELECT current_user, NOT pg_is_in_recovery()")
+	if err != nil || strings.TrimSpace(out) != "app|t" {
+		s.Errorf("psql with the Secret's uri says %q, %v", out, err)
+	}
+}
+
+// From outside of the cluster, through a port of the nodes.
+func TestNodePort(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 1, "service: {type: NodePort}"))
+	s.ready("shop")
+	var service corev1.Service
+	must(t, s.Get(s.ctx, "service/shop", &service))
+	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].NodePort == 0 {
+		t.Fatalf("the Service's ports are %v", service.Spec.Ports)
+	}
+	a := s.access("shop", "shop")
+	a.Host, a.Port = "worker0", uint16(service.Spec.Ports[0].NodePort)
+	s.until(func(ctx context.Context) error {
+		_, err := a.Ask(ctx, "SELECT 1")
+		return err
+	})
+}

@@ -1,0 +1,171 @@
+//go:build e2e
+
+// Package e2e has the stories of a user on a real cluster, one file each, judged
+// from outside: with kubectl and with SQL through the Services. hack/e2e.sh runs
+// them on the cluster of make up.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/test/outside"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// patience is how long a change may take: far longer than it should, because the
+// stories share a small machine.
+const patience = 4 * time.Minute
+
+// story is a test in a namespace of its own, which takes only Pods of the
+// strictest Pod Security Standard.
+type story struct {
+	*testing.T
+	outside.Namespace
+	ctx context.Context
+}
+
+// begin makes the namespace. When the story is over, the namespace goes with all
+// that is in it; where the story failed, what could tell why is printed before.
+func begin(t *testing.T) *story {
+	t.Helper()
+	t.Parallel()
+	name := strings.ToLower(strings.Trim(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name()), "-"))
+	name = fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)
+	s := &story{T: t, Namespace: outside.Namespace(name), ctx: context.WithoutCancel(t.Context())}
+	must(t, s.Apply(s.ctx, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: %s
+  labels: {pod-security.kubernetes.io/enforce: restricted}
+`, name)))
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.tell()
+		}
+		if _, err := s.Kubectl(s.ctx, "delete", "namespace", name, "--timeout=3m"); err != nil {
+			t.Errorf("the namespace does not go: %v", err)
+		}
+	})
+	return s
+}
+
+// tell prints what is in the namespace.
+func (s *story) tell() {
+	for _, args := range [][]string{
+		{"get", "sampledb,statefulset,pods,jobs,pvc,services", "-o", "wide"},
+		{"get", "sampledb", "-o", "yaml"},
+		{"describe", "pods"},
+		{"get", "events", "--sort-by=.lastTimestamp"},
+		{"logs", "--selector=" + naming.LabelSampleDB, "--all-containers", "--prefix", "--tail=60"},
+	} {
+		out, err := s.Kubectl(s.ctx, args...)
+		s.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
+	}
+	out, _ := outside.Namespace("toban-system").Kubectl(s.ctx, "logs", "deployment/toban-operator", "--tail=60")
+	s.Logf("the operator's log\n%s", out)
+}
+
+// must ends the story where there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run is kubectl that must succeed.
+func (s *story) run(args ...string) string {
+	s.Helper()
+	out, err := s.Kubectl(s.ctx, args...)
+	must(s.T, err)
+	return out
+}
+
+// apply is kubectl apply that must succeed.
+func (s *story) apply(manifests string) {
+	s.Helper()
+	must(s.T, s.Apply(s.ctx, manifests))
+}
+
+// patch changes a SampleDB, with a JSON merge patch of its spec.
+func (s *story) patch(name, spec string) {
+	s.Helper()
+	s.run("patch", "sampledb", name, "--type=merge", "-p", `{"spec":`+spec+`}`)
+}
+
+// until waits for something.
+func (s *story) until(look func(context.Context) error) {
+	s.Helper()
+	must(s.T, outside.Until(s.ctx, patience, look))
+}
+
+// condition waits for a condition of a SampleDB and returns its message.
+func (s *story) condition(name, kind, status, reason string) string {
+	s.Helper()
+	message := ""
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, c := range db.Status.Conditions {
+			if c.Type == kind {
+				message = c.Message
+			}
+		}
+		return outside.Condition(db, kind, status, reason)
+	})
+	return message
+}
+
+// ready waits until a SampleDB is ready with the spec as it is.
+func (s *story) ready(name string) v1.SampleDB {
+	s.Helper()
+	s.condition(name, v1.ConditionReady, "True", "")
+	db, err := s.SampleDB(s.ctx, name)
+	must(s.T, err)
+	return db
+}
+
+// access is the way through a Service.
+func (s *story) access(name, service string) outside.Access {
+	s.Helper()
+	a, err := s.Access(s.ctx, name, service)
+	must(s.T, err)
+	return a
+}
+
+// sql runs statements through the read-write Service.
+func (s *story) sql(name, statements string) {
+	s.Helper()
+	must(s.T, s.access(name, naming.ReadWriteService(name)).Do(s.ctx, statements))
+}
+
+// ask asks a query through the read-write Service for its one value.
+func (s *story) ask(name, query string) string {
+	s.Helper()
+	answer, err := s.access(name, naming.ReadWriteService(name)).Ask(s.ctx, query)
+	must(s.T, err)
+	return answer
+}
+
+// inside asks PostgreSQL in a Pod, as superuser, as a person with kubectl can.
+func (s *story) inside(pod, query string) (string, error) {
+	out, err := s.Kubectl(s.ctx, "exec", pod, "--", "psql", "-U", "postgres", "-XAtc", query)
+	return strings.TrimSpace(out), err
+}
+
+// sampleDB is a manifest with the least that has to be said, and more lines of spec.
+func sampleDB(name string, instances int, more ...string) string {
+	spec := append([]string{"version: 17", fmt.Sprintf("instances: %d", instances), "storage: {size: 512Mi}"}, more...)
+	return "apiVersion: toban.dev/v1\nkind: SampleDB\nmetadata: {name: " + name + "}\nspec:\n" + indent(strings.Join(spec, "\n"))
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }
