@@ -132,7 +132,7 @@ func (r *running) makeSettings(ctx context.Context, g good) (postgres.Settings, 
 // remember reports which configuration runs, and why not the wanted one.
 func (r *running) remember(running good, wanted string, refused error) {
 	r.report(func(s *protocol.Status) {
-		s.ConfigRevision, s.ConfigError, s.RejectedRevision = running.Revision, "", ""
+		s.ConfigRevision, s.ConfigError, s.RejectedRevision, s.PendingRestart = running.Revision, "", "", nil
 		if refused != nil {
 			s.ConfigError, s.RejectedRevision = words(refused), wanted
 		}
@@ -179,9 +179,24 @@ func (r *running) applyConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.settings, r.revision = settings, wanted.Revision
-	r.accept(wanted.Revision, config.Revision)
-	return r.keepIfProven(ctx, wanted)
+	return r.adopt(ctx, settings, wanted, config.Revision)
+}
+
+// adopt reports a reloaded configuration together with what of it waits for a
+// restart. Where nothing does, it is proven, and the one to come back to; else
+// only the start with it proves it.
+func (r *running) adopt(ctx context.Context, settings postgres.Settings, runs good, wanted string) error {
+	pending, err := r.session.PendingRestart(ctx)
+	if err != nil {
+		return err
+	}
+	r.settings, r.revision = settings, runs.Revision
+	r.report(func(s *protocol.Status) { s.PendingRestart = pending })
+	r.accept(runs.Revision, wanted)
+	if len(pending) > 0 {
+		return nil
+	}
+	return r.storeGood(runs)
 }
 
 // accept reports the configuration that runs; an earlier refusal is history
@@ -193,16 +208,6 @@ func (r *running) accept(runs, wanted string) {
 			s.ConfigError, s.RejectedRevision = "", ""
 		}
 	})
-}
-
-// keepIfProven makes a reloaded configuration the good one, unless part of it
-// waits for a restart: that is proven by the start alone.
-func (r *running) keepIfProven(ctx context.Context, g good) error {
-	state, err := r.session.State(ctx)
-	if err != nil || len(state.PendingRestart) > 0 {
-		return err
-	}
-	return r.storeGood(g)
 }
 
 // reload checks, writes and loads a configuration. When PostgreSQL refuses it,

@@ -13,7 +13,7 @@ import (
 
 // Times of the role loop.
 const (
-	tickInterval  = 500 * time.Millisecond
+	tickInterval  = time.Second
 	queryDeadline = 5 * time.Second
 	firstRetry    = 250 * time.Millisecond
 	lastRetry     = 10 * time.Second

@@ -182,7 +182,6 @@ func (r *running) reportState(state postgres.State, standbys []string, oldest st
 		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
 		s.LSN, s.Streaming, s.Standbys = state.LSN, state.Streaming, standbys
-		s.PendingRestart = state.PendingRestart
 		if oldest != "" {
 			s.Oldest = oldest
 		}

@@ -52,8 +52,6 @@ type State struct {
 	LSN string
 	// Streaming says whether a standby's WAL receiver streams.
 	Streaming bool
-	// PendingRestart are the parameters that wait for a restart.
-	PendingRestart []string
 }
 
 const stateQuery = `
@@ -64,15 +62,14 @@ select split_part(current_setting('server_version'), ' ', 1),
        case when pg_is_in_recovery()
             then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
             else pg_current_wal_lsn() end::text,
-       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false),
-       coalesce((select array_agg(name order by name) from pg_settings where pending_restart), '{}')`
+       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false)`
 
 // State asks the server for its state.
 func (s *Session) State(ctx context.Context) (State, error) {
 	var state State
 	var lsn *string
 	row := s.conn.QueryRow(ctx, stateQuery)
-	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline, &lsn, &state.Streaming, &state.PendingRestart)
+	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline, &lsn, &state.Streaming)
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)
 	}
@@ -80,6 +77,19 @@ func (s *Session) State(ctx context.Context) (State, error) {
 		state.LSN = *lsn
 	}
 	return state, nil
+}
+
+// PendingRestart are the parameters that wait for a restart of the server.
+func (s *Session) PendingRestart(ctx context.Context) ([]string, error) {
+	rows, err := s.conn.Query(ctx, "select name from pg_settings where pending_restart order by name")
+	if err != nil {
+		return nil, fmt.Errorf("ask which parameters wait for a restart: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("ask which parameters wait for a restart: %w", err)
+	}
+	return names, nil
 }
 
 // ProveWrite commits something and waits until it is on disk: a message in the
