@@ -42,6 +42,15 @@ type operatorOptions struct {
 	debug          bool
 }
 
+// The operator's lease is its only write while all SampleDBs rest: four a minute.
+// It can be slow, because databases fail over without the operator; one that is
+// stopped in order hands the lease over at once.
+const (
+	leaseDuration      = 60 * time.Second
+	leaseRenewDeadline = 40 * time.Second
+	leaseRetry         = 15 * time.Second
+)
+
 // Operator is `toban operator`: the process in the operator's Deployment.
 func Operator(version string) *cobra.Command {
 	var o operatorOptions
@@ -94,7 +103,7 @@ func (o operatorOptions) manager(config *rest.Config) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait := drain
+	wait, lease, deadline, retry := drain, leaseDuration, leaseRenewDeadline, leaseRetry
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  sampledb.CacheOptions(),
@@ -108,6 +117,9 @@ func (o operatorOptions) manager(config *rest.Config) (manager.Manager, error) {
 		LeaderElectionID:              naming.OperatorLease,
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &lease,
+		RenewDeadline:                 &deadline,
+		RetryPeriod:                   &retry,
 		GracefulShutdownTimeout:       &wait,
 	})
 	if err != nil {
