@@ -61,6 +61,11 @@ func (b Builder) Get(ctx context.Context, r Recipe) (string, error) {
 	if exists(dir) { // somebody else built it meanwhile
 		return dir, nil
 	}
+	// What a build that was killed has left; none runs now but this one.
+	left, _ := filepath.Glob(filepath.Join(b.Cache, "."+r.Name+"-*"))
+	for _, path := range left {
+		os.RemoveAll(path)
+	}
 	return dir, b.build(ctx, r, version, dir)
 }
 

@@ -91,7 +91,7 @@ func (b Builder) compile(ctx context.Context, r Recipe, version, output string) 
 // cannot be told; then the build itself will say why.
 func countPackages(ctx context.Context, r Recipe, source string, progress *tally) int {
 	var out strings.Builder
-	args := append([]string{"list", "-deps", "-tags", r.Tags}, r.Packages...)
+	args := append([]string{"list", "-deps", "-buildvcs=false", "-tags", r.Tags}, r.Packages...)
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Env = source, r.environment()
 	command.Stdout, command.Stderr = &out, &lineWriter{take: progress.line}

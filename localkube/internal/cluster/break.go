@@ -146,22 +146,29 @@ func (c *Cluster) cuts(name string, from []string) ([]Fault, error) {
 	return cuts, nil
 }
 
-// FreezeNode makes all that runs on a node stand still, or go on. Its kernel
-// still answers: connections stay open, and nobody speaks.
-func (c *Cluster) FreezeNode(ctx context.Context, name string, frozen bool) error {
+// FreezeNode makes all that runs on a node stand still. Its kernel still
+// answers: connections stay open, and nobody speaks.
+func (c *Cluster) FreezeNode(ctx context.Context, name string) error {
 	n, err := plan.Find(c.nodes, name)
 	if err != nil {
 		return err
 	}
-	if frozen {
-		if err := c.refuseIfKilled(name); err != nil {
-			return err
-		}
-		if err := record(Frozen, name, ""); err != nil {
-			return err
-		}
+	if err := c.refuseIfKilled(name); err != nil {
+		return err
 	}
-	if err := c.tree.Freeze(ctx, n.Cgroup(), frozen); err != nil || frozen {
+	if err := record(Frozen, name, ""); err != nil {
+		return err
+	}
+	return c.tree.Freeze(ctx, n.Cgroup(), true)
+}
+
+// ThawNode undoes FreezeNode.
+func (c *Cluster) ThawNode(ctx context.Context, name string) error {
+	n, err := plan.Find(c.nodes, name)
+	if err != nil {
+		return err
+	}
+	if err := c.tree.Freeze(ctx, n.Cgroup(), false); err != nil {
 		return err
 	}
 	return forget(func(f Fault) bool { return f.Kind == Frozen && f.On == name })

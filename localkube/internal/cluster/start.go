@@ -47,7 +47,7 @@ func (c *Cluster) start(ctx context.Context, pauseTar string, began time.Time) e
 	if err != nil {
 		return err
 	}
-	if err := c.awaitNodes(ctx, client); err != nil {
+	if err := c.awaitUsable(ctx, client); err != nil {
 		return err
 	}
 	stage(fmt.Sprintf("%d nodes are Ready", len(c.nodes)))
@@ -131,12 +131,17 @@ func (c *Cluster) startNodes(ctx context.Context, nodes ...plan.Node) error {
 	return nil
 }
 
-func (c *Cluster) awaitNodes(ctx context.Context, client *kube.Client) error {
+// awaitUsable waits until Pods can be made, and run on every node.
+func (c *Cluster) awaitUsable(ctx context.Context, client *kube.Client) error {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", "provisioner"}
 	for _, n := range c.nodes {
 		names = append(names, n.Containerd(), n.Kubelet(), n.KubeProxy())
 	}
 	return c.await(ctx, names, "the nodes to be Ready", func() error {
+		// Without its account, which the controller manager makes, a Pod is refused.
+		if err := client.Has(ctx, "/api/v1/namespaces/default/serviceaccounts/default"); err != nil {
+			return err
+		}
 		ready, err := client.NodesReady(ctx)
 		if err != nil {
 			return err

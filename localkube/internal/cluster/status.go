@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/localkube/internal/kube"
+	"toban.dev/localkube/internal/machine"
 	"toban.dev/localkube/internal/network"
 	"toban.dev/localkube/internal/pki"
 	"toban.dev/localkube/internal/plan"
@@ -46,6 +47,9 @@ type ProcessStatus struct {
 
 // Look returns the cluster's status. It changes nothing and waits for nobody.
 func Look(ctx context.Context) (Status, error) {
+	if err := machine.Check(); err != nil {
+		return Status{}, err
+	}
 	config, err := readConfig()
 	if errors.Is(err, errNone) {
 		return Status{Cluster: "down", Nodes: []NodeStatus{}, Processes: []ProcessStatus{}, Faults: []Fault{}}, nil

@@ -55,6 +55,12 @@ func (c *Client) Apply(ctx context.Context, path, yaml string) error {
 	return err
 }
 
+// Has returns nil if there is an object at path.
+func (c *Client) Has(ctx context.Context, path string) error {
+	_, err := c.do(ctx, http.MethodGet, path, "", nil)
+	return err
+}
+
 // NodesReady returns for every node that has registered whether it is Ready.
 func (c *Client) NodesReady(ctx context.Context) (map[string]bool, error) {
 	body, err := c.do(ctx, http.MethodGet, "/api/v1/nodes", "", nil)

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -165,15 +164,4 @@ func leaveNetnsDir() error {
 		return fmt.Errorf("remove the empty %s: %w", netnsDir, err)
 	}
 	return nil
-}
-
-// Names returns the names of all nodes that have a namespace, of any cluster.
-func Names() []string {
-	paths, _ := filepath.Glob(filepath.Join(netnsDir, plan.NetnsPrefix+plan.NodePrefix+"*"))
-	names := make([]string, len(paths))
-	for i, path := range paths {
-		names[i] = strings.TrimPrefix(filepath.Base(path), plan.NetnsPrefix)
-	}
-	slices.Sort(names)
-	return names
 }
