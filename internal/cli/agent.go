@@ -81,7 +81,7 @@ func install(target string) (err error) {
 	if err != nil {
 		return fmt.Errorf("read this program: %w", err)
 	}
-	defer in.Close() //nolint:errcheck // only read
+	defer in.Close()                                                           //nolint:errcheck // only read
 	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // a program is executable
 	if err != nil {
 		return fmt.Errorf("make %s: %w", target, err)
