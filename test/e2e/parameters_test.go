@@ -68,6 +68,7 @@ func TestRejectedParameter(t *testing.T) {
 			t.Errorf("%s: the server does not answer", parameter)
 		}
 	}
+	s.patch("shop", `{"postgresql":{"parameters":null}}`)
 	s.patch("shop", `{"postgresql":{"parameters":{"work_mem":"7MB"}}}`)
 	s.condition("shop", v1.ConditionConfigurationApplied, "True", v1.ReasonApplied)
 	s.shown("shop", "work_mem", "7MB")
