@@ -1,0 +1,197 @@
+package desired
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+func TestDefaultsFitMemoryAndVolume(t *testing.T) {
+	for name, c := range map[string]struct {
+		memory, volume int64
+		want           map[string]string
+	}{
+		"nothing known about memory": {0, 10 * gib, map[string]string{
+			"shared_buffers": "128MB", "max_wal_size": "1024MB", "min_wal_size": "256MB",
+			"wal_keep_size": "512MB", "max_slot_wal_keep_size": "2560MB", "effective_cache_size": "",
+		}},
+		"a quarter of the memory is for the buffers": {4 * gib, 10 * gib, map[string]string{
+			"shared_buffers": "1024MB", "effective_cache_size": "3072MB", "maintenance_work_mem": "256MB",
+		}},
+		"the smallest volume still holds its WAL": {0, 256 * mib, map[string]string{
+			"max_wal_size": "32MB", "min_wal_size": "32MB", "wal_keep_size": "16MB", "max_slot_wal_keep_size": "64MB",
+		}},
+		"a large volume does not mean endless recovery": {0, 1000 * gib, map[string]string{
+			"max_wal_size": "8192MB", "min_wal_size": "1024MB", "wal_keep_size": "1024MB",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := defaults(c.memory, c.volume)
+			for parameter, want := range c.want {
+				if got[parameter] != want {
+					t.Errorf("%s = %q, want %q", parameter, got[parameter], want)
+				}
+			}
+		})
+	}
+}
+
+func TestUsersParametersWinWhateverTheirCase(t *testing.T) {
+	db := sampleDB("x", func(db *v1.SampleDB) {
+		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"MAX_Connections": "7", "my.own": "x"}
+	})
+	got := Parameters(db)
+	if got["max_connections"] != "7" || got["my.own"] != "x" || got["MAX_Connections"] != "" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
+	const owner, database, password = `o w:n/e@r\`, `d?b&=+%/ü`, `p:w`
+	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: owner, Database: database} })
+	data := AppSecret(db, password, nil).Data
+	config, err := pgconn.ParseConfig(string(data[naming.KeyURI]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.User != owner || config.Database != database || config.Password != password || config.Host != "x.shop.svc" {
+		t.Errorf("uri is read as user %q, database %q, password %q, host %q", config.User, config.Database, config.Password, config.Host)
+	}
+	jdbc, err := url.Parse(strings.TrimPrefix(string(data[naming.KeyJDBC]), "jdbc:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if jdbc.Query().Get("user") != owner || jdbc.Path != "/"+database {
+		t.Errorf("jdbc-uri is read as user %q, database %q", jdbc.Query().Get("user"), jdbc.Path)
+	}
+	if got, want := string(data[naming.KeyPgpass]), `x.shop.svc:5432:d?b&=+%/ü:o w\:n/e@r\\:p\:w`+"\n"; got != want {
+		t.Errorf("pgpass is %q, want %q", got, want)
+	}
+}
+
+func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
+	was := sampleDB("x", full)
+	pod := func(db *v1.SampleDB, s Settings) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: podTemplate(db, s).ObjectMeta}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.SampleDB)
+		want   []string
+	}{
+		"nothing":                        {func(*v1.SampleDB) {}, nil},
+		"image":                          {func(db *v1.SampleDB) { db.Spec.Image = "other" }, []string{FacetImage}},
+		"memory":                         {func(db *v1.SampleDB) { db.Spec.Resources.Limits = nil }, []string{FacetResources}},
+		"tolerations":                    {func(db *v1.SampleDB) { db.Spec.Pod.Tolerations = nil }, []string{FacetScheduling}},
+		"labels":                         {func(db *v1.SampleDB) { db.Spec.Pod.Labels["a"] = "b" }, []string{FacetMetadata}},
+		"a pull secret, for later pulls": {func(db *v1.SampleDB) { db.Spec.Pod.ImagePullSecrets = nil }, nil},
+		"a parameter":                    {func(db *v1.SampleDB) { db.Spec.PostgreSQL.Parameters = nil }, nil},
+		"the same quantity in other words": {func(db *v1.SampleDB) {
+			db.Spec.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("0.5")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := was.DeepCopy()
+			c.change(now)
+			if got := Outdated(now, pod(was, settings)); !slices.Equal(got, c.want) {
+				t.Errorf("outdated in %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestANewOperatorRestartsNoDatabase(t *testing.T) {
+	db := sampleDB("x", three)
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings).ObjectMeta}
+	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets], `"scheduling"`, `"of an older operator"`)
+	if got := Outdated(db, pod); got != nil {
+		t.Errorf("a facet that the older operator did not know restarts the Pod: %v", got)
+	}
+	other := podTemplate(db, Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"})
+	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings).Annotations[naming.AnnotationFacets] {
+		t.Error("the operator's settings are in the facets")
+	}
+	pod.Annotations[naming.AnnotationFacets] = "broken by somebody"
+	if got := Outdated(db, pod); got != nil {
+		t.Errorf("a broken annotation restarts the Pod: %v", got)
+	}
+}
+
+func TestAClaimNeverShrinksAndKeepsItsClass(t *testing.T) {
+	class := "given"
+	current := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}},
+	}}
+	claim, err := Claim(sampleDB("x"), 0, current)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := claim.Spec.Resources.Requests.Storage().String(); got != "50Gi" {
+		t.Errorf("asks for %s of a volume of 50Gi", got)
+	}
+	if *claim.Spec.StorageClassName != class {
+		t.Errorf("moves to class %s", *claim.Spec.StorageClassName)
+	}
+}
+
+func TestAStatefulSetKeepsItsClaimTemplate(t *testing.T) {
+	db := sampleDB("x")
+	first, err := StatefulSet(db, settings, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Spec.Storage.Size = "99Gi"
+	second, err := StatefulSet(db, settings, 1, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := second.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String(); got != "10Gi" {
+		t.Errorf("the template, which can't be changed, asks for %s", got)
+	}
+}
+
+func TestAnUnparsableSizeIsAnErrorAndNoPanic(t *testing.T) {
+	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" })
+	if _, err := StatefulSet(db, settings, 1, &appsv1.StatefulSet{}); err == nil {
+		t.Error("no error")
+	}
+	Parameters(db)
+}
+
+func TestThePlanIsNamedByWhatItDoes(t *testing.T) {
+	db := sampleDB("x", full)
+	before := Plan(db).Hash
+	db.Spec.Instances = 5
+	if Plan(db).Hash != before {
+		t.Error("another Job would run because instances were added")
+	}
+	db.Spec.Init.Extensions = nil
+	if Plan(db).Hash == before {
+		t.Error("a mended spec.init would not run")
+	}
+	db.Spec.Init = nil
+	if p := Plan(db); p.Database != "app" || p.Owner != "app" {
+		t.Errorf("without spec.init the database is %s of %s", p.Database, p.Owner)
+	}
+}
+
+func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
+	db := sampleDB("x", full)
+	for _, object := range objects(t, db) {
+		_, isClaim := object.(*corev1.PersistentVolumeClaim)
+		if owned := metav1.IsControlledBy(object, db); owned == isClaim {
+			t.Errorf("%T %s: owned is %v", object, object.GetName(), owned)
+		}
+	}
+}

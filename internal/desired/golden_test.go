@@ -1,0 +1,179 @@
+package desired
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var settings = Settings{Image: "registry.example/toban:1", PostgreSQL: "docker.io/library/postgres", Namespace: "toban-system"}
+
+// sampleDB makes a small SampleDB, changed by the modifiers.
+func sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
+	db := &v1.SampleDB{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "shop", UID: types.UID("0b5c"), CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
+		},
+		Spec: v1.SampleDBSpec{Version: 17, Instances: 1, Storage: v1.StorageSpec{Size: "10Gi"}},
+	}
+	for _, m := range modify {
+		m(db)
+	}
+	return db
+}
+
+func three(db *v1.SampleDB) { db.Spec.Instances = 3 }
+
+// full sets every field of the spec.
+func full(db *v1.SampleDB) {
+	class, priority := "fast", "high"
+	db.Spec = v1.SampleDBSpec{
+		Version:   18,
+		Instances: 2,
+		Storage:   v1.StorageSpec{Size: "20Gi", StorageClassName: &class, WhenScaled: v1.ScaleDelete},
+		Image:     "registry.example/postgres:18.1",
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		},
+		PostgreSQL: v1.PostgreSQLSpec{
+			Parameters: map[string]v1.ParameterValue{"Work_Mem": "16MB", "max_connections": "200"},
+			HBA:        []string{"hostssl all all 10.0.0.0/8 scram-sha-256"},
+		},
+		Init: &v1.InitSpec{
+			Database: "shop", Owner: "shopkeeper", Extensions: []string{"pg_trgm"},
+			SQL: []v1.SQLSource{
+				{ConfigMap: &v1.KeySelector{Name: "schema", Key: "tables.sql"}},
+				{Secret: &v1.KeySelector{Name: "rows", Key: "rows.sql"}},
+			},
+		},
+		DeletionPolicy: v1.DeletionRetain,
+		Service:        v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb.example/internal": "true"}},
+		Pod: v1.PodSpec{
+			Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"note": "x"},
+			NodeSelector:      map[string]string{"disk": "fast"},
+			Tolerations:       []corev1.Toleration{{Key: "database", Operator: corev1.TolerationOpExists}},
+			Affinity:          &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
+			PriorityClassName: priority,
+			ImagePullSecrets:  []corev1.LocalObjectReference{{Name: "pull"}},
+		},
+	}
+}
+
+// A reviewer sees in the golden files how objects change. The longest legal name
+// shows that every name made from it is legal too.
+func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
+	for name, db := range map[string]*v1.SampleDB{
+		"one":     sampleDB("one"),
+		"three":   sampleDB("three", three),
+		"full":    sampleDB("full", full),
+		"longest": sampleDB(strings.Repeat("n", naming.MaxName), three),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			for _, object := range objects(t, db) {
+				checkName(t, object)
+				text, err := yaml.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.WriteString("---\n")
+				out.Write(text)
+			}
+			compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
+		})
+	}
+}
+
+func objects(t *testing.T, db *v1.SampleDB) []client.Object {
+	t.Helper()
+	config := Config(db, Known{SystemIdentifier: "7710296685985419287", Authority: "AUTHORITY\n", Operator: "OPERATOR\n"})
+	configMap, err := ConfigMap(db, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := Claim(db, Instances(db)-1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := StatefulSet(db, settings, Instances(db), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []client.Object{
+		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), AppSecret(db, "0123456789abcdef", []byte("CERT")),
+		ServiceAccount(db), Role(db), RoleBinding(db), claim, set,
+	}
+	for _, s := range Services(db) {
+		out = append(out, s)
+	}
+	out = append(out, NetworkPolicy(db, settings), InitJob(db, settings, "0a0b0c0d"))
+	if budget := Budget(db); budget != nil {
+		out = append(out, budget)
+	}
+	return out
+}
+
+// checkName holds names to 63 characters, and those of what makes Pods of itself to what leaves room for the ends.
+func checkName(t *testing.T, object client.Object) {
+	t.Helper()
+	if errs := validation.IsDNS1123Label(object.GetName()); len(errs) > 0 {
+		t.Errorf("name %q: %v", object.GetName(), errs)
+	}
+	ends := map[string]int{"StatefulSet": len("-1234567890"), "Job": len("-abcde")}
+	for kind, end := range ends {
+		if strings.HasSuffix(fmt.Sprintf("%T", object), kind) && len(object.GetName())+end > 63 {
+			t.Errorf("%s %q leaves no room for what its Pods' labels add", kind, object.GetName())
+		}
+	}
+	for key, value := range object.GetLabels() {
+		if errs := validation.IsValidLabelValue(value); len(errs) > 0 {
+			t.Errorf("label %s=%s: %v", key, value, errs)
+		}
+	}
+}
+
+func compare(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; run go test ./internal/desired -update", err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s differs; look at git diff after go test ./internal/desired -update\n%s", file, firstDifference(want, got))
+	}
+}
+
+func firstDifference(want, got []byte) string {
+	w, g := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return "want " + w[i] + "\ngot  " + g[i]
+		}
+	}
+	return "one is longer than the other"
+}
