@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +37,7 @@ func (r *Reconciler) apply(ctx context.Context, db *v1.SampleDB, want client.Obj
 	if err != nil {
 		return fmt.Errorf("find the kind of %T: %w", want, err)
 	}
-	if err := stamp(want); err != nil {
-		return err
-	}
+	stamp(want)
 	have, err := r.emptyOf(gvk)
 	if err != nil {
 		return err
@@ -69,16 +68,17 @@ func (r *Reconciler) emptyOf(gvk schema.GroupVersionKind) (client.Object, error)
 }
 
 // stamp notes in an annotation how the object is wanted, so that a field that is
-// no longer wanted is noticed too.
-func stamp(want client.Object) error {
-	annotations := want.GetAnnotations()
+// no longer wanted is noticed too. An object may come with a stamp of its own.
+func stamp(want client.Object) {
+	annotations := maps.Clone(want.GetAnnotations())
+	if annotations[naming.AnnotationApplied] != "" {
+		return
+	}
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	delete(annotations, naming.AnnotationApplied)
 	annotations[naming.AnnotationApplied] = desired.Hash(want)
 	want.SetAnnotations(annotations)
-	return nil
 }
 
 // create makes an object that the cache does not have. Where it is there after

@@ -72,6 +72,9 @@ func ready(s *scope) verdict {
 			return *failed
 		}
 	}
+	if s.instances() == 1 {
+		return yes(v1.ReasonReady, s.primary()+" takes writes")
+	}
 	return yes(v1.ReasonReady, fmt.Sprintf("%s takes writes, and all %d instances are ready", s.primary(), s.instances()))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if current != nil && finished(current, batchv1.JobComplete) != nil {
+	if current != nil && (finished(current, batchv1.JobComplete) != nil || succeeded(s.seen.initPods, current)) {
 		at := metav1.NewTime(s.now).Rfc3339Copy()
 		s.initializedAt = &at
 		return nil
@@ -98,6 +99,14 @@ func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondi
 		}
 	}
 	return nil
+}
+
+// succeeded says that a Pod of the Job has ended well. The Job itself says so a
+// second or two later.
+func succeeded(pods []corev1.Pod, job *batchv1.Job) bool {
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		return metav1.IsControlledBy(&pod, job) && pod.Status.Phase == corev1.PodSucceeded
+	})
 }
 
 // readSources hashes the SQL in the ConfigMaps that spec.init names, or says

@@ -32,6 +32,7 @@ const (
 	reasonUnknown       = "Unknown"       // an instance could not be asked
 	reasonOthersUnready = "OthersUnready" // another instance must be ready first
 	reasonBroken        = "Broken"        // does nothing now, so that replacing it costs nothing
+	reasonEnding        = "Ending"        // its Pod is gone or ending already
 	reasonOutdated      = "Outdated"      // the Pod is not as the spec wants it
 	reasonPending       = "Pending"       // parameters wait for a restart of the server
 )
@@ -95,6 +96,9 @@ func decide(f fleet) decision {
 			reason = reasonUnknown
 		}
 		return decision{actionWait, target.name, reason, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
+	}
+	if !target.exists {
+		return decision{actionWait, target.name, reasonEnding, "its Pod is ending"}
 	}
 	if len(target.outdated) > 0 {
 		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
