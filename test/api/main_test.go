@@ -1,0 +1,63 @@
+// Package api is the third ring of tests: the controllers against a real
+// kube-apiserver with a real etcd, but without Kubernetes' own controllers and
+// kubelets, whose part the tests play. Reconcile is called and not waited for.
+// Only the agents are faked.
+package api
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/go-logr/logr"
+
+	v1 "toban.dev/api/v1"
+)
+
+// server is the API server that all tests share; each has a namespace of its own.
+var server *rest.Config
+
+var scheme = runtime.NewScheme()
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS must be the folder with kube-apiserver and etcd: run these tests through `make test`,"+
+			" or set it to what `bin/localkube assets` prints")
+		return 1
+	}
+	ctrl.SetLogger(logr.Discard())
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := v1.AddToScheme(scheme); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := environment.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the API server:", err)
+		return 1
+	}
+	config.QPS = -1
+	server = config
+	code := m.Run()
+	if err := environment.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// Each bad spec is refused by the API server, with a sentence that a person can act on.
+func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
+	w := newWorld(t)
+	parameter := func(name, value string) func(*v1.SampleDB) {
+		return func(db *v1.SampleDB) {
+			db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{name: v1.ParameterValue(value)}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.SampleDB)
+		want   string
+	}{
+		"unknown major":         {func(db *v1.SampleDB) { db.Spec.Version = 14 }, "version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"},
+		"no instances":          {instances(0), "instances must be from 1 to 9: one primary and up to eight standbys"},
+		"negative instances":    {instances(-1), "instances must be from 1 to 9: one primary and up to eight standbys"},
+		"unparsable quantity":   {func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" }, "storage.size must be a quantity such as 10Gi"},
+		"tiny volume":           {func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Mi" }, "storage.size must be at least 256Mi"},
+		"newline in a name":     {parameter("work_mem\nfsync", "1"), "a parameter name must be one of PostgreSQL's"},
+		"newline in a value":    {parameter("work_mem", "1\nfsync=off"), "a parameter value must be one line"},
+		"an owned parameter":    {parameter("Listen_Addresses", "*"), "belongs to the operator, which sets it itself (docs/parameters.md lists them)"},
+		"an owned prefix":       {parameter("ssl_ciphers", "x"), "belongs to the operator"},
+		"a name over the limit": {func(db *v1.SampleDB) { db.Name = strings.Repeat("n", naming.MaxName+1) }, "metadata.name must be at most 40 characters"},
+		"a name with a digit":   {func(db *v1.SampleDB) { db.Name = "1db" }, "metadata.name must start with a letter"},
+		"a name with a dot":     {func(db *v1.SampleDB) { db.Name = "a.b" }, "metadata.name must start with a letter"},
+		"a reserved owner":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: "postgres"} }, "init.owner must be a name of its own"},
+		"a reserved database":   {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Database: "template1"} }, "init.database must be a name of its own"},
+		"SQL from nowhere":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{}}} }, "each item of init.sql must have either configMap or secret"},
+		"a broken hba line":     {func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"let me in"} }, "each line of postgresql.hba must start with"},
+		"our own Pod label":     {func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} }, "pod.labels must not begin with toban.dev/"},
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, w.api.Create(t.Context(), w.sampleDB("bad", c.change)), c.want) })
+	}
+}
+
+func refused(t *testing.T, err error, sentence string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("it was taken, want it refused: %s", sentence)
+	}
+	if !strings.Contains(err.Error(), sentence) {
+		t.Errorf("refused with\n%v\nwant\n%s", err, sentence)
+	}
+}
+
+func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
+	w := newWorld(t)
+	class, other := "standard", "other"
+	for name, c := range map[string]struct {
+		before, after func(*v1.SampleDB)
+		want          string
+	}{
+		"version":               {instances(1), func(db *v1.SampleDB) { db.Spec.Version = 18 }, "version can't be changed: a major upgrade is not an edit"},
+		"shrinking":             {instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" }, "storage.size can't shrink: Kubernetes volumes only grow"},
+		"another StorageClass":  {func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class }, func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other }, "storage.storageClassName can't be changed"},
+		"a StorageClass later":  {instances(1), func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other }, "storage.storageClassName can't be changed"},
+		"no StorageClass later": {func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class }, func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = nil }, "storage.storageClassName can't be changed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := w.sampleDB("fixed-"+strings.ReplaceAll(strings.ToLower(name), " ", "-"), c.before)
+			if err := w.api.Create(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			c.after(db)
+			refused(t, w.api.Update(t.Context(), db), c.want)
+		})
+	}
+}
+
+func TestInitCanBeMendedUntilItHasRun(t *testing.T) {
+	w := newWorld(t)
+	db := w.create("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Database: "a"} })
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Init.Database = "b" })
+	now := metav1.Now()
+	db.Status.InitializedAt = &now
+	w.must(w.api.Status().Update(t.Context(), db))
+	const want = "spec.init has run and runs only once: change the database with SQL instead"
+	changed := db.DeepCopy()
+	changed.Spec.Init.Database = "c"
+	refused(t, w.api.Update(t.Context(), changed), want)
+	changed = db.DeepCopy()
+	changed.Spec.Init = nil
+	refused(t, w.api.Update(t.Context(), changed), want)
+	changed = db.DeepCopy()
+	changed.Spec.Instances = 2
+	w.must(w.api.Update(t.Context(), changed))
+}
+
+func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
+	w := newWorld(t)
+	db := w.sampleDB(strings.Repeat("n", naming.MaxName))
+	w.must(w.api.Create(t.Context(), db))
+	if db.Spec.DeletionPolicy != v1.DeletionDelete || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
+		t.Errorf("defaults are %q and %q", db.Spec.DeletionPolicy, db.Spec.Storage.WhenScaled)
+	}
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
+}

@@ -1,0 +1,78 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+)
+
+func inClass(name string) func(*v1.SampleDB) {
+	return func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &name }
+}
+
+func TestAMissingStorageClassIsNamedBeforeAnythingWaitsForIt(t *testing.T) {
+	w := newWorld(t)
+	db := w.create("x", inClass("later"))
+	for _, kind := range []string{v1.ConditionReady, v1.ConditionStorageReady} {
+		if m := w.expect(db, kind, metav1.ConditionFalse, v1.ReasonStorageClassNotFound); !strings.Contains(m, "StorageClass later does not exist") {
+			t.Errorf("%s says: %s", kind, m)
+		}
+	}
+	if w.find("x", &appsv1.StatefulSet{}) || w.find("data-x-0", &corev1.PersistentVolumeClaim{}) {
+		t.Error("something was made that can only wait")
+	}
+	w.storageClass("later", false, true)
+	defer func() {
+		_ = w.api.Delete(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "later"}})
+	}()
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
+}
+
+func TestGrowingReachesOldAndNewVolumes(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x")
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Storage.Size = "2Gi" })
+	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing)
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing) // the volume itself is as small as before
+	w.bindClaim("data-x-0")
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionStorageReady, metav1.ConditionTrue, v1.ReasonBound)
+	if events := w.drainEvents(); strings.Count(events, "Resizing") != 1 || !strings.Contains(events, "Resized") {
+		t.Errorf("events: %s", events)
+	}
+	w.edit(db, instances(2))
+	for _, name := range []string{"data-x-0", "data-x-1"} {
+		claim := &corev1.PersistentVolumeClaim{}
+		w.read(name, claim)
+		if got := claim.Spec.Resources.Requests.Storage().String(); got != "2Gi" {
+			t.Errorf("%s asks for %s", name, got)
+		}
+	}
+}
+
+func TestAClassThatCantGrowKeepsNothingElseFromBeingApplied(t *testing.T) {
+	w := newWorld(t)
+	w.storageClass("fixed", false, false)
+	db := w.started("x", inClass("fixed"))
+	db = w.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Storage.Size = "2Gi"
+		db.Spec.Instances = 2
+	})
+	if m := w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizeRefused); !strings.Contains(m, "StorageClass fixed") {
+		t.Errorf("it says: %s", m)
+	}
+	w.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)
+	set := &appsv1.StatefulSet{}
+	w.read("x", set)
+	if *set.Spec.Replicas != 2 {
+		t.Error("the second instance was not added")
+	}
+}

@@ -1,0 +1,470 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/sampledb"
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/metrics"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+const identifier = "7710296685985419287"
+
+// world is a namespace with a reconciler and what the tests play around it.
+type world struct {
+	*testing.T
+	namespace string
+	// api is the test's own client, direct and uncounted.
+	api        client.Client
+	reconciler *sampledb.Reconciler
+	agents     *agents
+	events     *events.FakeRecorder
+	writes     *writes
+	now        time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, agents: &agents{answers: map[string]protocol.Status{}}, events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now()}
+	var err error
+	if w.api, err = client.New(server, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}
+	w.must(w.api.Create(t.Context(), namespace))
+	w.namespace = namespace.Name
+	counted := rest.CopyConfig(server)
+	counted.Wrap(w.writes.wrap)
+	direct, err := client.New(counted, client.Options{Scheme: scheme})
+	w.must(err)
+	keeper, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
+	w.must(err)
+	w.reconciler = &sampledb.Reconciler{
+		Client:   labelled{direct},
+		Reader:   direct,
+		Agents:   w.agents,
+		Keeper:   keeper,
+		Settings: desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: "toban-system"},
+		Events:   w.events,
+		Metrics:  metrics.New(prometheus.NewRegistry()),
+		Now:      func() time.Time { return w.now },
+	}
+	w.storageClass("standard", true, true)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// labelled sees what the operator's cache would have: our own objects only.
+type labelled struct{ client.Client }
+
+func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if err := c.Client.Get(ctx, key, object, opts...); err != nil {
+		return err
+	}
+	switch object.(type) {
+	case *v1.SampleDB, *storagev1.StorageClass:
+	default:
+		if object.GetLabels()[naming.LabelManagedBy] != naming.ManagedBy {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)
+		}
+	}
+	return nil
+}
+
+// writes counts the requests that write, and remembers those that read.
+type writes struct {
+	mu         sync.Mutex
+	seen, read []string
+}
+
+func (c *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		if r.Method == http.MethodGet {
+			c.read = append(c.read, r.URL.Path)
+		} else {
+			c.seen = append(c.seen, r.Method+" "+r.URL.Path)
+		}
+		c.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+// take returns the writes since the last time.
+func (c *writes) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.seen
+	c.seen = nil
+	return out
+}
+
+// reads returns the paths of all reads.
+func (c *writes) reads() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// agents answers for the instances, by their addresses.
+type agents struct {
+	mu       sync.Mutex
+	answers  map[string]protocol.Status
+	configs  []protocol.Config
+	restarts []string
+	// reject makes every agent refuse the configs it is given, with these words.
+	reject string
+}
+
+func (a *agents) Sync(_ context.Context, _ types.UID, host string, config protocol.Config) (protocol.Status, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.answers[host]
+	if !ok {
+		return protocol.Status{}, errors.New("no agent listens at " + host)
+	}
+	a.configs = append(a.configs, config)
+	if a.reject == "" {
+		answer.ConfigRevision = config.Revision
+	} else if answer.ConfigRevision != config.Revision {
+		answer.ConfigError, answer.RejectedRevision = a.reject, config.Revision
+	}
+	a.answers[host] = answer
+	return answer, nil
+}
+
+func (a *agents) Restart(_ context.Context, _ types.UID, host string, _ protocol.Config, _ string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := a.answers[host]
+	answer.PendingRestart = nil
+	a.answers[host] = answer
+	a.restarts = append(a.restarts, answer.Name)
+	return nil
+}
+
+func (a *agents) Forget(types.UID) {}
+
+// change changes the answer of an agent.
+func (a *agents) change(host string, f func(*protocol.Status)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := a.answers[host]
+	f(&answer)
+	a.answers[host] = answer
+}
+
+// maker makes a SampleDB, changed by modifiers.
+func (w *world) sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
+	db := &v1.SampleDB{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name},
+		Spec:       v1.SampleDBSpec{Version: 17, Instances: 1, Storage: v1.StorageSpec{Size: "1Gi"}},
+	}
+	for _, m := range modify {
+		m(db)
+	}
+	return db
+}
+
+func instances(n int32) func(*v1.SampleDB) { return func(db *v1.SampleDB) { db.Spec.Instances = n } }
+
+// create creates a SampleDB and reconciles it once.
+func (w *world) create(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
+	w.Helper()
+	db := w.sampleDB(name, modify...)
+	w.must(w.api.Create(w.Context(), db))
+	return w.reconcile(db)
+}
+
+// reconcile reconciles a SampleDB once and returns it as it is then, nil when it is gone.
+func (w *world) reconcile(db *v1.SampleDB) *v1.SampleDB {
+	w.Helper()
+	w.now = w.now.Add(10 * time.Second)
+	_, err := w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(db)})
+	w.must(err)
+	now := &v1.SampleDB{}
+	err = w.api.Get(w.Context(), client.ObjectKeyFromObject(db), now)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return now
+}
+
+// edit changes the spec and reconciles.
+func (w *world) edit(db *v1.SampleDB, f func(*v1.SampleDB)) *v1.SampleDB {
+	w.Helper()
+	now := &v1.SampleDB{}
+	w.must(w.api.Get(w.Context(), client.ObjectKeyFromObject(db), now))
+	f(now)
+	w.must(w.api.Update(w.Context(), now))
+	return w.reconcile(now)
+}
+
+// started creates a SampleDB and plays the cluster until it is ready.
+func (w *world) started(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
+	w.Helper()
+	db := w.create(name, modify...)
+	for range 4 {
+		w.playCluster(db)
+		db = w.reconcile(db)
+	}
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	w.drainEvents()
+	return db
+}
+
+// playCluster does what Kubernetes' controllers and kubelets would.
+func (w *world) playCluster(db *v1.SampleDB) {
+	w.Helper()
+	set := &appsv1.StatefulSet{}
+	if !w.find(naming.StatefulSet(db.Name), set) {
+		return
+	}
+	replicas := int(*set.Spec.Replicas)
+	for i := range replicas {
+		w.bindClaim(naming.Claim(db.Name, i))
+		w.runPod(set, i)
+	}
+	for i := replicas; ; i++ {
+		pod := &corev1.Pod{}
+		if !w.find(naming.Instance(db.Name, i), pod) {
+			break
+		}
+		w.must(w.api.Delete(w.Context(), pod))
+	}
+	set.Status.ObservedGeneration = set.Generation
+	set.Status.Replicas = *set.Spec.Replicas
+	w.must(w.api.Status().Update(w.Context(), set))
+	w.finishJobs(db)
+}
+
+func address(set *appsv1.StatefulSet, ordinal int) string {
+	return fmt.Sprintf("10.%d.0.%d", len(set.Name), ordinal+1)
+}
+
+// runPod makes the Pod of an instance with an agent in it: instance 0 leads.
+func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
+	w.Helper()
+	name := naming.Instance(set.Name, ordinal)
+	if w.find(name, &corev1.Pod{}) {
+		return
+	}
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = w.namespace, name
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: naming.Claim(set.Name, ordinal)},
+	}})
+	w.must(w.api.Create(w.Context(), pod))
+	host := address(set, ordinal)
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host
+	pod.Status.PodIPs = []corev1.PodIP{{IP: host}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w.must(w.api.Status().Update(w.Context(), pod))
+	answer := protocol.Status{
+		Name: name, Role: protocol.RoleStandby, Ready: true, Streaming: true, Reason: "Follower",
+		Data: protocol.DataPresent, SystemIdentifier: identifier, ServerVersion: "17.6", Term: 1,
+	}
+	if ordinal == 0 {
+		answer.Role, answer.Streaming, answer.Reason = protocol.RolePrimary, false, "Leader"
+	}
+	w.agents.change(host, func(s *protocol.Status) { *s = answer })
+}
+
+func (w *world) bindClaim(name string) {
+	w.Helper()
+	claim := &corev1.PersistentVolumeClaim{}
+	if !w.find(name, claim) {
+		w.Fatalf("there is no claim %s for the Pod", name)
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	claim.Status.Capacity = claim.Spec.Resources.Requests
+	w.must(w.api.Status().Update(w.Context(), claim))
+}
+
+// finishJobs lets every Job end well.
+func (w *world) finishJobs(db *v1.SampleDB) {
+	w.Helper()
+	for _, job := range w.jobs(db) {
+		if job.Status.CompletionTime != nil {
+			continue
+		}
+		now := metav1.Now()
+		job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
+		job.Status.Conditions = []batchv1.JobCondition{
+			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue},
+			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
+		}
+		w.must(w.api.Status().Update(w.Context(), &job))
+	}
+}
+
+func (w *world) jobs(db *v1.SampleDB) []batchv1.Job {
+	w.Helper()
+	var jobs batchv1.JobList
+	w.must(w.api.List(w.Context(), &jobs, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
+	return jobs.Items
+}
+
+// find reads an object of the namespace and returns whether it is there.
+func (w *world) find(name string, into client.Object) bool {
+	w.Helper()
+	err := w.api.Get(w.Context(), types.NamespacedName{Namespace: w.namespace, Name: name}, into)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	w.must(err)
+	return true
+}
+
+// read is find for what must be there.
+func (w *world) read(name string, into client.Object) {
+	w.Helper()
+	if !w.find(name, into) {
+		w.Fatalf("there is no %T %s", into, name)
+	}
+}
+
+// expect checks a condition, and returns its message.
+func (w *world) expect(db *v1.SampleDB, kind string, status metav1.ConditionStatus, reason string) string {
+	w.Helper()
+	c := meta.FindStatusCondition(db.Status.Conditions, kind)
+	if c == nil {
+		w.Fatalf("there is no condition %s; status: %+v", kind, db.Status)
+	}
+	if c.Status != status || c.Reason != reason {
+		w.Fatalf("%s is %s for %s (%s), want %s for %s", kind, c.Status, c.Reason, c.Message, status, reason)
+	}
+	if c.ObservedGeneration != db.Generation {
+		w.Errorf("%s is about generation %d, want %d", kind, c.ObservedGeneration, db.Generation)
+	}
+	return c.Message
+}
+
+func (w *world) storageClass(name string, isDefault, grows bool) {
+	w.Helper()
+	class := &storagev1.StorageClass{
+		ObjectMeta:           metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": fmt.Sprint(isDefault)}},
+		Provisioner:          "none.example",
+		AllowVolumeExpansion: &grows,
+	}
+	if err := w.api.Create(w.Context(), class); err != nil && !apierrors.IsAlreadyExists(err) {
+		w.Fatal(err)
+	}
+}
+
+// drainEvents returns the events since the last time.
+func (w *world) drainEvents() string {
+	var out []string
+	for {
+		select {
+		case e := <-w.events.Events:
+			out = append(out, e)
+		default:
+			return strings.Join(out, "\n")
+		}
+	}
+}
+
+// observe lets the StatefulSet controller see the newest template.
+func (w *world) observe(name string) {
+	w.Helper()
+	set := &appsv1.StatefulSet{}
+	w.read(name, set)
+	set.Status.ObservedGeneration, set.Status.Replicas = set.Generation, *set.Spec.Replicas
+	w.must(w.api.Status().Update(w.Context(), set))
+}
+
+// observePods fails unless there are exactly this many Pods of instances.
+func (w *world) observePods(db *v1.SampleDB, want int) error {
+	var pods corev1.PodList
+	if err := w.api.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(naming.InstanceSelector(db.Name))); err != nil {
+		return err
+	}
+	if len(pods.Items) != want {
+		return fmt.Errorf("there are %d Pods, want %d", len(pods.Items), want)
+	}
+	return nil
+}
+
+// deleting says that a claim is being deleted.
+func (w *world) deleting(claim string) bool {
+	w.Helper()
+	c := &corev1.PersistentVolumeClaim{}
+	return w.find(claim, c) && c.DeletionTimestamp != nil
+}
+
+// protectionOff takes off a claim what keeps it while a Pod uses it, as
+// Kubernetes' own controller does.
+func (w *world) protectionOff(name string) {
+	w.Helper()
+	claim := &corev1.PersistentVolumeClaim{}
+	w.read(name, claim)
+	if claim.DeletionTimestamp == nil {
+		w.Fatalf("claim %s is not being deleted", name)
+	}
+	claim.Finalizers = nil
+	w.must(w.api.Update(w.Context(), claim))
+}
+
+// collectGarbage deletes what the SampleDB, which is gone, owned.
+func (w *world) collectGarbage(db *v1.SampleDB) {
+	w.Helper()
+	for _, list := range []client.ObjectList{
+		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &batchv1.JobList{},
+		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{},
+	} {
+		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
+		w.must(meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok || !metav1.IsControlledBy(object, db) {
+				return nil
+			}
+			object.SetFinalizers(nil)
+			if err := w.api.Update(w.Context(), object); err != nil {
+				return err
+			}
+			return client.IgnoreNotFound(w.api.Delete(w.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		}))
+	}
+}
