@@ -136,6 +136,8 @@ func TestScalingDownKeepsOrDeletesVolumesAsTheSpecSays(t *testing.T) {
 			w := newWorld(t)
 			db := w.started("x", instances(3), func(db *v1.SampleDB) { db.Spec.Storage.WhenScaled = policy })
 			db = w.edit(db, instances(1))
+			w.observe("x") // the Pods are still there
+			db = w.reconcile(db)
 			if !w.find("data-x-2", &corev1.PersistentVolumeClaim{}) || w.deleting("data-x-2") {
 				t.Fatal("the volume went before its Pod")
 			}

@@ -5,21 +5,29 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/go-logr/logr"
 
 	v1 "toban.dev/api/v1"
 )
+
+// operatorNamespace is where config/ installs the operator.
+const operatorNamespace = "toban-system"
 
 // server is the API server that all tests share; each has a namespace of its own.
 var server *rest.Config
@@ -54,10 +62,39 @@ func run(m *testing.M) int {
 	}
 	config.QPS = -1
 	server = config
-	code := m.Run()
+	code := 1
+	if err := installRights(); err != nil {
+		fmt.Fprintln(os.Stderr, "give the operator its rights:", err)
+	} else {
+		code = m.Run()
+	}
 	if err := environment.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop the API server:", err)
 		return 1
 	}
 	return code
+}
+
+// installRights gives the operator's ServiceAccount what a user's cluster gives it.
+func installRights() error {
+	api, err := client.New(server, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"manager/namespace.yaml", "rbac/operator.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "config", name))
+		if err != nil {
+			return err
+		}
+		for _, part := range strings.Split(string(text), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(part), object); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if err := api.Create(context.Background(), object); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }

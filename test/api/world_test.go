@@ -65,6 +65,8 @@ func newWorld(t *testing.T) *world {
 	w.namespace = namespace.Name
 	counted := rest.CopyConfig(server)
 	counted.Wrap(w.writes.wrap)
+	// The reconciler may do no more than config/rbac says.
+	counted.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
 	direct, err := client.New(counted, client.Options{Scheme: scheme})
 	w.must(err)
 	keeper, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
@@ -74,7 +76,7 @@ func newWorld(t *testing.T) *world {
 		Reader:   direct,
 		Agents:   w.agents,
 		Keeper:   keeper,
-		Settings: desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: "toban-system"},
+		Settings: desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: operatorNamespace},
 		Events:   w.events,
 		Metrics:  metrics.New(prometheus.NewRegistry()),
 		Now:      func() time.Time { return w.now },

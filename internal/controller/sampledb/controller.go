@@ -88,6 +88,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if reported := r.report(ctx, s); reported != nil {
 		err = errors.Join(err, reported)
 	}
+	if apierrors.IsConflict(err) {
+		// What was seen was out of date; the newer version is on its way here.
+		return reconcile.Result{RequeueAfter: pauseConflict}, nil
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -161,6 +165,7 @@ func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) 
 // Pauses until a SampleDB is looked at again when nothing happens before. Most
 // changes are watched; what is asked for again is what only agents know.
 const (
+	pauseConflict = 100 * time.Millisecond
 	pauseStarting = time.Second
 	pauseWorking  = 2 * time.Second
 	pauseStuck    = 10 * time.Second

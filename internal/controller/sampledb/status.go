@@ -32,7 +32,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	old := s.db.Status
 	out := v1.SampleDBStatus{
 		ObservedGeneration: s.db.Generation,
-		Instances:          int32(len(s.seen.pods)), //nolint:gosec // few
+		Instances:          int32(len(s.seen.pods)),
 		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.db.Name)).String(),
 		Primary:            s.primary(),
 		Version:            old.Version,
