@@ -14,6 +14,8 @@ import (
 type schema = apiextensions.JSONSchemaProps
 
 // kubernetes are fields whose inside is Kubernetes' own and documented there.
+//
+//nolint:gosec // addresses of documents
 var kubernetes = map[string]string{
 	"spec.resources":            "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
 	"spec.pod.tolerations":      "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",

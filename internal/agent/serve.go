@@ -28,8 +28,8 @@ type running struct {
 	// settings and revision are those that the server runs with.
 	settings postgres.Settings
 	revision string
-	// proven is when a write was last proven, chores when the chores were last done.
-	proven, chores time.Time
+	// chores is when the chores were last done.
+	chores time.Time
 }
 
 // runPrimary is being primary. When it returns, the server does not run, so it
@@ -109,7 +109,7 @@ func (r *running) tend(ctx context.Context) error {
 	defer cancel()
 	err := r.look(query)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // told to stop: what the last query said does not matter
+		return nil // told to stop: what the last query said does not matter
 	}
 	if err != nil {
 		r.disconnect()

@@ -77,11 +77,11 @@ func install(target string) (err error) {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	in, err := os.Open(self) //nolint:gosec // this program
+	in, err := os.Open(self)
 	if err != nil {
 		return fmt.Errorf("read this program: %w", err)
 	}
-	defer in.Close()                                                           //nolint:errcheck // only read
+	defer in.Close()
 	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755) //nolint:gosec // a program is executable
 	if err != nil {
 		return fmt.Errorf("make %s: %w", target, err)

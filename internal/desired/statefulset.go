@@ -21,7 +21,7 @@ func StatefulSet(db *v1.SampleDB, settings Settings, replicas int, current *apps
 	if err != nil {
 		return nil, err
 	}
-	count, revisions := int32(min(replicas, 99)), int32(2) //nolint:gosec // bounded
+	count, revisions := int32(min(replicas, 99)), int32(2)
 	return &appsv1.StatefulSet{
 		ObjectMeta: meta(db, naming.StatefulSet(db.Name)),
 		Spec: appsv1.StatefulSetSpec{

@@ -212,7 +212,7 @@ func (s *Server) Configure(settings Settings) error {
 }
 
 func writeIfChanged(path string, content []byte) error {
-	old, err := os.ReadFile(path) //nolint:gosec // a path of ours
+	old, err := os.ReadFile(path)
 	if err == nil && string(old) == string(content) {
 		return nil
 	}

@@ -88,11 +88,11 @@ func lastLines(text string, n int) string {
 // syncFileSystem writes a whole file system to disk, which is much faster than
 // one fsync for each of a thousand small files (syncfs(2)).
 func syncFileSystem(path string) error {
-	folder, err := os.Open(path) //nolint:gosec // a path of ours
+	folder, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open %s to sync it: %w", path, err)
 	}
-	defer folder.Close() //nolint:errcheck // only read
+	defer folder.Close()
 	if err := unix.Syncfs(int(folder.Fd())); err != nil {
 		return fmt.Errorf("write the file system of %s to disk: %w", path, err)
 	}
@@ -100,11 +100,11 @@ func syncFileSystem(path string) error {
 }
 
 func syncFolder(path string) error {
-	folder, err := os.Open(path) //nolint:gosec // a path of ours
+	folder, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open %s to sync it: %w", path, err)
 	}
-	defer folder.Close() //nolint:errcheck // only read
+	defer folder.Close()
 	if err := folder.Sync(); err != nil {
 		return fmt.Errorf("write %s to disk: %w", path, err)
 	}
@@ -115,7 +115,7 @@ func syncFolder(path string) error {
 // one, never a part.
 func WriteFile(path string, content []byte, mode os.FileMode) error {
 	temporary := path + ".new"
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode) //nolint:gosec // a path of ours
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

@@ -72,7 +72,7 @@ func (c *Client) call(ctx context.Context, method, host, path string, in any) (S
 	if err != nil {
 		return Status{}, fmt.Errorf("ask the agent at %s: %w", host, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // a read body has nothing to lose
+	defer response.Body.Close()
 	return decode(host, response)
 }
 

@@ -38,7 +38,7 @@ func TestRetainedVolumesAreFoundAgain(t *testing.T) {
 	s.ready("shop")
 	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
 	s.run("delete", "sampledb", "shop", "--timeout=2m")
-	s.until(func(ctx context.Context) error {
+	s.until(func(context.Context) error {
 		if out := s.things(); strings.Contains(out, "pod/") {
 			return fmt.Errorf("there is still\n%s", out)
 		}

@@ -13,7 +13,7 @@ import (
 // What can't be is refused by kubectl apply with a sentence.
 func TestBadInputIsRefused(t *testing.T) {
 	s := begin(t)
-	edit := func(old, new string) string { return strings.Replace(sampleDB("shop", 1), old, new, 1) }
+	edit := func(old, instead string) string { return strings.Replace(sampleDB("shop", 1), old, instead, 1) }
 	cases := map[string]struct{ manifest, words string }{
 		"an unknown version":       {edit("version: 17", "version: 14"), "15, 16, 17 or 18"},
 		"no instances":             {edit("instances: 1", "instances: 0"), "from 1 to 9"},

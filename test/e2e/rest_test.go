@@ -28,7 +28,7 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 	s.apply(sampleDB("shop", 3))
 	s.ready("shop")
 	// What follows from getting ready (events, a last status) may still come.
-	s.until(func(ctx context.Context) error {
+	s.until(func(context.Context) error {
 		if last := lastWrite(writes(t, path, string(s.Namespace))); time.Since(last) < 10*time.Second {
 			return fmt.Errorf("there was a write %s ago", time.Since(last))
 		}

@@ -49,7 +49,7 @@ func newCluster(t *testing.T, instances int) *cluster {
 	t.Helper()
 	c := &cluster{T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{}, logs: map[string]*bytes.Buffer{}, owner: serverUser(t)}
 	var err error
-	if c.folder, err = os.MkdirTemp("/tmp", "toban-db-"); err != nil { // short: a socket's path has at most 107 bytes
+	if c.folder, err = os.MkdirTemp("/tmp", "toban-db-"); err != nil { //nolint:usetesting // short: a socket's path has at most 107 bytes
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(c.folder) })
@@ -85,7 +85,7 @@ func serverUser(t *testing.T) *syscall.Credential {
 	}
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids fit
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
 // majorHere is the newest PostgreSQL version that is installed.
@@ -113,10 +113,10 @@ func (c *cluster) own(path string) {
 func (c *cluster) write(name string, content []byte) {
 	c.Helper()
 	path := filepath.Join(c.folder, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the agents run as another user
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		c.Fatal(err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // the agents run as another user
+	if err := os.WriteFile(path, content, 0o644); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -276,7 +276,7 @@ func (c *cluster) exec(name string, statements ...string) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	defer conn.Close(context.Background())
 	for _, sql := range statements {
 		if _, err := conn.Exec(context.Background(), sql); err != nil {
 			c.Fatalf("%s on %s: %v", sql, name, err)
@@ -290,7 +290,7 @@ func (c *cluster) query(name, sql string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	defer conn.Close(context.Background())
 	var value string
 	return value, conn.QueryRow(context.Background(), sql).Scan(&value)
 }

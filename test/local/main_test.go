@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}
 	folder, err := os.MkdirTemp("/tmp", "toban-local-")
 	if err == nil {
-		err = os.Chmod(folder, 0o755) //nolint:gosec // the agents run as another user
+		err = os.Chmod(folder, 0o755)
 	}
 	if err == nil {
 		program, err = copyProgram(folder)
@@ -59,9 +59,9 @@ func copyProgram(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer in.Close() //nolint:errcheck // only read
+	defer in.Close()
 	target := filepath.Join(folder, "agent")
-	out, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program is executable
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		return "", err
 	}
