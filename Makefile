@@ -35,7 +35,7 @@ push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"
 
 bench-startup: up ## Measure from kubectl apply to the first write and to three instances
-	@go run ./test/bench/startup $(ARGS)
+	@KUBECONFIG=.local/kubeconfig go run ./test/bench/startup $(ARGS)
 
 clean: ## Remove what was built here; the caches stay
 	rm -rf bin .local

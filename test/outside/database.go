@@ -35,13 +35,18 @@ func (n Namespace) Access(ctx context.Context, db, service string) (Access, erro
 	if err := n.Get(ctx, "service/"+service, &s); err != nil {
 		return Access{}, err
 	}
+	return NewAccess(secret, s)
+}
+
+// NewAccess is the way through a Service with what the Secret NAME-app says.
+func NewAccess(secret corev1.Secret, service corev1.Service) (Access, error) {
 	port, err := strconv.ParseUint(string(secret.Data[naming.KeyPort]), 10, 16)
 	if err != nil {
 		return Access{}, fmt.Errorf("the Secret's port: %w", err)
 	}
 	a := Access{
-		Host: s.Spec.ClusterIP, Port: uint16(port),
-		name: naming.ServiceHost(service, string(n)), roots: x509.NewCertPool(),
+		Host: service.Spec.ClusterIP, Port: uint16(port),
+		name: naming.ServiceHost(service.Name, service.Namespace), roots: x509.NewCertPool(),
 		User:     string(secret.Data[naming.KeyUsername]),
 		Password: string(secret.Data[naming.KeyPassword]),
 		Database: string(secret.Data[naming.KeyDatabase]),
