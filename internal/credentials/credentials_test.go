@@ -1,0 +1,84 @@
+package credentials
+
+import (
+	"crypto/x509"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+)
+
+func keeper(t *testing.T, root string) *Keeper {
+	t.Helper()
+	k, err := New([]byte(root), time.Unix(17e8, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func db(uid types.UID) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{Namespace: "shop", Name: "x", UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(2e9, 0))}
+}
+
+func authority(t *testing.T, k *Keeper, uid types.UID) string {
+	t.Helper()
+	a, err := k.Authority(db(uid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(a.CertPEM())
+}
+
+// An operator that starts again must derive the same, or it would lock itself
+// and every application out.
+func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
+	root := strings.Repeat("r", rootLength)
+	one, two := keeper(t, root), keeper(t, root)
+	if one.Operator() != two.Operator() || one.Password("u") != two.Password("u") || authority(t, one, "u") != authority(t, two, "u") {
+		t.Error("a second operator derives something else")
+	}
+}
+
+func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
+	one, other := keeper(t, strings.Repeat("r", rootLength)), keeper(t, strings.Repeat("s", rootLength))
+	if one.Password("u") == one.Password("v") || one.Password("u") == other.Password("u") {
+		t.Error("a password is shared")
+	}
+	if authority(t, one, "u") == authority(t, one, "v") || authority(t, one, "u") == authority(t, other, "u") {
+		t.Error("an authority is shared")
+	}
+	if len(one.Password("u")) != 32 {
+		t.Errorf("the password has %d characters", len(one.Password("u")))
+	}
+}
+
+func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
+	k := keeper(t, strings.Repeat("r", rootLength))
+	now := time.Now()
+	k.now = func() time.Time { return now }
+	first, err := k.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pki.Pool(k.Operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if _, err := first.Leaf.Verify(options); err != nil || first.Leaf.Subject.CommonName != naming.IdentityOperator {
+		t.Errorf("%q is not trusted: %v", first.Leaf.Subject.CommonName, err)
+	}
+	if again, _ := k.Certificate(); again.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) != 0 {
+		t.Error("it is issued anew each time")
+	}
+	now = now.Add(pki.LeafLifetime * 3 / 4)
+	if later, _ := k.Certificate(); later.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) == 0 {
+		t.Error("it was not renewed")
+	}
+}
