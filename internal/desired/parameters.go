@@ -72,6 +72,10 @@ func defaults(memory, volume int64) map[string]string {
 		// loses its slot and is cloned anew.
 		"max_slot_wal_keep_size": size(max(volume/4, 64*mib)),
 
+		// How soon a standby tries again when the primary was away; the default of
+		// 5 s is what a restarted primary would wait for its standbys.
+		"wal_retrieve_retry_interval": "250ms",
+
 		// On a network volume a read costs as much wherever the page lies.
 		"random_page_cost": "1.1",
 		// What a person needs to find a slow or stuck statement.
