@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,9 @@ func newIdentity(options Options, config protocol.Config) (*identity, error) {
 	authority, err := pki.ParseAuthority(cert, key)
 	if err != nil {
 		return nil, err
+	}
+	if config.Authority != "" && !authority.Vouches([]byte(config.Authority)) {
+		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: waiting for the new one")
 	}
 	i := &identity{authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, renewed: func() {}}
 	return i, i.renew(time.Now())

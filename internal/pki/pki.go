@@ -106,6 +106,17 @@ func (a *Authority) CertPEM() []byte {
 // KeyPEM is the authority's private key (PKCS #8).
 func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
 
+// Vouches says whether a certificate (PEM) is this authority's own: of the same
+// key, whatever its signature.
+func (a *Authority) Vouches(certificate []byte) bool {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return false
+	}
+	other, err := x509.ParseCertificate(block.Bytes)
+	return err == nil && a.key.PublicKey.Equal(other.PublicKey)
+}
+
 // Leaf is an issued certificate with its key.
 type Leaf struct {
 	CertPEM, KeyPEM []byte

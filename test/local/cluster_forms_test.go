@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
@@ -132,4 +134,22 @@ func TestRemovedInstanceStops(t *testing.T) {
 	c.sync()
 	c.await("db-1", "stopped", func(s protocol.Status) bool { return s.Reason == "NotAMember" && s.Role == protocol.RoleNone })
 	c.awaitQuery("db-0", "select count(*)::text from pg_replication_slots where active", "0")
+}
+
+// The Secret of a deleted SampleDB may be mounted for a moment when one of the
+// same name is made.
+func TestAgentWithTheAuthorityOfAFormerClusterEnds(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	other, err := pki.NewAuthority(bytes.Repeat([]byte{8}, 32), "test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.config.Authority = string(other.CertPEM())
+	c.start("db-0")
+	cmd := c.agents["db-0"]
+	delete(c.agents, "db-0")
+	if err := cmd.Wait(); err == nil || !strings.Contains(c.logs["db-0"].String(), "former SampleDB") {
+		t.Errorf("the agent ended with %v and said:\n%s", err, c.logs["db-0"])
+	}
 }
