@@ -65,17 +65,18 @@ func (w world) access(ctx context.Context) (outside.Access, error) {
 	return outside.NewAccess(secret, service)
 }
 
-// gone complains while Pods or volumes of the round before are there.
+// gone complains while anything of the round before is there.
 func (w world) gone(ctx context.Context) error {
+	var databases v1.SampleDBList
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
-	for _, list := range []client.ObjectList{&pods, &claims} {
+	for _, list := range []client.ObjectList{&databases, &pods, &claims} {
 		if err := w.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 	}
-	if n := len(pods.Items) + len(claims.Items); n > 0 {
-		return fmt.Errorf("%d Pods and volumes are still there", n)
+	if n := len(databases.Items) + len(pods.Items) + len(claims.Items); n > 0 {
+		return fmt.Errorf("%d SampleDBs, Pods and volumes are still there", n)
 	}
 	return nil
 }
