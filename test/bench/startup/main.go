@@ -24,8 +24,9 @@ import (
 
 const patience = 3 * time.Minute
 
-// poll is finer than what is measured.
-const poll = 20 * time.Millisecond
+// poll is finer than what is measured, and seldom enough to leave the processors
+// to what is measured.
+const poll = 50 * time.Millisecond
 
 func main() {
 	rounds := flag.Int("n", 10, "how often to measure each")
