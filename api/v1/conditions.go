@@ -20,42 +20,143 @@ const (
 	ConditionStorageReady = "StorageReady"
 )
 
-// The reasons of a SampleDB's conditions. A reason belongs to the condition that
-// its comment names; docs/reference/conditions.md says what to do about each.
+// docs/reference/conditions.md is written from what follows: each reason says what
+// it means, and after "To do" what the user does.
+
+// Reasons of Ready. Where another condition keeps Ready from being true, Ready has
+// that one's reason.
 const (
-	// Of Ready and Available.
-	ReasonReady            = "Ready"            // all is as it should be
-	ReasonPrimaryReady     = "PrimaryReady"     // the primary takes writes
-	ReasonCreating         = "Creating"         // first start, not there yet
-	ReasonInstancesUnready = "InstancesUnready" // some instance does not do what it should
-	ReasonNoPrimary        = "NoPrimary"        // no instance takes writes
-	ReasonUpdating         = "Updating"         // a change of the spec is being applied
-	ReasonScaling          = "Scaling"          // instances are being added or removed
-	ReasonUnschedulable    = "Unschedulable"    // no node takes a Pod
-	ReasonImageUnusable    = "ImageUnusable"    // the image can't be pulled or has no PostgreSQL in it
-	ReasonNameTaken        = "NameTaken"        // an object that is not ours has a name that we need
-	ReasonInvalidSpec      = "InvalidSpec"      // the API server refuses an object made from the spec
-	ReasonCrashing         = "Crashing"         // a container of an instance ends again and again
-	ReasonDeleting         = "Deleting"         // the SampleDB is being deleted
-	ReasonUnknown          = "Unknown"          // the agents could not be asked
+	// ReasonReady: all is as the spec wants it.
+	// To do: nothing.
+	ReasonReady = "Ready"
 
-	// Of Initialized.
-	ReasonInitialized       = "Initialized"       // the init Job has done its work
-	ReasonInitRunning       = "InitRunning"       // the init Job waits or works
-	ReasonInitFailed        = "InitFailed"        // the init Job says why; mend spec.init
-	ReasonConfigMapNotFound = "ConfigMapNotFound" // spec.init names a ConfigMap or a key that is not there
-	ReasonSecretNotFound    = "SecretNotFound"    // spec.init names a Secret or a key that is not there
+	// ReasonInstancesUnready: some instance does not do what its role asks; the primary takes writes.
+	// To do: wait a minute, as a Pod that comes back needs. If it stays, see what the message says of
+	// the instance, and `kubectl logs NAME-0` with its number.
+	ReasonInstancesUnready = "InstancesUnready"
 
-	// Of ConfigurationApplied.
-	ReasonApplied           = "Applied"           // every instance runs with it
-	ReasonApplying          = "Applying"          // on its way
-	ReasonRestarting        = "Restarting"        // instances restart one by one
-	ReasonParameterRejected = "ParameterRejected" // PostgreSQL refuses a value; the servers run as before
+	// ReasonUpdating: a change of the spec is being applied, one instance after the other.
+	// To do: wait; the message says which instance is next, or what it waits for.
+	ReasonUpdating = "Updating"
 
-	// Of StorageReady.
-	ReasonBound                = "Bound"                // every volume is there with its size
-	ReasonProvisioning         = "Provisioning"         // a volume is being made
-	ReasonResizing             = "Resizing"             // a volume is growing
-	ReasonResizeRefused        = "ResizeRefused"        // the StorageClass can't grow volumes
-	ReasonStorageClassNotFound = "StorageClassNotFound" // the StorageClass does not exist
+	// ReasonScaling: instances are being added or removed.
+	// To do: wait; a new instance copies the data first.
+	ReasonScaling = "Scaling"
+)
+
+// Reasons of Available.
+const (
+	// ReasonPrimaryReady: the primary takes writes.
+	// To do: nothing.
+	ReasonPrimaryReady = "PrimaryReady"
+)
+
+// Reasons of Ready and Available.
+const (
+	// ReasonCreating: the first start, or an object is being made anew; not there yet.
+	// To do: wait. If it stays, `kubectl get pods -l toban.dev/sampledb=NAME` shows how far it is.
+	ReasonCreating = "Creating"
+
+	// ReasonNoPrimary: no instance takes writes, although one did before.
+	// To do: wait for the primary's Pod, which comes back by itself. If it does not, see
+	// `kubectl describe pods -l toban.dev/sampledb=NAME` and whether its node is there.
+	ReasonNoPrimary = "NoPrimary"
+
+	// ReasonUnschedulable: no node takes a Pod; the message has the scheduler's words.
+	// To do: make room, or ask for less in `spec.resources` and `spec.pod`.
+	ReasonUnschedulable = "Unschedulable"
+
+	// ReasonImageUnusable: the image can't be pulled or run, or has no PostgreSQL of the wanted version in it.
+	// To do: mend `spec.image`, or add what the registry asks for to `spec.pod.imagePullSecrets`.
+	ReasonImageUnusable = "ImageUnusable"
+
+	// ReasonNameTaken: an object that is not this SampleDB's has a name that it needs.
+	// To do: rename or delete the object that the message names, or create the SampleDB with another name.
+	ReasonNameTaken = "NameTaken"
+
+	// ReasonInvalidSpec: the cluster refuses an object made from the spec, or a container of a Pod.
+	// To do: change what the message names: the spec, or the cluster's policy or quota that forbids it.
+	ReasonInvalidSpec = "InvalidSpec"
+
+	// ReasonCrashing: a container of an instance ends again and again.
+	// To do: read why in the message, and in `kubectl logs NAME-0 --previous` with the instance's number.
+	ReasonCrashing = "Crashing"
+
+	// ReasonDeleting: the SampleDB is being deleted.
+	// To do: wait; the message says for what. It ends by itself.
+	ReasonDeleting = "Deleting"
+
+	// ReasonUnknown: the agents could not be asked, which says nothing about the database. Also of ConfigurationApplied.
+	// To do: see whether a network policy keeps the operator from port 8443 of the Pods, and
+	// `kubectl -n toban-system logs deployment/toban-operator`.
+	ReasonUnknown = "Unknown"
+)
+
+// Reasons of Initialized. Those that keep it from being true are reasons of Ready too.
+const (
+	// ReasonInitialized: the init Job has done its work.
+	// To do: nothing.
+	ReasonInitialized = "Initialized"
+
+	// ReasonInitRunning: the init Job waits for the primary, or works.
+	// To do: wait. `kubectl get jobs -l toban.dev/sampledb=NAME` shows the Job; its log says what it does.
+	ReasonInitRunning = "InitRunning"
+
+	// ReasonInitFailed: a step of the init Job failed; the message says which, in PostgreSQL's words.
+	// To do: mend `spec.init` or the SQL that it names: the change makes a new Job, which goes on after
+	// the sources that have run.
+	ReasonInitFailed = "InitFailed"
+
+	// ReasonConfigMapNotFound: `spec.init` names a ConfigMap or a key that is not there.
+	// To do: create the ConfigMap or add the key that the message names, or mend `spec.init`.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+
+	// ReasonSecretNotFound: `spec.init` names a Secret or a key that is not there.
+	// To do: create the Secret or add the key that the message names, or mend `spec.init`. The Job is
+	// tried again within minutes.
+	ReasonSecretNotFound = "SecretNotFound"
+)
+
+// Reasons of ConfigurationApplied. Those that keep it from being true are reasons of Ready too.
+const (
+	// ReasonApplied: every instance runs with the parameters of the spec.
+	// To do: nothing.
+	ReasonApplied = "Applied"
+
+	// ReasonApplying: the configuration is on its way to the instances that the message names.
+	// To do: wait; an instance that does not run yet takes it when it starts.
+	ReasonApplying = "Applying"
+
+	// ReasonRestarting: a parameter needs a restart; instances restart one by one, the primary last.
+	// To do: wait. If it stays, Ready says which instance has to be ready first.
+	ReasonRestarting = "Restarting"
+
+	// ReasonParameterRejected: PostgreSQL refuses a value, and the message has its words; the servers run as before.
+	// To do: mend `spec.postgresql`: `kubectl edit sampledb NAME`.
+	ReasonParameterRejected = "ParameterRejected"
+)
+
+// Reasons of StorageReady. Those that keep it from being true are reasons of Ready too.
+const (
+	// ReasonBound: every volume is there with its size.
+	// To do: nothing.
+	ReasonBound = "Bound"
+
+	// ReasonProvisioning: a volume is being made.
+	// To do: wait. If it stays, see `kubectl describe pvc data-NAME-0`: the storage's own provisioner says why.
+	ReasonProvisioning = "Provisioning"
+
+	// ReasonResizing: a volume is growing; the database goes on.
+	// To do: wait. If it stays, see `kubectl describe pvc data-NAME-0`.
+	ReasonResizing = "Resizing"
+
+	// ReasonResizeRefused: the volumes can't grow; the message says why. The database goes on with the old size.
+	// To do: set `allowVolumeExpansion: true` in the StorageClass if its storage can do it; else create
+	// another SampleDB and move the data with pg_dump, because a size can't go back.
+	ReasonResizeRefused = "ResizeRefused"
+
+	// ReasonStorageClassNotFound: the StorageClass does not exist, or the cluster has no default one. Before the first start also of Available.
+	// To do: create it or mark one as the default, or create the SampleDB anew with another
+	// `spec.storage.storageClassName`; `kubectl get storageclass` lists them.
+	ReasonStorageClassNotFound = "StorageClassNotFound"
 )

@@ -10,41 +10,80 @@ import (
 )
 
 // constant is one of the constants of conditions.go.
-type constant struct{ name, value, says string }
+type constant struct{ name, value, says, todo string }
+
+// group are the constants of one declaration, with the heading of their reasons
+// and what is said of all of them.
+type group struct {
+	heading, says string
+	constants     []constant
+}
 
 // conditionsPage is the reference of conditions and reasons, from the comments
-// of their constants. A reason belongs to the conditions of the last comment
-// "Of X and Y." above it.
+// of their constants: "Reasons of X." over a declaration, and over each reason
+// "ReasonName: what it means. To do: what the user does."
 func conditionsPage(path string) (string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
 	var conditions []constant
-	reasons := map[string][]constant{}
-	var groups []string
-	for _, spec := range constants(file) {
-		c := constant{name: spec.Names[0].Name, value: value(spec)}
+	var reasons []group
+	for _, d := range file.Decls {
+		g, err := readGroup(d)
 		switch {
-		case strings.HasPrefix(c.name, "Condition"):
-			c.says = text(spec.Doc)
-			conditions = append(conditions, c)
-		case strings.HasPrefix(c.name, "Reason"):
-			if heading := text(spec.Doc); strings.HasPrefix(heading, "Of ") {
-				groups = append(groups, strings.TrimSuffix(strings.TrimPrefix(heading, "Of "), "."))
-			}
-			if len(groups) == 0 {
-				return "", fmt.Errorf("%s: %s has no comment of the form \"Of CONDITION.\" above it", path, c.name)
-			}
-			c.says = text(spec.Comment)
-			last := groups[len(groups)-1]
-			reasons[last] = append(reasons[last], c)
+		case err != nil:
+			return "", fmt.Errorf("%s: %w", path, err)
+		case g.heading == "":
+			conditions = append(conditions, g.constants...)
+		default:
+			reasons = append(reasons, g)
 		}
 	}
-	return render(path, conditions, groups, reasons), nil
+	return render(path, conditions, reasons), nil
 }
 
-func render(path string, conditions []constant, groups []string, reasons map[string][]constant) string {
+func readGroup(d ast.Decl) (group, error) {
+	declaration, ok := d.(*ast.GenDecl)
+	if !ok || declaration.Tok != token.CONST {
+		return group{}, nil
+	}
+	var g group
+	if doc := text(declaration.Doc); strings.HasPrefix(doc, "Reasons of ") {
+		g.heading, g.says, _ = strings.Cut(doc, ".")
+	}
+	for _, s := range declaration.Specs {
+		spec, ok := s.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			continue
+		}
+		c, err := readConstant(spec, g.heading != "")
+		if err != nil {
+			return group{}, err
+		}
+		g.constants = append(g.constants, c)
+	}
+	return g, nil
+}
+
+// readConstant reads a condition, or a reason, which has to say what to do.
+func readConstant(spec *ast.ValueSpec, reason bool) (constant, error) {
+	c := constant{name: spec.Names[0].Name, value: value(spec)}
+	doc := text(spec.Doc)
+	if !reason {
+		c.says = strings.TrimPrefix(doc, c.name+" ")
+		return c, nil
+	}
+	says, named := strings.CutPrefix(doc, c.name+": ")
+	says, todo, found := strings.Cut(says, " To do: ")
+	if !named || !found {
+		return c, fmt.Errorf("the comment of %s is not of the form \"%s: what it means. To do: what the user does.\"", c.name, c.name)
+	}
+	c.says, c.todo = says, todo
+	return c, nil
+}
+
+func render(path string, conditions []constant, reasons []group) string {
 	var p pageWriter
 	p.line("<!-- Written by make generate from %s. Don't edit it. -->\n", path)
 	p.line("# Conditions of a SampleDB\n")
@@ -52,33 +91,27 @@ func render(path string, conditions []constant, groups []string, reasons map[str
 	p.line("```\nkubectl wait sampledb/NAME --for=condition=Ready --timeout=5m\n```\n")
 	p.line("| condition | meaning |\n| --- | --- |")
 	for _, c := range conditions {
-		// The comment begins with the constant's name, as comments in Go do.
-		p.line("| `%s` | %s |", c.value, strings.TrimPrefix(c.says, c.name+" "))
+		p.line("| `%s` | %s |", c.value, c.says)
 	}
-	for _, group := range groups {
-		p.line("\n## Reasons of %s\n\n| reason | meaning |\n| --- | --- |", group)
-		for _, r := range reasons[group] {
-			p.line("| `%s` | %s |", r.value, r.says)
+	for _, g := range reasons {
+		p.line("\n## %s\n", g.heading)
+		if says := strings.TrimSpace(g.says); says != "" {
+			p.line("%s\n", says)
+		}
+		p.line("| reason | meaning | what to do |\n| --- | --- | --- |")
+		for _, r := range g.constants {
+			p.line("| `%s` | %s | %s |", r.value, sentence(r.says), sentence(r.todo))
 		}
 	}
 	return p.String()
 }
 
-// constants are the file's constants in their order.
-func constants(file *ast.File) []*ast.ValueSpec {
-	var all []*ast.ValueSpec
-	for _, d := range file.Decls {
-		group, ok := d.(*ast.GenDecl)
-		if !ok || group.Tok != token.CONST {
-			continue
-		}
-		for _, s := range group.Specs {
-			if spec, ok := s.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
-				all = append(all, spec)
-			}
-		}
+// sentence is a text as a table's cell.
+func sentence(text string) string {
+	if text == "" {
+		return text
 	}
-	return all
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 func value(spec *ast.ValueSpec) string {
