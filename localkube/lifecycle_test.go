@@ -31,6 +31,7 @@ func TestClusterLifecycle(t *testing.T) {
 	address := k.kubectl("get", "pod", "web", "-o", "jsonpath={.status.podIP}")
 
 	t.Run("two nodes are cut off from each other, and joined", func(t *testing.T) {
+		k := k.in(t)
 		k.wantReach("worker0", address, true)
 		k.must("node", "cut", "worker0", "--from", "worker1")
 		k.wantReach("worker0", address, false)
@@ -39,12 +40,14 @@ func TestClusterLifecycle(t *testing.T) {
 		k.wantReach("worker0", address, true)
 	})
 	t.Run("a node is frozen, and thawed", func(t *testing.T) {
+		k := k.in(t)
 		k.must("node", "freeze", "worker1")
 		k.wantReach("worker0", address, false)
 		k.must("node", "thaw", "worker1")
 		k.wantReach("worker0", address, true)
 	})
 	t.Run("a node loses its power, and gets it back", func(t *testing.T) {
+		k := k.in(t)
 		k.must("node", "kill", "worker1")
 		k.wantStatus("partial", 3)
 		k.must("node", "start", "worker1")
@@ -52,6 +55,7 @@ func TestClusterLifecycle(t *testing.T) {
 		k.wantStatus("up", 3)
 	})
 	t.Run("all that runs is killed, and up mends it", func(t *testing.T) {
+		k := k.in(t)
 		for _, process := range processes(t) {
 			process.Kill() //nolint:errcheck // it may have ended with another
 		}
@@ -64,6 +68,7 @@ func TestClusterLifecycle(t *testing.T) {
 
 	for _, moment := range []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second} {
 		t.Run("a start is killed after "+moment.String(), func(t *testing.T) {
+			k := k.in(t)
 			k.killUpAfter(moment)
 			k.must("down")
 			wantNoTraces(t, before)
@@ -105,6 +110,11 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { exec.Command(k.program, "down").Run() }) //nolint:errcheck // the test has failed then
 	k.assets = strings.TrimSpace(k.must("assets"))
 	return k
+}
+
+// in is the bench for a subtest, which is then the one that fails.
+func (k *bench) in(t *testing.T) *bench {
+	return &bench{t: t, program: k.program, kubeconfig: k.kubeconfig, assets: k.assets}
 }
 
 func (k *bench) must(args ...string) string {
