@@ -79,26 +79,34 @@ func (e *expander) sync(ctx context.Context, key string) error {
 // find returns a claim and its volume if they are ours and the claim asks for
 // more, else nil.
 func (e *expander) find(key string) (*core.PersistentVolumeClaim, *core.PersistentVolume, error) {
-	object, exists, err := e.claims.GetByKey(key)
-	if err != nil || !exists {
+	claim, err := lookUp[core.PersistentVolumeClaim](e.claims, key)
+	if err != nil || claim == nil || !wantsMore(claim) {
 		return nil, nil, err
 	}
-	claim := object.(*core.PersistentVolumeClaim)
-	if !wantsMore(claim) {
-		return nil, nil, nil
-	}
-	object, exists, err = e.volumes.GetByKey(claim.Spec.VolumeName)
+	volume, err := lookUp[core.PersistentVolume](e.volumes, claim.Spec.VolumeName)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !exists {
+	if volume == nil {
 		return nil, nil, fmt.Errorf("volume %s of claim %s is not known yet", claim.Spec.VolumeName, key)
 	}
-	volume := object.(*core.PersistentVolume)
 	if volume.Annotations[provisionedBy] != Provisioner {
 		return nil, nil, nil
 	}
 	return claim, volume, nil
+}
+
+// lookUp returns what an informer knows by that key, or nil.
+func lookUp[T any](known cache.Store, key string) (*T, error) {
+	object, exists, err := known.GetByKey(key)
+	if err != nil || !exists {
+		return nil, err
+	}
+	found, ok := object.(*T)
+	if !ok {
+		return nil, fmt.Errorf("%s is known as a %T", key, object)
+	}
+	return found, nil
 }
 
 func (e *expander) expand(ctx context.Context, claim *core.PersistentVolumeClaim, volume *core.PersistentVolume) error {
