@@ -64,7 +64,7 @@ func (b Builder) Get(ctx context.Context, r Recipe) (string, error) {
 	// What a build that was killed has left; none runs now but this one.
 	left, _ := filepath.Glob(filepath.Join(b.Cache, "."+r.Name+"-*"))
 	for _, path := range left {
-		os.RemoveAll(path)
+		_ = os.RemoveAll(path) // what stays takes room, and is tried again
 	}
 	return dir, b.build(ctx, r, version, dir)
 }
@@ -108,18 +108,23 @@ func (b Builder) locate(ctx context.Context, r Recipe) (dir, version string, err
 func hash(source string, flags []string, toolchain string) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s/%s\n%q\n", toolchain, runtime.GOOS, runtime.GOARCH, flags)
-	err := filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	files := root.FS()
+	err = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		data, err := os.ReadFile(path)
+		data, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(source, path)
 		fmt.Fprintf(sum, "%s %d\n", name, len(data))
 		sum.Write(data)
-		return err
+		return nil
 	})
 	return hex.EncodeToString(sum.Sum(nil))[:12], err
 }
@@ -130,7 +135,7 @@ func (b Builder) build(ctx context.Context, r Recipe, version, dir string) error
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }() // there only if something failed
 	if err := b.compile(ctx, r, version, temporary+"/"); err != nil {
 		return err
 	}
@@ -139,7 +144,7 @@ func (b Builder) build(ctx context.Context, r Recipe, version, dir string) error
 			return err
 		}
 	}
-	if err := os.Chmod(temporary, 0o755); err != nil {
+	if err := os.Chmod(temporary, 0o755); err != nil { //nolint:gosec // a directory of programs, which others run too
 		return err
 	}
 	if err := os.Rename(temporary, dir); err != nil {
@@ -165,15 +170,15 @@ func goVersion(ctx context.Context) (string, error) {
 
 // lock keeps two builds of one component from running at once.
 func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
-	return func() { file.Close() }, nil
+	return func() { _ = file.Close() }, nil // the lock ends with it
 }
 
 func exists(path string) bool {
