@@ -107,7 +107,7 @@ func (t Tree) Branch(path string) {
 // One that is missing is missed by the kubelet, in its own words.
 func delegate(dir string) {
 	for _, controller := range []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"} {
-		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644) //nolint:errcheck // see above
+		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o600) //nolint:errcheck // see above
 	}
 }
 
@@ -125,7 +125,7 @@ func inheritCPUs(parent, child string) error {
 		if err != nil {
 			return fmt.Errorf("read the CPUs of a cgroup: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(child, file), value, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(child, file), value, 0o600); err != nil {
 			return fmt.Errorf("give CPUs to a cgroup: %w", err)
 		}
 	}
@@ -139,7 +139,7 @@ func (t Tree) Freeze(ctx context.Context, path string, frozen bool) error {
 		return nil // what is not there is not frozen
 	}
 	file, value, reached := t.freezer(dir, frozen)
-	if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
 		return fmt.Errorf("freeze or thaw %s: %w", path, err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); !reached(); {
@@ -188,12 +188,13 @@ func (t Tree) Processes(path string) []int {
 // deepest last.
 func (t Tree) dirs(path, hierarchy string) []string {
 	var dirs []string
-	filepath.WalkDir(filepath.Join(hierarchy, path), func(path string, entry fs.DirEntry, err error) error { //nolint:errcheck // cgroups vanish while they are walked
-		if err == nil && entry.IsDir() {
+	note := func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() { // cgroups vanish while they are walked
 			dirs = append(dirs, path)
 		}
 		return nil
-	})
+	}
+	_ = filepath.WalkDir(filepath.Join(hierarchy, path), note) // note never fails
 	return dirs
 }
 

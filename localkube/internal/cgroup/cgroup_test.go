@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestHierarchiesAreThoseOfVersion1AndTheOneBesideThem(t *testing.T) {
@@ -38,6 +39,7 @@ func TestWhatRunsInACgroupIsFoundFrozenAndEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for len(tree.Processes("/localkube-test")) == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	if err := tree.Freeze(ctx, path, true); err != nil {
 		t.Fatal(err)

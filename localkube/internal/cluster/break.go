@@ -68,7 +68,7 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	if has(faults, KubeletStopped, name) {
 		return nil
 	}
-	return c.startNodes(ctx, n)
+	return c.startNodes(n)
 }
 
 // reboot removes what a reboot would.
@@ -190,7 +190,7 @@ func (c *Cluster) StopKubelet(ctx context.Context, name string) error {
 }
 
 // StartKubelet undoes StopKubelet.
-func (c *Cluster) StartKubelet(ctx context.Context, name string) error {
+func (c *Cluster) StartKubelet(_ context.Context, name string) error {
 	n, err := plan.Find(c.nodes, name)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (c *Cluster) StartKubelet(ctx context.Context, name string) error {
 	if err := c.refuseIfKilled(name); err != nil {
 		return err
 	}
-	if err := c.startNodes(ctx, n); err != nil {
+	if err := c.startNodes(n); err != nil {
 		return err
 	}
 	return forget(func(f Fault) bool { return f.Kind == KubeletStopped && f.On == name })

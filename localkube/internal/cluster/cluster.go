@@ -101,8 +101,8 @@ func (c *Cluster) configure(config Config) error {
 	return err
 }
 
-// Close lets other commands go on.
-func (c *Cluster) Close() { c.lock.Close() }
+// Close lets other commands go on: the lock ends with its file.
+func (c *Cluster) Close() { _ = c.lock.Close() }
 
 // Nodes are the cluster's nodes.
 func (c *Cluster) Nodes() []plan.Node { return c.nodes }
@@ -123,7 +123,7 @@ func takeLock(ctx context.Context, out io.Writer) (*os.File, error) {
 		if err == nil && sameFile(file, plan.LockFile) {
 			return file, nil
 		}
-		file.Close()
+		_ = file.Close()
 		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock the cluster: %w", err)
 		}

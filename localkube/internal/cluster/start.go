@@ -43,7 +43,7 @@ func (c *Cluster) start(ctx context.Context, pauseTar string, began time.Time) e
 	stage("the API server and the nodes' containerd run")
 	err = together(cancel,
 		func() error { return c.startControllers(ctx, client) },
-		func() error { return c.startNodes(ctx, c.nodes...) })
+		func() error { return c.startNodes(c.nodes...) })
 	if err != nil {
 		return err
 	}
@@ -113,13 +113,13 @@ func (c *Cluster) startRuntime(ctx context.Context, n plan.Node) error {
 func answers(kind, address string) error {
 	conn, err := net.DialTimeout(kind, address, time.Second)
 	if err == nil {
-		conn.Close()
+		_ = conn.Close() // nothing was said
 	}
 	return err
 }
 
 // startNodes starts what makes namespaces with a container runtime nodes.
-func (c *Cluster) startNodes(ctx context.Context, nodes ...plan.Node) error {
+func (c *Cluster) startNodes(nodes ...plan.Node) error {
 	for _, n := range nodes {
 		if err := c.startOnNode(n, n.Kubelet(), render.KubeletCommand(c.Programs, n)); err != nil {
 			return err

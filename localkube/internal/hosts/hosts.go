@@ -64,7 +64,7 @@ func Update(path string, entries []Entry) error {
 	if updated == string(old) {
 		return nil
 	}
-	if err := os.WriteFile(path, []byte(updated), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(updated), 0o644); err != nil { //nolint:gosec // everyone may read it
 		return fmt.Errorf("write the node names to %s: %w", path, err)
 	}
 	return nil

@@ -79,7 +79,7 @@ func openArchive(path string) (*archive, error) {
 	}
 	a := &archive{file: file, blobs: map[string]*io.SectionReader{}}
 	if err := a.scan(); err != nil {
-		file.Close()
+		_ = file.Close()
 		return nil, fmt.Errorf("read image tar %s: %w", path, err)
 	}
 	return a, nil

@@ -17,8 +17,8 @@ import (
 
 const (
 	certificates = "/etc/ssl/certs/ca-certificates.crt"
-	passwd       = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
-	group        = "root:x:0:\nnonroot:x:65532:\n"
+	users        = "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
+	groups       = "root:x:0:\nnonroot:x:65532:\n"
 	// keepBinaries is how many images of one repository stay in the cache: each
 	// compilation makes a new one, often with a tag of its own, and nobody goes
 	// back far.
@@ -70,8 +70,8 @@ func binaryEntries(binary string) ([]entry, error) {
 	}
 	return []entry{
 		{name: "etc/", mode: 0o755},
-		{name: "etc/group", mode: 0o644, data: []byte(group)},
-		{name: "etc/passwd", mode: 0o644, data: []byte(passwd)},
+		{name: "etc/group", mode: 0o644, data: []byte(groups)},
+		{name: "etc/passwd", mode: 0o644, data: []byte(users)},
 		{name: "etc/ssl/", mode: 0o755},
 		{name: "etc/ssl/certs/", mode: 0o755},
 		{name: certificates[1:], mode: 0o644, data: roots},
@@ -127,8 +127,9 @@ func (b Builder) prune(name, current string) error {
 		if i < keepBinaries || tar == current {
 			continue
 		}
-		os.Remove(tar)
-		os.Remove(tar + ".lock")
+		// Another builder may have been quicker.
+		_ = os.Remove(tar)
+		_ = os.Remove(tar + ".lock")
 	}
 	return nil
 }

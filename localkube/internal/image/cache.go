@@ -23,10 +23,10 @@ const lockPoll = 100 * time.Millisecond
 const format = 1
 
 // cached returns the tar of an image called name whose content is decided by
-// key. If there is none yet, make writes it: work is an empty directory that is
+// key. If there is none yet, write makes it: work is an empty directory that is
 // removed afterwards, whatever happens, and out is the file to write. Of several
 // builders of the same image one makes it and the others wait.
-func (b Builder) cached(ctx context.Context, name string, key any, make func(work, out string) error) (string, error) {
+func (b Builder) cached(ctx context.Context, name string, key any, write func(work, out string) error) (string, error) {
 	hash, err := hashOf(key)
 	if err != nil {
 		return "", fmt.Errorf("hash the recipe of %s: %w", name, err)
@@ -46,23 +46,23 @@ func (b Builder) cached(ctx context.Context, name string, key any, make func(wor
 	if exists(path) {
 		return path, nil
 	}
-	return path, b.make(name, path, make)
+	return path, b.make(name, path, write)
 }
 
 // make runs one build in a directory beside the result, so that the finished
 // file appears by a rename and a half-written one never has the final name.
-func (b Builder) make(name, path string, make func(work, out string) error) error {
+func (b Builder) make(name, path string, write func(work, out string) error) error {
 	removeLeftovers(path)
 	work, err := os.MkdirTemp(b.CacheDir, filepath.Base(path)+".work-")
 	if err != nil {
 		return fmt.Errorf("make a work directory for %s: %w", name, err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }() // what stays, the next build of it removes
 
 	b.sayf("image %s: building", name)
 	start := time.Now()
 	out := filepath.Join(work, "out.tar")
-	if err := make(work, out); err != nil {
+	if err := write(work, out); err != nil {
 		return fmt.Errorf("build image %s: %w", name, err)
 	}
 	if err := os.Rename(out, path); err != nil {
@@ -77,7 +77,7 @@ func (b Builder) make(name, path string, make func(work, out string) error) erro
 func removeLeftovers(path string) {
 	old, _ := filepath.Glob(path + ".work-*")
 	for _, dir := range old {
-		os.RemoveAll(dir)
+		_ = os.RemoveAll(dir) // what stays takes room, and is tried again
 	}
 }
 
@@ -85,22 +85,22 @@ func removeLeftovers(path string) {
 // ends with the process, so a crash leaves nothing locked. The file stays:
 // removing it would let two builders hold locks on two files of one name.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { file.Close() }, nil
+			return func() { _ = file.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			file.Close()
+			_ = file.Close()
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		select {
 		case <-ctx.Done():
-			file.Close()
+			_ = file.Close()
 			return nil, fmt.Errorf("wait for another builder of %s: %w", path, ctx.Err())
 		case <-time.After(lockPoll):
 		}

@@ -39,8 +39,11 @@ func TestConcurrentBuildersBuildOnce(t *testing.T) {
 func TestFailedBuildLeavesNothing(t *testing.T) {
 	b := Builder{CacheDir: t.TempDir()}
 	_, err := b.cached(t.Context(), "thing", "key", func(work, out string) error {
-		os.WriteFile(filepath.Join(work, "half"), nil, 0o644)
-		os.WriteFile(out, nil, 0o644)
+		for _, path := range []string{filepath.Join(work, "half"), out} {
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
 		return errors.New("no space")
 	})
 	if err == nil {
@@ -60,8 +63,9 @@ func TestKilledBuildersWorkIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := path + ".work-killed"
-	os.Mkdir(stale, 0o755)
-	os.Remove(path)
+	if err := errors.Join(os.Mkdir(stale, 0o755), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := b.cached(t.Context(), "thing", "key", build); err != nil {
 		t.Fatal(err)
 	}

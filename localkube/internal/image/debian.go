@@ -124,7 +124,7 @@ func script(variables string, names ...string) string {
 }
 
 func writeScript(path, text string) error {
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil { //nolint:gosec // a program is executable
 		return fmt.Errorf("write the hook: %w", err)
 	}
 	return nil

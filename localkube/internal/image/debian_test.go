@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// Building takes minutes and the network, so it is asked for by name:
-// LOCALKUBE_IMAGES="postgres:17 nginx:1.25" go test -run TestDebianImages -v
+// TestDebianImages makes images and uses them. That takes minutes and the
+// network, so they are asked for by name:
+//
+//	LOCALKUBE_IMAGES="postgres:17 nginx:1.25" go test -run TestDebianImages -v
 func TestDebianImages(t *testing.T) {
 	names := strings.Fields(os.Getenv("LOCALKUBE_IMAGES"))
 	if len(names) == 0 {
@@ -92,7 +94,9 @@ func unpack(t *testing.T, path string) (root string, config *v1.ConfigFile) {
 		t.Fatal(err)
 	}
 	root = t.TempDir()
-	os.Chmod(root, 0o755)
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	r := mutate.Extract(image)
 	defer r.Close()
 	cmd := exec.Command("tar", "-x", "-C", root)

@@ -101,7 +101,7 @@ func importTar(ctx context.Context, c *client.Client, tar string) error {
 	if err != nil {
 		return fmt.Errorf("take a lease: %w", err)
 	}
-	defer done(context.WithoutCancel(ctx))
+	defer func() { _ = done(context.WithoutCancel(ctx)) }() // one that stays ends by itself after a day
 
 	images, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers())
 	if err != nil {
@@ -129,7 +129,7 @@ func awaitManaged(ctx context.Context, c *client.Client, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			if context.Cause(ctx) == errManagedWait {
+			if errors.Is(context.Cause(ctx), errManagedWait) {
 				return nil
 			}
 			return ctx.Err()

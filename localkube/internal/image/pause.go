@@ -41,7 +41,7 @@ func (b Builder) Pause(ctx context.Context) (string, error) {
 // does not matter where, or whether, the repository is.
 func compilePause(ctx context.Context, work string) ([]byte, error) {
 	source, binary := filepath.Join(work, "main.go"), filepath.Join(work, "pause")
-	if err := os.WriteFile(source, pauseSource, 0o644); err != nil {
+	if err := os.WriteFile(source, pauseSource, 0o600); err != nil {
 		return nil, fmt.Errorf("write the source of pause: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", binary, source)

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -124,8 +125,10 @@ func TestBinaryKeepsFewOldImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file.Write([]byte{byte(i)})
-		file.Close()
+		_, err = file.Write([]byte{byte(i)})
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := b.Binary(t.Context(), binary, fmt.Sprintf("toban:%d", i)); err != nil {
 			t.Fatal(err)
 		}

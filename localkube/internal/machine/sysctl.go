@@ -54,7 +54,7 @@ func RestoreSettings(file string) error {
 	var errs []error
 	for _, name := range changed {
 		if value, known := settings[name]; known {
-			errs = append(errs, os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o644))
+			errs = append(errs, os.WriteFile(filepath.Join("/proc/sys", name), []byte(value), 0o600))
 		}
 	}
 	return errors.Join(errs...)

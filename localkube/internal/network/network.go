@@ -59,8 +59,9 @@ func bridge() []string {
 func cable(n plan.Node) []string {
 	var lines []string
 	if !isNetns(n.NetnsPath()) {
-		// What is there instead is left of a start that was killed halfway.
-		os.Remove(n.NetnsPath())
+		// What is there instead, if anything, is left of a start that was killed
+		// halfway. If it stays, ip says so.
+		_ = os.Remove(n.NetnsPath())
 		lines = append(lines, "netns add "+n.Netns)
 	}
 	if !linkExists(n.Veth) {
@@ -99,7 +100,7 @@ func podRoutes(nodes []plan.Node) []string {
 }
 
 func forwardPackets() error {
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600)
 }
 
 // RouteServices leads the host's traffic for Services through node.
@@ -158,7 +159,8 @@ func leaveNetnsDir() error {
 	if err != nil || len(entries) > 0 {
 		return nil
 	}
-	for unix.Unmount(netnsDir, 0) == nil {
+	for err == nil { // it may be mounted on itself more than once
+		err = unix.Unmount(netnsDir, 0)
 	}
 	if err := os.Remove(netnsDir); err != nil && !errors.Is(err, unix.EBUSY) {
 		return fmt.Errorf("remove the empty %s: %w", netnsDir, err)

@@ -25,9 +25,11 @@ const validity = 10 * 365 * 24 * time.Hour
 // A Store is a directory of NAME.crt and NAME.key.
 type Store struct{ Dir string }
 
-// Cert and Key are the paths of a pair's files.
+// Cert is the path of a pair's certificate.
 func (s Store) Cert(name string) string { return filepath.Join(s.Dir, name+".crt") }
-func (s Store) Key(name string) string  { return filepath.Join(s.Dir, name+".key") }
+
+// Key is the path of a pair's key.
+func (s Store) Key(name string) string { return filepath.Join(s.Dir, name+".key") }
 
 // A Subject is whom a certificate is for. With Hosts it can serve too.
 type Subject struct {

@@ -48,10 +48,14 @@ func (n Node) Path(elements ...string) string {
 	return filepath.Join(append([]string{n.Dir()}, elements...)...)
 }
 
-// The names of the node's processes.
+// Containerd is the name of the node's containerd among all processes.
 func (n Node) Containerd() string { return n.Name + "-containerd" }
-func (n Node) Kubelet() string    { return n.Name + "-kubelet" }
-func (n Node) KubeProxy() string  { return n.Name + "-kube-proxy" }
+
+// Kubelet is the name of the node's kubelet.
+func (n Node) Kubelet() string { return n.Name + "-kubelet" }
+
+// KubeProxy is the name of the node's kube-proxy.
+func (n Node) KubeProxy() string { return n.Name + "-kube-proxy" }
 
 // Cgroup is the node's cgroup as the kubelet and the container runtime name it.
 // Pods and the node's own processes are below it.

@@ -65,7 +65,7 @@ func become(source *os.File) error {
 	if err := json.NewDecoder(source).Decode(&request); err != nil {
 		return fmt.Errorf("read what to run: %w", err)
 	}
-	source.Close()
+	_ = source.Close() // it has been read
 	identity, err := Identify(os.Getpid())
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func become(source *os.File) error {
 func JoinCgroups(dirs []string) error {
 	for _, dir := range dirs {
 		pid := []byte(strconv.Itoa(os.Getpid()))
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), pid, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), pid, 0o600); err != nil {
 			return fmt.Errorf("join the cgroup %s: %w", dir, err)
 		}
 	}

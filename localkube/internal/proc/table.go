@@ -60,7 +60,7 @@ func (t Table) prepare(spec Spec) (*exec.Cmd, io.ReadCloser, error) {
 	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
 		return nil, nil, fmt.Errorf("make the log's directory: %w", err)
 	}
-	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // users who are not root read logs too
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the log: %w", err)
 	}
@@ -96,13 +96,14 @@ func memoryFile(content []byte) (*os.File, error) {
 	return file, err
 }
 
-// closeAll closes this program's copies of what the child has inherited.
+// closeAll closes this program's copies of what the child has inherited: nothing
+// was written through them, so nothing is lost.
 func closeAll(command *exec.Cmd) {
 	for _, file := range command.ExtraFiles[:lockFD-specFD] {
-		file.Close()
+		_ = file.Close()
 	}
 	if log, ok := command.Stdout.(*os.File); ok {
-		log.Close()
+		_ = log.Close()
 	}
 }
 

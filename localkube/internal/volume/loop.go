@@ -60,7 +60,7 @@ func attach(path string) (*os.File, error) {
 		if err == nil {
 			return device, nil
 		}
-		device.Close()
+		_ = device.Close() // it is not ours
 		if !errors.Is(err, unix.EBUSY) {
 			return nil, fmt.Errorf("attach %s to %s: %w", path, device.Name(), err)
 		}

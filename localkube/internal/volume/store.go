@@ -64,9 +64,10 @@ func (s *store) path(name string) string { return filepath.Join(s.mnt(name), "vo
 
 // lock keeps two acts on one volume apart; acts on different ones run together.
 func (s *store) lock(name string) (unlock func()) {
-	mutex, _ := s.locks.LoadOrStore(name, &sync.Mutex{})
-	mutex.(*sync.Mutex).Lock()
-	return mutex.(*sync.Mutex).Unlock
+	value, _ := s.locks.LoadOrStore(name, &sync.Mutex{})
+	mutex := value.(*sync.Mutex) //nolint:errcheck // nothing else is stored there
+	mutex.Lock()
+	return mutex.Unlock
 }
 
 // create makes a volume, or finds it made.

@@ -82,8 +82,12 @@ func volumeIsADiskOfItsSize(t *testing.T, s *store) {
 
 func TestCreateMayBeRepeated(t *testing.T) {
 	s := disks(t)
-	os.MkdirAll(s.dir("pvc-1"), 0o755)
-	os.WriteFile(s.disk("pvc-1")+".new", []byte("a crash left half a disk"), 0o644)
+	if err := os.MkdirAll(s.dir("pvc-1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.disk("pvc-1")+".new", []byte("a crash left half a disk"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := s.create(t.Context(), "pvc-1", 320*megabyte); err != nil {
 			t.Fatal(err)
