@@ -14,11 +14,12 @@ fi
 
 step vet
 go vet -tags e2e ./...
-go -C localkube vet ./...
+go -C localkube vet -tags cluster ./...
 
 step lint
 lint=$(hack/tool.sh golangci-lint)
 "$lint" run ./...
+(cd localkube && "$lint" run --build-tags cluster ./...) # a module of its own, the same rules
 
 step generated files
 hack/generate.sh --check
