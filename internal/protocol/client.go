@@ -14,8 +14,12 @@ import (
 	"time"
 )
 
-// maxBody bounds what is read of a message (bytes): a Config with the longest legal lists is far smaller.
-const maxBody = 4 << 20
+const (
+	// maxBody bounds what is read of a message (bytes): a Config with the longest legal lists is far smaller.
+	maxBody = 4 << 20
+	// maxComplaint bounds what of a refusal gets into an error (bytes).
+	maxComplaint = 1000
+)
 
 // Client talks to the agents of one SampleDB.
 type Client struct {
@@ -77,16 +81,27 @@ func (c *Client) call(ctx context.Context, method, host, path string, in any) (S
 }
 
 func decode(host string, response *http.Response) (Status, error) {
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
 		return Status{}, fmt.Errorf("read the answer of the agent at %s: %w", host, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return Status{}, fmt.Errorf("the agent at %s answers %s: %s", host, response.Status, strings.TrimSpace(string(text)))
+		return Status{}, fmt.Errorf("the agent at %s answers %s: %s", host, response.Status, complaint(text))
+	}
+	if len(text) > maxBody {
+		return Status{}, fmt.Errorf("the answer of the agent at %s is longer than %d bytes", host, maxBody)
 	}
 	var status Status
 	if err := json.Unmarshal(text, &status); err != nil {
 		return Status{}, fmt.Errorf("understand the answer of the agent at %s: %w", host, err)
 	}
 	return status, nil
+}
+
+// complaint is a refusal's text, cut to what fits into a log line.
+func complaint(text []byte) string {
+	if len(text) > maxComplaint {
+		return strings.ToValidUTF8(string(text[:maxComplaint]), "") + "…"
+	}
+	return strings.TrimSpace(string(text))
 }

@@ -1,0 +1,87 @@
+package protocol
+
+import (
+	"reflect"
+	"testing"
+)
+
+func config() Config {
+	return Config{
+		Cluster: "x", Namespace: "shop", Major: 17,
+		Members: []Member{
+			{Name: "x-0", Host: "x-0.x-instances.shop.svc", Address: "10.0.0.1"},
+			{Name: "x-1", Host: "x-1.x-instances.shop.svc"},
+		},
+		SystemIdentifier: "7300000000000000001",
+		Parameters:       map[string]string{"work_mem": "4MB"},
+		HBA:              []string{"host all all all scram-sha-256"},
+		Authority:        "authority", Operator: "operator", ServerNames: []string{"x.shop.svc"},
+	}
+}
+
+func TestReviseIgnores(t *testing.T) {
+	was := config().Revise().Revision
+	for name, change := range map[string]func(*Config){
+		"the former revision":          func(c *Config) { c.Revision = "hoge" },
+		"an address that is new":       func(c *Config) { c.Members[1].Address = "10.0.0.2" },
+		"an address that has changed":  func(c *Config) { c.Members[0].Address = "10.0.9.9" },
+		"an address that is not known": func(c *Config) { c.Members[0].Address = "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config()
+			change(&c)
+			if got := c.Revise().Revision; got != was {
+				t.Errorf("the revision has changed from %s to %s", was, got)
+			}
+		})
+	}
+}
+
+func TestReviseNotices(t *testing.T) {
+	was := config().Revise().Revision
+	changes := map[string]func(*Config){
+		"Cluster":          func(c *Config) { c.Cluster = "y" },
+		"Namespace":        func(c *Config) { c.Namespace = "other" },
+		"Major":            func(c *Config) { c.Major = 18 },
+		"Members":          func(c *Config) { c.Members = c.Members[:1] },
+		"SystemIdentifier": func(c *Config) { c.SystemIdentifier = "" },
+		"Parameters":       func(c *Config) { c.Parameters["work_mem"] = "5MB" },
+		"HBA":              func(c *Config) { c.HBA = append(c.HBA, "local all all trust") },
+		"Authority":        func(c *Config) { c.Authority = "another" },
+		"Operator":         func(c *Config) { c.Operator = "another" },
+		"ServerNames":      func(c *Config) { c.ServerNames = nil },
+
+		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
+		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },
+		"Members, by order":     func(c *Config) { c.Members[0], c.Members[1] = c.Members[1], c.Members[0] },
+		"Parameters, one more":  func(c *Config) { c.Parameters["max_connections"] = "7" },
+		"HBA, where one is cut": func(c *Config) { c.HBA = []string{"host all all all", "scram-sha-256"} },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			c := config()
+			change(&c)
+			if c.Revise().Revision == was {
+				t.Error("the revision is the same")
+			}
+		})
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		if changes[field.Name] == nil && field.Name != "Revision" {
+			t.Errorf("Config has a field %s that no case changes", field.Name)
+		}
+	}
+}
+
+// Revise returns a config and leaves the one it was given, with its addresses, alone.
+func TestReviseChangesTheRevisionOnly(t *testing.T) {
+	given := config()
+	got := given.Revise()
+	if !reflect.DeepEqual(given, config()) {
+		t.Errorf("the given config has become %+v", given)
+	}
+	got.Revision = ""
+	if !reflect.DeepEqual(got, config()) {
+		t.Errorf("it has become %+v", got)
+	}
+}
