@@ -30,11 +30,20 @@ type story struct {
 	ctx context.Context
 }
 
-// begin makes the namespace. When the story is over, the namespace goes with all
-// that is in it; where the story failed, what could tell why is printed before.
+// begin begins a story that others may run beside.
 func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
+	return beginAlone(t)
+}
+
+// beginAlone begins a story that others must not run beside, because it takes the
+// operator away: go test resumes the parallel ones when all others are over.
+//
+// It makes the namespace. When the story is over, the namespace goes with all
+// that is in it; where the story failed, what could tell why is printed before.
+func beginAlone(t *testing.T) *story {
+	t.Helper()
 	name := strings.ToLower(strings.Trim(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name()), "-"))
 	name = fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)
 	s := &story{T: t, Namespace: outside.Namespace(name), ctx: context.WithoutCancel(t.Context())}
@@ -68,7 +77,7 @@ func (s *story) tell() {
 		out, err := s.Kubectl(s.ctx, args...)
 		s.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
 	}
-	out, _ := outside.Namespace("toban-system").Kubectl(s.ctx, "logs", "deployment/toban-operator", "--tail=60")
+	out, _ := system.Kubectl(s.ctx, "logs", operator, "--tail=60")
 	s.Logf("the operator's log\n%s", out)
 }
 
