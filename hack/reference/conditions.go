@@ -21,7 +21,7 @@ type group struct {
 
 // conditionsPage is the reference of conditions and reasons, from the comments
 // of their constants: "Reasons of X." over a declaration, and over each reason
-// "ReasonName: what it means. To do: what the user does."
+// what it means and, after "To do:", what the user does.
 func conditionsPage(path string) (string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
