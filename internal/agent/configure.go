@@ -70,7 +70,7 @@ func (r *running) start(ctx context.Context) error {
 		if err == nil {
 			r.remember(candidate, candidates[0].Revision, refused)
 			if i == 0 {
-				return r.storeGood(candidate)
+				r.keep(candidate)
 			}
 			return nil
 		}
@@ -97,7 +97,7 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 	if err := r.server.Configure(settings); err != nil {
 		return err
 	}
-	process, err := r.server.Start(r.ServerLog)
+	process, err := r.server.Start(ctx, r.ServerLog)
 	if err != nil {
 		return err
 	}
@@ -193,10 +193,19 @@ func (r *running) adopt(ctx context.Context, settings postgres.Settings, runs go
 	r.settings, r.revision = settings, runs.Revision
 	r.report(func(s *protocol.Status) { s.PendingRestart = pending })
 	r.accept(runs.Revision, wanted)
-	if len(pending) > 0 {
-		return nil
+	if len(pending) == 0 {
+		r.keep(runs)
 	}
-	return r.storeGood(runs)
+	return nil
+}
+
+// keep stores the configuration that the server runs with as the good one.
+// Where that fails, say on a full disk, the one before remains, and the server
+// runs all the same.
+func (r *running) keep(g good) {
+	if err := r.storeGood(g); err != nil {
+		r.Log.Warn("the good configuration could not be kept", "error", err.Error())
+	}
 }
 
 // accept reports the configuration that runs; an earlier refusal is history

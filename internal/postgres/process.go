@@ -3,13 +3,12 @@ package postgres
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -35,19 +34,26 @@ const (
 	StopImmediate = StopMode(syscall.SIGQUIT)
 )
 
+// logDelay is how long the last words of a postmaster that has ended are waited for.
+const logDelay = 50 * time.Millisecond
+
 // pollInterval is how often the pid file is looked at while the server starts.
 const pollInterval = 10 * time.Millisecond
 
-// Start starts the server as it is configured and returns at once. Its log goes
-// to log. See Ready for when it answers.
-func (s *Server) Start(log io.Writer) (*Process, error) {
-	if err := s.removeStalePid(); err != nil {
+// Start starts the server as it is configured and returns at once; what is left
+// of an earlier one is ended before. Its log goes to log. See Ready for when it
+// answers. The caller has no other process of this server running.
+func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
+	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
 	p := &Process{server: s, messages: &tail{}, done: make(chan struct{})}
 	p.cmd = s.Programs.command(context.Background(), "postgres", "-D", s.Data())
 	p.cmd.Stdout = log
 	p.cmd.Stderr = io.MultiWriter(log, p.messages)
+	// A session that outlives its postmaster holds the log open: that must not hide
+	// the postmaster's end.
+	p.cmd.WaitDelay = logDelay
 	// If the agent dies, its postmaster must not go on alone: an immediate stop.
 	// A group of its own keeps a terminal's Ctrl-C from reaching it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
@@ -71,16 +77,6 @@ func (p *Process) run(started chan<- error) {
 	}
 	p.err = Children.Wait(p.cmd)
 	close(p.done)
-}
-
-// removeStalePid removes the pid file of a server that is not there any more. In
-// a new container, process ids start anew, so PostgreSQL might take a stranger
-// for the old postmaster and refuse to start. The caller has no server running.
-func (s *Server) removeStalePid() error {
-	if err := os.Remove(filepath.Join(s.Data(), "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the pid file of an earlier server: %w", err)
-	}
-	return nil
 }
 
 // Done is closed when the postmaster has ended. Then Err says how.
@@ -107,23 +103,24 @@ func (p *Process) Ready(ctx context.Context) error {
 		case <-p.done:
 			return p.Err()
 		case <-ticker.C:
-			if p.server.pidFileState() == "ready" {
+			if p.server.pidFileState(p.cmd.Process.Pid) == "ready" {
 				return nil
 			}
 		}
 	}
 }
 
-// pidFileState is the eighth line of postmaster.pid: starting, stopping, ready,
-// or standby, which with hot_standby on is never reached (PostgreSQL 17 source,
-// src/include/utils/pidfile.h).
-func (s *Server) pidFileState() string {
-	text, err := os.ReadFile(filepath.Join(s.Data(), "postmaster.pid"))
+// pidFileState is the eighth line of the postmaster's pid file: starting,
+// stopping, ready, or standby, which with hot_standby on is never reached
+// (PostgreSQL 17 source, src/include/utils/pidfile.h). The file of an earlier
+// postmaster says nothing.
+func (s *Server) pidFileState(pid int) string {
+	text, err := os.ReadFile(s.pidFile())
 	if err != nil {
 		return ""
 	}
 	lines := strings.Split(string(text), "\n")
-	if len(lines) < 8 {
+	if len(lines) < 8 || lines[0] != strconv.Itoa(pid) {
 		return ""
 	}
 	return strings.TrimSpace(lines[7])

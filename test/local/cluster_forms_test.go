@@ -2,6 +2,8 @@ package local
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,6 +53,48 @@ func TestPostmasterKilledComesBackWithItsData(t *testing.T) {
 	}
 	c.await("db-0", "primary", func(s protocol.Status) bool { return primary(s) && c.postmaster("db-0") != old })
 	c.awaitQuery("db-0", "select count(*)::text from t", "1")
+}
+
+// A session that computes does not notice that its postmaster is gone. It must
+// neither write beside a new one nor keep it from starting.
+func TestPostmasterKilledWhileASessionComputes(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	conn, err := c.connect("db-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	busy := int(conn.PgConn().PID())
+	go func() {
+		_, _ = conn.Exec(context.Background(), "select count(*) from generate_series(1, 1e12) n") // killed: an error
+	}()
+	c.awaitQuery("db-0", fmt.Sprintf("select state from pg_stat_activity where pid = %d", busy), "active")
+	old := c.postmaster("db-0")
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.await("db-0", "primary", func(s protocol.Status) bool { return primary(s) && c.postmaster("db-0") != old })
+	if running(busy) {
+		t.Error("a session of the killed server is still there")
+	}
+	c.awaitQuery("db-0", "select count(*)::text from t", "1")
+}
+
+// A container's process ids start anew: the pid file of the server before may
+// name a process that is none.
+func TestPidFileThatNamesAStrangerDoesNotPreventTheStart(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	c.kill("db-0", syscall.SIGTERM)
+	stranger := fmt.Sprintf("%d\n%s/db-0/volume/data\n1\n5432\n", os.Getpid(), c.folder)
+	file := filepath.Join(c.folder, "db-0/volume/data/postmaster.pid")
+	if err := os.WriteFile(file, []byte(stranger), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.own(file)
+	c.start("db-0")
+	c.await("db-0", "primary", primary)
 }
 
 func TestAgentKilledTakesItsPostmasterWithIt(t *testing.T) {

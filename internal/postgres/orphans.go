@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// orphanDeadline is how long killed processes may take to vanish: as long as the
+// kernel needs to finish their reads and writes.
+const orphanDeadline = 10 * time.Second
+
+// clear makes way for a new postmaster where no server of ours runs any more. A
+// killed postmaster may leave sessions that compute and do not notice; they
+// would go on writing, and keep the next one from starting. And in a new
+// container process ids start anew, so the pid file may name a stranger,
+// whom PostgreSQL would take for a running postmaster. A pid file of nobody is left: with it
+// PostgreSQL itself makes sure that nobody uses the old shared memory.
+func (s *Server) clear(ctx context.Context) error {
+	if err := s.killOrphans(ctx); err != nil {
+		return err
+	}
+	pid, err := s.pidInFile()
+	if err != nil || pid == 0 || syscall.Kill(pid, 0) != nil {
+		return err
+	}
+	if err := os.Remove(s.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the pid file of an earlier server: %w", err)
+	}
+	return nil
+}
+
+// killOrphans ends what is left of an earlier server and waits until it is gone.
+func (s *Server) killOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, orphanDeadline)
+	defer cancel()
+	for {
+		orphans, err := s.processes()
+		if err != nil {
+			return err
+		}
+		if len(orphans) == 0 {
+			return nil
+		}
+		for _, pid := range orphans {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already: as well
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("processes of an earlier server do not end: %v", orphans)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// processes are those that work in the data directory, as all of a PostgreSQL
+// server do. Ended ones that wait to be reaped do not count.
+func (s *Server) processes() ([]int, error) {
+	data, err := filepath.EvalSymlinks(s.Data())
+	if err != nil {
+		return nil, fmt.Errorf("look for an earlier server: %w", err)
+	}
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, fmt.Errorf("look for an earlier server: %w", err)
+	}
+	var pids []int
+	for _, folder := range folders {
+		// An unreadable one is another user's or gone: not of this server. A zombie has no cwd.
+		if cwd, err := os.Readlink(filepath.Join(folder, "cwd")); err != nil || cwd != data {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err == nil && pid != os.Getpid() && isPostgres(folder) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// isPostgres keeps a shell that somebody opened in the data directory alive.
+func isPostgres(folder string) bool {
+	name, err := os.ReadFile(filepath.Join(folder, "comm")) //nolint:gosec // below /proc
+	return err == nil && strings.TrimSpace(string(name)) == "postgres"
+}
+
+func (s *Server) pidFile() string { return filepath.Join(s.Data(), "postmaster.pid") }
+
+// pidInFile is the process id in the pid file, 0 where there is none.
+func (s *Server) pidInFile() (int, error) {
+	text, err := os.ReadFile(s.pidFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the pid file of an earlier server: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return 0, nil //nolint:nilerr // cut off by a crash: PostgreSQL says so itself
+	}
+	return pid, nil
+}
