@@ -34,7 +34,7 @@ func Up(ctx context.Context, nodes []plan.Node) error {
 		if err := ip(ctx, n.Netns, inside(n, nodes)...); err != nil {
 			return fmt.Errorf("set up the network of %s: %w", n.Name, err)
 		}
-		if err := within(n.NetnsPath(), forwardPackets); err != nil {
+		if err := within(n.NetnsPath(), route); err != nil {
 			return fmt.Errorf("let %s forward packets: %w", n.Name, err)
 		}
 	}
@@ -99,8 +99,16 @@ func podRoutes(nodes []plan.Node) []string {
 	return lines
 }
 
-func forwardPackets() error {
-	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600)
+// route makes a namespace a router that says "refused" each time it is asked for
+// a Service without endpoints. The kernel would otherwise say so once a second, and
+// clients would see an outage longer than it is.
+func route() error {
+	for setting, value := range map[string]string{"ip_forward": "1", "icmp_ratelimit": "0"} {
+		if err := os.WriteFile("/proc/sys/net/ipv4/"+setting, []byte(value), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RouteServices leads the host's traffic for Services through node.
