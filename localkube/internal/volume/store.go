@@ -145,16 +145,21 @@ func (s *store) mount(name string) error {
 }
 
 // furnish makes the directory that the Pod sees look like a fresh disk's root:
-// owned by root, and with the lost+found that programs must cope with.
+// owned by root, and with the lost+found that programs must cope with. It is made
+// under another name first: one that exists is whole, and then its user's.
 func (s *store) furnish(name string) error {
 	if _, err := os.Stat(s.path(name)); err == nil {
 		return nil
 	}
-	if err := os.MkdirAll(s.path(name), 0o755); err != nil {
+	unfinished := s.path(name) + ".new"
+	if err := os.MkdirAll(unfinished, 0o755); err != nil {
 		return fmt.Errorf("make the volume's directory: %w", err)
 	}
-	if err := os.Mkdir(filepath.Join(s.path(name), "lost+found"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(filepath.Join(unfinished, "lost+found"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make lost+found: %w", err)
+	}
+	if err := os.Rename(unfinished, s.path(name)); err != nil {
+		return fmt.Errorf("keep the volume's directory: %w", err)
 	}
 	return nil
 }

@@ -230,6 +230,35 @@ func TestPlainDirectoriesWithoutLoopDevices(t *testing.T) {
 	}
 }
 
+func TestAVolumeHalfMadeIsMadeWhole(t *testing.T) {
+	cases := map[string]string{
+		"a crash before anything":        "",
+		"a crash before lost+found":      "volume.new",
+		"a crash before it was complete": "volume.new/lost+found",
+	}
+	for name, left := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &store{root: t.TempDir()}
+			if err := os.MkdirAll(filepath.Join(s.mnt("pvc-1"), left), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.create(t.Context(), "pvc-1", megabyte); err != nil {
+				t.Fatal(err)
+			}
+			lost := filepath.Join(s.path("pvc-1"), "lost+found")
+			if err := os.Remove(lost); err != nil {
+				t.Errorf("a fresh disk has a lost+found, this one has not: %v", err)
+			}
+			if err := s.create(t.Context(), "pvc-1", megabyte); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(lost); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("made again, it has what its user removed: %v", err)
+			}
+		})
+	}
+}
+
 func checkNoLoops(t *testing.T, root string) {
 	t.Helper()
 	if err := awaitDetached(root); err != nil {
