@@ -2,11 +2,13 @@ package build
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTally(t *testing.T) {
@@ -117,6 +119,25 @@ func TestABuildThatFailsSaysWhyAndKeepsNothing(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(b.Cache, "*small-*")); len(left) > 0 {
 		t.Errorf("it left %v", left)
 	}
+}
+
+func TestWaitingForAnotherBuilderCanBeCancelled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := lock(ctx, path); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	unlock()
+	unlock, err = lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }
 
 func smallComponent(t *testing.T, main string) (Builder, Recipe) {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,7 +54,7 @@ func (b Builder) Get(ctx context.Context, r Recipe) (string, error) {
 	if err := os.MkdirAll(b.Cache, 0o755); err != nil {
 		return "", fmt.Errorf("make the cache: %w", err)
 	}
-	unlock, err := lock(filepath.Join(b.Cache, "."+r.Name+".lock"))
+	unlock, err := lock(ctx, filepath.Join(b.Cache, "."+r.Name+".lock"))
 	if err != nil {
 		return "", err
 	}
@@ -168,17 +169,32 @@ func goVersion(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// lockPoll is how often a builder looks whether another one is done with the
+// same component. flock can wait by itself, but then not be cancelled.
+const lockPoll = 100 * time.Millisecond
+
 // lock keeps two builds of one component from running at once.
-func lock(path string) (unlock func(), err error) {
+func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("lock the cache: %w", err)
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil // the lock ends with it
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			_ = file.Close()
+			return nil, fmt.Errorf("lock the cache: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, fmt.Errorf("wait for another builder, who holds %s: %w", path, ctx.Err())
+		case <-time.After(lockPoll):
+		}
 	}
-	return func() { _ = file.Close() }, nil // the lock ends with it
 }
 
 func exists(path string) bool {
