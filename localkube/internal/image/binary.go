@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -115,13 +116,25 @@ func digests(entries []entry) []string {
 }
 
 // prune removes old tars of one repository, whatever their tags, from the cache,
-// but never current.
+// but never current. Their locks stay: see lock.
 func (b Builder) prune(name, current string) error {
-	repository, _, _ := strings.Cut(name, ":")
-	tars, err := filepath.Glob(filepath.Join(b.CacheDir, "image-"+fileName(repository)+"-*-????????????.tar"))
+	wanted, err := repository(name)
+	if err != nil {
+		return err
+	}
+	tars, err := filepath.Glob(filepath.Join(b.CacheDir, "image-*.tar"))
 	if err != nil {
 		return fmt.Errorf("list old images of %s: %w", name, err)
 	}
+	// A file's name does not tell where the repository ends and the tag begins.
+	tars = slices.DeleteFunc(tars, func(tar string) bool {
+		image, err := Inspect(tar)
+		if err != nil {
+			return true // gone meanwhile, or not ours to judge
+		}
+		found, err := repository(image.Name)
+		return err != nil || found != wanted
+	})
 	sort.Slice(tars, func(i, j int) bool { return modified(tars[i]) > modified(tars[j]) })
 	for i, tar := range tars {
 		if i < keepBinaries || tar == current {
@@ -129,7 +142,6 @@ func (b Builder) prune(name, current string) error {
 		}
 		// Another builder may have been quicker.
 		_ = os.Remove(tar)
-		_ = os.Remove(tar + ".lock")
 	}
 	return nil
 }

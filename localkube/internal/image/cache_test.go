@@ -5,10 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 )
 
 func TestConcurrentBuildersBuildOnce(t *testing.T) {
@@ -72,6 +75,59 @@ func TestKilledBuildersWorkIsRemoved(t *testing.T) {
 	if exists(stale) {
 		t.Error("the work directory of a killed builder is still there")
 	}
+}
+
+func TestPruneRemovesOldTarsOfOneRepositoryOnly(t *testing.T) {
+	cases := map[string]struct {
+		pruned string
+		others []string
+	}{
+		"a repository whose name another begins with": {
+			"docker.io/library/toban:1", []string{"docker.io/library/toban-anything:1", "docker.io/library/toban/more:1"},
+		},
+		"a registry with a port": {
+			"localhost:5000/toban:1", []string{"localhost:5000/other:1", "localhost:5001/toban:1"},
+		},
+	}
+	for title, c := range cases {
+		t.Run(title, func(t *testing.T) {
+			b := Builder{CacheDir: t.TempDir()}
+			names := append(slices.Clone(c.others), slices.Repeat([]string{c.pruned}, keepBinaries+2)...)
+			tars := emptyImages(t, b, names)
+			current, old := tars[len(c.others)], tars[len(c.others)+1]
+			if err := b.prune(c.pruned, current); err != nil {
+				t.Fatal(err)
+			}
+			for _, tar := range tars {
+				if exists(tar) == (tar == old) {
+					t.Errorf("%s is there: %v", tar, exists(tar))
+				}
+				if !exists(tar + ".lock") {
+					t.Errorf("the lock of %s is gone", tar)
+				}
+			}
+		})
+	}
+}
+
+// emptyImages makes images of nothing, the oldest first, and returns their tars.
+func emptyImages(t *testing.T, b Builder, names []string) []string {
+	t.Helper()
+	var tars []string
+	for i, name := range names {
+		path, err := b.cached(t.Context(), name, i, func(_, out string) error {
+			return writeLayout(out, name, empty.Image)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		when := time.Now().Add(time.Duration(i-len(names)) * time.Minute)
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+		tars = append(tars, path)
+	}
+	return tars
 }
 
 func TestWaitingForAnotherBuilderCanBeCancelled(t *testing.T) {

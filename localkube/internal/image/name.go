@@ -19,6 +19,15 @@ func canonical(image string) (string, error) {
 	return strings.Replace(ref.Name(), "index.docker.io/", "docker.io/", 1), nil
 }
 
+// repository is an image's full name without its tag.
+func repository(image string) (string, error) {
+	ref, err := name.NewTag(image)
+	if err != nil {
+		return "", fmt.Errorf("image name %q: %w", image, err)
+	}
+	return ref.Context().Name(), nil
+}
+
 // inRegistry is what an image is called in another registry: its host is
 // replaced, and docker.io's library/ is left out. registry may have a path.
 func inRegistry(registry, image string) (string, error) {
