@@ -85,7 +85,7 @@ func controlCommand(verb, short string) *cobra.Command {
 				if verb == "stop" {
 					return c.StopControl(ctx, args[0])
 				}
-				return c.StartControl(args[0])
+				return c.StartControl(ctx, args[0])
 			})
 		},
 	}

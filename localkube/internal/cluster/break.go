@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,21 @@ func (c *Cluster) KillNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := record(Killed, name, ""); err != nil {
+	err = c.inflict(ctx, []Fault{{Kind: Killed, On: name}}, func() error {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+		return c.endAll(ctx, n)
+	})
+	if err != nil {
 		return err
 	}
-	if err := c.connect(ctx); err != nil {
-		return err
-	}
+	// What does not run stands not still, and cannot be attended.
+	return forget(func(f Fault) bool { return f.On == name && (f.Kind == Frozen || f.Kind == KubeletStopped) })
+}
+
+// endAll ends all that runs on a node, even what is frozen.
+func (c *Cluster) endAll(ctx context.Context, n plan.Node) error {
 	if err := c.tree.Kill(ctx, n.Cgroup()); err != nil {
 		return err
 	}
@@ -36,8 +46,7 @@ func (c *Cluster) KillNode(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// What does not run stands not still, and cannot be attended.
-	return forget(func(f Fault) bool { return f.On == name && (f.Kind == Frozen || f.Kind == KubeletStopped) })
+	return nil
 }
 
 // StartNode gives a killed node its power back. As after a reboot, its mounts
@@ -55,8 +64,11 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 		if err := c.reboot(ctx, n); err != nil {
 			return err
 		}
+	} else if err := refuse(faults, name, Frozen); err != nil {
+		return err
 	}
-	if err := forget(func(f Fault) bool { return f.Kind == Killed && f.On == name }); err != nil {
+	// A kill that was interrupted may have left it noted as frozen too.
+	if err := forget(func(f Fault) bool { return f.On == name && (f.Kind == Killed || f.Kind == Frozen) }); err != nil {
 		return err
 	}
 	if err := c.connect(ctx); err != nil {
@@ -68,7 +80,7 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	if has(faults, KubeletStopped, name) {
 		return nil
 	}
-	return c.startNodes(n)
+	return c.startNodes(ctx, n)
 }
 
 // reboot removes what a reboot would.
@@ -95,12 +107,7 @@ func (c *Cluster) CutNode(ctx context.Context, name string, from []string) error
 	if err != nil {
 		return err
 	}
-	for _, cut := range cuts {
-		if err := record(cut.Kind, cut.On, cut.From); err != nil {
-			return err
-		}
-	}
-	return c.connect(ctx)
+	return c.inflict(ctx, cuts, func() error { return c.connect(ctx) })
 }
 
 // JoinNode undoes CutNode: the given cuts, or, if from is empty, all of them.
@@ -153,13 +160,16 @@ func (c *Cluster) FreezeNode(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.refuseIfKilled(name); err != nil {
+	if err := refuseIf(name, Killed); err != nil {
 		return err
 	}
-	if err := record(Frozen, name, ""); err != nil {
+	return c.inflict(ctx, []Fault{{Kind: Frozen, On: name}}, func() error {
+		err := c.tree.Freeze(ctx, n.Cgroup(), true)
+		if err != nil { // some of it may stand still
+			err = errors.Join(err, c.tree.Freeze(context.WithoutCancel(ctx), n.Cgroup(), false))
+		}
 		return err
-	}
-	return c.tree.Freeze(ctx, n.Cgroup(), true)
+	})
 }
 
 // ThawNode undoes FreezeNode.
@@ -174,40 +184,67 @@ func (c *Cluster) ThawNode(ctx context.Context, name string) error {
 	return forget(func(f Fault) bool { return f.Kind == Frozen && f.On == name })
 }
 
-// StopKubelet ends a node's kubelet and leaves its Pods running.
+// StopKubelet ends a node's kubelet and leaves its Pods running. What is frozen
+// may not even die of a SIGKILL.
 func (c *Cluster) StopKubelet(ctx context.Context, name string) error {
 	n, err := plan.Find(c.nodes, name)
 	if err != nil {
 		return err
 	}
-	if err := c.refuseIfKilled(name); err != nil {
+	if err := refuseIf(name, Killed, Frozen); err != nil {
 		return err
 	}
-	if err := record(KubeletStopped, name, ""); err != nil {
-		return err
-	}
-	return c.table.Stop(ctx, n.Kubelet(), 5*time.Second)
+	return c.inflict(ctx, []Fault{{Kind: KubeletStopped, On: name}}, func() error {
+		return c.table.Stop(ctx, n.Kubelet(), 5*time.Second)
+	})
 }
 
-// StartKubelet undoes StopKubelet.
-func (c *Cluster) StartKubelet(_ context.Context, name string) error {
+// StartKubelet undoes StopKubelet. What is started on a frozen node would stand
+// still before it is the kubelet.
+func (c *Cluster) StartKubelet(ctx context.Context, name string) error {
 	n, err := plan.Find(c.nodes, name)
 	if err != nil {
 		return err
 	}
-	if err := c.refuseIfKilled(name); err != nil {
+	if err := refuseIf(name, Killed, Frozen); err != nil {
 		return err
 	}
-	if err := c.startNodes(n); err != nil {
+	if err := c.startNodes(ctx, n); err != nil {
 		return err
 	}
 	return forget(func(f Fault) bool { return f.Kind == KubeletStopped && f.On == name })
 }
 
-func (c *Cluster) refuseIfKilled(name string) error {
+// refuseIf returns an error if a node is broken in one of these ways.
+func refuseIf(name string, kinds ...Kind) error {
 	faults, err := Faults()
-	if err == nil && has(faults, Killed, name) {
-		err = fmt.Errorf("%s has been killed: `localkube node start %[1]s` brings it back", name)
+	if err != nil {
+		return err
+	}
+	return refuse(faults, name, kinds...)
+}
+
+func refuse(faults []Fault, name string, kinds ...Kind) error {
+	for _, kind := range kinds {
+		switch {
+		case !has(faults, kind, name):
+		case kind == Killed:
+			return fmt.Errorf("%s has been killed: `localkube node start %[1]s` brings it back", name)
+		case kind == Frozen:
+			return fmt.Errorf("%s is frozen: thaw it first, with `localkube node thaw %[1]s`", name)
+		default:
+			return fmt.Errorf("%s is %s", name, kind)
+		}
+	}
+	return nil
+}
+
+// inflict breaks something, and notes it. If it could not be broken, the network
+// is again as it was before.
+func (c *Cluster) inflict(ctx context.Context, faults []Fault, do func() error) error {
+	err := inflict(plan.FaultsFile, faults, do)
+	if err != nil {
+		err = errors.Join(err, c.connect(context.WithoutCancel(ctx)))
 	}
 	return err
 }
@@ -228,19 +265,18 @@ func (c *Cluster) StopControl(ctx context.Context, name string) error {
 	if !known {
 		return unknownControl(name)
 	}
-	if err := record(Stopped, process, ""); err != nil {
-		return err
-	}
-	return c.table.Stop(ctx, process, 0)
+	return c.inflict(ctx, []Fault{{Kind: Stopped, On: process}}, func() error {
+		return c.table.Stop(ctx, process, 0)
+	})
 }
 
 // StartControl undoes StopControl.
-func (c *Cluster) StartControl(name string) error {
+func (c *Cluster) StartControl(ctx context.Context, name string) error {
 	process, known := ControlProcesses[name]
 	if !known {
 		return unknownControl(name)
 	}
-	if err := c.startControl(process); err != nil {
+	if err := c.startControl(ctx, process); err != nil {
 		return err
 	}
 	return forget(func(f Fault) bool { return f.Kind == Stopped && f.On == process })
@@ -307,7 +343,7 @@ func (c *Cluster) heal(ctx context.Context) error {
 			}
 		}
 	}
-	if err := writeFaults(nil); err != nil {
+	if err := writeFaults(plan.FaultsFile, nil); err != nil {
 		return err
 	}
 	return c.connect(ctx)

@@ -72,29 +72,43 @@ func has(faults []Fault, kind Kind, on string) bool {
 }
 
 // Faults returns what is broken on purpose.
-func Faults() ([]Fault, error) {
+func Faults() ([]Fault, error) { return readFaults(plan.FaultsFile) }
+
+func readFaults(file string) ([]Fault, error) {
 	var faults []Fault
-	err := readJSON(plan.FaultsFile, &faults)
+	err := readJSON(file, &faults)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	return faults, err
 }
 
-func writeFaults(faults []Fault) error {
-	if err := writeJSON(plan.FaultsFile, faults); err != nil {
+func writeFaults(file string, faults []Fault) error {
+	if err := writeJSON(file, faults); err != nil {
 		return fmt.Errorf("note what is broken: %w", err)
 	}
 	return nil
 }
 
-// record notes one more fault.
-func record(kind Kind, on, from string) error {
-	faults, err := Faults()
+// inflict notes faults in file and makes them. What could not be made is noted no
+// longer, unless it was there before.
+func inflict(file string, faults []Fault, do func() error) error {
+	before, err := readFaults(file)
 	if err != nil {
 		return err
 	}
-	return writeFaults(with(faults, Fault{Kind: kind, On: on, From: from, Since: time.Now().UTC().Round(time.Second)}))
+	after := before
+	for _, f := range faults {
+		f.Since = time.Now().UTC().Round(time.Second)
+		after = with(after, f)
+	}
+	if err := writeFaults(file, after); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return errors.Join(err, writeFaults(file, before))
+	}
+	return nil
 }
 
 // forget drops the faults that match holds for.
@@ -103,5 +117,5 @@ func forget(match func(Fault) bool) error {
 	if err != nil {
 		return err
 	}
-	return writeFaults(without(faults, match))
+	return writeFaults(plan.FaultsFile, without(faults, match))
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +24,64 @@ func TestWithAddsAFaultOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := with(before, c.added); len(got) != c.count || len(before) != 2 {
 				t.Errorf("there are then %v", got)
+			}
+		})
+	}
+}
+
+func TestAFrozenOrKilledNodeIsRefused(t *testing.T) {
+	faults := []Fault{{Kind: Frozen, On: "worker0"}, {Kind: Killed, On: "worker1"}, {Kind: Cut, On: "worker2"}}
+	cases := map[string]struct {
+		node  string
+		kinds []Kind
+		err   string
+	}{
+		"one that is frozen":               {"worker0", []Kind{Killed, Frozen}, "thaw it first"},
+		"one that was killed":              {"worker1", []Kind{Killed, Frozen}, "node start worker1"},
+		"one that is only cut":             {"worker2", []Kind{Killed, Frozen}, ""},
+		"one that is frozen, but may be":   {"worker0", []Kind{Killed}, ""},
+		"one that is cut, and must not be": {"worker2", []Kind{Cut}, "worker2 is cut"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := refuse(faults, c.node, c.kinds...)
+			if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+func TestAFaultIsNotedWhileItIsMadeAndNoLongerIfThatFails(t *testing.T) {
+	frozen, stopped := Fault{Kind: Frozen, On: "worker0"}, Fault{Kind: KubeletStopped, On: "worker0"}
+	survives := errors.New("it survives SIGKILL")
+	cases := map[string]struct {
+		before []Fault
+		err    error
+		count  int
+	}{
+		"it is made":                             {[]Fault{frozen}, nil, 2},
+		"it is made again":                       {[]Fault{frozen, stopped}, nil, 2},
+		"it cannot be made":                      {[]Fault{frozen}, survives, 1},
+		"it cannot be made again, but was there": {[]Fault{frozen, stopped}, survives, 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "faults.json")
+			if err := writeFaults(file, c.before); err != nil {
+				t.Fatal(err)
+			}
+			err := inflict(file, []Fault{stopped}, func() error {
+				if meanwhile, err := readFaults(file); err != nil || !has(meanwhile, stopped.Kind, stopped.On) {
+					t.Errorf("while it is made there are %v, %v", meanwhile, err)
+				}
+				return c.err
+			})
+			if !errors.Is(err, c.err) {
+				t.Errorf("the error is %v", err)
+			}
+			if got, err := readFaults(file); err != nil || len(got) != c.count {
+				t.Errorf("there are then %v, %v", got, err)
 			}
 		})
 	}

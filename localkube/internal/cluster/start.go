@@ -43,7 +43,7 @@ func (c *Cluster) start(ctx context.Context, pauseTar string, began time.Time) e
 	stage("the API server and the nodes' containerd run")
 	err = together(cancel,
 		func() error { return c.startControllers(ctx, client) },
-		func() error { return c.startNodes(c.nodes...) })
+		func() error { return c.startNodes(ctx, c.nodes...) })
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *Cluster) start(ctx context.Context, pauseTar string, began time.Time) e
 
 func (c *Cluster) startAPI(ctx context.Context, client *kube.Client) error {
 	for _, name := range []string{"etcd", "kube-apiserver"} {
-		if err := c.startControl(name); err != nil {
+		if err := c.startControl(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (c *Cluster) startAPI(ctx context.Context, client *kube.Client) error {
 
 func (c *Cluster) startControllers(ctx context.Context, client *kube.Client) error {
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
-		if err := c.startControl(name); err != nil {
+		if err := c.startControl(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Cluster) startControllers(ctx context.Context, client *kube.Client) err
 		}
 	}
 	for _, name := range []string{"coredns", "provisioner"} {
-		if err := c.startControl(name); err != nil {
+		if err := c.startControl(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (c *Cluster) startRuntimes(ctx context.Context, pauseTar string) error {
 }
 
 func (c *Cluster) startRuntime(ctx context.Context, n plan.Node) error {
-	err := c.startOnNode(n, n.Containerd(), render.ContainerdCommand(c.Programs, n))
+	err := c.startOnNode(ctx, n, n.Containerd(), render.ContainerdCommand(c.Programs, n))
 	if err != nil {
 		return err
 	}
@@ -119,12 +119,12 @@ func answers(kind, address string) error {
 }
 
 // startNodes starts what makes namespaces with a container runtime nodes.
-func (c *Cluster) startNodes(nodes ...plan.Node) error {
+func (c *Cluster) startNodes(ctx context.Context, nodes ...plan.Node) error {
 	for _, n := range nodes {
-		if err := c.startOnNode(n, n.Kubelet(), render.KubeletCommand(c.Programs, n)); err != nil {
+		if err := c.startOnNode(ctx, n, n.Kubelet(), render.KubeletCommand(c.Programs, n)); err != nil {
 			return err
 		}
-		if err := c.startOnNode(n, n.KubeProxy(), render.KubeProxyCommand(c.Programs, n)); err != nil {
+		if err := c.startOnNode(ctx, n, n.KubeProxy(), render.KubeProxyCommand(c.Programs, n)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (c *Cluster) await(ctx context.Context, processes []string, what string, pr
 }
 
 // startControl starts one process of the control plane.
-func (c *Cluster) startControl(name string) error {
+func (c *Cluster) startControl(ctx context.Context, name string) error {
 	command := map[string]func() []string{
 		"etcd":                    func() []string { return render.EtcdCommand(c.Programs, c.store, c.EtcdFsync) },
 		"kube-apiserver":          func() []string { return render.APIServerCommand(c.Programs, c.store) },
@@ -192,15 +192,15 @@ func (c *Cluster) startControl(name string) error {
 		"coredns":                 func() []string { return render.CoreDNSCommand(c.Programs) },
 		"provisioner":             func() []string { return render.ProvisionerCommand(c.Self) },
 	}[name]
-	return c.table.Start(proc.Spec{
+	return c.table.Start(ctx, proc.Spec{
 		Name: name, Args: command(), Env: c.environment(), Log: plan.Log(name),
 		Cgroups: c.tree.Dirs(plan.CgroupControl),
 	})
 }
 
 // startOnNode starts one of the node's own processes.
-func (c *Cluster) startOnNode(n plan.Node, name string, command []string) error {
-	return c.table.Start(proc.Spec{
+func (c *Cluster) startOnNode(ctx context.Context, n plan.Node, name string, command []string) error {
+	return c.table.Start(ctx, proc.Spec{
 		Name: name, Args: command, Env: c.environment(), Log: plan.Log(name),
 		Netns: n.NetnsPath(), Cgroups: c.tree.Dirs(n.SystemCgroup()),
 	})

@@ -2,8 +2,10 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -61,14 +63,14 @@ func TestAnIdentityIsMoreThanItsNumber(t *testing.T) {
 
 func TestAProcessOutlivesItsStartAndIsFoundAgain(t *testing.T) {
 	table, spec := sleeper(t)
-	if err := table.Start(spec); err != nil {
+	if err := table.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	first, err := table.Get(spec.Name)
 	if err != nil || !first.Alive() {
 		t.Fatalf("started, it is %+v (%v)", first, err)
 	}
-	if err := table.Start(spec); err != nil {
+	if err := table.Start(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := table.Get(spec.Name); again.Identity != first.Identity {
@@ -88,13 +90,86 @@ func TestAProcessOutlivesItsStartAndIsFoundAgain(t *testing.T) {
 func TestAProgramThatCannotRunSaysSoAtOnce(t *testing.T) {
 	table, spec := sleeper(t)
 	spec.Args = []string{"/nowhere/program"}
-	err := table.Start(spec)
+	err := table.Start(t.Context(), spec)
 	if err == nil || !strings.Contains(err.Error(), "/nowhere/program") {
 		t.Errorf("started what does not exist: %v", err)
 	}
 	if record, _ := table.Get(spec.Name); record.Alive() {
 		t.Error("it is recorded as alive")
 	}
+}
+
+func TestAStartThatHangsCanBeCancelled(t *testing.T) {
+	table, spec := sleeper(t)
+	cgroup := t.TempDir() // joining it hangs, as it does when it is frozen: nobody reads this pipe
+	if err := unix.Mkfifo(filepath.Join(cgroup, "cgroup.procs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec.Cgroups = []string{cgroup}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := table.Start(ctx, spec); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the error is %v", err)
+	}
+	record, err := table.Get(spec.Name)
+	if err != nil || record.PID == 0 {
+		t.Fatalf("it did not get as far as the cgroup: %+v, %v", record, err)
+	}
+	if !awaitEnd(t.Context(), record.Identity, 5*time.Second) {
+		t.Error("what was half started is still there")
+	}
+}
+
+func TestAStartThatFailsLeavesNoFileOpen(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would close what was forgotten
+	table, spec := sleeper(t)
+	startAndStop := func() error {
+		err := table.Start(t.Context(), spec)
+		return errors.Join(err, table.Stop(t.Context(), spec.Name, 0))
+	}
+	if err := startAndStop(); err != nil { // the first opens what Go itself keeps
+		t.Fatal(err)
+	}
+	before := openFiles(t)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &was) //nolint:errcheck // checked below
+	failed := 0
+	for more := range 12 { // so that it fails at one file after the other
+		limit := unix.Rlimit{Cur: uint64(before + more), Max: was.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		err := startAndStop()
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil {
+			failed++
+		}
+		now := openFiles(t)
+		// The process's own handle is closed when it has been reaped.
+		for deadline := time.Now().Add(5 * time.Second); now > before && time.Now().Before(deadline); now = openFiles(t) {
+			time.Sleep(time.Millisecond)
+		}
+		if now > before {
+			t.Errorf("%d files are open, before it were %d: %v", now, before, err)
+		}
+	}
+	if failed < 5 {
+		t.Errorf("only %d starts failed", failed)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files) - 1 // without the directory itself
 }
 
 func TestTailShowsTheLastLines(t *testing.T) {

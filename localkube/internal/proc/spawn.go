@@ -1,13 +1,16 @@
 package proc
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -127,9 +130,17 @@ func writeRecord(path string, record Record) error {
 	return nil
 }
 
-// awaitExec returns once the spawned process is the program it should be.
-func awaitExec(report io.Reader, name string) error {
+// awaitExec returns once the spawned process is the program it should be, or
+// ctx is done.
+func awaitExec(ctx context.Context, report *os.File, name string) error {
+	stop := context.AfterFunc(ctx, func() {
+		_ = report.SetReadDeadline(time.Now()) // ends the read below
+	})
+	defer stop()
 	message, err := io.ReadAll(report)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}

@@ -25,62 +25,80 @@ type Table struct {
 	Lock *os.File
 }
 
-// Start runs what spec says and returns once the program runs. If a process of
-// that name is alive already it does nothing.
-func (t Table) Start(spec Spec) error {
+// Start runs what spec says and returns once the program runs; if ctx is done
+// before that, the program will not run. If a process of that name is alive
+// already it does nothing.
+func (t Table) Start(ctx context.Context, spec Spec) error {
 	if record, err := t.Get(spec.Name); err != nil || record.Alive() {
 		return err
 	}
 	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
 		return fmt.Errorf("make room for the records of processes: %w", err)
 	}
-	command, report, err := t.prepare(spec)
+	log, err := openLog(spec.Log)
 	if err != nil {
 		return err
 	}
-	defer report.Close()
-	if err := command.Start(); err != nil {
+	defer log.Close()
+	request, err := t.request(spec)
+	if err != nil {
+		return err
+	}
+	defer request.Close()
+	report, reportWrite, err := os.Pipe()
+	if err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	closeAll(command)
+	defer report.Close()
+	command := t.command(log, request, reportWrite)
+	err = command.Start()
+	_ = reportWrite.Close() // the report ends when nobody has this end open any more
+	if err != nil {
+		return fmt.Errorf("start %s: %w", spec.Name, err)
+	}
 	// Reaped here while this program lives, and by init after that.
 	go command.Wait() //nolint:errcheck // how it ended is in its log
-	return awaitExec(report, spec.Name)
+	if err := awaitExec(ctx, report, spec.Name); err != nil {
+		_ = command.Process.Kill() // unless it has ended by itself
+		return err
+	}
+	return nil
 }
 
-// prepare makes the command by which this program runs itself: see Spawned.
-func (t Table) prepare(spec Spec) (*exec.Cmd, io.ReadCloser, error) {
+func openLog(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("make the log's directory: %w", err)
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // users who are not root read logs too
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return log, nil
+}
+
+// request is what the spawned process reads: see become.
+func (t Table) request(spec Spec) (*os.File, error) {
 	request, err := json.Marshal(struct {
 		Spec
 		Record string
 	}{spec, t.path(spec.Name)})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
-		return nil, nil, fmt.Errorf("make the log's directory: %w", err)
-	}
-	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // users who are not root read logs too
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the log: %w", err)
-	}
-	specFile, err := memoryFile(request)
-	if err != nil {
-		return nil, nil, err
-	}
-	reportRead, reportWrite, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
+	return memoryFile(request)
+}
+
+// command is that by which this program runs itself: see Spawned.
+func (t Table) command(log, request, report *os.File) *exec.Cmd {
 	command := exec.Command("/proc/self/exe", SpawnCommand)
 	command.Stdout, command.Stderr = log, log
-	command.ExtraFiles = []*os.File{specFile, reportWrite} // specFD, errorFD
+	command.ExtraFiles = []*os.File{request, report} // specFD, errorFD
 	if t.Lock != nil {
 		command.ExtraFiles = append(command.ExtraFiles, t.Lock) // lockFD
 	}
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return command, reportRead, nil
+	return command
 }
 
 func memoryFile(content []byte) (*os.File, error) {
@@ -89,22 +107,15 @@ func memoryFile(content []byte) (*os.File, error) {
 		return nil, fmt.Errorf("make a file in memory: %w", err)
 	}
 	file := os.NewFile(uintptr(fd), "spec")
-	if _, err := file.Write(content); err != nil {
-		return nil, err
+	_, err = file.Write(content)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
 	}
-	_, err = file.Seek(0, io.SeekStart)
-	return file, err
-}
-
-// closeAll closes this program's copies of what the child has inherited: nothing
-// was written through them, so nothing is lost.
-func closeAll(command *exec.Cmd) {
-	for _, file := range command.ExtraFiles[:lockFD-specFD] {
+	if err != nil {
 		_ = file.Close()
+		return nil, fmt.Errorf("write a file in memory: %w", err)
 	}
-	if log, ok := command.Stdout.(*os.File); ok {
-		_ = log.Close()
-	}
+	return file, nil
 }
 
 // Get returns the record of name. A name without one gets a record of nobody,
