@@ -65,18 +65,21 @@ func (w world) access(ctx context.Context) (outside.Access, error) {
 	return outside.NewAccess(secret, service)
 }
 
-// gone complains while anything of the round before is there.
+// gone complains while anything of the round before is there: the next one would
+// connect to its Service, with its password.
 func (w world) gone(ctx context.Context) error {
 	var databases v1.SampleDBList
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
-	for _, list := range []client.ObjectList{&databases, &pods, &claims} {
+	var services corev1.ServiceList
+	var secrets corev1.SecretList
+	for _, list := range []client.ObjectList{&databases, &pods, &claims, &services, &secrets} {
 		if err := w.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 	}
-	if n := len(databases.Items) + len(pods.Items) + len(claims.Items); n > 0 {
-		return fmt.Errorf("%d SampleDBs, Pods and volumes are still there", n)
+	if n := len(databases.Items) + len(pods.Items) + len(claims.Items) + len(services.Items) + len(secrets.Items); n > 0 {
+		return fmt.Errorf("%d objects are still there", n)
 	}
 	return nil
 }
