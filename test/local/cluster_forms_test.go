@@ -64,7 +64,7 @@ func TestPostmasterKilledWhileASessionComputes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background()) //nolint:errcheck // a test's session
+	defer conn.Close(context.Background())
 	busy := int(conn.PgConn().PID())
 	go func() {
 		_, _ = conn.Exec(context.Background(), "select count(*) from generate_series(1, 1e12) n") // killed: an error
