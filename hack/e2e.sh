@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\)",$/\1/p')
 export TOBAN_AUDIT_LOG
-mapfile -t tars < <(bin/localkube image build postgres:15 postgres:18)
+tars=$(bin/localkube image build postgres:15 postgres:18)
+mapfile -t tars <<<"$tars"
 bin/localkube load "${tars[@]}"
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"

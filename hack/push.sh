@@ -9,8 +9,11 @@ if [[ -z $registry ]]; then
   echo 'Say where to: make push REGISTRY=registry.example.com/team' >&2
   exit 2
 fi
-mapfile -t tars < <(hack/images.sh postgres:15 postgres:17 postgres:18)
-mapfile -t names < <(bin/localkube image push --registry "$registry" "${tars[@]}")
+# Not read from a process substitution, whose failure would go unnoticed.
+tars=$(hack/images.sh postgres:15 postgres:17 postgres:18)
+mapfile -t tars <<<"$tars"
+names=$(bin/localkube image push --registry "$registry" "${tars[@]}")
+mapfile -t names <<<"$names"
 mkdir -p .local
 hack/manifest.sh "${names[0]}" >.local/install.yaml
 printf '%s\n' "${names[@]}"

@@ -18,7 +18,9 @@ stage() {
 }
 
 images() {
-  mapfile -t tars < <(hack/images.sh)
+  local tars
+  tars=$(hack/images.sh)
+  mapfile -t tars <<<"$tars"
   bin/localkube load "${tars[@]}"
 }
 
