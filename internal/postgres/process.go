@@ -132,7 +132,7 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 	for _, step := range []struct {
 		signal  syscall.Signal
 		context context.Context //nolint:containedctx // the deadline of this step
-	}{{syscall.Signal(mode), ctx}, {syscall.SIGQUIT, nil}, {syscall.SIGKILL, nil}} {
+	}{{syscall.Signal(mode), ctx}, {syscall.Signal(StopImmediate), nil}, {syscall.SIGKILL, nil}} {
 		wait := step.context
 		if wait == nil {
 			var cancel context.CancelFunc

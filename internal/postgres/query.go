@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Session is a connection of ours to the server, as superuser through the Unix
@@ -201,9 +199,3 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 
 // Broken says whether an error means that the connection is of no use any more.
 func (s *Session) Broken() bool { return s.conn.IsClosed() }
-
-// IsFull says whether an error means that there is no space left on the volume.
-func IsFull(err error) bool {
-	var server *pgconn.PgError
-	return errors.As(err, &server) && server.Code == "53100"
-}

@@ -89,7 +89,6 @@ type Data string
 const (
 	DataUnknown Data = ""        // it could not be read
 	DataEmpty   Data = "empty"   // nothing there
-	DataPartial Data = "partial" // a making or cloning that did not end
 	DataPresent Data = "present" // a whole data directory
 )
 
