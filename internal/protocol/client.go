@@ -58,6 +58,11 @@ func (c *Client) Restart(ctx context.Context, host string, request Restart) (Sta
 	return c.call(ctx, http.MethodPost, host, PathRestart, request)
 }
 
+// Switchover asks the primary's agent to hand over to another instance.
+func (c *Client) Switchover(ctx context.Context, host string, request Switchover) (Status, error) {
+	return c.call(ctx, http.MethodPost, host, PathSwitchover, request)
+}
+
 func (c *Client) call(ctx context.Context, method, host, path string, in any) (Status, error) {
 	var body io.Reader
 	if in != nil {

@@ -11,9 +11,10 @@ import (
 
 // Paths of an agent's HTTPS server.
 const (
-	PathStatus  = "/v1/status"  // GET: Status. For peers and the operator
-	PathSync    = "/v1/sync"    // POST Config: Status. For the operator
-	PathRestart = "/v1/restart" // POST Restart: Status. For the operator
+	PathStatus     = "/v1/status"     // GET: Status. For peers and the operator
+	PathSync       = "/v1/sync"       // POST Config: Status. For the operator
+	PathRestart    = "/v1/restart"    // POST Restart: Status. For the operator
+	PathSwitchover = "/v1/switchover" // POST Switchover: Status. For the operator
 )
 
 // Config is all that an agent has to know about its SampleDB. The operator keeps
@@ -42,7 +43,20 @@ type Config struct {
 	// ServerNames are the DNS names and addresses that clients may call the
 	// servers by, besides the members' own.
 	ServerNames []string `json:"serverNames,omitempty"`
+	// Durability is which promise an acknowledged commit makes: DurabilityQuorum
+	// or DurabilityAsync.
+	Durability string `json:"durability"`
+	// Witness is the UID of the Lease that two instances ask which of them may go
+	// on alone; empty until it is known. It is named like the SampleDB. One with another
+	// UID is not the one that the instances have written to, and says nothing.
+	Witness string `json:"witness,omitempty"`
 }
+
+// The values of Config.Durability.
+const (
+	DurabilityQuorum = "quorum" // a commit is acknowledged when a majority of the voters have it on disk
+	DurabilityAsync  = "async"  // a commit is acknowledged when the primary has it on disk
+)
 
 // Member is one instance.
 type Member struct {
@@ -129,6 +143,21 @@ type Status struct {
 	RejectedRevision string `json:"rejectedRevision,omitempty"`
 	// PendingRestart are the parameters that wait for a restart of the server.
 	PendingRestart []string `json:"pendingRestart,omitempty"`
+
+	// Voters are the instances whose acknowledgement and vote count, by name, as
+	// the leader has recorded them. Only a leader gives them.
+	Voters []string `json:"voters,omitempty"`
+	// Acknowledgements is how many instances must have a commit on disk before it
+	// is acknowledged, the primary included. Only a leader gives it; 0 is not known.
+	Acknowledgements int `json:"acknowledgements,omitempty"`
+	// Resigned says that the instance has laid down its leadership and waits for
+	// another to take it.
+	Resigned bool `json:"resigned,omitempty"`
+	// Refusal is why no instance is being promoted, in one word. Message has the sentence.
+	Refusal string `json:"refusal,omitempty"`
+	// SwitchoverError is why the last switchover asked for was refused: a sentence
+	// for the user. The next request clears it.
+	SwitchoverError string `json:"switchoverError,omitempty"`
 }
 
 // Restart asks an agent to restart its PostgreSQL server, not its Pod.
@@ -137,4 +166,14 @@ type Restart struct {
 	Reason string `json:"reason"`
 	// ConfigRevision guards against a late request: the agent refuses when it runs another one.
 	ConfigRevision string `json:"configRevision"`
+}
+
+// Switchover asks the primary's agent to hand over to another instance. The
+// request is repeated until the primary has changed, so an agent that is
+// already at it goes on. One that can't answers with SwitchoverError.
+type Switchover struct {
+	// To is the instance that should lead; any where it is empty.
+	To string `json:"to,omitempty"`
+	// Reason is for the log.
+	Reason string `json:"reason"`
 }

@@ -16,6 +16,7 @@ func config() Config {
 		Parameters:       map[string]string{"work_mem": "4MB"},
 		HBA:              []string{"host all all all scram-sha-256"},
 		Authority:        "authority", Operator: "operator", ServerNames: []string{"x.shop.svc"},
+		Durability: DurabilityQuorum, Witness: "a UID",
 	}
 }
 
@@ -50,6 +51,8 @@ func TestReviseNotices(t *testing.T) {
 		"Authority":        func(c *Config) { c.Authority = "another" },
 		"Operator":         func(c *Config) { c.Operator = "another" },
 		"ServerNames":      func(c *Config) { c.ServerNames = nil },
+		"Durability":       func(c *Config) { c.Durability = DurabilityAsync },
+		"Witness":          func(c *Config) { c.Witness = "another" },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },
