@@ -8,42 +8,55 @@ import (
 // Decide says what the instance must do. Its rules are those of docs/ha.md, the
 // first that has something to say decides.
 func Decide(v View) Decision {
-	v.Local.Ballot = v.latest()
+	v.Local.Memory.Ballot = v.latest()
 	for _, rule := range rules {
 		if d, ok := rule(v); ok {
-			d.Ballot = v.ballotFor(d)
+			d.Ballot = v.Local.Memory.Ballot
 			return d
 		}
 	}
-	return Decision{Action: Wait, Ballot: v.Local.Ballot, Reason: "NoRule", Message: "no rule applies"}
+	return Decision{Action: Wait, Ballot: v.Local.Memory.Ballot, Reason: "NoRule", Message: "no rule applies"}
 }
 
 type rule func(View) (Decision, bool)
 
-var rules = []rule{notAMember, dataUnknown, foreignData, lead, behind, follow, dataLost, clone, initialise, waitForData}
+var rules = []rule{
+	notAMember, dataUnknown, foreignData,
+	failed, isolated, asked, renew, lead, unconfirmed,
+	claim,
+	behind, stuck, incomplete, diverged, join, follow,
+	campaign, await,
+	dataLost, clone, initialise, waitForData,
+}
 
-// latest is the ballot of the highest term that the instance has heard of.
+// latest is the ballot of the highest term in which somebody leads, as far as
+// the instance has heard, or its own.
 func (v View) latest() Ballot {
-	latest := v.Local.Ballot
+	latest := v.Local.Memory.Ballot
 	for _, name := range v.Members {
-		if peer, ok := v.Peers[name]; ok && peer.Ballot.Term > latest.Term {
-			latest = peer.Ballot
+		peer, ok := v.Peers[name]
+		higher := peer.Ballot.Term > latest.Term
+		claimed := peer.Ballot.Term == latest.Term && peer.Leading && v.Local.Memory.Won != latest.Term
+		if ok && peer.Leading && (higher || claimed) {
+			latest = Ballot{peer.Ballot.Term, name}
 		}
+	}
+	if w := v.Local.WitnessBallot; w.Term > latest.Term {
+		latest = w
 	}
 	return latest
 }
 
-// ballotFor is what the instance must have stored before it acts.
-func (v View) ballotFor(d Decision) Ballot {
-	if v.Local.Ballot.Term == 0 && (d.Action == Initialise || d.Action == Lead) {
-		return Ballot{Term: 1, Leader: v.Self}
-	}
-	return v.Local.Ballot
+// leads says that the instance has won the highest term it knows.
+func (v View) leads() bool {
+	m := v.Local.Memory
+	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
 }
 
-// notAMember: an instance that the config does not name runs nothing.
+// notAMember: an instance that neither the config nor the record names runs nothing.
 func notAMember(v View) (Decision, bool) {
-	return wait("NotAMember", "the SampleDB has no instance %s (any more)", v.Self), !slices.Contains(v.Members, v.Self)
+	return wait("NotAMember", "the SampleDB has no instance %s (any more)", v.Self),
+		!slices.Contains(v.Members, v.Self) && !v.Local.Memory.Record.Has(v.Local.Memory.Voter)
 }
 
 // dataUnknown: unknown is not empty.
@@ -58,74 +71,195 @@ func foreignData(v View) (Decision, bool) {
 		v.Local.SystemIdentifier, v.SystemIdentifier), foreign
 }
 
-// lead: the primary of the highest term leads, and so does a lone instance with data of its own.
+// failed: a primary whose server has ended or hangs leaves the lead to others, if there are any.
+func failed(v View) (Decision, bool) {
+	able := v.leads() && v.Local.Failed != "" && v.othersElect()
+	return Decision{Action: Fence, Reason: "ServerFailed", Message: v.Local.Failed + ": another instance takes over"}, able
+}
+
+// isolated: a primary that has lost the majority and the API stops at once.
+func isolated(v View) (Decision, bool) {
+	lost := v.leads() && v.Local.Server == ServerPrimary && v.Local.Unconfirmed > FenceLimit && !v.Local.WitnessReachable
+	return Decision{Action: Fence, Reason: "Isolated",
+		Message: "neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now"}, lost
+}
+
+// asked: a primary that is asked to resign does so as soon as somebody can take over.
+func asked(v View) (Decision, bool) {
+	able := v.leads() && v.Local.Server == ServerPrimary && v.Wish.Resign && v.successor(v.Wish.To) && v.othersElect()
+	return Decision{Action: Resign, Target: v.Wish.To, Reason: "SwitchoverAsked", Message: "leaves the lead to another instance, as asked"}, able
+}
+
+// renew: a leader is elected anew when a voter has promised a later term in
+// vain: that one can't follow an earlier term any more.
+func renew(v View) (Decision, bool) {
+	able := v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater() && v.confirmed()
+	return Decision{Action: Campaign, Reason: "TermRenewed", Message: fmt.Sprintf("primary of term %d, asks for a later one that all can follow",
+		v.Local.Memory.Ballot.Term)}, able
+}
+
+// lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
 func lead(v View) (Decision, bool) {
-	if v.Local.Data != DataPresent {
-		return Decision{}, false
-	}
-	if v.Local.Ballot.Leader == v.Self {
-		return Decision{Action: Lead, Reason: "Leader", Message: fmt.Sprintf("primary of term %d", v.Local.Ballot.Term)}, true
-	}
-	alone := len(v.Members) == 1 && v.Local.Ballot.Leader == ""
-	return Decision{Action: Lead, Reason: "OnlyMember", Message: "the only instance, with data"}, alone
+	able := v.leads() && !v.Local.Resigned && (v.Local.Server == ServerPrimary || !v.Wish.Leaving && v.confirmed())
+	return Decision{Action: Lead, Reason: "Leader", Message: fmt.Sprintf("primary of term %d", v.Local.Memory.Ballot.Term)}, able
+}
+
+// unconfirmed: a leader that comes back must first hear that nobody else leads.
+func unconfirmed(v View) (Decision, bool) {
+	waits := v.leads() && (v.Local.Resigned || v.Local.Leaderless < IdleLimit)
+	return wait("LeaderUnconfirmed", "was the primary of term %d, and asks a majority of %s whether it still is",
+		v.Local.Memory.Ballot.Term, v.Local.Memory.Record.Now), waits
+}
+
+// claim: a lone instance with data and no memory leads the first term.
+func claim(v View) (Decision, bool) {
+	alone := v.Local.Data == DataPresent && len(v.Members) == 1 && v.Local.Memory.Record.Version == 0
+	return Decision{Action: Initialise, Reason: "OnlyMember", Message: "the only instance, with data: leads the first term"}, alone
 }
 
 // behind: a standby whose next WAL the primary no longer has can never catch up.
 func behind(v View) (Decision, bool) {
 	leader, ok := v.leader()
 	lost := ok && v.Local.Data == DataPresent && !v.Local.Streaming && v.Local.Received > 0 && leader.Oldest > v.Local.Received
-	return Decision{Action: Clone, Target: v.Local.Ballot.Leader, Reason: "WALRemoved",
-		Message: fmt.Sprintf("%s has removed the WAL that follows %s: copying its data anew", v.Local.Ballot.Leader, v.Local.Received)}, lost
+	return v.rebuild(Clone, "WALRemoved", fmt.Sprintf("%s has removed the WAL that follows %s: copying its data anew",
+		v.Local.Memory.Ballot.Leader, v.Local.Received)), lost
 }
 
-// follow: an instance with data follows the primary, reachable or not.
+// stuck: whatever keeps a standby from streaming, a copy of the data mends it.
+func stuck(v View) (Decision, bool) {
+	_, ok := v.leader()
+	return v.rebuild(Clone, "Stuck", fmt.Sprintf("could not stream from %s for %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Stalled)),
+		ok && v.Local.Data == DataPresent && !v.Local.Streaming && v.Local.Stalled > StuckLimit
+}
+
+// incomplete: what a rewind that was cut short left is of no use.
+func incomplete(v View) (Decision, bool) {
+	if v.Local.Data != DataIncomplete {
+		return Decision{}, false
+	}
+	if _, ok := v.leader(); !ok {
+		return wait("DataIncomplete", "a rewind was cut short, and there is no primary to copy from"), true
+	}
+	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of "+v.Local.Memory.Ballot.Leader), true
+}
+
+// diverged: WAL that the leader never had is taken back.
+func diverged(v View) (Decision, bool) {
+	leader, ok := v.leader()
+	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() || v.Local.Memory.joins(v.Local.End, leader) {
+		return Decision{}, false
+	}
+	if v.Local.RewindFailed || !Rewindable(v.Local.Memory.Lineage, leader.Lineage) {
+		return v.rebuild(Clone, "Diverged", fmt.Sprintf("has WAL that %s never had, and can't be rewound: copying its data anew", v.Local.Memory.Ballot.Leader)), true
+	}
+	return v.rebuild(Rewind, "Diverged", fmt.Sprintf("has WAL that %s never had: rewinding to where it parted", v.Local.Memory.Ballot.Leader)), true
+}
+
+// join: an instance follows a leader when its WAL is the beginning of the leader's.
+func join(v View) (Decision, bool) {
+	leader, ok := v.leader()
+	m := v.Local.Memory
+	same := len(m.Lineage) == len(leader.Lineage) && common(m.Lineage, leader.Lineage) == len(m.Lineage)
+	joins := ok && v.Local.Data == DataPresent && (v.following() || same || v.Local.Known && m.joins(v.Local.End, leader))
+	return Decision{Action: Follow, Target: m.Ballot.Leader, Reason: "Follower", Message: "standby of " + m.Ballot.Leader}, joins
+}
+
+// follow: a standby keeps to its leader until that is lost.
 func follow(v View) (Decision, bool) {
+	keeps := v.Local.Data == DataPresent && v.following() && !v.LeaderLost()
+	return Decision{Action: Follow, Target: v.Local.Memory.Ballot.Leader, Reason: "Follower",
+		Message: "standby of " + v.Local.Memory.Ballot.Leader}, keeps
+}
+
+// campaign: with the leader lost, the best candidate asks for votes.
+func campaign(v View) (Decision, bool) {
+	if v.Local.Data != DataPresent || !v.LeaderLost() {
+		return Decision{}, false
+	}
+	if c := v.obstacle(); c != nil {
+		return Decision{}, false
+	}
+	return Decision{Action: Campaign, Reason: "LeaderLost", Message: fmt.Sprintf("the leader of term %d is lost: asking for votes",
+		v.Local.Memory.Ballot.Term)}, true
+}
+
+// await: an instance with data and no leader is there to vote and to be elected.
+func await(v View) (Decision, bool) {
 	if v.Local.Data != DataPresent {
 		return Decision{}, false
 	}
-	if v.Local.Ballot.Leader == "" {
-		return wait("LeaderUnknown", "there is data here, but no instance that can be reached knows which one is the primary"), true
+	d := Decision{Action: Await, Reason: "LeaderUnknown", Message: "there is data here, but no instance that can be reached leads"}
+	if v.following() && v.LeaderLost() {
+		d = Decision{Action: Follow, Target: v.Local.Memory.Ballot.Leader}
 	}
-	return Decision{Action: Follow, Target: v.Local.Ballot.Leader, Reason: "Follower",
-		Message: fmt.Sprintf("standby of %s", v.Local.Ballot.Leader)}, true
+	if !v.LeaderLost() {
+		d.Reason, d.Message = "LeaderExpected", fmt.Sprintf("waits for %s to lead term %d", v.Local.Memory.Ballot.Leader, v.Local.Memory.Ballot.Term)
+		return d, true
+	}
+	if c := v.obstacle(); c != nil {
+		d.Reason, d.Message, d.Refusal = c.Reason, c.Message, c.Reason
+	}
+	return d, true
 }
 
 // dataLost: a primary whose data has gone must not start over with an empty one.
 func dataLost(v View) (Decision, bool) {
-	lost := v.Local.Ballot.Leader == v.Self && (v.SystemIdentifier != "" || v.anyPeerHasData())
-	return wait("DataLost", "%s is the primary of term %d, but its volume is empty", v.Self, v.Local.Ballot.Term), lost
+	lost := v.Local.Memory.Ballot.Leader == v.Self && v.Local.Memory.Ballot.Term > 0 && (v.SystemIdentifier != "" || v.anyPeerHasData())
+	return wait("DataLost", "%s is the primary of term %d, but its volume is empty", v.Self, v.Local.Memory.Ballot.Term), lost
 }
 
 // clone: an instance without data copies that of the primary.
 func clone(v View) (Decision, bool) {
 	_, ok := v.leader()
-	return Decision{Action: Clone, Target: v.Local.Ballot.Leader, Reason: "NoData",
-		Message: fmt.Sprintf("copying the data of %s", v.Local.Ballot.Leader)}, ok
+	return Decision{Action: Clone, Target: v.Local.Memory.Ballot.Leader, Reason: "NoData",
+		Message: fmt.Sprintf("copying the data of %s", v.Local.Memory.Ballot.Leader)}, ok
 }
 
 // initialise: the first instance makes the data, if nobody ever has.
 func initialise(v View) (Decision, bool) {
-	if v.SystemIdentifier != "" || v.anyPeerHasData() || v.Self != v.Members[0] {
+	if v.SystemIdentifier != "" || v.anyPeerHasData() || len(v.Members) == 0 || v.Self != v.Members[0] {
 		return Decision{}, false
 	}
-	unclaimed := v.Local.Ballot.Leader == "" || v.Local.Ballot.Leader == v.Self
+	unclaimed := v.Local.Memory.Ballot.Leader == "" || v.Local.Memory.Ballot.Leader == v.Self
 	return Decision{Action: Initialise, Reason: "NewCluster", Message: "making a new database system"}, unclaimed
 }
 
 // waitForData: everybody else waits for somebody to copy from.
 func waitForData(v View) (Decision, bool) {
-	if v.Local.Ballot.Leader == "" {
+	if v.Local.Memory.Ballot.Leader == "" {
 		return wait("NoPrimaryYet", "waiting for %s to make the data", v.Members[0]), true
 	}
-	return wait("PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Ballot.Leader), true
+	return wait("PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Memory.Ballot.Leader), true
 }
 
 // leader is the primary of the highest term, if it answers, takes writes and is
 // the database system that the cluster is.
 func (v View) leader() (Peer, bool) {
-	peer, ok := v.Peers[v.Local.Ballot.Leader]
+	peer, ok := v.Peers[v.Local.Memory.Ballot.Leader]
 	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
-	return peer, ok && peer.Leading && same && v.Local.Ballot.Leader != v.Self
+	leads := peer.Leading && peer.Ballot.Term == v.Local.Memory.Ballot.Term
+	return peer, ok && leads && same && v.Local.Memory.Ballot.Leader != v.Self
+}
+
+// following says that the server has the leader of the highest term as its upstream.
+func (v View) following() bool {
+	return v.Local.Server == ServerStandby && v.Local.Following > 0 && v.Local.Following == v.Local.Memory.Ballot.Term
+}
+
+func (m Memory) joins(end LSN, leader Peer) bool { return Joins(m.Lineage, end, leader.Lineage) }
+
+// rebuild is a decision to make the data anew, when it is this instance's turn:
+// one at a time, by ordinal, so that the others can serve and vote meanwhile.
+func (v View) rebuild(action Action, reason, message string) Decision {
+	for _, name := range v.Members {
+		if name == v.Self {
+			break
+		}
+		if v.Peers[name].Rebuilding {
+			return Decision{Action: Await, Reason: "Rebuilding", Message: "waits until " + name + " is rebuilt; " + message}
+		}
+	}
+	return Decision{Action: action, Target: v.Local.Memory.Ballot.Leader, Reason: reason, Message: message}
 }
 
 func (v View) anyPeerHasData() bool {

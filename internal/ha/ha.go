@@ -1,8 +1,35 @@
-// Package ha decides what an instance must do: View in, Decision out. It has no
-// I/O, no clock, no logger and knows neither Kubernetes nor how a server is run,
-// so that every decision can be tabled, printed and simulated. The words are
-// those of docs/ha.md, the rules stand in its order.
+// Package ha decides what an instance must do: View in, Decision out; and how a
+// vote is asked, given and counted. It has no I/O, no clock, no logger and knows
+// neither Kubernetes nor how a server is run, so that every decision can be
+// tabled, printed and simulated. The words are those of docs/ha.md, the rules
+// stand in its order.
 package ha
+
+import "time"
+
+// Times after which something is believed. They are measured by who makes the
+// View; see docs/ha.md for why each is as long as it is.
+const (
+	// SilenceLimit is how long a leader may be silent before it is lost.
+	SilenceLimit = 1500 * time.Millisecond
+	// AsyncSilenceLimit is the same where commits are acknowledged by the primary
+	// alone: longer than FenceLimit, so that the old one has stopped.
+	AsyncSilenceLimit = 3500 * time.Millisecond
+	// RefusedLimit is how long nobody may answer at the leader's address while
+	// its stream has ended.
+	RefusedLimit = 250 * time.Millisecond
+	// IdleLimit is how long a leader may answer without leading.
+	IdleLimit = 3 * time.Second
+	// FenceLimit is how long a primary goes on without a majority and without the API.
+	FenceLimit = 2 * time.Second
+	// CampaignPatience is how long the best candidate is waited for.
+	CampaignPatience = time.Second
+	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
+	WeakenLimit = time.Second
+	// StuckLimit is how long a standby may fail to stream from a primary that
+	// takes writes before its data is made anew.
+	StuckLimit = 45 * time.Second
+)
 
 // Data is what lies in an instance's data directory.
 type Data string
@@ -12,6 +39,18 @@ const (
 	DataUnknown Data = ""
 	DataEmpty   Data = "empty"
 	DataPresent Data = "present"
+	// DataIncomplete is what a rewind that was cut short leaves: only a copy mends it.
+	DataIncomplete Data = "incomplete"
+)
+
+// Server is what the instance's server is at the moment.
+type Server string
+
+// The states of a server.
+const (
+	ServerStopped Server = ""
+	ServerStandby Server = "standby"
+	ServerPrimary Server = "primary"
 )
 
 // View is all that a decision is made of. What could not be learned is absent,
@@ -23,37 +62,93 @@ type View struct {
 	// SystemIdentifier is the cluster's, once some instance is known to have made
 	// the data; empty before.
 	SystemIdentifier string
-	Local            Local
-	// Peers has those that answered.
+	// Async says that commits are to be acknowledged by the primary alone.
+	Async bool
+	// Witness is the identity of the Kubernetes object that can be the witness, if there is one.
+	Witness string
+	Local   Local
+	// Peers has those that answered lately.
 	Peers map[string]Peer
+	// Wish is what the leader is asked to do, if anything.
+	Wish Wish
 }
 
-// Ballot is a term and its primary, as an instance has stored them. Terms only grow.
-type Ballot struct {
-	Term   uint64
-	Leader string
+// Wish is what somebody asks of the leader.
+type Wish struct {
+	// Resign: give up the lead, to To where it is not empty.
+	Resign bool
+	To     string
+	// Leaving: the instance ends; it must not stand for election.
+	Leaving bool
 }
 
 // Local is the instance itself.
 type Local struct {
 	Data             Data
 	SystemIdentifier string
-	Ballot           Ballot
+	Memory           Memory
+	Server           Server
+	// End is the end of the WAL, as far as it is Known: on a standby only once all
+	// that is there has been replayed and nothing is being received.
+	End   LSN
+	Known bool
 	// Received is the end of the WAL that a running standby has, 0 if not known.
 	Received LSN
-	// Streaming says that a standby is receiving WAL now.
+	// Streaming says that a standby is receiving WAL now. Stalled is how long it has not
+	// been, though its leader takes writes.
 	Streaming bool
+	Stalled   time.Duration
+	// Following is the term whose leader the standby has as upstream, 0 if none.
+	Following uint64
+	// Failed says why a primary's server does not serve: it has ended or hangs.
+	Failed string
+	// Full says that the volume has no room for WAL.
+	Full bool
+	// RewindFailed says that the last rewind did not work.
+	RewindFailed bool
+	// Resigned says that it gave up the term of its ballot a moment ago, and waits for another to lead.
+	Resigned bool
+	// Silence is how long the leader of the ballot has not been heard, Refused how
+	// long nobody has listened at its address, Idle how long it has answered without leading.
+	Silence, Refused, Idle time.Duration
+	// Leaderless is how long this instance has been without a leader.
+	Leaderless time.Duration
+	// Resting says that it has campaigned in vain a moment ago.
+	Resting bool
+	// Unconfirmed is how long ago a majority was last heard to know of no later term.
+	Unconfirmed time.Duration
+	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
+	// on record there.
+	WitnessReachable bool
+	WitnessBallot    Ballot
 }
 
 // Peer is another instance, by its own words.
 type Peer struct {
+	Voter            Voter
 	Data             Data
 	SystemIdentifier string
 	Ballot           Ballot
-	// Leading says that it is a primary that takes writes.
+	// Leading says that it is a primary that takes writes, in the term of its ballot.
 	Leading bool
+	// Resigned says that it has given up the term of its ballot; Successor whom it
+	// would like to lead next.
+	Resigned  bool
+	Successor string
+	// Lineage is whose WAL it has.
+	Lineage []Start
 	// Oldest is the start of the oldest WAL it still has, 0 if not known.
 	Oldest LSN
+	// Position is how far its WAL goes, as last seen; it may be further by now.
+	Position Position
+	// Streaming says that it streams from the leader of its ballot.
+	Streaming bool
+	// LeaderLost says that it has lost the leader of its ballot.
+	LeaderLost bool
+	// Eligible says that it could lead.
+	Eligible bool
+	// Rebuilding says that its data is being made anew, or waits for its turn.
+	Rebuilding bool
 }
 
 // Action is what to do.
@@ -67,17 +162,31 @@ const (
 	Initialise Action = "initialise"
 	// Clone copies the data of Target, replacing what is there.
 	Clone Action = "clone"
+	// Rewind takes back what Target never had.
+	Rewind Action = "rewind"
 	// Lead runs the server as primary.
 	Lead Action = "lead"
+	// Resign stops the primary in order and leaves the lead to another.
+	Resign Action = "resign"
+	// Fence stops the primary at once.
+	Fence Action = "fence"
 	// Follow runs the server as a standby of Target.
 	Follow Action = "follow"
+	// Await runs the server as a standby of nobody: it can vote.
+	Await Action = "await"
+	// Campaign asks for the votes of the next term.
+	Campaign Action = "campaign"
 )
 
 // Decision is an action with its reason: one word for programs, a sentence for people.
 type Decision struct {
-	Action  Action
-	Target  string
+	Action Action
+	Target string
+	// Ballot is what the instance must have stored before it acts.
 	Ballot  Ballot
 	Reason  string
 	Message string
+	// Refusal is the first check that keeps this instance from campaigning while
+	// there is no leader.
+	Refusal string
 }

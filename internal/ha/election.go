@@ -1,0 +1,192 @@
+package ha
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// LeaderLost says whether the leader of the instance's ballot is lost, by its own
+// word, by that of the network, or by its silence.
+func (v View) LeaderLost() bool {
+	m, limit := v.Local.Memory, SilenceLimit
+	if v.Async {
+		limit = AsyncSilenceLimit
+	}
+	leader, heard := v.Peers[m.Ballot.Leader]
+	switch {
+	case m.Ballot.Leader == "" && m.Ballot.Term == 0:
+		return true
+	case m.Ballot.Leader == v.Self:
+		return !v.leads() || v.Local.Server != ServerPrimary
+	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
+		return v.Local.Leaderless > limit
+	case heard && leader.Ballot.Term == m.Ballot.Term && (leader.Resigned || leader.Data == DataEmpty):
+		return true
+	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
+		return true
+	}
+	return v.Local.Silence > limit || v.Local.Idle > IdleLimit
+}
+
+// Check is a named reason for which something can't be.
+type Check struct{ Reason, Message string }
+
+// obstacle is the first check that keeps the instance from campaigning, nil when
+// none does. It is what "why is there no failover?" is answered with.
+func (v View) obstacle() *Check {
+	for _, check := range []func(View) *Check{
+		leaving, notAVoter, endUnknown, volumeFull, majorityLost, betterCandidate, resting,
+	} {
+		if c := check(v); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// Eligible says whether the instance could lead, whatever the others are.
+func (v View) Eligible() bool {
+	return v.Local.Data == DataPresent && leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && v.Local.Server == ServerStandby
+}
+
+func leaving(v View) *Check {
+	return failing(v.Wish.Leaving, "Leaving", "%s is being stopped", v.Self)
+}
+
+func notAVoter(v View) *Check {
+	m := v.Local.Memory
+	return failing(!m.Record.Has(m.Voter), "NotAVoter", "%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
+		v.Self, m.Record.Now)
+}
+
+func endUnknown(v View) *Check {
+	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, "EndUnknown", "%s has not replayed all its WAL yet", v.Self)
+}
+
+func volumeFull(v View) *Check {
+	return failing(v.Local.Full, "VolumeFull", "the volume of %s has no room for WAL", v.Self)
+}
+
+// majorityLost: a majority must have lost the leader. One that still hears it
+// would not give its vote.
+func majorityLost(v View) *Check {
+	m := v.Local.Memory
+	votes := map[Voter]bool{m.Voter: true}
+	var against []string
+	for _, voter := range m.Record.Voters() {
+		peer, ok := v.Peers[voter.Instance()]
+		switch {
+		case voter == m.Voter:
+		case !ok:
+			against = append(against, voter.Instance()+" does not answer")
+		case peer.Voter != voter:
+			against = append(against, voter.Instance()+" has lost its memory")
+		case peer.Data != DataPresent:
+			against = append(against, voter.Instance()+" has no data")
+		case peer.LeaderLost || peer.Resigned || v.leaderResigned():
+			votes[voter] = true
+		default:
+			against = append(against, voter.Instance()+" has not lost the leader")
+		}
+	}
+	if m.Record.Elects(votes, v.Local.WitnessReachable) {
+		return nil
+	}
+	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s", m.Record.Now, strings.Join(against, ", "))}
+}
+
+// betterCandidate: the one with the most WAL goes first, among equals the one
+// that the leader wished for, then the first by ordinal.
+func betterCandidate(v View) *Check {
+	if v.Local.Leaderless > CampaignPatience {
+		return nil // it had its time
+	}
+	mine := v.position()
+	wished := v.Peers[v.Local.Memory.Ballot.Leader].Successor
+	for _, name := range v.Members {
+		peer, ok := v.Peers[name]
+		if !ok || !peer.Eligible || !peer.LeaderLost && !v.leaderResigned() {
+			continue
+		}
+		equal := !mine.Before(peer.Position) && !peer.Position.Before(mine)
+		first := name == wished || wished != v.Self && slices.Index(v.Members, name) < slices.Index(v.Members, v.Self)
+		if mine.Before(peer.Position) || equal && first {
+			return &Check{"BetterCandidate", fmt.Sprintf("%s has %s, this instance %s", name, peer.Position, mine)}
+		}
+	}
+	return nil
+}
+
+func resting(v View) *Check {
+	return failing(v.Local.Resting, "Resting", "asked for votes in vain a moment ago")
+}
+
+func failing(fails bool, reason, format string, args ...any) *Check {
+	if !fails {
+		return nil
+	}
+	return &Check{reason, fmt.Sprintf(format, args...)}
+}
+
+// position is how far the instance's WAL goes, as far as is seen without stopping anything.
+func (v View) position() Position {
+	return v.Local.Memory.Position(max(v.Local.End, v.Local.Received))
+}
+
+// confirmed says whether a majority is heard to know of no later term.
+func (v View) confirmed() bool {
+	m := v.Local.Memory
+	votes := map[Voter]bool{m.Voter: true}
+	for _, voter := range m.Record.Voters() {
+		peer, ok := v.Peers[voter.Instance()]
+		if ok && peer.Voter == voter && peer.Ballot.Term <= m.Ballot.Term {
+			votes[voter] = true
+		}
+	}
+	return m.Record.Elects(votes, v.Local.WitnessReachable && v.Local.WitnessBallot.Term <= m.Ballot.Term)
+}
+
+// promisedLater says whether a voter has promised a later term in which nobody leads.
+func (v View) promisedLater() bool {
+	m := v.Local.Memory
+	for _, voter := range m.Record.Voters() {
+		if peer, ok := v.Peers[voter.Instance()]; ok && peer.Voter == voter && peer.Ballot.Term > m.Ballot.Term && !peer.Leading {
+			return true
+		}
+	}
+	return false
+}
+
+// leaderResigned says that the leader has given up by its own word, so that nobody
+// else has to have lost it.
+func (v View) leaderResigned() bool {
+	m := v.Local.Memory
+	leader, ok := v.Peers[m.Ballot.Leader]
+	return ok && leader.Resigned && leader.Ballot.Term == m.Ballot.Term
+}
+
+// othersElect says whether the other voters could elect without this one.
+func (v View) othersElect() bool {
+	m := v.Local.Memory
+	votes := map[Voter]bool{}
+	for _, voter := range m.Record.Voters() {
+		peer, ok := v.Peers[voter.Instance()]
+		if ok && voter != m.Voter && peer.Voter == voter && peer.Data == DataPresent && peer.Ballot.Term <= m.Ballot.Term {
+			votes[voter] = true
+		}
+	}
+	return v.successor("") && m.Record.Elects(votes, v.Local.WitnessReachable)
+}
+
+// successor says whether there is one that can lead: wished, or any.
+func (v View) successor(wished string) bool {
+	for _, voter := range v.Local.Memory.Record.Voters() {
+		name := voter.Instance()
+		peer, ok := v.Peers[name]
+		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter && peer.Eligible {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package ha
+
+import "fmt"
+
+// Ballot is the highest term that an instance has heard of, with the one that
+// leads in it or was given the instance's vote for it. Terms only grow.
+type Ballot struct {
+	Term   uint64 `json:"term"`
+	Leader string `json:"leader"`
+}
+
+// Start is where the WAL of a term begins. The list of them is an instance's
+// lineage: it says which leader wrote which part of its WAL. Numbers of
+// timelines can't say that, since two leaders who did not know of each other may have
+// chosen the same.
+type Start struct {
+	Term     uint64 `json:"term"`
+	LSN      LSN    `json:"lsn"`
+	Timeline uint32 `json:"timeline"`
+}
+
+// Memory is what an instance keeps on its volume beside the data, so that it
+// outlives the process and the data directory.
+type Memory struct {
+	// Voter is who the instance is in votes, for as long as this memory lasts.
+	Voter  Voter  `json:"voter"`
+	Ballot Ballot `json:"ballot"`
+	// Won is the highest term that this instance has been elected for.
+	Won     uint64  `json:"won,omitempty"`
+	Record  Record  `json:"record"`
+	Lineage []Start `json:"lineage,omitempty"`
+}
+
+// Position is how far an instance's WAL goes: the term in which its end was
+// written, then the LSN.
+type Position struct {
+	Term uint64 `json:"term"`
+	LSN  LSN    `json:"lsn"`
+}
+
+// Before says whether o is further than p.
+func (p Position) Before(o Position) bool {
+	return p.Term < o.Term || p.Term == o.Term && p.LSN < o.LSN
+}
+
+func (p Position) String() string { return fmt.Sprintf("%s of term %d", p.LSN, p.Term) }
+
+// Position is that of a WAL that ends at end, the end of its last whole record.
+func (m Memory) Position(end LSN) Position {
+	p := Position{LSN: end}
+	for _, s := range m.Lineage {
+		if s.LSN < end {
+			p.Term = s.Term
+		}
+	}
+	return p
+}
+
+// common is how many Starts two lineages have in common.
+func common(a, b []Start) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
+		n++
+	}
+	return n
+}
+
+// Joins says whether a WAL of this lineage that ends at end is the beginning of
+// the leader's, so that the leader's can simply be received after it.
+func Joins(mine []Start, end LSN, leaders []Start) bool {
+	n := common(mine, leaders)
+	if n == 0 && len(mine) > 0 {
+		return false
+	}
+	return (n == len(leaders) || end <= leaders[n].LSN) && (n == len(mine) || end <= mine[n].LSN)
+}
+
+// Rewindable says whether pg_rewind can tell two lineages apart. It goes by the
+// numbers of the timelines, so no number may stand for two terms.
+func Rewindable(mine, leaders []Start) bool {
+	n := common(mine, leaders)
+	if n == 0 {
+		return false
+	}
+	for _, a := range mine[n:] {
+		for _, b := range leaders {
+			if a.Timeline == b.Timeline {
+				return false
+			}
+		}
+	}
+	return len(leaders) > n || len(mine) > n
+}

@@ -1,0 +1,105 @@
+package ha
+
+import (
+	"slices"
+	"time"
+)
+
+// Standby is what a leader knows of another instance when it thinks about the quorum.
+type Standby struct {
+	Voter Voter
+	// Streaming says that it streams from this leader and has caught up.
+	Streaming bool
+	// Gone is how long it has not streamed.
+	Gone time.Duration
+}
+
+// Electorate is what a leader decides the next quorum of.
+type Electorate struct {
+	Self    Voter
+	Members []string
+	Async   bool
+	// Witness is the identity of the object that can be the witness, empty while there is none.
+	Witness string
+	// WitnessReachable says that the Kubernetes API answers.
+	WitnessReachable bool
+	Now              Quorum
+	Standbys         map[string]Standby
+}
+
+// PlanQuorum is the next quorum on the way to the wanted one, one voter at a time,
+// with the reason; nil when nothing is to change.
+func PlanQuorum(e Electorate) (*Quorum, string) {
+	for _, step := range []func(Electorate) ([]Voter, string){replaced, added, removed, weakened} {
+		if voters, reason := step(e); voters != nil {
+			q := e.quorum(voters)
+			return &q, reason
+		}
+	}
+	if q := e.quorum(e.Now.Voters); !q.Equal(e.Now) {
+		return &q, "DurabilityChanged"
+	}
+	return nil, ""
+}
+
+// quorum is the quorum of these voters.
+func (e Electorate) quorum(voters []Voter) Quorum {
+	q := Quorum{Voters: voters, Acknowledgements: len(voters)/2 + 1}
+	if len(voters) == 2 {
+		q.Witness = e.Witness
+	}
+	if e.Async {
+		q.Acknowledgements = 1
+	}
+	return q
+}
+
+// replaced: an instance that has lost its memory is another voter.
+func replaced(e Electorate) ([]Voter, string) {
+	for i, v := range e.Now.Voters {
+		s, ok := e.Standbys[v.Instance()]
+		if ok && v != e.Self && s.Voter != v && s.Voter != "" && s.Streaming {
+			voters := slices.Clone(e.Now.Voters)
+			voters[i] = s.Voter
+			return voters, "VoterReplaced"
+		}
+	}
+	return nil, ""
+}
+
+// added: a member that has caught up becomes a voter.
+func added(e Electorate) ([]Voter, string) {
+	for _, name := range e.Members {
+		s, ok := e.Standbys[name]
+		known := slices.ContainsFunc(e.Now.Voters, func(v Voter) bool { return v.Instance() == name })
+		if ok && !known && s.Streaming && s.Voter != "" {
+			voters := append(slices.Clone(e.Now.Voters), s.Voter)
+			slices.Sort(voters)
+			return voters, "VoterAdded"
+		}
+	}
+	return nil, ""
+}
+
+// removed: who is no member any more has no say.
+func removed(e Electorate) ([]Voter, string) {
+	for i, v := range e.Now.Voters {
+		if v != e.Self && !slices.Contains(e.Members, v.Instance()) {
+			return slices.Delete(slices.Clone(e.Now.Voters), i, i+1), "VoterRemoved"
+		}
+	}
+	return nil, ""
+}
+
+// weakened: of two, the one that is left goes on alone, once the witness has it on record.
+func weakened(e Electorate) ([]Voter, string) {
+	if e.Async || len(e.Now.Voters) != 2 || e.Now.Witness == "" || !e.WitnessReachable {
+		return nil, ""
+	}
+	for _, v := range e.Now.Voters {
+		if v != e.Self && !e.Standbys[v.Instance()].Streaming && e.Standbys[v.Instance()].Gone > WeakenLimit {
+			return []Voter{e.Self}, "Weakened"
+		}
+	}
+	return nil, ""
+}

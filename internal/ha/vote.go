@@ -1,0 +1,161 @@
+package ha
+
+import "fmt"
+
+// VoteRequest asks a voter for its vote in a term.
+type VoteRequest struct {
+	Term uint64 `json:"term"`
+	// Candidate asks, Voter is asked: not another memory of the same instance.
+	Candidate Voter `json:"candidate"`
+	Voter     Voter `json:"voter"`
+	// Position is the candidate's, after it has stopped receiving.
+	Position Position `json:"position"`
+}
+
+// VoteReply is a voter's answer with what it knows.
+type VoteReply struct {
+	Granted bool `json:"granted"`
+	// Reason is why not, in a word; Message the same for people.
+	Reason   string   `json:"reason,omitempty"`
+	Message  string   `json:"message,omitempty"`
+	Ballot   Ballot   `json:"ballot"`
+	Position Position `json:"position"`
+	Record   Record   `json:"record"`
+}
+
+// Reasons of refused votes.
+const (
+	RefusedOtherVoter  = "OtherVoter"
+	RefusedOldTerm     = "OldTerm"
+	RefusedLeaderAlive = "LeaderAlive"
+	RefusedNoData      = "NoData"
+	RefusedEndUnknown  = "EndUnknown"
+	RefusedBehind      = "Behind"
+)
+
+// Voting is how a voter is at the moment.
+type Voting struct {
+	// Memory is what it has promised so far.
+	Memory Memory
+	// Witness has no data, and so no position.
+	Witness bool
+	// HasData says that it has a whole data directory.
+	HasData bool
+	// LeaderLost says that it has lost the leader of its ballot, or never had one.
+	LeaderLost bool
+	// End is the end of its WAL, as far as it is Known.
+	End   LSN
+	Known bool
+}
+
+// Consider says whether a vote may be given, before anything is done for it. A
+// vote that is not considered costs nothing: neither a term nor a stream.
+func Consider(v Voting, r VoteRequest) VoteReply {
+	m := v.Memory
+	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Record: m.Record}
+	refuse := func(reason, format string, args ...any) VoteReply {
+		reply.Reason, reply.Message = reason, fmt.Sprintf(format, args...)
+		return reply
+	}
+	switch again := r.Term == m.Ballot.Term && m.Ballot.Leader == r.Candidate.Instance(); {
+	case r.Voter != m.Voter:
+		return refuse(RefusedOtherVoter, "this is the voter %s, not %s", m.Voter, r.Voter)
+	case r.Term < m.Ballot.Term || r.Term == m.Ballot.Term && !again:
+		return refuse(RefusedOldTerm, "the vote of term %d is given to %s", m.Ballot.Term, m.Ballot.Leader)
+	case v.Witness:
+		reply.Granted = true
+		return reply
+	case !v.LeaderLost && m.Ballot.Leader != r.Candidate.Instance():
+		return refuse(RefusedLeaderAlive, "%s still leads term %d", m.Ballot.Leader, m.Ballot.Term)
+	case !v.HasData:
+		return refuse(RefusedNoData, "there is no data here to compare with")
+	case v.Known && r.Position.Before(reply.Position):
+		return refuse(RefusedBehind, "the candidate has %s, this voter %s", r.Position, reply.Position)
+	}
+	reply.Granted = true
+	return reply
+}
+
+// Promise is the memory with the vote in it. It must be durable before the voter
+// stops receiving from the leader before, and that before the vote is given.
+func Promise(m Memory, r VoteRequest) Memory {
+	m.Ballot = Ballot{Term: r.Term, Leader: r.Candidate.Instance()}
+	return m
+}
+
+// Grant is the vote itself, after Promise and the revocation: the voter receives
+// nothing of an older term any more, and End is the end of its WAL for good.
+func Grant(v Voting, r VoteRequest) VoteReply {
+	reply := VoteReply{Ballot: v.Memory.Ballot, Position: v.Memory.Position(v.End), Record: v.Memory.Record}
+	switch {
+	case v.Memory.Ballot.Term != r.Term || v.Memory.Ballot.Leader != r.Candidate.Instance():
+		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote is given to %s for term %d", v.Memory.Ballot.Leader, v.Memory.Ballot.Term)
+	case v.Witness:
+		reply.Granted = true
+	case !v.Known:
+		reply.Reason, reply.Message = RefusedEndUnknown, "the end of the WAL here is not known yet"
+	case r.Position.Before(reply.Position):
+		reply.Reason, reply.Message = RefusedBehind, fmt.Sprintf("the candidate has %s, this voter %s", r.Position, reply.Position)
+	default:
+		reply.Granted = true
+	}
+	return reply
+}
+
+// Tally is the result of a campaign.
+type Tally struct {
+	// Won says that the candidate leads the term.
+	Won bool
+	// Newest is the newest record seen: a candidate that did not have it takes it
+	// and campaigns again.
+	Newest Record
+	// Term is the highest term seen.
+	Term uint64
+	// Refusals are the reasons of those that refused.
+	Refusals map[Voter]VoteReply
+}
+
+// Count counts the votes that a candidate got. Its own is among the replies.
+func Count(m Memory, term uint64, replies map[Voter]VoteReply, witness *VoteReply) Tally {
+	t := Tally{Newest: m.Record, Term: term, Refusals: map[Voter]VoteReply{}}
+	votes := map[Voter]bool{}
+	see := func(r VoteReply) {
+		t.Term = max(t.Term, r.Ballot.Term)
+		if r.Record.Newer(t.Newest) {
+			t.Newest = r.Record
+		}
+	}
+	for voter, r := range replies {
+		see(r)
+		if r.Granted {
+			votes[voter] = true
+		} else {
+			t.Refusals[voter] = r
+		}
+	}
+	if witness != nil {
+		see(*witness)
+	}
+	current := !t.Newest.Newer(m.Record)
+	t.Won = current && t.Term == term && m.Record.Has(m.Voter) && m.Record.Elects(votes, witness != nil && witness.Granted)
+	return t
+}
+
+// AcceptReply is a voter's answer to a record.
+type AcceptReply struct {
+	Accepted bool   `json:"accepted"`
+	Ballot   Ballot `json:"ballot"`
+}
+
+// Accept is the memory with a record in it that the leader of a term proposes,
+// if the voter knows no higher term. It must be durable before it is answered.
+func Accept(m Memory, leader string, r Record) (Memory, AcceptReply) {
+	if r.Term < m.Ballot.Term {
+		return m, AcceptReply{Ballot: m.Ballot}
+	}
+	m.Ballot = Ballot{Term: r.Term, Leader: leader}
+	if r.Newer(m.Record) {
+		m.Record = r
+	}
+	return m, AcceptReply{Accepted: true, Ballot: m.Ballot}
+}
