@@ -76,18 +76,19 @@ func Joins(mine []Start, end LSN, leaders []Start) bool {
 }
 
 // Rewindable says whether pg_rewind can tell two lineages apart. It goes by the
-// numbers of the timelines, so no number may stand for two terms.
+// numbers of the timelines, so none of the leader's that this WAL has no part in
+// may be one of ours.
 func Rewindable(mine, leaders []Start) bool {
 	n := common(mine, leaders)
-	if n == 0 {
+	if n == 0 || n == len(mine) && n == len(leaders) {
 		return false
 	}
-	for _, a := range mine[n:] {
-		for _, b := range leaders {
+	for _, a := range mine {
+		for _, b := range leaders[n:] {
 			if a.Timeline == b.Timeline {
 				return false
 			}
 		}
 	}
-	return len(leaders) > n || len(mine) > n
+	return true
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"toban.dev/internal/ha"
 )
 
 const (
@@ -34,7 +36,8 @@ func NewClient(config *tls.Config, port int) *Client {
 		TLSClientConfig:     config,
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 3 * time.Second,
-		MaxIdleConnsPerHost: 1,
+		// Heartbeats go out though the one before is still on its way: each needs a connection.
+		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
 	}
 	return &Client{http: &http.Client{Transport: transport}, port: port}
@@ -45,62 +48,79 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks an agent how its instance is. The host is a name or an address.
 func (c *Client) Status(ctx context.Context, host string) (Status, error) {
-	return c.call(ctx, http.MethodGet, host, PathStatus, nil)
+	return call[Status](ctx, c, http.MethodGet, host, PathStatus, nil)
 }
 
 // Sync gives an agent its config and returns how its instance is.
 func (c *Client) Sync(ctx context.Context, host string, config Config) (Status, error) {
-	return c.call(ctx, http.MethodPost, host, PathSync, config)
+	return call[Status](ctx, c, http.MethodPost, host, PathSync, config)
 }
 
 // Restart asks an agent to restart its PostgreSQL server.
 func (c *Client) Restart(ctx context.Context, host string, request Restart) (Status, error) {
-	return c.call(ctx, http.MethodPost, host, PathRestart, request)
+	return call[Status](ctx, c, http.MethodPost, host, PathRestart, request)
 }
 
-// Switchover asks the primary's agent to hand over to another instance.
+// Switchover asks the primary's agent to leave the lead to another instance.
 func (c *Client) Switchover(ctx context.Context, host string, request Switchover) (Status, error) {
-	return c.call(ctx, http.MethodPost, host, PathSwitchover, request)
+	return call[Status](ctx, c, http.MethodPost, host, PathSwitchover, request)
 }
 
-func (c *Client) call(ctx context.Context, method, host, path string, in any) (Status, error) {
+// Vote asks another instance for its vote.
+func (c *Client) Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error) {
+	return call[ha.VoteReply](ctx, c, http.MethodPost, host, PathVote, request)
+}
+
+// Record gives another instance the record of the quorum.
+func (c *Client) Record(ctx context.Context, host string, proposal Proposal) (ha.AcceptReply, error) {
+	return call[ha.AcceptReply](ctx, c, http.MethodPost, host, PathRecord, proposal)
+}
+
+// News tells another instance how this one is, and returns how that one is.
+func (c *Client) News(ctx context.Context, host string, status Status) (Status, error) {
+	return call[Status](ctx, c, http.MethodPost, host, PathNews, status)
+}
+
+// call sends in as JSON, where it is not nil, and reads the answer.
+func call[Answer any](ctx context.Context, c *Client, method, host, path string, in any) (Answer, error) {
+	var none Answer
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
 		if err != nil {
-			return Status{}, fmt.Errorf("encode request to %s: %w", host, err)
+			return none, fmt.Errorf("encode request to %s: %w", host, err)
 		}
 		body = bytes.NewReader(text)
 	}
 	url := "https://" + net.JoinHostPort(host, strconv.Itoa(c.port)) + path
 	request, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
-		return Status{}, fmt.Errorf("make request to %s: %w", host, err)
+		return none, fmt.Errorf("make request to %s: %w", host, err)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return Status{}, fmt.Errorf("ask the agent at %s: %w", host, err)
+		return none, fmt.Errorf("ask the agent at %s: %w", host, err)
 	}
 	defer response.Body.Close()
-	return decode(host, response)
+	return decode[Answer](host, response)
 }
 
-func decode(host string, response *http.Response) (Status, error) {
+func decode[Answer any](host string, response *http.Response) (Answer, error) {
+	var none, answer Answer
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
-		return Status{}, fmt.Errorf("read the answer of the agent at %s: %w", host, err)
+		return none, fmt.Errorf("read the answer of the agent at %s: %w", host, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return Status{}, fmt.Errorf("the agent at %s answers %s: %s", host, response.Status, complaint(text))
+		return none, fmt.Errorf("the agent at %s answers %s: %s", host, response.Status, complaint(text))
 	}
 	if len(text) > maxBody {
-		return Status{}, fmt.Errorf("the answer of the agent at %s is longer than %d bytes", host, maxBody)
+		return none, fmt.Errorf("the answer of the agent at %s is longer than %d bytes", host, maxBody)
 	}
-	var status Status
-	if err := json.Unmarshal(text, &status); err != nil {
-		return Status{}, fmt.Errorf("understand the answer of the agent at %s: %w", host, err)
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return none, fmt.Errorf("understand the answer of the agent at %s: %w", host, err)
 	}
-	return status, nil
+	return answer, nil
 }
 
 // complaint is a refusal's text, cut to what fits into a log line.

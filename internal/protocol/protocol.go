@@ -153,6 +153,8 @@ type Status struct {
 	// Resigned says that the instance has laid down its leadership and waits for
 	// another to take it.
 	Resigned bool `json:"resigned,omitempty"`
+	// Election is what those that vote with it want to know.
+	Election Election `json:"election"`
 	// Refusal is why no instance is being promoted, in one word. Message has the sentence.
 	Refusal string `json:"refusal,omitempty"`
 	// SwitchoverError is why the last switchover asked for was refused: a sentence

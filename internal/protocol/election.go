@@ -1,0 +1,33 @@
+package protocol
+
+import "toban.dev/internal/ha"
+
+// Paths of what the instances of a SampleDB say to each other.
+const (
+	PathVote   = "/v1/vote"   // POST ha.VoteRequest: ha.VoteReply
+	PathRecord = "/v1/record" // POST Proposal: ha.AcceptReply
+	PathNews   = "/v1/news"   // POST Status: Status. What others should know at once
+)
+
+// Election is what an instance says of itself to those that vote with it.
+type Election struct {
+	Voter ha.Voter `json:"voter"`
+	// Leading says that it has won the term of its ballot and takes writes.
+	Leading bool `json:"leading,omitempty"`
+	// Lineage is whose WAL it has, and Position how far that goes.
+	Lineage  []ha.Start  `json:"lineage,omitempty"`
+	Position ha.Position `json:"position"`
+	// LeaderLost says that it has lost the leader of its ballot, Eligible that it
+	// could lead, Rebuilding that its data is being made anew.
+	LeaderLost bool `json:"leaderLost,omitempty"`
+	Eligible   bool `json:"eligible,omitempty"`
+	Rebuilding bool `json:"rebuilding,omitempty"`
+	// Successor is whom a leader that resigned would like to lead.
+	Successor string `json:"successor,omitempty"`
+}
+
+// Proposal is a record of the quorum, from the leader of its term.
+type Proposal struct {
+	Leader string    `json:"leader"`
+	Record ha.Record `json:"record"`
+}
