@@ -19,11 +19,22 @@ type Settings struct {
 	// agent (see Owned) is left out of them.
 	Parameters map[string]string
 	HBA        []string
-	// Upstream is the server to follow, nil for a primary.
+	// Upstream is the server to follow, nil for a primary and for a standby that
+	// follows nobody for now.
 	Upstream *Upstream
+	// Standby says that the server is a standby; with an Upstream it is one anyway.
+	// A change of the upstream, or to none, needs a reload and no restart.
+	Standby bool
+	// Synchronous is the rule by which commits wait for standbys
+	// (synchronous_standby_names), empty for none. A standby has it too, so that
+	// the rule holds from the moment it is promoted.
+	Synchronous string
 	// Least are lower bounds that a standby has to keep. See Control.
 	Least map[string]int
 }
+
+// standby says whether the settings are those of a standby.
+func (s Settings) standby() bool { return s.Standby || s.Upstream != nil }
 
 // Upstream is a server to copy and follow.
 type Upstream struct {
@@ -32,6 +43,8 @@ type Upstream struct {
 	Port          int
 	// Name is our own application_name there, Slot the replication slot to use.
 	Name, Slot string
+	// Term is the term in which the upstream leads. See Revoke.
+	Term uint64
 }
 
 // TLS files in Run. PostgreSQL refuses a key that others may read.
@@ -40,25 +53,6 @@ const (
 	FileKey         = "server.key"
 	FileAuthority   = "ca.crt"
 )
-
-// RoleReplication is the role that standbys log in with, by certificate.
-const RoleReplication = "toban_replication"
-
-// conninfo is the libpq connection string of an upstream (PostgreSQL 17
-// documentation, 32.1.1). The server is known by its authority, not by its name.
-func (s *Server) conninfo(u Upstream) string {
-	pairs := []string{
-		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + u.Name,
-		"sslmode=verify-ca", "sslrootcert=" + filepath.Join(s.Run, FileAuthority),
-		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, FileKey),
-		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3", "tcp_user_timeout=10000",
-		"options='-c search_path=pg_catalog'",
-	}
-	if u.Address != "" {
-		pairs = append(pairs, "hostaddr="+u.Address)
-	}
-	return strings.Join(pairs, " ")
-}
 
 // Owned says whether a parameter is the agent's or would make the server unsafe.
 // docs/parameters.md and the rule of the CRD list the same ones.
@@ -95,35 +89,47 @@ func (s *Server) parameters(settings Settings) map[string]string {
 		}
 	}
 	maps.Copy(all, s.own(settings))
-	if settings.Upstream != nil {
+	if settings.standby() {
 		raise(all, settings.Least)
-		all["primary_conninfo"] = s.conninfo(*settings.Upstream)
-		all["primary_slot_name"] = settings.Upstream.Slot
+		maps.Copy(all, s.following(settings.Upstream))
 	}
 	return all
+}
+
+// following are a standby's parameters that depend on whom it follows. While it
+// follows nobody, no reader may hold up the replay of what it has: of that WAL,
+// what came through the receiver falls under the one delay, and what is read
+// again from pg_wal under the other (GetStandbyLimitTime in PostgreSQL's standby.c).
+func (s *Server) following(upstream *Upstream) map[string]string {
+	if upstream == nil {
+		return map[string]string{"primary_conninfo": "", "primary_slot_name": "",
+			"max_standby_streaming_delay": "0", "max_standby_archive_delay": "0"}
+	}
+	return map[string]string{"primary_conninfo": s.followingInfo(*upstream), "primary_slot_name": upstream.Slot}
 }
 
 // own are the parameters that follow from how the agent runs a server.
 func (s *Server) own(settings Settings) map[string]string {
 	all := map[string]string{
-		"cluster_name":             settings.Name,
-		"listen_addresses":         s.Listen,
-		"port":                     strconv.Itoa(s.Port),
-		"unix_socket_directories":  s.Run,
-		"lc_messages":              "C", // messages go into conditions and are matched by nobody's translation
-		"log_destination":          "stderr",
-		"logging_collector":        "off", // the container's log is the log
-		"hot_standby":              "on",
-		"wal_level":                "logical", // so that logical replication needs no restart
-		"wal_log_hints":            "on",      // for pg_rewind
-		"fsync":                    "on",
-		"full_page_writes":         "on",
-		"restart_after_crash":      "on",
-		"recovery_target_timeline": "latest",
-		"ssl":                      "on",
-		"ssl_cert_file":            filepath.Join(s.Run, FileCertificate),
-		"ssl_key_file":             filepath.Join(s.Run, FileKey),
-		"ssl_ca_file":              filepath.Join(s.Run, FileAuthority),
+		"cluster_name":              settings.Name,
+		"listen_addresses":          s.Listen,
+		"port":                      strconv.Itoa(s.Port),
+		"unix_socket_directories":   s.Run,
+		"lc_messages":               "C", // messages go into conditions and are matched by nobody's translation
+		"log_destination":           "stderr",
+		"logging_collector":         "off", // the container's log is the log
+		"hot_standby":               "on",
+		"wal_level":                 "logical", // so that logical replication needs no restart
+		"wal_log_hints":             "on",      // for pg_rewind
+		"fsync":                     "on",
+		"full_page_writes":          "on",
+		"restart_after_crash":       "on",
+		"recovery_target_timeline":  "latest",
+		"synchronous_standby_names": settings.Synchronous,
+		"ssl":                       "on",
+		"ssl_cert_file":             filepath.Join(s.Run, FileCertificate),
+		"ssl_key_file":              filepath.Join(s.Run, FileKey),
+		"ssl_ca_file":               filepath.Join(s.Run, FileAuthority),
 	}
 	if s.Programs.Major >= 17 {
 		all["allow_alter_system"] = "off" // the spec says what the parameters are
@@ -196,12 +202,18 @@ func (s *Server) files(settings Settings, osUser string) map[string]string {
 	}
 }
 
-// Configure writes the configuration files. It does not make a running server
-// read them. The role is set by standby.signal: with it a server starts as a standby.
+// Configure writes the configuration files, and with an Upstream the key link of
+// its term (see Revoke). It does not make a running server read them. The role
+// is set by standby.signal: with it a server starts as a standby.
 func (s *Server) Configure(settings Settings) error {
 	name, err := osUserName()
 	if err != nil {
 		return err
+	}
+	if settings.Upstream != nil {
+		if err := s.allow(settings.Upstream.Term); err != nil {
+			return err
+		}
 	}
 	for file, text := range s.files(settings, name) {
 		if err := writeIfChanged(filepath.Join(s.Data(), file), []byte(text)); err != nil {

@@ -31,8 +31,9 @@ func example(major int) *Server {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	upstream := &Upstream{Host: "db-0.db-instances.ns.svc", Address: "198.18.16.2", Port: 5432, Name: "db-1", Slot: "toban_db_1"}
+	upstream := &Upstream{Host: "db-0.db-instances.ns.svc", Address: "198.18.16.2", Port: 5432, Name: "db-1", Slot: "toban_db_1", Term: 7}
 	primary := Settings{Name: "db-0", Parameters: map[string]string{"work_mem": "16MB", "Shared_Buffers": "1GB"}, HBA: []string{"host all all 198.18.0.0/15 trust"}}
+	primary.Synchronous = `ANY 1 ("db-1","db-2")`
 	standby := primary
 	standby.Name, standby.Upstream, standby.Least = "db-1", upstream, map[string]int{"max_connections": 200}
 	for name, c := range map[string]struct {

@@ -36,7 +36,7 @@ func localeOptions(major int) []string {
 // the WAL that was written meanwhile (pg_basebackup). What was in the data
 // directory is replaced only when the copy is whole.
 func (s *Server) Clone(ctx context.Context, source Upstream, progress io.Writer) error {
-	args := []string{"--pgdata", s.incoming(), "--dbname", s.conninfo(source), "--checkpoint", "fast",
+	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
 		"--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)

@@ -38,46 +38,55 @@ func (s *Server) clear(ctx context.Context) error {
 
 // killOrphans ends what is left of an earlier server and waits until it is gone.
 func (s *Server) killOrphans(ctx context.Context) error {
+	data, err := filepath.EvalSymlinks(s.Data())
+	if err != nil {
+		return fmt.Errorf("look for an earlier server: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, orphanDeadline)
 	defer cancel()
+	if err := killAll(ctx, data); err != nil {
+		return fmt.Errorf("end an earlier server: %w", err)
+	}
+	return nil
+}
+
+// killAll kills the processes that work in a data directory, again and again
+// until none is left or ctx ends. data is the path as the kernel has it.
+func killAll(ctx context.Context, data string) error {
 	for {
-		orphans, err := s.processes()
+		pids, err := processes(data)
 		if err != nil {
 			return err
 		}
-		if len(orphans) == 0 {
+		if len(pids) == 0 {
 			return nil
 		}
-		for _, pid := range orphans {
+		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already: as well
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("processes of an earlier server do not end: %v", orphans)
+			return fmt.Errorf("processes of the server do not end: %v", pids)
 		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// processes are those that work in the data directory, as all of a PostgreSQL
-// server do. Ended ones that wait to be reaped do not count.
-func (s *Server) processes() ([]int, error) {
-	data, err := filepath.EvalSymlinks(s.Data())
+// processes are those that work in a data directory, as all of a PostgreSQL
+// server do. Ended ones that wait to be reaped do not count. Nothing is read
+// from the data directory's disk, which may hang.
+func processes(data string) ([]int, error) {
+	all, err := allProcesses()
 	if err != nil {
-		return nil, fmt.Errorf("look for an earlier server: %w", err)
-	}
-	folders, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil, fmt.Errorf("look for an earlier server: %w", err)
+		return nil, err
 	}
 	var pids []int
-	for _, folder := range folders {
+	for _, pid := range all {
 		// An unreadable one is another user's or gone: not of this server. A zombie has no cwd.
-		if cwd, err := os.Readlink(filepath.Join(folder, "cwd")); err != nil || cwd != data {
+		if cwd, err := os.Readlink(procFile(pid, "cwd")); err != nil || cwd != data {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(folder))
-		if err == nil && pid != os.Getpid() && isPostgres(folder) {
+		if pid != os.Getpid() && isPostgres(pid) {
 			pids = append(pids, pid)
 		}
 	}
@@ -85,8 +94,8 @@ func (s *Server) processes() ([]int, error) {
 }
 
 // isPostgres keeps a shell that somebody opened in the data directory alive.
-func isPostgres(folder string) bool {
-	name, err := os.ReadFile(filepath.Join(folder, "comm"))
+func isPostgres(pid int) bool {
+	name, err := os.ReadFile(procFile(pid, "comm"))
 	return err == nil && strings.TrimSpace(string(name)) == "postgres"
 }
 

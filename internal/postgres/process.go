@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type Process struct {
 	server   *Server
 	cmd      *exec.Cmd
+	data     string // the data directory as the kernel has it, without symbolic links
 	messages *tail
 	done     chan struct{}
 	err      error
@@ -47,7 +49,11 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
-	p := &Process{server: s, messages: &tail{}, done: make(chan struct{})}
+	data, err := filepath.EvalSymlinks(s.Data())
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	p := &Process{server: s, data: data, messages: &tail{}, done: make(chan struct{})}
 	p.cmd = s.Programs.command(context.Background(), "postgres", "-D", s.Data())
 	p.cmd.Stdout = log
 	p.cmd.Stderr = io.MultiWriter(log, p.messages)

@@ -39,44 +39,6 @@ func (s *Session) Close() {
 	_ = s.conn.Close(ctx) // nothing is lost with it
 }
 
-// State is what a server says of itself.
-type State struct {
-	// Version as in "17.6".
-	Version          string
-	SystemIdentifier string
-	InRecovery       bool
-	Timeline         uint32
-	// LSN is the end of WAL written by a primary, or received and replayed by a standby.
-	LSN string
-	// Streaming says whether a standby's WAL receiver streams.
-	Streaming bool
-}
-
-const stateQuery = `
-select split_part(current_setting('server_version'), ' ', 1),
-       (select system_identifier::text from pg_control_system()),
-       pg_is_in_recovery(),
-       (select timeline_id from pg_control_checkpoint()),
-       case when pg_is_in_recovery()
-            then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
-            else pg_current_wal_lsn() end::text,
-       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false)`
-
-// State asks the server for its state.
-func (s *Session) State(ctx context.Context) (State, error) {
-	var state State
-	var lsn *string
-	row := s.conn.QueryRow(ctx, stateQuery)
-	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline, &lsn, &state.Streaming)
-	if err != nil {
-		return State{}, fmt.Errorf("ask the server for its state: %w", err)
-	}
-	if lsn != nil {
-		state.LSN = *lsn
-	}
-	return state, nil
-}
-
 // PendingRestart are the parameters that wait for a restart of the server.
 func (s *Session) PendingRestart(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, "select name from pg_settings where pending_restart order by name")
@@ -112,7 +74,8 @@ func (s *Session) OldestWAL(ctx context.Context) (file string, size uint64, err 
 // Standbys are the application names of the servers that stream from this one.
 func (s *Session) Standbys(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, `select distinct application_name from pg_stat_replication
-		where state = 'streaming' and usename = $1 and application_name <> 'pg_basebackup' order by 1`, RoleReplication)
+		where state = 'streaming' and usename = $1 and not application_name = any ($2) order by 1`,
+		RoleReplication, []string{"pg_basebackup", nameClone, nameRewind})
 	if err != nil {
 		return nil, fmt.Errorf("ask who streams: %w", err)
 	}
@@ -140,8 +103,9 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 
 // EnsureSlots makes the physical replication slots that are missing and drops
 // those of ours (toban_…) that are not wanted or are lost because the WAL they
-// reserved grew too large.
+// reserved grew too large. On a standby it does the same; it may want none.
 func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
+	want = append([]string{}, want...) // nil would be NULL, of which nothing is known
 	const drop = `select slot_name, pg_drop_replication_slot(slot_name) from pg_replication_slots
 		where slot_type = 'physical' and slot_name like 'toban\_%' and not active
 		and (not slot_name = any ($1) or wal_status = 'lost')`

@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// fenceGrace is how long a postmaster may take to end its processes itself, in
+// order that it can log why and that its shared memory is left clean.
+const fenceGrace = 300 * time.Millisecond
+
+// Fence ends the server at once, in whatever state it is: an immediate stop, and
+// after fenceGrace whatever works in the data directory is killed until nothing
+// is left. Committed data is kept; the next start recovers. An error means that there still are processes,
+// because the kernel does not let them go, when ctx ends.
+func (p *Process) Fence(ctx context.Context) error {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	case <-time.After(fenceGrace):
+	}
+	_ = p.cmd.Process.Kill()
+	if err := killAll(ctx, p.data); err != nil {
+		return fmt.Errorf("fence the server: %w", err)
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("fence the server: the postmaster does not end: %w", ctx.Err())
+	}
+}

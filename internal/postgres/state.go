@@ -1,0 +1,70 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+)
+
+// State is what a server says of itself. LSNs are as PostgreSQL writes them,
+// e.g. "0/3000148", and empty where there is none.
+type State struct {
+	// Version as in "17.6".
+	Version          string
+	SystemIdentifier string
+	InRecovery       bool
+	// Timeline is the one that a primary writes now or that a standby receives.
+	// Where a standby has no receiver it is the one of its control file, which may
+	// be one that it has left since.
+	Timeline uint32
+	// LSN is the end of WAL written by a primary, or received and replayed by a standby.
+	LSN string
+	// Received is the end of the WAL that a standby's receivers have flushed since
+	// it was started; it may be in the middle of a record. Replayed is the end of the
+	// last record that it has replayed. A primary has neither.
+	Received, Replayed string
+	// Streaming says whether a standby's WAL receiver streams.
+	Streaming bool
+}
+
+// The file name has the timeline that is written: the control file has that of
+// the last checkpoint, which is an older one for a while after a promotion.
+// Recovery is looked at once, before the rest: it ends and never comes back, so
+// what only a primary may be asked is not asked of a standby.
+const stateQuery = `
+with role as materialized (select pg_is_in_recovery() as recovers)
+select split_part(current_setting('server_version'), ' ', 1),
+       (select system_identifier::text from pg_control_system()),
+       recovers,
+       case when recovers
+            then coalesce((select received_tli from pg_stat_wal_receiver),
+                          greatest((select min_recovery_end_timeline from pg_control_recovery()),
+                                   (select timeline_id from pg_control_checkpoint())))
+            else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int end,
+       case when recovers
+            then greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+            else pg_current_wal_lsn() end::text,
+       case when recovers then pg_last_wal_receive_lsn() end::text,
+       case when recovers then pg_last_wal_replay_lsn() end::text,
+       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false)
+from role`
+
+// State asks the server for its state.
+func (s *Session) State(ctx context.Context) (State, error) {
+	var state State
+	var lsn, received, replayed *string
+	row := s.conn.QueryRow(ctx, stateQuery)
+	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline,
+		&lsn, &received, &replayed, &state.Streaming)
+	if err != nil {
+		return State{}, fmt.Errorf("ask the server for its state: %w", err)
+	}
+	state.LSN, state.Received, state.Replayed = orEmpty(lsn), orEmpty(received), orEmpty(replayed)
+	return state, nil
+}
+
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestForkIsInTheLastLineOfTheHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, want string
+		bad        bool
+	}{
+		"one line":                   {text: "1\t0/3000148\tno recovery target specified\n", want: "0/3000148"},
+		"three lines and no newline": {text: "1\t0/3000148\tx\n\n2\t0/5000000\tx\n3\tA/FF000028\tbefore 2000-01-01", want: "A/FF000028"},
+		"a comment at the end":       {text: "1\t0/3000148\tx\n# 2\t0/5\tx\n", want: "0/3000148"},
+		"nothing":                    {bad: true},
+		"a line cut off":             {text: "1\t0/3000148\tx\n2\t", bad: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := lastFork(c.text)
+			if got != c.want || (err != nil) != c.bad {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {
+	s := &Server{Volume: t.TempDir()}
+	if err := os.MkdirAll(filepath.Join(s.wal(), "archive_status"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{"00000002.history", "00000003.history", "000000010000000000000001", "000000030000000000000009", "xlogtemp.12"}
+	for _, name := range append(slices.Clone(kept), "00000004.history", "0000000A.history", "000000040000000000000009", "000000040000000000000009.partial") {
+		if err := os.WriteFile(filepath.Join(s.wal(), name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ForgetTimelines(3); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(s.wal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			left = append(left, entry.Name())
+		}
+	}
+	slices.Sort(kept)
+	if !slices.Equal(left, kept) {
+		t.Errorf("left: %v, expected %v", left, kept)
+	}
+	if lsn, err := s.Fork(1); lsn != "0/0" || err != nil {
+		t.Errorf("the first timeline begins at %q, %v", lsn, err)
+	}
+	if _, err := s.Fork(9); err == nil {
+		t.Error("a timeline without history has a beginning")
+	}
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// RoleReplication is the role that standbys log in with, by certificate.
+const RoleReplication = "toban_replication"
+
+// The application names of those that copy and do not follow. No instance has
+// such a name, for those end with a number: pg_basebackup with a slot reports
+// what it has written as a standby does, and under a name of the rule in
+// synchronous_standby_names that would count as an acknowledgement.
+const (
+	nameClone  = "toban-clone"
+	nameRewind = "toban-rewind"
+)
+
+// conninfo is the libpq connection string of an upstream (PostgreSQL 17
+// documentation, 32.1.1). The server is known by its authority, not by its name.
+func (s *Server) conninfo(u Upstream, name, key string) string {
+	pairs := []string{
+		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + name,
+		"sslmode=verify-ca", "sslrootcert=" + filepath.Join(s.Run, FileAuthority),
+		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, key),
+		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3", "tcp_user_timeout=10000",
+		"options='-c search_path=pg_catalog'",
+	}
+	if u.Address != "" {
+		pairs = append(pairs, "hostaddr="+u.Address)
+	}
+	return strings.Join(pairs, " ")
+}
+
+// followingInfo is the connection string of a standby, which is of one term.
+func (s *Server) followingInfo(u Upstream) string { return s.conninfo(u, u.Name, keyLink(u.Term)) }
+
+// copyingInfo is the connection string of a program that copies.
+func (s *Server) copyingInfo(u Upstream, name string) string { return s.conninfo(u, name, FileKey) }
+
+const (
+	linkPrefix = "replication-"
+	linkSuffix = ".key"
+	// fileRevoked has the lowest term that a server may follow in.
+	fileRevoked = "replication.term"
+)
+
+// keyLink is the name of a term's key in Run.
+func keyLink(term uint64) string { return linkPrefix + strconv.FormatUint(term, 10) + linkSuffix }
+
+// links keeps Revoke and Configure from making and removing links at once.
+var links sync.Mutex
+
+// allow lets the server follow in a term: its key link is made.
+func (s *Server) allow(term uint64) error {
+	links.Lock()
+	defer links.Unlock()
+	lowest, err := s.lowestTerm()
+	if err != nil {
+		return err
+	}
+	if term < lowest {
+		return fmt.Errorf("follow a server in term %d: terms before %d have been revoked", term, lowest)
+	}
+	err = os.Symlink(FileKey, filepath.Join(s.Run, keyLink(term)))
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make the key link of term %d: %w", term, err)
+	}
+	return nil
+}
+
+// Revoke ends the right to follow in all terms before the given one, for this
+// Server and for as long as Run lasts: their key links are removed, and Configure
+// refuses to make them again. A startup process may still have the connection
+// string of an older term in memory, and new WAL receivers would get it; but
+// libpq looks for the key when it connects and fails without: "certificate present, but not
+// private key file" (initialize_SSL in PostgreSQL's fe-secure-openssl.c,
+// the same in 15 to 18). A receiver that is connected already goes on: see StopReceiving.
+func (s *Server) Revoke(term uint64) error {
+	links.Lock()
+	defer links.Unlock()
+	if err := s.raiseLowestTerm(term); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.Run)
+	if err != nil {
+		return fmt.Errorf("revoke the terms before %d: %w", term, err)
+	}
+	for _, entry := range entries {
+		of, ok := linkTerm(entry.Name())
+		if !ok || of >= term {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.Run, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("revoke term %d: %w", of, err)
+		}
+	}
+	return nil
+}
+
+// linkTerm is the term of a key link's name.
+func linkTerm(name string) (term uint64, ok bool) {
+	text, prefixed := strings.CutPrefix(name, linkPrefix)
+	text, suffixed := strings.CutSuffix(text, linkSuffix)
+	term, err := strconv.ParseUint(text, 10, 64)
+	return term, prefixed && suffixed && err == nil
+}
+
+// lowestTerm is the lowest that has not been revoked.
+func (s *Server) lowestTerm() (uint64, error) {
+	text, err := os.ReadFile(filepath.Join(s.Run, fileRevoked))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read which terms are revoked: %w", err)
+	}
+	term, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read which terms are revoked: %w", err)
+	}
+	return term, nil
+}
+
+func (s *Server) raiseLowestTerm(term uint64) error {
+	lowest, err := s.lowestTerm()
+	if err != nil || term <= lowest {
+		return err
+	}
+	return WriteFile(filepath.Join(s.Run, fileRevoked), []byte(strconv.FormatUint(term, 10)+"\n"), 0o600)
+}

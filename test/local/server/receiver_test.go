@@ -1,0 +1,120 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const countReceivers = "select count(*) from pg_stat_activity where backend_type = 'walreceiver'"
+
+// load writes as fast as it can until it is told to stop.
+func (n *node) load() (stop func()) {
+	n.Helper()
+	n.do("create table if not exists load (id bigserial, t text)")
+	ctx, cancel := context.WithCancel(n.Context())
+	done := make(chan struct{})
+	conn := n.dial()
+	go func() {
+		defer close(done)
+		defer conn.Close(context.Background())
+		for ctx.Err() == nil {
+			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from generate_series(1, 200) i"); err != nil {
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+func TestReceivingUnderLoadStopsForGoodWhenTheTermIsRevoked(t *testing.T) {
+	primary, standbys := pair(t, 1)
+	standby := standbys[0]
+	stop := primary.load()
+	defer stop()
+	standby.eventually("it has replayed some load", func() bool { return standby.ask("select to_regclass('load')") != "" })
+
+	must(t, standby.Revoke(2))
+	begin := time.Now()
+	must(t, standby.process.StopReceiving(within(t, deadline)))
+	t.Logf("StopReceiving took %v", time.Since(begin))
+	received := standby.state().Received
+	if n := standby.ask(countReceivers); n != "0" {
+		t.Errorf("%s receivers are left", n)
+	}
+	// Its configuration still names the primary: it tries, and finds no key.
+	standby.eventually("a new receiver failed for want of a key", func() bool {
+		return strings.Contains(standby.log.String(), "certificate present, but not private key file")
+	})
+	if got := standby.state(); got.Received != received || got.Streaming {
+		t.Errorf("after the term was revoked it received up to %s, streams: %v; before: %s", got.Received, got.Streaming, received)
+	}
+	if err := standby.Configure(standby.settings); err == nil {
+		t.Error("the revoked term was configured again")
+	}
+	standby.follow(primary, 2)
+	standby.streams()
+}
+
+func TestReceivingStopsWithoutHurryingASilentClient(t *testing.T) {
+	_, standbys := pair(t, 1)
+	standby := standbys[0]
+	silent, err := net.Dial("tcp", net.JoinHostPort(standby.Listen, strconv.Itoa(standby.Port)))
+	must(t, err)
+	defer silent.Close()
+	must(t, standby.Revoke(2))
+	begin := time.Now()
+	must(t, standby.process.StopReceiving(within(t, deadline)))
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("a client that says nothing held it up for %v", took)
+	}
+	must(t, silent.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	var timeout net.Error
+	if _, err := silent.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("the client was thrown out: %v", err)
+	}
+}
+
+func TestAStoppedReceiverIsAnErrorAndNotSilence(t *testing.T) {
+	_, standbys := pair(t, 1)
+	standby := standbys[0]
+	pid, err := strconv.Atoi(standby.ask("select pid from pg_stat_wal_receiver"))
+	must(t, err)
+	must(t, syscall.Kill(pid, syscall.SIGSTOP))
+	must(t, standby.Revoke(2))
+	if err := standby.process.StopReceiving(within(t, 200*time.Millisecond)); err == nil {
+		t.Error("a stopped receiver was taken for none")
+	}
+	must(t, syscall.Kill(pid, syscall.SIGCONT))
+	must(t, standby.process.StopReceiving(within(t, deadline)))
+}
+
+func TestAStandbyChangesItsUpstreamWithoutARestart(t *testing.T) {
+	primary, standbys := pair(t, 2)
+	standby := standbys[1]
+	started := standby.ask("select pg_postmaster_start_time()")
+	standby.follow(nil, 0)
+	standby.eventually("it follows nobody", func() bool {
+		return standby.ask(countReceivers) == "0" && standby.ask("select current_setting('primary_conninfo')") == ""
+	})
+	standbys[0].slots(standby)
+	standby.follow(standbys[0], 2)
+	standby.streams()
+	if host := standby.ask("select sender_host from pg_stat_wal_receiver"); host != standbys[0].Listen {
+		t.Errorf("it follows %s", host)
+	}
+	standby.follow(primary, 3)
+	standby.eventually("it follows the primary again", func() bool { return standby.ask("select sender_host from pg_stat_wal_receiver") == primary.Listen })
+	if now := standby.ask("select pg_postmaster_start_time()"); now != started {
+		t.Error("it was restarted")
+	}
+	standbys[0].slots()
+	if n := standbys[0].ask("select count(*) from pg_replication_slots"); n != "0" {
+		t.Errorf("%s slots are left on a standby that shall have none", n)
+	}
+}
