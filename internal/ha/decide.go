@@ -8,7 +8,11 @@ import (
 // Decide says what the instance must do. Its rules are those of docs/ha.md, the
 // first that has something to say decides.
 func Decide(v View) Decision {
-	v.Local.Memory.Ballot = v.latest()
+	if latest := v.latest(); latest != v.Local.Memory.Ballot {
+		// What is known of the silence of a leader is about the one before.
+		v.Local.Memory.Ballot = latest
+		v.Local.Silence, v.Local.Refused, v.Local.Idle = 0, 0, 0
+	}
 	for _, rule := range rules {
 		if d, ok := rule(v); ok {
 			d.Ballot = v.Local.Memory.Ballot
@@ -238,7 +242,7 @@ func (v View) leader() (Peer, bool) {
 	peer, ok := v.Peers[v.Local.Memory.Ballot.Leader]
 	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
 	leads := peer.Leading && peer.Ballot.Term == v.Local.Memory.Ballot.Term
-	return peer, ok && leads && same && v.Local.Memory.Ballot.Leader != v.Self
+	return peer, ok && leads && same && v.Local.Memory.Ballot.Leader != v.Self && !v.LeaderLost()
 }
 
 // following says that the server has the leader of the highest term as its upstream.

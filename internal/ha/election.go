@@ -2,8 +2,11 @@ package ha
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // LeaderLost says whether the leader of the instance's ballot is lost, by its own
@@ -164,6 +167,31 @@ func (v View) leaderResigned() bool {
 	m := v.Local.Memory
 	leader, ok := v.Peers[m.Ballot.Leader]
 	return ok && leader.Resigned && leader.Ballot.Term == m.Ballot.Term
+}
+
+// Unconfirmed is how long ago a majority was last known to know of no later
+// term. The ages are those of the voters' last answers to that effect; witness
+// is that of the witness. The voter itself needs none.
+func Unconfirmed(m Memory, ages map[Voter]time.Duration, witness time.Duration) time.Duration {
+	for _, age := range slices.Sorted(maps.Values(withSelf(m, ages, witness))) {
+		votes := map[Voter]bool{m.Voter: true}
+		for v, a := range ages {
+			votes[v] = votes[v] || a <= age
+		}
+		if m.Record.Elects(votes, witness <= age) {
+			return age
+		}
+	}
+	return math.MaxInt64
+}
+
+func withSelf(m Memory, ages map[Voter]time.Duration, witness time.Duration) map[Voter]time.Duration {
+	all := maps.Clone(ages)
+	if all == nil {
+		all = map[Voter]time.Duration{}
+	}
+	all[m.Voter], all["witness"] = 0, witness
+	return all
 }
 
 // othersElect says whether the other voters could elect without this one.
