@@ -16,6 +16,11 @@ const (
 	// parameters of the spec.
 	ConditionConfigurationApplied = "ConfigurationApplied"
 
+	// ConditionDurable is true when each acknowledged commit is on at least two
+	// instances: losing one of them now would lose nothing. A lone instance can't be, and is
+	// Ready all the same; so is a SampleDB that does without by `spec.durability: async`.
+	ConditionDurable = "Durable"
+
 	// ConditionStorageReady is true when every volume has the size of the spec.
 	ConditionStorageReady = "StorageReady"
 )
@@ -40,8 +45,14 @@ const (
 	ReasonUpdating = "Updating"
 
 	// ReasonScaling: instances are being added or removed.
-	// To do: wait; a new instance copies the data first.
+	// To do: wait; a new instance copies the data first, and one that goes must first neither be
+	// the primary nor count for commits and votes. The message says what it waits for.
 	ReasonScaling = "Scaling"
+
+	// ReasonNotVoting: some instance is ready, but its acknowledgements and its vote do not count yet.
+	// To do: wait; the primary admits one instance after the other, each when it has all the data. If it
+	// stays, `kubectl logs NAME-0` with the primary's number says why.
+	ReasonNotVoting = "NotVoting"
 )
 
 // Reasons of Available.
@@ -58,8 +69,8 @@ const (
 	ReasonCreating = "Creating"
 
 	// ReasonNoPrimary: no instance takes writes, although one did before.
-	// To do: wait for the primary's Pod, which comes back by itself. If it does not, see
-	// `kubectl describe pods -l toban.dev/sampledb=NAME` and whether its node is there.
+	// To do: wait; another instance takes over within seconds. If none does, the message says why; see
+	// `kubectl describe pods -l toban.dev/sampledb=NAME` and whether their nodes are there.
 	ReasonNoPrimary = "NoPrimary"
 
 	// ReasonUnschedulable: no node takes a Pod; the message has the scheduler's words.
@@ -86,7 +97,7 @@ const (
 	// To do: wait; the message says for what. It ends by itself.
 	ReasonDeleting = "Deleting"
 
-	// ReasonUnknown: the agents could not be asked, which says nothing about the database. Also of ConfigurationApplied.
+	// ReasonUnknown: the agents could not be asked, which says nothing about the database. Also of ConfigurationApplied and Durable.
 	// To do: see whether a network policy keeps the operator from port 8443 of the Pods, and
 	// `kubectl -n toban-system logs deployment/toban-operator`.
 	ReasonUnknown = "Unknown"
@@ -134,6 +145,25 @@ const (
 	// ReasonParameterRejected: PostgreSQL refuses a value, and the message has its words; the servers run as before.
 	// To do: mend `spec.postgresql`: `kubectl edit sampledb NAME`.
 	ReasonParameterRejected = "ParameterRejected"
+)
+
+// Reasons of Durable. Of these only Weakened keeps Ready from being true.
+const (
+	// ReasonDurable: each acknowledged commit is on as many instances as the message says, at least two.
+	// To do: nothing.
+	ReasonDurable = "Durable"
+
+	// ReasonWeakened: the primary goes on alone, because no other instance has all the data; what is written now is on one disk.
+	// To do: get the other instances back: Ready and `kubectl get pods -l toban.dev/sampledb=NAME` say what they lack.
+	ReasonWeakened = "Weakened"
+
+	// ReasonSingleInstance: there is one instance by the spec, and with its volume the data would be lost.
+	// To do: nothing if that is meant; else raise `spec.instances`.
+	ReasonSingleInstance = "SingleInstance"
+
+	// ReasonAsynchronous: by `spec.durability: async` commits wait for the primary's disk only; with it the last ones would be lost.
+	// To do: nothing if that is meant; else set `spec.durability: quorum`.
+	ReasonAsynchronous = "Asynchronous"
 )
 
 // Reasons of StorageReady. Those that keep it from being true are reasons of Ready too.

@@ -51,6 +51,30 @@ type SampleDBSpec struct {
 	// +optional
 	Instances int32 `json:"instances"`
 
+	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority
+	// of the instances, so that losing any one of them loses nothing, and the one that takes over has all
+	// of it. With async it is on the primary's disk alone: commits wait for nobody, and a
+	// primary that is lost takes the last ones with it.
+	//
+	// With two instances quorum means both. When one is lost, the other first has the
+	// Kubernetes API record that it goes on alone (writes wait until then), and after
+	// that its commits are on one disk until both are together again. With
+	// one instance there is nobody to wait for, and both values mean the same.
+	//
+	// A change restarts nothing.
+	// +kubebuilder:default=quorum
+	// +optional
+	Durability Durability `json:"durability,omitempty"`
+
+	// Whether a lone instance may be evicted, for instance when its node is drained. It matters
+	// only with one instance. With Protect the drain is refused, so that nobody
+	// stops the database without meaning to: to go on, set Allow, add an instance, or delete the Pod. With
+	// Allow it stops until its Pod runs on another node. Of several instances, one at a
+	// time may always be evicted, and the primary's Pod hands over before it ends.
+	// +kubebuilder:default=Protect
+	// +optional
+	Eviction Eviction `json:"eviction,omitempty"`
+
 	// Where the data lies. Each instance has a volume of its own.
 	// +required
 	Storage StorageSpec `json:"storage"`
@@ -127,6 +151,26 @@ type ScalePolicy string
 const (
 	ScaleRetain ScalePolicy = "Retain"
 	ScaleDelete ScalePolicy = "Delete"
+)
+
+// Durability is what an acknowledged COMMIT promises.
+// +kubebuilder:validation:Enum=quorum;async
+type Durability string
+
+// The values of Durability.
+const (
+	DurabilityQuorum Durability = "quorum"
+	DurabilityAsync  Durability = "async"
+)
+
+// Eviction says whether a lone instance may be evicted.
+// +kubebuilder:validation:Enum=Protect;Allow
+type Eviction string
+
+// The values of Eviction.
+const (
+	EvictionProtect Eviction = "Protect"
+	EvictionAllow   Eviction = "Allow"
 )
 
 // DeletionPolicy is what becomes of the volumes of a deleted SampleDB.
@@ -311,9 +355,24 @@ type SampleDBStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// The instance that takes writes.
+	// The instance that takes writes. To have another one, use `toban switchover NAME`, or set
+	// the annotation toban.dev/switchover to an instance's name or to any. The operator removes it
+	// when it is done; when it can't be, the annotation toban.dev/switchover-refused says why.
 	// +optional
 	Primary string `json:"primary,omitempty"`
+
+	// While no instance takes writes: the one that did last.
+	// +optional
+	LastPrimary string `json:"lastPrimary,omitempty"`
+
+	// The term of the primary's election. It grows with each change of the primary.
+	// +optional
+	Term int64 `json:"term,omitempty"`
+
+	// While no instance takes writes: why none is being promoted, in one word. The
+	// condition Available has the sentence.
+	// +optional
+	Refusal string `json:"refusal,omitempty"`
 
 	// The PostgreSQL version that the primary runs, for instance 17.6.
 	// +optional
@@ -352,6 +411,11 @@ type InstanceStatus struct {
 
 	// Whether it does what its role asks.
 	Ready bool `json:"ready"`
+
+	// Whether its acknowledgement of a commit and its vote for a primary count, as
+	// the primary has recorded. A new instance counts when it has all the data.
+	// +optional
+	Voter bool `json:"voter,omitempty"`
 
 	// Why it is what it is, in one word for programs.
 	// +optional

@@ -29,8 +29,18 @@ const (
 	AnnotationFacets = "toban.dev/facets"
 	// AnnotationSources is the hash of the SQL that an init Job was made for.
 	AnnotationSources = "toban.dev/sources"
+	// AnnotationSwitchover on a SampleDB asks for another primary: the name of an
+	// instance, or SwitchoverAny. The operator removes it when it is done or refused.
+	AnnotationSwitchover = "toban.dev/switchover"
+	// AnnotationSwitchoverFrom is the primary that was asked to hand over.
+	AnnotationSwitchoverFrom = "toban.dev/switchover-from"
+	// AnnotationSwitchoverRefused says why the last switchover was refused.
+	AnnotationSwitchoverRefused = "toban.dev/switchover-refused"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
+
+	// SwitchoverAny leaves it to the instances which of them takes over.
+	SwitchoverAny = "any"
 
 	ManagedBy         = "toban"
 	Application       = "postgresql"
@@ -125,6 +135,7 @@ func AppSecret(db string) string        { return db + "-app" }
 func ServiceAccount(db string) string   { return db }
 func Role(db string) string             { return db }
 func Budget(db string) string           { return db }
+func Lease(db string) string            { return db }
 func NetworkPolicy(db string) string    { return db }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets

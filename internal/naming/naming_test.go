@@ -44,6 +44,7 @@ func TestEveryNameIsADNSLabel(t *testing.T) {
 			"the Role":               Role(db),
 			"the budget":             Budget(db),
 			"the NetworkPolicy":      NetworkPolicy(db),
+			"the Lease":              Lease(db),
 			"the init Job":           InitJob(db, hash),
 			// Kubernetes adds these itself, the second and third as labels of Pods.
 			"a Pod of the init Job":   InitJob(db, hash) + "-x1y2z",
@@ -119,7 +120,8 @@ func TestEveryLabelIsLegal(t *testing.T) {
 			})
 		}
 	}
-	for _, key := range []string{AnnotationApplied, AnnotationFacets, AnnotationSources, AnnotationDefaultContainer, Finalizer} {
+	for _, key := range []string{AnnotationApplied, AnnotationFacets, AnnotationSources, AnnotationDefaultContainer, Finalizer,
+		AnnotationSwitchover, AnnotationSwitchoverFrom, AnnotationSwitchoverRefused} {
 		if !labelKey.MatchString(key) {
 			t.Errorf("%s is no legal key", key)
 		}
