@@ -20,6 +20,8 @@ type Known struct {
 	Authority string
 	// Operator is the certificate (PEM) of the operator's authority.
 	Operator string
+	// Witness is the UID of the Lease.
+	Witness string
 }
 
 // Config is what the agents of a SampleDB must know, without addresses.
@@ -35,7 +37,16 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Authority:        known.Authority,
 		Operator:         known.Operator,
 		ServerNames:      serverNames(db),
+		Durability:       durability(db),
+		Witness:          known.Witness,
 	}.Revise()
+}
+
+func durability(db *v1.SampleDB) string {
+	if db.Spec.Durability == v1.DurabilityAsync {
+		return protocol.DurabilityAsync
+	}
+	return protocol.DurabilityQuorum
 }
 
 func members(db *v1.SampleDB) []protocol.Member {

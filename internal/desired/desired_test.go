@@ -195,3 +195,38 @@ func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
 		}
 	}
 }
+
+func TestALoneInstanceIsEvictedOnlyWhereTheSpecAllowsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		instances int32
+		eviction  v1.Eviction
+		want      int // what may be away; -1 for no budget
+	}{
+		"one, by default":          {1, "", 0},
+		"one that is protected":    {1, v1.EvictionProtect, 0},
+		"one that may be evicted":  {1, v1.EvictionAllow, -1},
+		"three, by default":        {3, "", 1},
+		"three, which may be, too": {3, v1.EvictionAllow, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := -1
+			budget := Budget(sampleDB("x", func(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Eviction = c.instances, c.eviction }))
+			if budget != nil {
+				got = budget.Spec.MaxUnavailable.IntValue()
+			}
+			if got != c.want {
+				t.Errorf("%d may be away, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheWitnessAndTheDurabilityAreRestartsNothing(t *testing.T) {
+	was, now := sampleDB("x", three), sampleDB("x", three, func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync })
+	if Config(was, Known{}).Revision == Config(now, Known{}).Revision || Config(was, Known{}).Revision == Config(was, Known{Witness: "u"}).Revision {
+		t.Error("the agents would not be told")
+	}
+	if facets(was) != facets(now) {
+		t.Error("the Pods would be replaced")
+	}
+}

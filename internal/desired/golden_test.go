@@ -66,6 +66,8 @@ func full(db *v1.SampleDB) {
 			},
 		},
 		DeletionPolicy: v1.DeletionRetain,
+		Durability:     v1.DurabilityAsync,
+		Eviction:       v1.EvictionAllow,
 		Service:        v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb.example/internal": "true"}},
 		Pod: v1.PodSpec{
 			Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"note": "x"},
@@ -105,7 +107,7 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 
 func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	t.Helper()
-	config := Config(db, Known{SystemIdentifier: "7710296685985419287", Authority: "AUTHORITY\n", Operator: "OPERATOR\n"})
+	config := Config(db, Known{SystemIdentifier: "7710296685985419287", Authority: "AUTHORITY\n", Operator: "OPERATOR\n", Witness: "0b5d"})
 	configMap, err := ConfigMap(db, config)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +122,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	}
 	out := []client.Object{
 		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), AppSecret(db, "0123456789abcdef", []byte("CERT")),
-		ServiceAccount(db), Role(db), RoleBinding(db), claim, set,
+		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
 	}
 	for _, s := range Services(db) {
 		out = append(out, s)

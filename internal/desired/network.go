@@ -68,18 +68,22 @@ func service(db *v1.SampleDB, name string, selector map[string]string) *corev1.S
 	}
 }
 
-// Budget lets one instance at a time be evicted. With a single instance there is
-// none (nil): it could only keep a node from being drained for ever.
+// Budget lets one instance at a time be evicted. A single one is not, so that a
+// drain is refused and is not an outage that nobody meant; where spec.eviction
+// allows it, there is no budget (nil).
 func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
+	most := intstr.FromInt32(1)
 	if Instances(db) == 1 {
-		return nil
+		if db.Spec.Eviction == v1.EvictionAllow {
+			return nil
+		}
+		most = intstr.FromInt32(0)
 	}
-	one := intstr.FromInt32(1)
 	always := policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: meta(db, naming.Budget(db.Name)),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: &one,
+			MaxUnavailable: &most,
 			Selector:       &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
 			// An instance that is not ready protects nobody; a drain may always take it.
 			UnhealthyPodEvictionPolicy: &always,

@@ -156,19 +156,6 @@ func TestScalingDownKeepsOrDeletesVolumesAsTheSpecSays(t *testing.T) {
 	}
 }
 
-func TestThePrimaryIsNotScaledAwayWhileNoOtherInstanceIsReady(t *testing.T) {
-	w := newWorld(t)
-	db := w.started("x", instances(2))
-	w.agents.change("10.1.0.1", func(s *protocol.Status) { s.Role, s.Ready, s.Streaming = protocol.RoleStandby, false, false })
-	w.agents.change("10.1.0.2", func(s *protocol.Status) { s.Role, s.Ready, s.Term = protocol.RolePrimary, true, 2 })
-	w.edit(db, instances(1))
-	set := &appsv1.StatefulSet{}
-	w.read("x", set)
-	if *set.Spec.Replicas != 2 {
-		t.Error("the only instance that takes writes was removed")
-	}
-}
-
 func TestDeletionWaitsForPodsAndDeletesVolumes(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))

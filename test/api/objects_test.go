@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -38,7 +39,7 @@ func TestTheFirstReconcileMakesEverything(t *testing.T) {
 	}
 	for _, object := range []client.Object{
 		&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
-		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
+		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &coordinationv1.Lease{},
 	} {
 		w.read("x", object)
 	}
@@ -130,7 +131,7 @@ func TestDriftIsRepaired(t *testing.T) {
 		t.Errorf("the StatefulSet has %d replicas", *set.Spec.Replicas)
 	}
 	w.read("x", role)
-	if len(role.Rules) != 1 {
+	if len(role.Rules) != 2 {
 		t.Errorf("the Role still has %v", role.Rules)
 	}
 	w.read("x-ro", service)
@@ -157,6 +158,7 @@ func TestNothingOfSomebodyElsesIsTakenOver(t *testing.T) {
 	for name, foreign := range map[string]client.Object{
 		"ConfigMap x-config": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x-config"}, Data: map[string]string{"theirs": "1"}},
 		"ServiceAccount x":   &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		"Lease x":            &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 		"Service x-ro": &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "x-ro", Labels: naming.Common("x")}, // looks like ours, and has no owner
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
@@ -211,13 +213,29 @@ func TestAnObjectThatTheServerRefusesBecomesACondition(t *testing.T) {
 	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
 }
 
-func TestALoneInstanceHasNoBudget(t *testing.T) {
+func TestALoneInstanceIsProtectedFromEvictionUnlessTheSpecAllowsIt(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2))
-	w.read("x", &policyv1.PodDisruptionBudget{})
-	w.edit(db, instances(1))
-	if w.find("x", &policyv1.PodDisruptionBudget{}) {
-		t.Error("the budget of two keeps the node of the last one from being drained")
+	budget := &policyv1.PodDisruptionBudget{}
+	away := func() int {
+		w.Helper()
+		w.read("x", budget)
+		return budget.Spec.MaxUnavailable.IntValue()
+	}
+	if n := away(); n != 1 {
+		t.Errorf("of two, %d may be away", n)
+	}
+	db = w.edit(db, instances(1))
+	if n := away(); n != 0 {
+		t.Errorf("of one, %d may be away", n)
+	}
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Eviction = v1.EvictionAllow })
+	if w.find("x", budget) {
+		t.Error("the budget keeps a node from being drained, which the spec allows")
+	}
+	w.edit(db, func(db *v1.SampleDB) { db.Spec.Eviction = v1.EvictionProtect })
+	if n := away(); n != 0 {
+		t.Errorf("of one that is protected again, %d may be away", n)
 	}
 }
 

@@ -38,6 +38,8 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		"a reserved database":   {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Database: "template1"} }, "init.database must be a name of its own"},
 		"SQL from nowhere":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{}}} }, "each item of init.sql must have either configMap or secret"},
 		"a broken hba line":     {func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"let me in"} }, "each line of postgresql.hba must start with"},
+		"another durability":    {func(db *v1.SampleDB) { db.Spec.Durability = "maybe" }, `Unsupported value: "maybe": supported values: "quorum", "async"`},
+		"another eviction":      {func(db *v1.SampleDB) { db.Spec.Eviction = "Never" }, `Unsupported value: "Never": supported values: "Protect", "Allow"`},
 		"our own Pod label":     {func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} }, "pod.labels must not begin with toban.dev/"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, w.api.Create(t.Context(), w.sampleDB("bad", c.change)), c.want) })
@@ -101,6 +103,9 @@ func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
 	w := newWorld(t)
 	db := w.sampleDB(strings.Repeat("n", naming.MaxName))
 	w.must(w.api.Create(t.Context(), db))
+	if db.Spec.Durability != v1.DurabilityQuorum || db.Spec.Eviction != v1.EvictionProtect {
+		t.Errorf("defaults are %q and %q", db.Spec.Durability, db.Spec.Eviction)
+	}
 	if db.Spec.DeletionPolicy != v1.DeletionDelete || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
 		t.Errorf("defaults are %q and %q", db.Spec.DeletionPolicy, db.Spec.Storage.WhenScaled)
 	}

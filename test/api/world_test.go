@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,6 +157,12 @@ type agents struct {
 	answers  map[string]protocol.Status
 	configs  []protocol.Config
 	restarts []string
+	// switchovers are the instances that primaries were asked to hand over to. Where
+	// refuse is set they refuse with it; they hand over only by the tests' hand.
+	switchovers []string
+	refuse      string
+	// voters are what the primary has recorded; where it is nil, all members that are ready.
+	voters []string
 	// reject makes every agent refuse the configs it is given, with these words.
 	reject string
 }
@@ -171,7 +180,36 @@ func (a *agents) Sync(_ context.Context, _ types.UID, host string, config protoc
 	} else if answer.ConfigRevision != config.Revision {
 		answer.ConfigError, answer.RejectedRevision = a.reject, config.Revision
 	}
+	if answer.Role == protocol.RolePrimary {
+		answer.Voters = a.countedBy(answer.Name, config)
+		answer.Acknowledgements = len(answer.Voters)/2 + 1
+	}
 	a.answers[host] = answer
+	return answer, nil
+}
+
+// countedBy are the voters that a primary has recorded.
+func (a *agents) countedBy(primary string, config protocol.Config) []string {
+	if a.voters != nil {
+		return a.voters
+	}
+	out := []string{primary}
+	for _, answer := range a.answers {
+		if answer.Ready && answer.Name != primary && slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Name == answer.Name }) {
+			out = append(out, answer.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (a *agents) Switchover(_ context.Context, _ types.UID, host string, _ protocol.Config, request protocol.Switchover) (protocol.Status, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := a.answers[host]
+	answer.SwitchoverError = a.refuse
+	a.answers[host] = answer
+	a.switchovers = append(a.switchovers, answer.Name+" to "+request.To)
 	return answer, nil
 }
 
@@ -194,6 +232,18 @@ func (a *agents) change(host string, f func(*protocol.Status)) {
 	answer := a.answers[host]
 	f(&answer)
 	a.answers[host] = answer
+}
+
+// lead makes an instance the primary of a term, and all others standbys.
+func (w *world) lead(name string, term uint64) {
+	for host, was := range w.agents.answers {
+		w.agents.change(host, func(s *protocol.Status) {
+			s.Role, s.Streaming, s.Term, s.Voters, s.Acknowledgements = protocol.RoleStandby, true, term, nil, 0
+			if was.Name == name {
+				s.Role, s.Streaming = protocol.RolePrimary, false
+			}
+		})
+	}
 }
 
 // maker makes a SampleDB, changed by modifiers.
@@ -454,7 +504,7 @@ func (w *world) collectGarbage(db *v1.SampleDB) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &batchv1.JobList{},
-		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{},
+		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{}, &coordinationv1.LeaseList{}, &policyv1.PodDisruptionBudgetList{},
 	} {
 		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
 		w.must(meta.EachListItem(list, func(item runtime.Object) error {

@@ -26,6 +26,8 @@ type Agents interface {
 	Sync(ctx context.Context, cluster types.UID, host string, config protocol.Config) (protocol.Status, error)
 	// Restart asks an agent to restart its server.
 	Restart(ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string) error
+	// Switchover asks the primary's agent to hand over, and returns how its instance is.
+	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover) (protocol.Status, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }
@@ -62,6 +64,17 @@ func (a *HTTPSAgents) Restart(ctx context.Context, cluster types.UID, host strin
 	}
 	_, err = c.Restart(ctx, host, protocol.Restart{Reason: reason, ConfigRevision: config.Revision})
 	return err
+}
+
+// Switchover is of Agents.
+func (a *HTTPSAgents) Switchover(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover,
+) (protocol.Status, error) {
+	c, err := a.client(cluster, config.Authority)
+	if err != nil {
+		return protocol.Status{}, err
+	}
+	return c.Switchover(ctx, host, request)
 }
 
 // Forget is of Agents.

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,13 +29,26 @@ func available(s *scope) verdict {
 	if names := s.silent(); len(names) > 0 {
 		return unknown("ready by their Pods, but their agents could not be asked: " + strings.Join(names, ", "))
 	}
-	if t := s.trouble(); t != nil {
+	if t := s.trouble(); t != nil && s.refusal() != "" {
+		return no(t.reason, s.explain(t.message))
+	} else if t != nil {
 		return no(t.reason, t.message)
 	}
 	if s.starting() {
 		return no(v1.ReasonCreating, "the first primary is being set up")
 	}
 	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes"))
+}
+
+// refusal is why no instance is being promoted, in one word: of the first agent
+// that has one. "" where none has.
+func (s *scope) refusal() string {
+	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
+		if refusal := s.seen.answers[name].Refusal; refusal != "" {
+			return refusal
+		}
+	}
+	return ""
 }
 
 // silent are the instances whose Pods are ready and whose agents did not answer.
@@ -63,7 +77,7 @@ func (s *scope) explain(sentence string) string {
 func ready(s *scope) verdict {
 	for _, check := range []func(*scope) *verdict{
 		notDeleting, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
-		isInitialized, isConfigured, hasStorage, isCurrent,
+		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
 	} {
 		if failed := check(s); failed != nil {
 			if failed.status == "" {
@@ -139,6 +153,9 @@ func noneTooMany(s *scope) *verdict {
 			extra = append(extra, pod.Name)
 		}
 	}
+	if s.scaling.message != "" {
+		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, s.instances(), s.scaling.message)}
+	}
 	if len(extra) == 0 {
 		return nil
 	}
@@ -149,6 +166,32 @@ func noneTooMany(s *scope) *verdict {
 func isInitialized(s *scope) *verdict { return unlessTrue(initialized(s)) }
 func isConfigured(s *scope) *verdict  { return unlessTrue(configurationApplied(s)) }
 func hasStorage(s *scope) *verdict    { return unlessTrue(storageReady(s)) }
+
+// allVote fails where some wanted instance does not count for commits and votes. A
+// lone instance counts by itself.
+func allVote(s *scope) *verdict {
+	if s.instances() == 1 {
+		return nil
+	}
+	voters := s.voters()
+	if len(voters) == 0 {
+		v := unknown(fmt.Sprintf("%s does not say which instances count for commits and votes", s.primary()))
+		return &v
+	}
+	var missing []string
+	for _, m := range s.config.Members {
+		if !slices.Contains(voters, m.Name) {
+			missing = append(missing, m.Name)
+		}
+	}
+	if weak := durable(s); weak.reason == v1.ReasonWeakened {
+		return &weak
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &verdict{"", v1.ReasonNotVoting, "not counted for commits and votes yet: " + strings.Join(missing, ", ")}
+}
 
 func isCurrent(s *scope) *verdict {
 	if s.decision.action == "" || s.decision.action == actionNone {
@@ -202,6 +245,26 @@ func configurationApplied(s *scope) verdict {
 		return unknown("could not be asked: " + strings.Join(unasked, ", "))
 	}
 	return yes(v1.ReasonApplied, "every instance runs with the parameters of the spec")
+}
+
+// durable is true when losing one instance now would lose no acknowledged commit.
+func durable(s *scope) verdict {
+	primary := s.primary()
+	answer := s.seen.answers[primary]
+	switch {
+	case s.instances() == 1:
+		return no(v1.ReasonSingleInstance, "there is one instance by the spec: what its volume loses is lost")
+	case s.db.Spec.Durability == v1.DurabilityAsync:
+		return no(v1.ReasonAsynchronous, "by spec.durability a commit waits for the primary's disk only: a lost primary takes the last ones with it")
+	case primary == "":
+		return unknown("no instance is known to take writes")
+	case answer.Acknowledgements == 0:
+		return unknown(primary + " does not say how many instances have a commit when it is acknowledged")
+	case answer.Acknowledgements == 1:
+		return no(v1.ReasonWeakened, primary+" goes on alone: what is written now is on its disk only")
+	}
+	return yes(v1.ReasonDurable, fmt.Sprintf("an acknowledged commit is on the disks of %d instances: losing one of them loses nothing",
+		answer.Acknowledgements))
 }
 
 // storageReady is true when every volume has the size of the spec.

@@ -55,7 +55,9 @@ type Reconciler struct {
 func (r *Reconciler) phases() []phase {
 	return []phase{
 		{"finalizer", r.claimFinalizer},
+		{"witness", r.applyWitness},
 		{"config", r.applyConfig},
+		{"switchover", r.applySwitchover},
 		{"secrets", r.applySecrets},
 		{"access", r.applyAccess},
 		{"storage", r.applyStorage},
@@ -180,6 +182,8 @@ func (s *scope) pause() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
+	case s.asked():
+		return pauseWorking
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret

@@ -3,6 +3,11 @@ package sampledb
 import (
 	"slices"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
 )
 
 func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
@@ -38,6 +43,10 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 			f.instances[i].ready, f.instances[i].running, f.instances[i].known = false, false, false
 		}
 	}
+	// another lets x-1 lead instead of x-0.
+	another := func(f *fleet) { f.instances[0].primary, f.instances[1].primary = false, true }
+	unready := func(i int) func(*fleet) { return func(f *fleet) { f.instances[i].ready = false } }
+	moving := func(f *fleet) { f.moving = "x-0 is asked to hand over" }
 	unasked := func(i int) func(*fleet) {
 		return func(f *fleet) { f.instances[i].ready, f.instances[i].known = false, false }
 	}
@@ -63,6 +72,17 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 		"a parameter waits on the primary alone":                   {with(pending(0)), actionRestart, "x-0", reasonPending},
 		"a parameter waits while another one is down":              {with(pending(0), down(2)), actionWait, "x-0", reasonOthersUnready},
 		"both: the Pod, since a new Pod has a new server":          {with(pending(2), outdated(2)), actionReplace, "x-2", reasonOutdated},
+		"another leads in the middle: the former is a standby now": {with(another, outdated(0, 1)), actionReplace, "x-0", reasonOutdated},
+		"another leads in the middle, and all else is done":        {with(another, outdated(1)), actionReplace, "x-1", reasonOutdated},
+		"another leads with a new server: nothing is left":         {with(another), actionNone, "", reasonCurrent},
+		"another leads with an old server: it is the last":         {with(another, pending(0, 1)), actionRestart, "x-0", reasonPending},
+		"the former has not been back yet with its new server":     {with(another, pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
+		"the primary hands over for its restart":                   {with(pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
+		"a standby is being restarted already":                     {with(pending(0, 2), unready(2)), actionWait, "x-2", reasonRestarting},
+		"nobody leads: the former primary may be anybody":          {with(unready(0), pending(0), func(f *fleet) { f.instances[0].primary = false }), actionWait, "x-0", reasonRestarting},
+		"another is about to lead":                                 {with(outdated(0, 1, 2), moving), actionWait, "", reasonMoving},
+		"another is about to lead, and one is broken":              {with(outdated(1), down(1), moving), actionReplace, "x-1", reasonBroken},
+		"another is about to lead, and nothing has changed":        {with(moving), actionNone, "", reasonCurrent},
 		"a Pod that is ending already is not broken but under way": {with(outdated(1), down(1), func(f *fleet) { f.instances[1].exists = false }), actionWait, "x-1", reasonEnding},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +120,71 @@ func TestContainsAsksOnlyForWhatIsWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := contains(c.have, c.want); got != c.contains {
 				t.Errorf("contains = %v, want %v", got, c.contains)
+			}
+		})
+	}
+}
+
+func TestTheLeaderIsTheOneOfTheLatestTerm(t *testing.T) {
+	claims := func(name string, term uint64, ready bool) protocol.Status {
+		return protocol.Status{Name: name, Role: protocol.RolePrimary, Ready: ready, Term: term}
+	}
+	resigned := claims("x-1", 3, true)
+	resigned.Resigned = true
+	standby := protocol.Status{Name: "x-2", Role: protocol.RoleStandby, Ready: true, Term: 9}
+	for name, c := range map[string]struct {
+		answers         []protocol.Status
+		leader, primary string
+	}{
+		"nobody answers":                             {nil, "", ""},
+		"one":                                        {[]protocol.Status{claims("x-0", 1, true), standby}, "x-0", "x-0"},
+		"one that does not take writes yet":          {[]protocol.Status{claims("x-0", 1, false)}, "x-0", ""},
+		"two, of which one has not heard of it":      {[]protocol.Status{claims("x-0", 1, true), claims("x-1", 2, true)}, "x-1", "x-1"},
+		"two, the later of which takes none yet":     {[]protocol.Status{claims("x-0", 1, true), claims("x-1", 2, false)}, "x-1", ""},
+		"the later one by number, whatever its name": {[]protocol.Status{claims("x-0", 10, true), claims("x-1", 9, true)}, "x-0", "x-0"},
+		"one that has resigned":                      {[]protocol.Status{resigned, standby}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{seen: observed{answers: map[string]protocol.Status{}}}
+			for _, a := range c.answers {
+				s.seen.answers[a.Name] = a
+			}
+			if s.leader() != c.leader || s.primary() != c.primary {
+				t.Errorf("leader %q, primary %q, want %q, %q", s.leader(), s.primary(), c.leader, c.primary)
+			}
+		})
+	}
+}
+
+func TestDurableSaysWhatLosingOneInstanceWouldLose(t *testing.T) {
+	for name, c := range map[string]struct {
+		instances        int
+		durability       v1.Durability
+		primary          string
+		acknowledgements int
+		status           metav1.ConditionStatus
+		reason           string
+	}{
+		"one instance":                        {1, v1.DurabilityQuorum, "x-0", 1, metav1.ConditionFalse, v1.ReasonSingleInstance},
+		"one instance that can't be asked":    {1, v1.DurabilityQuorum, "", 0, metav1.ConditionFalse, v1.ReasonSingleInstance},
+		"two":                                 {2, v1.DurabilityQuorum, "x-0", 2, metav1.ConditionTrue, v1.ReasonDurable},
+		"two, of which one goes on alone":     {2, v1.DurabilityQuorum, "x-0", 1, metav1.ConditionFalse, v1.ReasonWeakened},
+		"five":                                {5, "", "x-0", 3, metav1.ConditionTrue, v1.ReasonDurable},
+		"three that wait for nobody":          {3, v1.DurabilityAsync, "x-0", 1, metav1.ConditionFalse, v1.ReasonAsynchronous},
+		"three that can't be asked":           {3, v1.DurabilityQuorum, "", 0, metav1.ConditionUnknown, v1.ReasonUnknown},
+		"three whose primary does not say it": {3, v1.DurabilityQuorum, "x-0", 0, metav1.ConditionUnknown, v1.ReasonUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &v1.SampleDB{}
+			db.Spec.Durability = c.durability
+			s := &scope{db: db, config: protocol.Config{Members: make([]protocol.Member, c.instances)}}
+			if c.primary != "" {
+				s.seen.answers = map[string]protocol.Status{
+					c.primary: {Name: c.primary, Role: protocol.RolePrimary, Ready: true, Acknowledgements: c.acknowledgements},
+				}
+			}
+			if v := durable(s); v.status != c.status || v.reason != c.reason || v.message == "" {
+				t.Errorf("%+v, want %s for %s", v, c.status, c.reason)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,22 +13,26 @@ import (
 
 // The events of a SampleDB, all of them: what a person would want to be told.
 const (
-	eventPrimaryReady   = "PrimaryReady"          // an instance takes writes, the first one or another one
-	eventNoPrimary      = "NoPrimary"             // writes are no longer taken
-	eventReady          = "Ready"                 // everything is as the spec wants it
-	eventInitialized    = "Initialized"           // the init Job has done its work
-	eventInitFailed     = "InitFailed"            // the init Job says why; mend spec.init
-	eventRejected       = "ConfigurationRejected" // PostgreSQL refuses a parameter; the servers run as before
-	eventApplied        = "ConfigurationApplied"  // every instance runs with the parameters
-	eventBlocked        = "Blocked"               // the user has to do something
-	eventScaling        = "Scaling"               // instances are added or removed
-	eventReplacing      = "Replacing"             // a Pod is replaced for a change of the spec
-	eventRestarting     = "Restarting"            // a server restarts for a parameter
-	eventResizing       = "Resizing"              // a volume grows
-	eventResized        = "Resized"               // every volume has its size
-	eventResizeRefused  = "ResizeRefused"         // a volume can't grow
-	eventCleaningUp     = "CleaningUp"            // the SampleDB is deleted
-	eventActionReported = "Reconcile"             // the action that every event is reported under
+	eventPrimaryReady      = "PrimaryReady"          // an instance takes writes, the first one or the same as before
+	eventPrimaryChanged    = "PrimaryChanged"        // another instance takes writes
+	eventNotPromoted       = "NotPromoted"           // no instance takes writes, and the agents say why none is promoted
+	eventSwitchover        = "Switchover"            // another instance was asked to take over, and has
+	eventSwitchoverRefused = "SwitchoverRefused"     // it was asked to and can't
+	eventNoPrimary         = "NoPrimary"             // writes are no longer taken
+	eventReady             = "Ready"                 // everything is as the spec wants it
+	eventInitialized       = "Initialized"           // the init Job has done its work
+	eventInitFailed        = "InitFailed"            // the init Job says why; mend spec.init
+	eventRejected          = "ConfigurationRejected" // PostgreSQL refuses a parameter; the servers run as before
+	eventApplied           = "ConfigurationApplied"  // every instance runs with the parameters
+	eventBlocked           = "Blocked"               // the user has to do something
+	eventScaling           = "Scaling"               // instances are added or removed
+	eventReplacing         = "Replacing"             // a Pod is replaced for a change of the spec
+	eventRestarting        = "Restarting"            // a server restarts for a parameter
+	eventResizing          = "Resizing"              // a volume grows
+	eventResized           = "Resized"               // every volume has its size
+	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
+	eventCleaningUp        = "CleaningUp"            // the SampleDB is deleted
+	eventActionReported    = "Reconcile"             // the action that every event is reported under
 )
 
 // event is one event about the SampleDB.
@@ -46,8 +51,15 @@ func (s *scope) note(reason, message string) {
 func changes(old, now v1.SampleDBStatus) []event {
 	var out []event
 	add := func(kind, reason, message string) { out = append(out, event{kind, reason, message}) }
-	if now.Primary != "" && now.Primary != old.Primary {
+	switch last := cmp.Or(old.Primary, old.LastPrimary); {
+	case now.Primary == "" || now.Primary == old.Primary:
+	case last == "" || last == now.Primary:
 		add(corev1.EventTypeNormal, eventPrimaryReady, now.Primary+" takes writes")
+	default:
+		add(corev1.EventTypeNormal, eventPrimaryChanged, fmt.Sprintf("from %s to %s", last, now.Primary))
+	}
+	if now.Refusal != "" && now.Refusal != old.Refusal {
+		add(corev1.EventTypeWarning, eventNotPromoted, fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
 	}
 	if c := turned(old, now, v1.ConditionAvailable); c != nil && c.Status == metav1.ConditionFalse && old.Primary != "" {
 		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
@@ -96,6 +108,13 @@ func storageChanges(old, now v1.SampleDBStatus) []event {
 		return []event{{corev1.EventTypeNormal, eventResized, c.Message}}
 	}
 	return nil
+}
+
+func messageOf(status v1.SampleDBStatus, kind string) string {
+	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+		return c.Message
+	}
+	return ""
 }
 
 // turned is a condition whose status or reason has changed, else nil.

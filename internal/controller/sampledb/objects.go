@@ -16,7 +16,7 @@ import (
 // applyAccess writes what the instances run as and may do.
 func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
 	for _, object := range []client.Object{
-		desired.ServiceAccount(s.db), desired.Role(s.db), desired.RoleBinding(s.db),
+		desired.ServiceAccount(s.db), desired.Role(s.db, s.present()), desired.RoleBinding(s.db),
 	} {
 		if err := r.apply(ctx, s.db, object); err != nil {
 			return err
@@ -35,8 +35,17 @@ func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
 	return r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings))
 }
 
-// applyBudget writes the PodDisruptionBudget, or removes it where there is only
-// one instance left.
+// present is how many instances there are or should be, by ordinal: those that
+// are wanted, and those that are not gone yet.
+func (s *scope) present() int {
+	count := max(s.instances(), s.created())
+	for ordinal := range s.seen.pods {
+		count = max(count, ordinal+1)
+	}
+	return count
+}
+
+// applyBudget writes the PodDisruptionBudget, or removes it where none is wanted.
 func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
 	if want := desired.Budget(s.db); want != nil {
 		return r.apply(ctx, s.db, want)

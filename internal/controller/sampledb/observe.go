@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +18,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// observed is what there is. All but the agents' answers comes from the cache.
+// observed is what there is. All comes from the cache but the Lease, which is read
+// past it (to watch Leases is a right to see all of the cluster's), and the agents' answers. The
+// Lease is read first: what agents say is then no older than its being there, or gone.
 type observed struct {
 	config   *corev1.ConfigMap
 	set      *appsv1.StatefulSet
@@ -25,6 +28,7 @@ type observed struct {
 	claims   map[int]*corev1.PersistentVolumeClaim
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
+	lease    *coordinationv1.Lease
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
 	answers map[string]protocol.Status
@@ -61,7 +65,7 @@ func (r *Reconciler) known(s *scope) desired.Known {
 	if err != nil {
 		return known // somebody has broken it; it is written anew
 	}
-	known.Authority = old.Authority
+	known.Authority, known.Witness = old.Authority, old.Witness
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}
@@ -87,6 +91,9 @@ func agreedIdentifier(answers map[string]protocol.Status) string {
 func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 	var err error
 	if s.seen.config, err = find(ctx, r.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
+		return err
+	}
+	if s.seen.lease, err = find(ctx, r.Reader, s.db, naming.Lease(s.db.Name), &coordinationv1.Lease{}); err != nil {
 		return err
 	}
 	if s.seen.set, err = find(ctx, r.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {

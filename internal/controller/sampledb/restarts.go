@@ -12,7 +12,6 @@ import (
 
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/protocol"
 )
 
 // action is what a decision about restarts asks for.
@@ -33,6 +32,8 @@ const (
 	reasonOthersUnready = "OthersUnready" // another instance must be ready first
 	reasonBroken        = "Broken"        // does nothing now, so that replacing it costs nothing
 	reasonEnding        = "Ending"        // its Pod is gone or ending already
+	reasonMoving        = "Moving"        // another instance is about to become primary
+	reasonRestarting    = "Restarting"    // its server is not back yet from what it was asked for
 	reasonOutdated      = "Outdated"      // the Pod is not as the spec wants it
 	reasonPending       = "Pending"       // parameters wait for a restart of the server
 )
@@ -48,7 +49,9 @@ type decision struct {
 // fleet is what a decision about restarts is made of.
 type fleet struct {
 	// observed says that a Pod made now has the wanted template.
-	observed  bool
+	observed bool
+	// moving says why another instance is about to become primary, "" when none is.
+	moving    string
 	instances []instance
 }
 
@@ -69,8 +72,10 @@ type instance struct {
 
 // decide picks at most one instance to restart. The rules in their order: nothing
 // restarts needlessly; what is broken and outdated is replaced at once; then one
-// at a time, each only while all others are ready; Pods before servers, since a
-// new Pod has a new server; standbys before the primary.
+// at a time, each only while all others are ready and nobody is about to take over;
+// Pods before servers, since a new Pod has a new server; standbys before the primary.
+// A server that is asked to restart is not asked again before it is back, and a
+// primary may come back as a standby: it is free to hand over instead.
 func decide(f fleet) decision {
 	due := slices.DeleteFunc(slices.Clone(f.instances), func(i instance) bool {
 		return len(i.outdated) == 0 && len(i.pending) == 0
@@ -85,6 +90,9 @@ func decide(f fleet) decision {
 		if len(i.outdated) > 0 && i.exists && !i.running && !i.ready {
 			return decision{actionReplace, i.name, reasonBroken, "its Pod is not ready, and it is outdated: " + strings.Join(i.outdated, ", ")}
 		}
+	}
+	if f.moving != "" {
+		return decision{actionWait, "", reasonMoving, f.moving}
 	}
 	target := next(due)
 	for _, other := range f.instances {
@@ -102,6 +110,9 @@ func decide(f fleet) decision {
 	}
 	if len(target.outdated) > 0 {
 		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
+	}
+	if !target.ready {
+		return decision{actionWait, target.name, reasonRestarting, "its server is not back yet"}
 	}
 	return decision{actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", ")}
 }
@@ -163,8 +174,8 @@ func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) err
 
 // fleet is what the scope knows of the wanted instances.
 func (s *scope) fleet() fleet {
-	f := fleet{observed: s.templateObserved()}
-	primary := s.primary()
+	f := fleet{observed: s.templateObserved(), moving: s.moving}
+	leader := s.leader()
 	for ordinal := range s.instances() {
 		i := instance{name: naming.Instance(s.db.Name, ordinal)}
 		pod := s.seen.pods[ordinal]
@@ -176,7 +187,7 @@ func (s *scope) fleet() fleet {
 		}
 		i.known = known
 		i.ready = s.instanceReady(i.name)
-		i.primary = i.name == primary || answer.Role == protocol.RolePrimary
+		i.primary = i.name == leader
 		if known && answer.ConfigRevision == s.config.Revision && i.exists {
 			i.pending = answer.PendingRestart
 		}

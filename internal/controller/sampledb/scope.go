@@ -28,8 +28,11 @@ type scope struct {
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
-	// decision is about restarts of Pods and servers.
+	// scaling is about the number of Pods, decision about restarts of Pods and servers.
+	scaling  scaling
 	decision decision
+	// moving says why another instance is about to become primary, "" when none is.
+	moving string
 	// waiting says what a deletion waits for, "" when for nothing.
 	waiting string
 	// events are to be emitted when the status is written.

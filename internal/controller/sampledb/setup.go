@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -75,13 +76,21 @@ func slim() toolscache.TransformFunc {
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
-		For(&v1.SampleDB{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1.SampleDB{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, object := range watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
 	}
 	return b.Complete(r)
+}
+
+// switchoverChanged lets a request for a switchover through, which is an annotation
+// and so no new generation.
+func switchoverChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+		return e.ObjectOld.GetAnnotations()[naming.AnnotationSwitchover] != e.ObjectNew.GetAnnotations()[naming.AnnotationSwitchover]
+	}}
 }
 
 // byLabel is the SampleDB that an object says it belongs to.

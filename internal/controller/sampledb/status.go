@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Instances:          int32(len(s.seen.pods)),
 		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.db.Name)).String(),
 		Primary:            s.primary(),
+		Term:               old.Term,
 		Version:            old.Version,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
@@ -43,6 +45,12 @@ func (s *scope) status() v1.SampleDBStatus {
 	}
 	if out.Primary == "" && len(s.silent()) > 0 {
 		out.Primary = old.Primary // not known is not gone
+	}
+	if out.Primary == "" {
+		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), s.refusal()
+	}
+	if answer, known := s.seen.answers[out.Primary]; known {
+		out.Term = int64(answer.Term)
 	}
 	if answer, known := s.seen.answers[out.Primary]; known && answer.ServerVersion != "" {
 		out.Version = answer.ServerVersion
@@ -61,6 +69,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		{v1.ConditionAvailable, available(s)},
 		{v1.ConditionInitialized, initialized(s)},
 		{v1.ConditionConfigurationApplied, configurationApplied(s)},
+		{v1.ConditionDurable, durable(s)},
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
@@ -97,24 +106,41 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	name := naming.Instance(s.db.Name, ordinal)
 	pod := s.seen.pods[ordinal]
 	answer, known := s.seen.answers[name]
+	out := v1.InstanceStatus{Name: name, Voter: s.votes(name)}
 	switch {
 	case pod == nil:
-		return v1.InstanceStatus{Name: name, Reason: "NoPod", Message: "it has no Pod"}
+		out.Reason, out.Message = "NoPod", "it has no Pod"
 	case known:
-		return v1.InstanceStatus{
-			Name: name, Role: string(answer.Role), Ready: s.instanceReady(name),
-			Reason: answer.Reason, Message: answer.Message,
-		}
+		out.Role, out.Ready = s.shownRole(answer), s.instanceReady(name)
+		out.Reason, out.Message = answer.Reason, answer.Message
 	case podTrouble(pod) != nil:
 		t := podTrouble(pod)
-		return v1.InstanceStatus{Name: name, Reason: t.reason, Message: t.message}
+		out.Reason, out.Message = t.reason, t.message
 	case podReady(pod):
-		return v1.InstanceStatus{
-			Name: name, Role: knownRole(pod.Labels[naming.LabelRole]),
-			Reason: v1.ReasonUnknown, Message: "its agent could not be asked",
-		}
+		out.Role = knownRole(pod.Labels[naming.LabelRole])
+		out.Reason, out.Message = v1.ReasonUnknown, "its agent could not be asked"
+	default:
+		out.Reason, out.Message = "Starting", "its Pod is not ready"
 	}
-	return v1.InstanceStatus{Name: name, Reason: "Starting", Message: "its Pod is not ready"}
+	return out
+}
+
+// votes says that an instance counts for commits and votes. While no primary can
+// be asked, what it said last still holds.
+func (s *scope) votes(name string) bool {
+	if s.primary() != "" {
+		return slices.Contains(s.voters(), name)
+	}
+	return slices.ContainsFunc(s.db.Status.InstanceStatuses, func(i v1.InstanceStatus) bool { return i.Name == name && i.Voter })
+}
+
+// shownRole is the role that an agent claims, but for a primary that another has
+// followed and that has not heard of it yet.
+func (s *scope) shownRole(answer protocol.Status) string {
+	if answer.Role == protocol.RolePrimary && answer.Name != s.leader() {
+		return ""
+	}
+	return string(answer.Role)
 }
 
 // knownRole is the role in a Pod's label, where it is one.
@@ -134,7 +160,7 @@ var (
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
 	}
 	updatingReasons = []string{
-		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonApplying, v1.ReasonRestarting, v1.ReasonResizing, v1.ReasonProvisioning,
+		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting, v1.ReasonResizing, v1.ReasonProvisioning,
 	}
 )
 

@@ -1,0 +1,149 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// The reasons of decisions about the number of Pods.
+const (
+	scalingCurrent   = "Current"          // as many as are wanted, or more to come
+	scalingNoData    = "NoData"           // there is nothing to lose yet
+	scalingNoPrimary = "NoPrimary"        // only a primary can let others go
+	scalingUnknown   = "VotersUnknown"    // the primary does not say who counts
+	scalingNobody    = "NoSuccessor"      // the primary is to go, and nobody who stays can take over
+	scalingHandOver  = "PrimaryHandsOver" // the primary is to go, and another is asked to take over
+	scalingVoting    = "StillVoting"      // those to go still count for commits and votes
+	scalingReleased  = "Released"         // those to go count no more
+)
+
+// size is what a decision about the number of Pods is made of.
+type size struct {
+	// have and want are numbers of instances: of the StatefulSet, and of the spec.
+	have, want int
+	// data says that there is a database.
+	data bool
+	// primary takes writes; "" where none is known to. voters are those that it
+	// has recorded; empty where that is not known.
+	primary string
+	voters  []string
+	// ready are the wanted instances that do what their role asks.
+	ready []string
+}
+
+// scaling is how many Pods there should be now, and why; or which instance must
+// take over before fewer can be.
+type scaling struct {
+	replicas int
+	reason   string
+	message  string
+	// successor is the instance that the primary should hand over to.
+	successor string
+}
+
+// scale decides how many Pods the StatefulSet should have. More come at once. An
+// instance goes when it is neither primary nor counts any more: what counts and
+// is gone would be missed at each commit and each vote. What is not known lets
+// nothing go.
+func scale(z size) scaling {
+	keep := func(reason, format string, args ...any) scaling {
+		return scaling{replicas: z.have, reason: reason, message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case z.have <= z.want:
+		return scaling{replicas: z.want, reason: scalingCurrent}
+	case !z.data:
+		return scaling{replicas: z.want, reason: scalingNoData}
+	case z.primary == "":
+		return keep(scalingNoPrimary, "no instance is known to take writes, and only the primary can let others go")
+	case len(z.voters) == 0:
+		return keep(scalingUnknown, "%s does not say which instances count for commits and votes", z.primary)
+	case !stays(z.primary, z.want):
+		return handOver(z, keep)
+	}
+	if voting := slices.DeleteFunc(slices.Clone(z.voters), func(v string) bool { return stays(v, z.want) }); len(voting) > 0 {
+		return keep(scalingVoting, "%s still counted for commits and votes", strings.Join(voting, ", "))
+	}
+	return scaling{replicas: z.want, reason: scalingReleased}
+}
+
+// handOver finds who takes over from a primary that is to go: the first of those
+// that stay, are ready and count.
+func handOver(z size, keep func(reason, format string, args ...any) scaling) scaling {
+	for _, name := range z.ready {
+		if stays(name, z.want) && slices.Contains(z.voters, name) {
+			d := keep(scalingHandOver, "the primary %s hands over to %s first", z.primary, name)
+			d.successor = name
+			return d
+		}
+	}
+	return keep(scalingNobody, "%s is the primary, and no instance that stays can take over yet", z.primary)
+}
+
+// stays says that an instance is among the first want.
+func stays(name string, want int) bool {
+	ordinal, known := naming.Ordinal(name)
+	return known && ordinal < want
+}
+
+// size is what the scope knows of it.
+func (s *scope) size() size {
+	z := size{
+		have: s.created(), want: s.instances(),
+		data: s.config.SystemIdentifier != "", primary: s.primary(), voters: s.voters(),
+	}
+	for i := range z.want {
+		if name := naming.Instance(s.db.Name, i); s.instanceReady(name) {
+			z.ready = append(z.ready, name)
+		}
+	}
+	return z
+}
+
+// created is how many instances the StatefulSet has been asked for. Where it is
+// gone, its Pods may still be there.
+func (s *scope) created() int {
+	if s.seen.set != nil && s.seen.set.Spec.Replicas != nil {
+		return int(*s.seen.set.Spec.Replicas)
+	}
+	count := 0
+	for ordinal := range s.seen.pods {
+		count = max(count, ordinal+1)
+	}
+	return count
+}
+
+// applyInstances writes the StatefulSet, with as many Pods as may be.
+func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
+	s.scaling = scale(s.size())
+	if s.scaling.successor != "" && s.moving == "" {
+		r.moveAway(ctx, s)
+	}
+	set, err := desired.StatefulSet(s.db, r.Settings, s.scaling.replicas, s.seen.set)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	if err := r.apply(ctx, s.db, set); err != nil {
+		return err
+	}
+	if have := s.created(); s.seen.set != nil && have != s.scaling.replicas {
+		s.note(eventScaling, fmt.Sprintf("from %d to %d instances", have, s.scaling.replicas))
+	}
+	return nil
+}
+
+// moveAway asks a primary that is to go to hand over. It is asked again each time
+// until it has; why it can't is what the status says.
+func (r *Reconciler) moveAway(ctx context.Context, s *scope) {
+	s.moving = s.scaling.message
+	answer, err := r.askSwitchover(ctx, s, s.scaling.successor, "its instance is to be removed")
+	if err == nil && answer.SwitchoverError != "" {
+		s.scaling.message += ": " + answer.SwitchoverError
+	}
+}

@@ -1,0 +1,187 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// request is what a decision about a switchover that a user asks for is made of.
+type request struct {
+	// to is the wanted primary, or naming.SwitchoverAny; "" when nobody asks. from is the
+	// primary that was asked last, "" before.
+	to, from string
+	// primary takes writes, "" where none is known to. refusal is what it says
+	// against the request.
+	primary, refusal string
+	// members are the wanted instances.
+	members []string
+}
+
+// The steps of a switchover. Each is the whole of what a reconcile does about it.
+type step string
+
+const (
+	stepNone   step = "none"
+	stepForget step = "forget" // nobody asks any more
+	stepRefuse step = "refuse" // it can't be
+	stepWait   step = "wait"   // nobody is there to be asked
+	stepAsk    step = "ask"    // the primary, once more
+	stepDone   step = "done"
+)
+
+// next is what to do about a request; for stepRefuse with a sentence for the user.
+func (q request) next() (step, string) {
+	switch {
+	case q.to == "" && q.from == "":
+		return stepNone, ""
+	case q.to == "":
+		return stepForget, ""
+	case q.to != naming.SwitchoverAny && !slices.Contains(q.members, q.to):
+		return stepRefuse, fmt.Sprintf("there is no instance %s: there are %s", q.to, strings.Join(q.members, ", "))
+	case len(q.members) == 1:
+		return stepRefuse, "there is only one instance, so no other can take over"
+	case q.primary == "":
+		return stepWait, ""
+	case q.primary == q.to, q.to == naming.SwitchoverAny && q.from != "" && q.primary != q.from:
+		return stepDone, ""
+	case q.from == q.primary && q.refusal != "":
+		return stepRefuse, q.refusal
+	}
+	return stepAsk, ""
+}
+
+// request is what the SampleDB's annotations and the primary say of it.
+func (s *scope) request() request {
+	q := request{
+		to: s.db.Annotations[naming.AnnotationSwitchover], from: s.db.Annotations[naming.AnnotationSwitchoverFrom],
+		primary: s.primary(),
+	}
+	q.refusal = s.seen.answers[q.primary].SwitchoverError
+	for _, m := range s.config.Members {
+		q.members = append(q.members, m.Name)
+	}
+	return q
+}
+
+// asked says that a user's request for a switchover is there.
+func (s *scope) asked() bool { return s.db.Annotations[naming.AnnotationSwitchover] != "" }
+
+// applySwitchover does the next step of a switchover that a user asks for. Which
+// primary was asked is written before it is, so that an operator that is started
+// anew knows when another one has taken over.
+func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
+	q := s.request()
+	what, sentence := q.next()
+	switch what {
+	case stepForget:
+		return r.annotate(ctx, s, map[string]string{naming.AnnotationSwitchoverFrom: ""})
+	case stepRefuse:
+		return r.refuseSwitchover(ctx, s, sentence)
+	case stepWait:
+		s.moving = "waits for a primary that can hand over"
+	case stepAsk:
+		return r.pursue(ctx, s, q)
+	case stepDone:
+		if err := r.annotate(ctx, s, settled("")); err != nil {
+			return err
+		}
+		message := fmt.Sprintf("from %s to %s", q.from, q.primary)
+		if q.from == "" {
+			message = q.primary + " is the primary already"
+		}
+		s.note(eventSwitchover, message)
+	case stepNone:
+	}
+	return nil
+}
+
+// pursue asks the primary to hand over, after having noted which one that is.
+func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
+	if q.from != q.primary {
+		if err := r.annotate(ctx, s, map[string]string{
+			naming.AnnotationSwitchoverFrom: q.primary, naming.AnnotationSwitchoverRefused: "",
+		}); err != nil {
+			return err
+		}
+	}
+	to := q.to
+	s.moving = fmt.Sprintf("%s is asked to hand over to %s", q.primary, to)
+	if to == naming.SwitchoverAny {
+		to = ""
+		s.moving = q.primary + " is asked to hand over"
+	}
+	answer, err := r.askSwitchover(ctx, s, to, "a switchover was asked for")
+	if err == nil && answer.SwitchoverError != "" {
+		return r.refuseSwitchover(ctx, s, answer.SwitchoverError)
+	}
+	return nil
+}
+
+// refuseSwitchover ends a request that can't be fulfilled and says why.
+func (r *Reconciler) refuseSwitchover(ctx context.Context, s *scope, sentence string) error {
+	if err := r.annotate(ctx, s, settled(sentence)); err != nil {
+		return err
+	}
+	s.moving = ""
+	s.events = append(s.events, event{corev1.EventTypeWarning, eventSwitchoverRefused, sentence})
+	return nil
+}
+
+// settled are the annotations when a request is over.
+func settled(refusal string) map[string]string {
+	return map[string]string{
+		naming.AnnotationSwitchover: "", naming.AnnotationSwitchoverFrom: "", naming.AnnotationSwitchoverRefused: refusal,
+	}
+}
+
+// annotate sets annotations of the SampleDB, and removes those that are "". It
+// fails where the SampleDB has changed since it was read: the request may be another one.
+func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[string]string) error {
+	changed := s.db.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	for key, value := range annotations {
+		if value == "" {
+			delete(changed.Annotations, key)
+		} else {
+			changed.Annotations[key] = value
+		}
+	}
+	if maps.Equal(changed.Annotations, s.db.Annotations) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+		return fmt.Errorf("note how far the switchover is: %w", err)
+	}
+	s.db = changed
+	return nil
+}
+
+// askSwitchover asks the primary's agent to hand over. One that does not answer
+// may be doing just that: it is asked again, and the error is only for the log.
+func (r *Reconciler) askSwitchover(ctx context.Context, s *scope, to, reason string) (protocol.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ordinal, _ := naming.Ordinal(s.primary())
+	pod := s.seen.pods[ordinal]
+	if pod == nil {
+		return protocol.Status{}, fmt.Errorf("the primary %s has no Pod any more", s.primary())
+	}
+	answer, err := r.Agents.Switchover(ctx, s.db.UID, pod.Status.PodIP, s.config, protocol.Switchover{To: to, Reason: reason})
+	if err != nil {
+		log.FromContext(ctx).Info("the primary could not be asked to hand over; it will be asked again", "instance", pod.Name, "reason", err.Error())
+	}
+	return answer, err
+}
