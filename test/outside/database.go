@@ -57,10 +57,17 @@ func NewAccess(secret corev1.Secret, service corev1.Service) (Access, error) {
 	return a, nil
 }
 
-// Connect opens a session. The server must have a certificate of the SampleDB's
-// authority for the Service's name, as for an application in the cluster with
-// sslmode=verify-full.
-func (a Access) Connect(ctx context.Context) (*pgx.Conn, error) {
+// At is the same access at another address, where the server's certificate has to
+// have that name.
+func (a Access) At(host, name string) Access {
+	a.Host, a.name = host, name
+	return a
+}
+
+// Settings are pgx's for a session. The server must have a certificate of the
+// SampleDB's authority for the Service's name, as for an application in the
+// cluster with sslmode=verify-full.
+func (a Access) Settings() (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig("sslmode=disable")
 	if err != nil {
 		return nil, fmt.Errorf("make a connection's settings: %w", err)
@@ -69,6 +76,15 @@ func (a Access) Connect(ctx context.Context) (*pgx.Conn, error) {
 	config.User, config.Password, config.Database = a.User, a.Password, a.Database
 	config.TLSConfig = &tls.Config{RootCAs: a.roots, ServerName: a.name, MinVersion: tls.VersionTLS13}
 	config.ConnectTimeout = time.Second
+	return config, nil
+}
+
+// Connect opens a session.
+func (a Access) Connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := a.Settings()
+	if err != nil {
+		return nil, err
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", a.Host, err)
