@@ -1,0 +1,333 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
+)
+
+const (
+	// warmUp is how long all goes well before a fault, settle how long writes must
+	// have come again before it is healed, and how long all must have been whole.
+	warmUp = 2 * time.Second
+	settle = 3 * time.Second
+	// steadyGap is the longest time without an acknowledgement that is no outage.
+	steadyGap = 500 * time.Millisecond
+	// checkTimeout is for porcupine.
+	checkTimeout = 60 * time.Second
+	// creation is how long the SampleDB may take to become whole at first.
+	creation = 4 * time.Minute
+	// writersEach is the number of writers on each of the two paths.
+	writersEach = 3
+)
+
+// drill is the cluster and the database that is broken.
+type drill struct {
+	world
+	options   options
+	localkube localkube
+	cluster   cluster
+	access    outside.Access
+	resolver  *net.Resolver
+	book      *book
+	began     time.Time
+}
+
+// begin makes the database. It refuses a cluster in which something is broken already.
+func begin(ctx context.Context, o options) (*drill, error) {
+	w, err := newWorld()
+	if err != nil {
+		return nil, err
+	}
+	d := &drill{world: w, options: o, localkube: localkube(o.localkube), book: &book{}, began: time.Now()}
+	if d.cluster, err = d.localkube.status(ctx); err != nil {
+		return nil, err
+	}
+	if d.cluster.Cluster != "up" || len(d.cluster.Faults) > 0 {
+		return nil, fmt.Errorf("the cluster is %s, with %d faults; localkube up mends it", d.cluster.Cluster, len(d.cluster.Faults))
+	}
+	if d.resolver, err = d.cluster.resolver(); err != nil {
+		return nil, err
+	}
+	return d, d.renew(ctx)
+}
+
+// renew makes the database anew: at first, and after it did not get whole again.
+func (d *drill) renew(ctx context.Context) error {
+	d.say("a new database is made")
+	if d.access.Host != "" {
+		unroute(ctx, d.access.Host)
+	}
+	if err := d.remove(ctx); err != nil {
+		return err
+	}
+	if err := d.create(ctx); err != nil {
+		return err
+	}
+	return until(ctx, creation, func(ctx context.Context) (err error) {
+		if err := d.book.read(ctx, d.world); err != nil {
+			return err
+		}
+		db, err := d.user.SampleDB(ctx, name)
+		if err == nil {
+			err = outside.Condition(db, "Ready", "True", "")
+		}
+		if err == nil {
+			d.access, err = d.world.access(ctx)
+		}
+		return err
+	})
+}
+
+// end removes the database.
+func (d *drill) end(ctx context.Context) {
+	d.say("the namespace %s is removed", namespace)
+	ctx = context.WithoutCancel(ctx)
+	if d.access.Host != "" {
+		unroute(ctx, d.access.Host)
+	}
+	if err := d.remove(ctx); err != nil {
+		d.say("%v", err)
+	}
+	now, err := d.localkube.status(ctx)
+	if err != nil || len(now.Faults) > 0 {
+		d.say("faults are left: %v %v; localkube up mends them", now.Faults, err)
+	}
+}
+
+func (d *drill) say(format string, args ...any) {
+	fmt.Printf("%7.1f s  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// start starts all clients.
+func (d *drill) start(ctx context.Context) *clients {
+	running, stop := context.WithCancel(ctx)
+	c := &clients{history: newHistory(), stop: stop}
+	hosts := make([]string, instances)
+	for i := range hosts {
+		hosts[i] = instanceHost(i)
+	}
+	always := func() bool { return true }
+	service, multi := serviceDoor(d.access), multiDoor(d.access, hosts, d.resolver)
+	for range writersEach {
+		c.writer(running, service, always)
+		c.writer(running, multi, always)
+	}
+	c.registrar(running, 0, service, always)
+	c.registrar(running, 1, service, always)
+	c.registrar(running, 2, multi, always)
+	for i, host := range hosts {
+		instance := naming.Instance(name, i)
+		c.probe(running, instance, localDoor(d.access, instance, host, d.book.where))
+		c.writer(running, localDoor(d.access, instance, host, d.book.where), c.primaryNow(instance))
+		c.registrar(running, 3+i, localDoor(d.access, instance, host, d.book.where), c.primaryNow(instance))
+	}
+	c.running.Go(func() { d.book.keep(running, d.world) })
+	c.running.Go(func() { d.watchRoutes(running, c.history) })
+	return c
+}
+
+// round makes one fault, heals it, waits until all is whole, and judges.
+func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
+	r = Run{Fault: f.name, At: time.Now().UTC()}
+	s, err := d.prepare(ctx, f)
+	if err != nil {
+		return r, err
+	}
+	c := d.start(ctx)
+	defer func() {
+		c.stop()
+		c.running.Wait()
+	}()
+	s.history = c.history
+	if err := d.first(ctx, c, s); err != nil {
+		return r, err
+	}
+	defer func() {
+		if len(s.undo) > 0 { // something went wrong on the way
+			err = errors.Join(err, s.heal(context.WithoutCancel(ctx)))
+		}
+	}()
+	if f.prepare != nil {
+		if err := f.prepare(ctx, s); err != nil {
+			return r, err
+		}
+	}
+	if err := f.inject(ctx, s); err != nil {
+		return r, err
+	}
+	d.say("%s struck: %s on %s", f.name, s.primary.name, s.primary.node)
+	r.ByItself = d.wait(ctx, c, s, f)
+	healed := s.t0
+	if len(s.undo) > 0 {
+		if err := s.heal(ctx); err != nil {
+			return r, err
+		}
+		healed = c.history.now()
+	}
+	since, err := d.untilWhole(ctx, c.history, healed, f)
+	r.Whole = seconds(since)
+	end := c.history.now()
+	c.stop()
+	c.running.Wait()
+	r.judge(c, f, s.t0, end)
+	return r, errors.Join(err, ctx.Err(), d.look(ctx, c, &r))
+}
+
+// prepare chooses who plays which part, makes the tables, and the way to the Service.
+func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
+	if err := d.book.read(ctx, d.world); err != nil {
+		return nil, err
+	}
+	s := &scene{world: d.world, localkube: d.localkube, cluster: d.cluster, say: d.say}
+	var primary string
+	err := until(ctx, creation, func(ctx context.Context) (err error) {
+		primary, err = d.access.Ask(ctx, "SELECT current_setting('cluster_name')")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("nobody takes writes before %s: %w", f.name, err)
+	}
+	for i := range instances {
+		one, known := d.book.where(naming.Instance(name, i))
+		switch {
+		case !known:
+			return nil, fmt.Errorf("%s has no Pod before %s", naming.Instance(name, i), f.name)
+		case one.name == primary:
+			s.primary = one
+		default:
+			s.standbys = append(s.standbys, one)
+		}
+	}
+	// The client's node is that of the standby that no fault hits.
+	if err := d.cluster.via(ctx, d.access.Host, s.standbys[1].node); err != nil {
+		return nil, err
+	}
+	return s, until(ctx, time.Minute, func(ctx context.Context) error { return d.access.Do(ctx, tables) })
+}
+
+// first waits until all is well with the clients running.
+func (d *drill) first(ctx context.Context, c *clients, s *scene) error {
+	err := until(ctx, d.options.patience, func(ctx context.Context) error {
+		if err := d.whole(ctx, c.history); err != nil {
+			return err
+		}
+		if now := c.history.now(); now < warmUp || !flows(c, now-warmUp, now) {
+			return errors.New("the writers have not been acknowledged without a gap")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("before the fault: %w", err)
+	}
+	for name, seen := range c.latest(time.Second) {
+		if seen.primary && name != s.primary.name {
+			return fmt.Errorf("before the fault: %s became the primary", name)
+		}
+	}
+	return nil
+}
+
+// flows says whether both paths were acknowledged without an outage between two times.
+func flows(c *clients, from, to time.Duration) bool {
+	return steady(c.acks(PathService), from, to, steadyGap) && steady(c.acks(PathMulti), from, to, steadyGap)
+}
+
+// wait waits until writes have come again for a while, and the fault has lasted as
+// long as it should. It says whether they came before the patience with it was over.
+func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
+	most := max(d.options.hold, f.lasts+settle)
+	if len(s.undo) == 0 {
+		most = d.options.patience
+	}
+	for ctx.Err() == nil {
+		now := c.history.now()
+		changed := f.least == 0 || len(c.leaders()) > f.least
+		if now-s.t0 >= settle+f.lasts && flows(c, now-settle, now) && (changed || now-s.t0 > d.options.hold) {
+			return true
+		}
+		if now-s.t0 > most {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(poll):
+		}
+	}
+	return false
+}
+
+// untilWhole waits until all has been whole for a while, and returns how long after
+// the healing that while began.
+func (d *drill) untilWhole(ctx context.Context, h *history, healed time.Duration, f fault) (time.Duration, error) {
+	var since time.Duration
+	err := until(ctx, d.options.patience, func(ctx context.Context) error {
+		now := h.now()
+		if err := d.whole(ctx, h); err != nil {
+			since = 0
+			return err
+		}
+		if since == 0 {
+			since = now
+		}
+		if now-since < settle {
+			return errors.New("it has only just become whole")
+		}
+		return nil
+	})
+	if err != nil {
+		return h.now() - healed, fmt.Errorf("after %s it does not get whole again: %w", f.name, err)
+	}
+	return since - healed, nil
+}
+
+// look looks all acknowledged writes up, and checks the registers.
+func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
+	acks := c.acks(PathService, PathMulti, PathLocal)
+	var there []int64
+	err := until(ctx, time.Minute, func(ctx context.Context) (err error) {
+		there, err = d.ids(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look the acknowledged writes up: %w", err)
+	}
+	r.Acked, r.LostIDs = len(acks), missing(acks, there)
+	r.Lost = len(r.LostIDs)
+	if r.Lost > 10 {
+		r.LostIDs = slices.Clip(r.LostIDs[:10])
+	}
+	operations := c.registers.all()
+	result, info := linearizable(operations, checkTimeout)
+	r.Operations, r.Linearizable = len(operations), string(result)
+	if result != porcupine.Illegal {
+		return nil
+	}
+	file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d.html", r.Fault, r.At.Unix()))
+	if err := errors.Join(os.MkdirAll(d.options.histories, 0o755), porcupine.VisualizePath(model, info, file)); err != nil {
+		return fmt.Errorf("write the history: %w", err)
+	}
+	r.Problems = append(r.Problems, "the history is in "+file)
+	return nil
+}
+
+func (d *drill) ids(ctx context.Context) ([]int64, error) {
+	conn, err := d.access.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	var ids []int64
+	err = conn.QueryRow(ctx, "SELECT coalesce(array_agg(id), '{}') FROM drill_write").Scan(&ids)
+	return ids, err
+}

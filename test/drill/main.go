@@ -1,0 +1,153 @@
+// Command drill breaks a running database in every way of its fault table and
+// judges from outside what became of it: how long nobody could write, whether an
+// acknowledged write is lost, whether two primaries acknowledged at once, whether
+// the history is linearizable, and how long it took until all was whole again.
+// docs/drills.md says what each number means. It needs the cluster of make up, root,
+// and an otherwise idle machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	rounds                    int
+	only, skip                string
+	json, markdown, plot      string
+	localkube                 string
+	hold, lossy, patience     time.Duration
+	histories                 string
+	listFaults, renderOnlyRun bool
+}
+
+func main() {
+	o := parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "drill:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() options {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 1, "how often to make each fault")
+	flag.StringVar(&o.only, "only", "", "names of faults, with commas; all if empty")
+	flag.StringVar(&o.skip, "skip", "", "names of faults to leave out, with commas")
+	flag.StringVar(&o.json, "json", "", "file for the raw runs; it is written after each one")
+	flag.StringVar(&o.markdown, "markdown", "", "file for the tables; between the marks of docs/drills.md if it has them")
+	flag.StringVar(&o.plot, "plot", "", "file for the distributions as SVG")
+	flag.StringVar(&o.localkube, "localkube", "bin/localkube", "localkube's program")
+	flag.DurationVar(&o.hold, "hold", 30*time.Second, "how long writes may be away before a fault is healed")
+	flag.DurationVar(&o.lossy, "lossy", 2*time.Minute, "how long lossy-and-busy lasts")
+	flag.DurationVar(&o.patience, "patience", 4*time.Minute, "how long to wait until all is whole again")
+	flag.StringVar(&o.histories, "histories", ".local", "folder for histories that are not linearizable")
+	flag.BoolVar(&o.listFaults, "list", false, "only show the faults")
+	flag.BoolVar(&o.renderOnlyRun, "render", false, "only make the tables and the plot, from the runs in the -json file")
+	flag.Parse()
+	return o
+}
+
+func run(ctx context.Context, o options) error {
+	chosen, err := choose(faults(o), o.only, o.skip)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.listFaults:
+		for _, f := range chosen {
+			fmt.Printf("%-34s %s\n", f.name, f.about)
+		}
+		return nil
+	case o.renderOnlyRun:
+		runs, err := readRuns(o.json)
+		if err != nil {
+			return err
+		}
+		return present(o, chosen, runs)
+	}
+	d, err := begin(ctx, o)
+	if d != nil {
+		defer d.end(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	runs, err := d.all(ctx, chosen)
+	return errors.Join(err, present(o, chosen, runs), verdict(runs))
+}
+
+// choose picks faults by their names.
+func choose(all []fault, only, skip string) ([]fault, error) {
+	names := func(list string) []string {
+		return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	wanted, unwanted := names(only), names(skip)
+	for _, name := range slices.Concat(wanted, unwanted) {
+		if !slices.ContainsFunc(all, func(f fault) bool { return f.name == name }) {
+			return nil, fmt.Errorf("no fault is called %q; -list shows them", name)
+		}
+	}
+	var chosen []fault
+	for _, f := range all {
+		if (len(wanted) == 0 || slices.Contains(wanted, f.name)) && !slices.Contains(unwanted, f.name) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen, nil
+}
+
+// all makes the rounds, each with every fault, so that a slow change of the
+// machine does not hit one fault alone.
+func (d *drill) all(ctx context.Context, chosen []fault) ([]Run, error) {
+	var runs []Run
+	for i := range d.options.rounds {
+		for _, f := range chosen {
+			if ctx.Err() != nil {
+				return runs, ctx.Err()
+			}
+			d.say("round %d of %d: %s: %s", i+1, d.options.rounds, f.name, f.about)
+			r, err := d.round(ctx, f)
+			if ctx.Err() != nil {
+				return runs, ctx.Err()
+			}
+			if err != nil {
+				r.Problems = append(r.Problems, err.Error())
+			}
+			r.Round = i + 1
+			runs = append(runs, r)
+			d.tell(r)
+			if err := writeRuns(d.options.json, runs); err != nil {
+				return runs, err
+			}
+			if err != nil {
+				if err := d.renew(ctx); err != nil {
+					return runs, err
+				}
+			}
+		}
+	}
+	return runs, nil
+}
+
+// verdict is an error if something happened that must never happen.
+func verdict(runs []Run) error {
+	var errs []error
+	for _, r := range runs {
+		for _, p := range r.wrongs() {
+			errs = append(errs, fmt.Errorf("%s, round %d: %s", r.Fault, r.Round, p))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// quantile is the value below which that part of all lies, by the nearest rank.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(rank, 0), len(sorted)-1)]
+}
+
+// of are the values of all runs.
+func of(runs []Run, value func(Run) float64) []float64 {
+	values := make([]float64, len(runs))
+	for i, r := range runs {
+		values[i] = value(r)
+	}
+	return values
+}
+
+func sum(runs []Run, value func(Run) int) int {
+	total := 0
+	for _, r := range runs {
+		total += value(r)
+	}
+	return total
+}
+
+// tablesOf are the two tables: the verdicts, and where the time went. The first
+// row is the head.
+func tablesOf(chosen []fault, runs []Run) (verdicts, parts [][]string) {
+	verdicts = [][]string{{"fault", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max", "lost", "overlap",
+		"not linearizable", "whole p50 / max", "needless"}}
+	parts = [][]string{{"fault", "writable", "multi-host", "EndpointSlice", "Service"}}
+	for _, f := range chosen {
+		own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Fault != f.name })
+		if len(own) == 0 {
+			continue
+		}
+		verdicts = append(verdicts, verdictRow(f.name, own))
+		if row := partsRow(f.name, own); row != nil {
+			parts = append(parts, row)
+		}
+	}
+	return verdicts, parts
+}
+
+func verdictRow(name string, own []Run) []string {
+	spread := func(value func(Run) float64, quantiles ...float64) string {
+		var texts []string
+		for _, q := range quantiles {
+			texts = append(texts, fmt.Sprintf("%.2f", quantile(of(own, value), q)))
+		}
+		return strings.Join(texts, " / ") + " s"
+	}
+	count := func(is func(Run) bool) int {
+		return sum(own, func(r Run) int {
+			if is(r) {
+				return 1
+			}
+			return 0
+		})
+	}
+	return []string{
+		name, fmt.Sprint(len(own)), fmt.Sprint(count(func(r Run) bool { return r.ByItself })),
+		spread(func(r Run) float64 { return r.Service }, 0.5, 0.95, 1),
+		spread(func(r Run) float64 { return r.Multi }, 0.5, 0.95, 1),
+		fmt.Sprintf("%d of %d", sum(own, func(r Run) int { return r.Lost }), sum(own, func(r Run) int { return r.Acked })),
+		fmt.Sprint(sum(own, func(r Run) int { return r.Overlap })),
+		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" })),
+		spread(func(r Run) float64 { return r.Whole }, 0.5, 1),
+		fmt.Sprint(sum(own, func(r Run) int { return r.Needless })),
+	}
+}
+
+// partsRow has medians of the runs that had an outage.
+func partsRow(name string, own []Run) []string {
+	row := []string{name}
+	seen := false
+	for _, part := range []func(Run) float64{
+		func(r Run) float64 { return r.Stages.Writable }, func(r Run) float64 { return r.Stages.Multi },
+		func(r Run) float64 { return r.Stages.Slice }, func(r Run) float64 { return r.Stages.Service },
+	} {
+		values := slices.DeleteFunc(of(own, part), func(v float64) bool { return v == 0 })
+		if len(values) == 0 {
+			row = append(row, "–")
+			continue
+		}
+		seen = true
+		row = append(row, fmt.Sprintf("%.2f s", quantile(values, 0.5)))
+	}
+	if !seen {
+		return nil
+	}
+	return row
+}
+
+// printTable prints a table for a terminal.
+func printTable(out io.Writer, rows [][]string) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a terminal: there is nobody to tell
+}
+
+// markdownTable is a table for a page.
+func markdownTable(rows [][]string) string {
+	var text strings.Builder
+	for i, row := range rows {
+		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintln(&text, "|"+strings.Repeat(" --- |", len(row)))
+		}
+	}
+	return text.String()
+}
+
+// The marks between which the tables go.
+const (
+	markBegin = "<!-- drill: begin -->"
+	markEnd   = "<!-- drill: end -->"
+)
+
+// between puts something between the marks of a page; a page without them is
+// replaced.
+func between(page, text string) string {
+	from, to := strings.Index(page, markBegin), strings.Index(page, markEnd)
+	if from < 0 || to < from {
+		return text
+	}
+	return page[:from+len(markBegin)] + "\n\n" + text + "\n" + page[to:]
+}
+
+// present prints the tables, and writes them and the plot where that is wanted.
+func present(o options, chosen []fault, runs []Run) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	verdicts, parts := tablesOf(chosen, runs)
+	fmt.Println()
+	printTable(os.Stdout, verdicts)
+	fmt.Println("\nWhere the time went, since the fault (medians):")
+	printTable(os.Stdout, parts)
+	if o.markdown != "" {
+		page, err := os.ReadFile(o.markdown)
+		if err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("read %s: %w", o.markdown, err)
+		}
+		text := markdownTable(verdicts) + "\nWhere the time went: medians, since the fault.\n\n" + markdownTable(parts)
+		if err := os.WriteFile(o.markdown, []byte(between(string(page), text)), 0o644); err != nil {
+			return err
+		}
+	}
+	if o.plot != "" {
+		return os.WriteFile(o.plot, []byte(plot(chosen, runs)), 0o644)
+	}
+	return nil
+}
