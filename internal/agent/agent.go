@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,30 +38,46 @@ type Options struct {
 	// Listen is the address to listen on, "" for all. Address is what the others
 	// reach this instance by, if that is known.
 	Listen, Address string
-	// Publish tells the cluster the role of this instance; nil where there is none.
-	Publish func(ctx context.Context, role protocol.Role) error
+	// Cluster is the Kubernetes around this instance; nil where there is none.
+	Cluster Cluster
 	Log     *slog.Logger
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
 }
+
+// durabilityAsync is the durability in which the primary alone acknowledges.
+const durabilityAsync = "async"
 
 // Agent runs one instance.
 type Agent struct {
 	Options
 	server   *postgres.Server
 	identity *identity
-	ballots  ballotFile
+	memory   *memory
 	peers    *peers
-	// wake makes the role loop look again at once.
-	wake chan struct{}
+	witness  *witness
+	// wake makes the role loop look again at once, tasks has it do something else in between.
+	wake  chan struct{}
+	tasks chan func(context.Context)
 	// publish takes the role to publish.
 	publish chan protocol.Role
-	// last is the decision before; only the role loop uses it.
-	last ha.Decision
+	// life lasts as long as the actors do.
+	life context.Context //nolint:containedctx // for what they start and do not wait for
+	// running, watch and last (the decision before) are the role loop's own.
+	running *running
+	watch   watch
+	last    ha.Decision
+	// leading is the server while it is primary, tighter the change of the quorum
+	// that is being prepared, full whether the volume has no room for WAL.
+	leading atomic.Pointer[running]
+	tighter atomic.Pointer[ha.Record]
+	full    atomic.Bool
+	keeper  keeper
 
 	mutex   sync.Mutex
 	config  protocol.Config
 	status  protocol.Status
+	wish    wish
 	restart bool // the server is to be restarted
 	renewed bool // there is a new certificate
 	beat    time.Time
@@ -83,14 +100,18 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	a := &Agent{
 		Options: options,
 		config:  config,
-		ballots: ballotFile(filepath.Join(options.Volume, "toban", "ballot.json")),
 		wake:    make(chan struct{}, 1),
+		tasks:   make(chan func(context.Context)),
 		publish: make(chan protocol.Role, 1),
 		beat:    time.Now(),
 	}
 	a.server = &postgres.Server{
 		Programs: programs, Volume: options.Volume, Run: options.Run,
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
+	}
+	a.witness = &witness{cluster: options.Cluster, wake: make(chan struct{}, 1), changed: a.look}
+	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, "toban"), a.server.Data()); err != nil {
+		return nil, err
 	}
 	a.status = protocol.Status{Name: options.Name, Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
 	if a.identity, err = newIdentity(options, config); err != nil {
@@ -103,6 +124,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	}
 	show := func() (tls.Certificate, error) { return a.identity.certificate() }
 	a.peers = newPeers(options.Name, protocol.NewClient(protocol.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
+	a.peers.tell(config.Members)
 	return a, nil
 }
 
@@ -129,14 +151,18 @@ func readConfig(path string) (protocol.Config, error) {
 var errStopped = errors.New("told to stop")
 
 // Run runs the actors until ctx ends or one of them fails; the first out stops
-// all. When Run returns, PostgreSQL has stopped.
+// all. The end of ctx is a wish: a primary resigns first. When Run returns,
+// PostgreSQL has stopped.
 func (a *Agent) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
+	stop := context.AfterFunc(ctx, a.leave)
+	defer stop()
+	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
+	a.life = life
 	for _, actor := range []func(context.Context) error{
-		a.roleLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.identity.renewLoop, reapLoop,
+		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.identity.renewLoop, reapLoop,
 	} {
 		group.Go(func() error {
-			if err := actor(ctx); err != nil {
+			if err := actor(life); err != nil {
 				return err
 			}
 			return errStopped
@@ -206,6 +232,10 @@ func (a *Agent) setBusy(busy bool) {
 	a.busy, a.beat = busy, time.Now()
 }
 
+// roleSilence is how long the role loop may be silent before the instance is not
+// called ready any more: it may be in a vote or a start.
+const roleSilence = 15 * time.Second
+
 // maxSilence is how long the role loop may be silent before the kubelet may
 // think that the agent hangs: far more than its slowest query and start.
 const maxSilence = 60 * time.Second
@@ -220,5 +250,5 @@ func (a *Agent) alive() bool {
 func (a *Agent) ready() bool {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	return a.status.Ready && time.Since(a.beat) < 2*queryDeadline+tickInterval
+	return a.status.Ready && time.Since(a.beat) < roleSilence
 }

@@ -60,9 +60,9 @@ func (a *Agent) candidates() []good {
 	return append(list, good{Revision: "defaults"})
 }
 
-// start starts the server with the first configuration that it takes. The
+// startServer starts the server with the first configuration that it takes. The
 // others' refusals are reported.
-func (r *running) start(ctx context.Context) error {
+func (r *running) startServer(ctx context.Context) error {
 	var refused error
 	candidates := r.candidates()
 	for i, candidate := range candidates {
@@ -87,7 +87,7 @@ func (r *running) start(ctx context.Context) error {
 
 // startWith tries one configuration.
 func (r *running) startWith(ctx context.Context, candidate good) error {
-	settings, err := r.makeSettings(ctx, candidate)
+	settings, err := r.withRole(r.plain(candidate))
 	if err != nil {
 		return err
 	}
@@ -111,22 +111,9 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 	return nil
 }
 
-// makeSettings adds the role to a configuration.
-func (r *running) makeSettings(ctx context.Context, g good) (postgres.Settings, error) {
-	settings := postgres.Settings{Name: r.Name, Parameters: g.Parameters, HBA: g.HBA}
-	if r.role == protocol.RolePrimary {
-		return settings, nil
-	}
-	upstream, err := r.upstream(r.decision.Target)
-	if err != nil {
-		return settings, err
-	}
-	control, err := r.server.Control(ctx)
-	if err != nil {
-		return settings, err
-	}
-	settings.Upstream, settings.Least = &upstream, control.Least
-	return settings, nil
+// plain are the settings of a configuration, without what follows from the role.
+func (r *running) plain(g good) postgres.Settings {
+	return postgres.Settings{Name: r.Name, Parameters: g.Parameters, HBA: g.HBA}
 }
 
 // remember reports which configuration runs, and why not the wanted one.
@@ -149,9 +136,9 @@ func words(err error) string {
 }
 
 // applyConfig makes the running server follow the config: parameters and
-// pg_hba.conf by reload, and where the upstream is found. A refused one leaves
-// the server as it was.
-func (r *running) applyConfig(ctx context.Context) error {
+// pg_hba.conf by reload, and what follows from role and quorum. A refused one
+// leaves the server as it was.
+func (r *running) applyConfig(ctx context.Context, session *postgres.Session) error {
 	config := r.currentConfig()
 	wanted := good{config.Revision, config.Parameters, config.HBA}
 	if r.Status().RejectedRevision == config.Revision {
@@ -161,7 +148,9 @@ func (r *running) applyConfig(ctx context.Context) error {
 		}
 		wanted = g
 	}
-	settings, err := r.makeSettings(ctx, wanted)
+	r.files.Lock()
+	defer r.files.Unlock()
+	settings, err := r.withRole(r.plain(wanted))
 	if err != nil {
 		return err
 	}
@@ -169,7 +158,7 @@ func (r *running) applyConfig(ctx context.Context) error {
 		r.accept(wanted.Revision, config.Revision)
 		return nil
 	}
-	err = r.reload(ctx, settings)
+	err = r.reload(ctx, session, settings, wanted.Revision != r.revision)
 	var rejected *postgres.RejectedError
 	if errors.As(err, &rejected) {
 		r.Log.Warn("the configuration is refused", "revision", wanted.Revision, "error", rejected.Words)
@@ -179,14 +168,26 @@ func (r *running) applyConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.adopt(ctx, settings, wanted, config.Revision)
+	return r.adopt(ctx, session, settings, wanted, config.Revision)
+}
+
+// applyRule makes the running server demand what the quorum asks for now.
+func (r *running) applyRule(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*reloadDeadline)
+	defer cancel()
+	session, err := r.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return r.applyConfig(ctx, session)
 }
 
 // adopt reports a reloaded configuration together with what of it waits for a
 // restart. Where nothing does, it is proven, and the one to come back to; else
 // only the start with it proves it.
-func (r *running) adopt(ctx context.Context, settings postgres.Settings, runs good, wanted string) error {
-	pending, err := r.session.PendingRestart(ctx)
+func (r *running) adopt(ctx context.Context, session *postgres.Session, settings postgres.Settings, runs good, wanted string) error {
+	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,33 +220,35 @@ func (r *running) accept(runs, wanted string) {
 	})
 }
 
-// reload checks, writes and loads a configuration. When PostgreSQL refuses it,
-// the files are put back.
-func (r *running) reload(ctx context.Context, settings postgres.Settings) error {
-	if err := r.server.Check(ctx, settings); err != nil {
-		return err
+// reload writes and loads a configuration, checked where it is a new one. When PostgreSQL
+// refuses it, the files are put back.
+func (r *running) reload(ctx context.Context, session *postgres.Session, settings postgres.Settings, check bool) error {
+	if check {
+		if err := r.server.Check(ctx, settings); err != nil {
+			return err
+		}
 	}
 	if err := r.server.Configure(settings); err != nil {
 		return err
 	}
-	if err := r.session.ConfigErrors(ctx); err != nil {
+	if err := session.ConfigErrors(ctx); err != nil {
 		return errors.Join(err, r.server.Configure(r.settings))
 	}
-	before, err := r.session.LoadTime(ctx)
+	before, err := session.LoadTime(ctx)
 	if err != nil {
 		return err
 	}
 	if err := r.process.Reload(); err != nil {
 		return err
 	}
-	return r.awaitReload(ctx, before)
+	return awaitReload(ctx, session, before)
 }
 
-func (r *running) awaitReload(ctx context.Context, before time.Time) error {
+func awaitReload(ctx context.Context, session *postgres.Session, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadDeadline)
 	defer cancel()
 	for {
-		at, err := r.session.LoadTime(ctx)
+		at, err := session.LoadTime(ctx)
 		if err != nil {
 			return err
 		}

@@ -9,11 +9,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -28,6 +31,10 @@ const (
 func (a *Agent) serveAgent(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
+	mux.HandleFunc("POST "+protocol.PathNews, a.handleNews)
+	mux.HandleFunc("POST "+protocol.PathVote, a.handleVote)
+	mux.HandleFunc("POST "+protocol.PathRecord, a.handleRecord)
+	mux.Handle("POST "+protocol.PathSwitchover, operatorOnly(a.handleSwitchover))
 	mux.Handle("POST "+protocol.PathSync, operatorOnly(a.handleSync))
 	mux.Handle("POST "+protocol.PathRestart, operatorOnly(a.handleRestart))
 	roots := func() (*x509.CertPool, error) {
@@ -84,6 +91,76 @@ func operatorOnly(next http.HandlerFunc) http.Handler {
 	})
 }
 
+// handleNews takes what another instance says of itself without being asked.
+func (a *Agent) handleNews(w http.ResponseWriter, r *http.Request) {
+	var status protocol.Status
+	if err := readJSON(w, r, &status); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.peers.told(status)
+	writeJSON(w, a.Status())
+}
+
+// handleVote answers a candidate.
+func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
+	var request ha.VoteRequest
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var reply ha.VoteReply
+	var err error
+	late := a.inLoop(r.Context(), func(ctx context.Context) { reply, err = a.vote(ctx, request) })
+	if err = errors.Join(late, err); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, reply)
+}
+
+// handleRecord takes the record of the quorum from a leader.
+func (a *Agent) handleRecord(w http.ResponseWriter, r *http.Request) {
+	var proposal protocol.Proposal
+	if err := readJSON(w, r, &proposal); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var reply ha.AcceptReply
+	var err error
+	late := a.inLoop(r.Context(), func(context.Context) { reply, err = a.accept(proposal) })
+	if err = errors.Join(late, err); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, reply)
+}
+
+// handleSwitchover asks the leader to leave the lead to another instance.
+func (a *Agent) handleSwitchover(w http.ResponseWriter, r *http.Request) {
+	var request protocol.Switchover
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	status := a.Status()
+	if !status.Election.Leading || request.To == a.Name {
+		status.SwitchoverError = "this instance does not lead, or is the one that is to lead"
+		writeJSON(w, status)
+		return
+	}
+	a.mutex.Lock()
+	asked := a.wish.Resign && a.wish.To == request.To
+	refusal := a.status.SwitchoverError
+	a.mutex.Unlock()
+	if !asked && refusal == "" {
+		a.ask(request.To, request.Reason, false)
+	}
+	status = a.Status()
+	a.report(func(s *protocol.Status) { s.SwitchoverError = "" }) // it has been told
+	writeJSON(w, status)
+}
+
 func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
 
 // handleSync takes a config and answers when it has had its effect, or after a while.
@@ -106,7 +183,7 @@ func (a *Agent) setConfig(config protocol.Config) {
 	a.mutex.Lock()
 	a.config = config
 	a.mutex.Unlock()
-	a.peers.tellMembers(config.Members)
+	a.peers.tell(config.Members)
 	a.look()
 }
 
@@ -134,12 +211,28 @@ func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.Log.Info("a restart is asked for", "reason", request.Reason)
+	if a.restartsElsewhere() {
+		a.ask("", "restart: "+request.Reason, true)
+	} else {
+		a.askRestart()
+	}
+	writeJSON(w, a.Status())
+}
+
+// restartsElsewhere says whether a restart of this server is better a switchover:
+// the others have been restarted before. Not so for parameters that a standby can't
+// have lower than its primary: there all run with the old ones until the primary restarts.
+func (a *Agent) restartsElsewhere() bool {
+	status := a.Status()
+	return status.Election.Leading && len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
+}
+
+func (a *Agent) askRestart() {
 	a.mutex.Lock()
 	a.restart = true
 	a.status.Ready = false // no other restart may begin before this one is over
 	a.mutex.Unlock()
 	a.look()
-	writeJSON(w, a.Status())
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {

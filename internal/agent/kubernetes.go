@@ -2,34 +2,162 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
-// PublishInPod returns a function that writes the role into the label of this
-// instance's own Pod, which the Services select by.
-func PublishInPod(namespace, pod string) (func(context.Context, protocol.Role) error, error) {
+const fieldManager = "toban-agent"
+
+// Kubernetes is the Cluster that an instance's Pod is in.
+type Kubernetes struct {
+	client    kubernetes.Interface
+	namespace string
+	pod       string
+	lease     string
+}
+
+// InPod finds the cluster from within the Pod of an instance of a SampleDB.
+func InPod(namespace, pod, cluster string) (*Kubernetes, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes API: %w", err)
 	}
-	client, err := corev1.NewForConfig(config)
+	config.QPS, config.Burst = 50, 100 // a failover must not wait for our own limit
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
-	return func(ctx context.Context, role protocol.Role) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, naming.LabelRole, role)
-		_, err := client.Pods(namespace).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "toban-agent"})
-		if err != nil {
-			return fmt.Errorf("label the Pod %s: %w", pod, err)
+	return &Kubernetes{client: client, namespace: namespace, pod: pod, lease: naming.Lease(cluster)}, nil
+}
+
+// Publish labels this instance's Pod with its role, which the Services select
+// by. A new primary first takes the label from the one before, whose agent may not
+// be able to.
+func (k *Kubernetes) Publish(ctx context.Context, role protocol.Role, others []string) error {
+	if role == protocol.RolePrimary {
+		taken := make(chan error, len(others))
+		for _, pod := range others {
+			go func() { taken <- k.depose(ctx, pod) }()
 		}
-		return nil
-	}, nil
+		err := k.label(ctx, k.pod, role)
+		for range others {
+			err = errors.Join(err, <-taken)
+		}
+		return err
+	}
+	return k.label(ctx, k.pod, role)
+}
+
+// depose takes the primary's label from a Pod that bears it.
+func (k *Kubernetes) depose(ctx context.Context, pod string) error {
+	test := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/labels/toban.dev~1role","value":%q},
+		{"op":"remove","path":"/metadata/labels/toban.dev~1role"}]`, protocol.RolePrimary)
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.JSONPatchType, test, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil // it is not there, or does not bear it
+	}
+	if err != nil {
+		return fmt.Errorf("take the role from the Pod %s: %w", pod, err)
+	}
+	return nil
+}
+
+func (k *Kubernetes) label(ctx context.Context, pod string, role protocol.Role) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, naming.LabelRole, role)
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("label the Pod %s: %w", pod, err)
+	}
+	return nil
+}
+
+// Witness reads what is on record in the SampleDB's Lease.
+func (k *Kubernetes) Witness(ctx context.Context) (ha.Memory, error) {
+	_, m, err := k.read(ctx)
+	return m, err
+}
+
+// Vote asks for the witness's vote. It is given by an update that fails when
+// somebody else was faster.
+func (k *Kubernetes) Vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
+	lease, m, err := k.read(ctx)
+	if err != nil {
+		return ha.VoteReply{}, err
+	}
+	reply := ha.Consider(ha.Voting{Memory: m, Witness: true}, request)
+	if !reply.Granted {
+		return reply, nil
+	}
+	m = ha.Promise(m, request)
+	if err := k.write(ctx, lease, m); err != nil {
+		return ha.VoteReply{}, err
+	}
+	return ha.Grant(ha.Voting{Memory: m, Witness: true}, request), nil
+}
+
+// Record puts the record of the quorum into the Lease.
+func (k *Kubernetes) Record(ctx context.Context, proposal protocol.Proposal) (ha.AcceptReply, error) {
+	lease, m, err := k.read(ctx)
+	if err != nil {
+		return ha.AcceptReply{}, err
+	}
+	if proposal.Voter != "" && proposal.Voter != m.Voter {
+		return ha.AcceptReply{Ballot: m.Ballot}, nil
+	}
+	next, reply := ha.Accept(m, proposal.Leader, proposal.Record)
+	if !reply.Accepted || next.Record.Version == m.Record.Version && next.Record.Term == m.Record.Term && next.Ballot == m.Ballot {
+		return reply, nil
+	}
+	return reply, k.write(ctx, lease, next)
+}
+
+func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory, error) {
+	lease, err := k.client.CoordinationV1().Leases(k.namespace).Get(ctx, k.lease, metav1.GetOptions{})
+	if err != nil {
+		return nil, ha.Memory{}, fmt.Errorf("read the Lease %s: %w", k.lease, err)
+	}
+	var m ha.Memory
+	if text := lease.Annotations[naming.AnnotationElection]; text != "" {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			return nil, ha.Memory{}, fmt.Errorf("understand the annotation %s of the Lease %s: %w", naming.AnnotationElection, k.lease, err)
+		}
+	}
+	if m.Voter != "" && m.Voter != ha.Voter(lease.UID) {
+		return nil, ha.Memory{}, fmt.Errorf("the Lease %s has the record of another one: remove its annotation %s", k.lease, naming.AnnotationElection)
+	}
+	m.Voter = ha.Voter(lease.UID)
+	return lease, m, nil
+}
+
+// write puts the witness's memory into the Lease as it was read; who was slower
+// gets a conflict. Holder and transitions are for people.
+func (k *Kubernetes) write(ctx context.Context, lease *coordinationv1.Lease, m ha.Memory) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode the witness's memory: %w", err)
+	}
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[naming.AnnotationElection] = string(text)
+	transitions, now := int32(m.Ballot.Term), metav1.NowMicro()
+	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &m.Ballot.Leader, &transitions, &now
+	_, err = k.client.CoordinationV1().Leases(k.namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("write the Lease %s: %w", k.lease, err)
+	}
+	return nil
 }

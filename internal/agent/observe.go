@@ -2,60 +2,82 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
 
-// decide observes, decides, and makes the ballot durable before anything is done with it.
-func (a *Agent) decide(ctx context.Context) (ha.Decision, error) {
-	view, err := a.observe(ctx)
-	if err != nil {
-		return ha.Decision{}, err
-	}
-	d := ha.Decide(view)
-	if d.Ballot != view.Local.Ballot {
-		if err := a.ballots.Store(d.Ballot); err != nil {
-			return ha.Decision{}, err
-		}
-	}
-	a.report(func(s *protocol.Status) {
-		s.Term, s.Leader = d.Ballot.Term, d.Ballot.Leader
-		s.Data = protocol.Data(view.Local.Data)
-		s.SystemIdentifier = view.Local.SystemIdentifier
-	})
-	return d, nil
+// watch is what the role loop remembers from one look to the next: since when
+// something has been so. Only the role loop uses it.
+type watch struct {
+	ballot ha.Ballot
+	// since is when the ballot became what it is, led when somebody was last seen
+	// to lead in it.
+	since, led time.Time
+	// idle is since when the leader has answered without leading, stalled since when
+	// a standby has not streamed though it leads.
+	idle, stalled time.Time
+	// rests is until when no campaign begins, resigned when this instance gave up
+	// the term resignedTerm.
+	rests, resigned time.Time
+	resignedTerm    uint64
+	successor       string
+	// failed says why the primary's server does not serve.
+	failed       string
+	rewindFailed bool
+	// end is the end of the WAL, once it is known for good.
+	end   ha.LSN
+	known bool
 }
 
-// observe collects the view. Only what makes any decision unsafe is an error.
-func (a *Agent) observe(ctx context.Context) (ha.View, error) {
-	config := a.currentConfig()
-	ballot, err := a.ballots.Load()
-	if err != nil {
-		return ha.View{}, err
-	}
+// observe collects the view. What can't be learned is absent in it.
+func (a *Agent) observe(ctx context.Context) ha.View {
+	config, m := a.currentConfig(), a.memory.Get()
+	a.watch.turn(m.Ballot)
 	view := ha.View{
 		Self:             a.Name,
 		SystemIdentifier: config.SystemIdentifier,
-		Local:            ha.Local{Ballot: ballot},
+		Async:            config.Durability == durabilityAsync,
+		Witness:          config.Witness,
 		Peers:            a.peers.answers(config.Members),
+		Wish:             a.currentWish(),
+		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed},
 	}
-	for _, m := range config.Members {
-		view.Members = append(view.Members, m.Name)
+	for _, member := range config.Members {
+		view.Members = append(view.Members, member.Name)
 	}
 	a.observeData(ctx, &view.Local)
 	a.observeServer(&view.Local)
-	return view, nil
+	a.observeLeader(view.Peers, &view.Local)
+	a.observeQuorum(&view.Local)
+	return view
+}
+
+// turn begins the watch anew when the ballot has changed.
+func (w *watch) turn(ballot ha.Ballot) {
+	if ballot == w.ballot {
+		return
+	}
+	w.ballot, w.since, w.led = ballot, time.Now(), time.Now()
+	w.idle, w.stalled = time.Time{}, time.Time{}
 }
 
 // observeData looks at the data directory. What can't be read stays unknown.
 func (a *Agent) observeData(ctx context.Context, local *ha.Local) {
-	present, err := a.server.HasData()
-	if err != nil {
+	incomplete, err := a.server.Incomplete()
+	present := false
+	if err == nil && !incomplete {
+		present, err = a.server.HasData()
+	}
+	switch {
+	case err == nil && incomplete:
+		local.Data = ha.DataIncomplete
+		return
+	case err != nil:
 		a.Log.Warn("the data directory can't be read", "error", err.Error())
 		return
-	}
-	if !present {
+	case !present:
 		local.Data = ha.DataEmpty
 		return
 	}
@@ -69,13 +91,80 @@ func (a *Agent) observeData(ctx context.Context, local *ha.Local) {
 		return
 	}
 	local.Data, local.SystemIdentifier = ha.DataPresent, control.SystemIdentifier
+	a.report(func(s *protocol.Status) { s.SystemIdentifier = control.SystemIdentifier })
 }
 
-// observeServer takes what the last query of the running server said.
+// observeServer takes what was last seen of the running server.
 func (a *Agent) observeServer(local *ha.Local) {
-	status := a.Status()
-	local.Streaming = status.Streaming
-	if lsn, err := ha.ParseLSN(status.LSN); err == nil && status.Role == protocol.RoleStandby {
-		local.Received = lsn
+	w := &a.watch
+	local.Known, local.End = w.known, w.end
+	local.Resigned = w.resignedTerm == local.Memory.Ballot.Term && time.Since(w.resigned) < ha.IdleLimit
+	local.Failed = w.failed
+	local.Full = a.full.Load()
+	local.Resting = time.Now().Before(w.rests)
+	if a.running == nil {
+		return
 	}
+	local.Server, local.Following = a.running.role, a.running.following().Term
+	seen := a.running.lastSeen()
+	local.Streaming, local.Received = seen.streaming, seen.received
+	if seen.known && local.Server == ha.ServerStandby && local.Following == 0 {
+		local.Known, local.End = true, seen.end
+	}
+	if local.Server == ha.ServerPrimary && seen.failure != "" {
+		local.Failed = seen.failure
+	}
+}
+
+// observeLeader measures for how long the leader of the ballot has been what it is.
+func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
+	w, ballot := &a.watch, local.Memory.Ballot
+	leader, heard := peers[ballot.Leader]
+	leads := heard && leader.Leading && leader.Ballot.Term == ballot.Term
+	own := ballot.Leader == a.Name && local.Server == ha.ServerPrimary
+	if leads || own {
+		w.led, w.idle = time.Now(), time.Time{}
+	} else if heard && w.idle.IsZero() {
+		w.idle = time.Now()
+	}
+	if !leads || local.Streaming || local.Server != ha.ServerStandby {
+		w.stalled = time.Time{}
+	} else if w.stalled.IsZero() {
+		w.stalled = time.Now()
+	}
+	local.Leaderless, local.Idle, local.Stalled = time.Since(w.led), ago(w.idle), ago(w.stalled)
+	if ballot.Leader == a.Name {
+		return
+	}
+	local.Silence = min(time.Since(a.peers.asked(ballot.Leader)), time.Since(w.since))
+	local.Refused = min(a.peers.refusing(ballot.Leader), time.Since(w.since))
+	if local.Silence > ha.SilenceLimit || local.Refused > ha.RefusedLimit {
+		local.Leaderless = max(local.Leaderless, local.Silence-ha.SilenceLimit)
+	}
+}
+
+// ago is how long ago something began, 0 where it has not.
+func ago(since time.Time) time.Duration {
+	if since.IsZero() {
+		return 0
+	}
+	return time.Since(since)
+}
+
+// observeQuorum measures when a majority last knew of no later term.
+func (a *Agent) observeQuorum(local *ha.Local) {
+	m := local.Memory
+	ages := map[ha.Voter]time.Duration{}
+	for _, voter := range m.Record.Voters() {
+		if status, asked, ok := a.peers.last(voter.Instance()); ok && status.Election.Voter == voter && status.Term <= m.Ballot.Term {
+			ages[voter] = time.Since(asked)
+		}
+	}
+	witness := a.witness.last()
+	local.WitnessReachable = time.Since(witness.at) < witnessCounts
+	if local.WitnessReachable {
+		local.WitnessBallot = witness.ballot
+	}
+	local.Unconfirmed = ha.Unconfirmed(m, ages, time.Since(witness.at))
+	a.witness.want(m.Won == m.Ballot.Term && local.Unconfirmed > unconfirmedLooks || local.Leaderless > 0 && m.Won != m.Ballot.Term)
 }

@@ -2,19 +2,21 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"syscall"
 	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
 
-// How often peers are asked (seldom once all is settled), how long an answer may
-// take, and how long it counts.
+// How often peers are asked, how long an answer may take, and how long it
+// counts. Questions overlap: one that is lost on the way delays no other.
 const (
-	pollBusy     = 100 * time.Millisecond
-	pollSettled  = time.Second
-	pollDeadline = time.Second
+	heartbeat    = 250 * time.Millisecond
+	pollDeadline = 1500 * time.Millisecond
+	newsDeadline = time.Second
 	answerCounts = 3 * time.Second
 )
 
@@ -28,85 +30,59 @@ type peers struct {
 
 	mutex   sync.Mutex
 	members []protocol.Member
-	settled bool
 	heard   map[string]answer
+	refused map[string]time.Time // since when nobody listens there
 }
 
 type answer struct {
 	status  protocol.Status
 	address string // by which it was reached: an address or the host name
+	asked   time.Time
 	at      time.Time
 }
 
 func newPeers(self string, client *protocol.Client, changed func()) *peers {
-	return &peers{self: self, client: client, changed: changed, heard: map[string]answer{}}
+	return &peers{self: self, client: client, changed: changed, heard: map[string]answer{}, refused: map[string]time.Time{}}
 }
 
-// tell says whom to ask, and whether the instance has found its role.
-func (p *peers) tell(members []protocol.Member, settled bool) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.members, p.settled = members, settled
-}
-
-// tellMembers says whom to ask.
-func (p *peers) tellMembers(members []protocol.Member) {
+// tell says whom to ask.
+func (p *peers) tell(members []protocol.Member) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.members = members
 }
 
+// others are the members without this instance.
+func (p *peers) others() []protocol.Member {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	var others []protocol.Member
+	for _, m := range p.members {
+		if m.Name != p.self {
+			others = append(others, m)
+		}
+	}
+	return others
+}
+
+// names are the others' names.
+func (p *peers) names() []string {
+	var names []string
+	for _, m := range p.others() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
 // run asks until ctx ends.
 func (p *peers) run(ctx context.Context) error {
 	defer p.client.Close()
-	asking := map[string]context.CancelFunc{}
-	defer func() {
-		for _, stop := range asking {
-			stop()
-		}
-	}()
 	for {
-		members, interval := p.plan()
-		present := map[string]bool{}
-		for _, m := range members {
-			present[m.Name] = true
-			if m.Name != p.self && asking[m.Name] == nil {
-				one, stop := context.WithCancel(ctx)
-				asking[m.Name] = stop
-				go p.askLoop(one, m.Name)
-			}
+		for _, m := range p.others() {
+			go p.ask(ctx, m)
 		}
-		for name, stop := range asking {
-			if !present[name] {
-				stop()
-				delete(asking, name)
-			}
-		}
-		if !sleep(ctx, interval) {
+		if !sleep(ctx, heartbeat) {
 			return nil
-		}
-	}
-}
-
-func (p *peers) plan() ([]protocol.Member, time.Duration) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if p.settled {
-		return p.members, pollSettled
-	}
-	return p.members, pollBusy
-}
-
-func (p *peers) askLoop(ctx context.Context, name string) {
-	for {
-		members, interval := p.plan()
-		for _, m := range members {
-			if m.Name == name {
-				p.ask(ctx, m)
-			}
-		}
-		if !sleep(ctx, interval) {
-			return
 		}
 	}
 }
@@ -114,28 +90,109 @@ func (p *peers) askLoop(ctx context.Context, name string) {
 // ask asks one peer by the address that is known, else by name. An answer under
 // another's name is nobody's: addresses are given to new Pods.
 func (p *peers) ask(ctx context.Context, m protocol.Member) {
+	asked := time.Now()
+	err := p.reach(ctx, m, pollDeadline, func(ctx context.Context, host string) error {
+		status, err := p.client.Status(ctx, host)
+		if err != nil {
+			return err
+		}
+		if status.Name != m.Name {
+			return syscall.ECONNREFUSED
+		}
+		p.hear(answer{status: status, address: host, asked: asked, at: time.Now()})
+		return nil
+	})
+	p.note(m.Name, asked, err)
+}
+
+// reach tries the ways to an instance until one works.
+func (p *peers) reach(ctx context.Context, m protocol.Member, deadline time.Duration, try func(ctx context.Context, host string) error) error {
+	err := error(syscall.EHOSTUNREACH)
 	for _, host := range []string{m.Address, m.Host} {
 		if host == "" {
 			continue
 		}
-		one, cancel := context.WithTimeout(ctx, pollDeadline)
-		status, err := p.client.Status(one, host)
+		one, cancel := context.WithTimeout(ctx, deadline)
+		err = try(one, host)
 		cancel()
-		if err == nil && status.Name == m.Name {
-			p.hear(m.Name, answer{status: status, address: host, at: time.Now()})
-			return
+		if err == nil || ctx.Err() != nil {
+			return err
 		}
+	}
+	return err
+}
+
+// note remembers since when nobody has listened at a peer's address.
+func (p *peers) note(name string, asked time.Time, err error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	gone := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+	switch since, ok := p.refused[name]; {
+	case err == nil:
+		delete(p.refused, name)
+	case gone && !ok && p.heard[name].at.Before(asked):
+		p.refused[name] = asked
+	case gone && ok && p.heard[name].at.After(since):
+		p.refused[name] = asked
 	}
 }
 
-func (p *peers) hear(name string, a answer) {
+// hear takes a peer's status, unless a later one is known.
+func (p *peers) hear(a answer) {
 	p.mutex.Lock()
-	before, known := p.heard[name]
-	p.heard[name] = a
+	before, known := p.heard[a.status.Name]
+	if known && before.asked.After(a.asked) {
+		p.mutex.Unlock()
+		return
+	}
+	p.heard[a.status.Name] = a
 	p.mutex.Unlock()
-	if !known || asPeer(before.status) != asPeer(a.status) {
+	if !known || decisive(before.status) != decisive(a.status) {
 		p.changed()
 	}
+}
+
+// told takes what a peer says of itself without having been asked.
+func (p *peers) told(status protocol.Status) {
+	p.mutex.Lock()
+	address := p.heard[status.Name].address
+	p.mutex.Unlock()
+	now := time.Now()
+	p.hear(answer{status: status, address: address, asked: now, at: now})
+}
+
+// spread tells all others how this instance is.
+func (p *peers) spread(ctx context.Context, status protocol.Status) {
+	for _, m := range p.others() {
+		go func() {
+			asked := time.Now()
+			_ = p.reach(ctx, m, newsDeadline, func(ctx context.Context, host string) error { // who does not hear it asks
+				answered, err := p.client.News(ctx, host, status)
+				if err == nil && answered.Name == m.Name {
+					p.hear(answer{status: answered, address: host, asked: asked, at: time.Now()})
+				}
+				return err
+			})
+		}()
+	}
+}
+
+// vote asks one peer for its vote.
+func (p *peers) vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (reply ha.VoteReply, err error) {
+	err = p.reach(ctx, m, voteDeadline, func(ctx context.Context, host string) error {
+		reply, err = p.client.Vote(ctx, host, request)
+		return err
+	})
+	return reply, err
+}
+
+// record gives one peer the record of the quorum.
+func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (reply ha.AcceptReply, err error) {
+	err = p.reach(ctx, m, voteDeadline, func(ctx context.Context, host string) error {
+		reply, err = p.client.Record(ctx, host, proposal)
+		return err
+	})
+	return reply, err
 }
 
 // answers are the peers that have answered lately.
@@ -151,6 +208,31 @@ func (p *peers) answers(members []protocol.Member) map[string]ha.Peer {
 	return found
 }
 
+// asked is when the question was asked that a peer answered last.
+func (p *peers) asked(name string) time.Time {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.heard[name].asked
+}
+
+// last is what a peer has said last, and when that was asked for.
+func (p *peers) last(name string) (protocol.Status, time.Time, bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a, ok := p.heard[name]
+	return a.status, a.asked, ok
+}
+
+// refusing is how long nobody has listened at a peer's address.
+func (p *peers) refusing(name string) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if since, ok := p.refused[name]; ok {
+		return time.Since(since)
+	}
+	return 0
+}
+
 // address is how a peer was last reached, if by an address.
 func (p *peers) address(m protocol.Member) string {
 	p.mutex.Lock()
@@ -162,16 +244,42 @@ func (p *peers) address(m protocol.Member) string {
 }
 
 func asPeer(s protocol.Status) ha.Peer {
+	e := s.Election
 	peer := ha.Peer{
+		Voter:            e.Voter,
 		Data:             ha.Data(s.Data),
 		SystemIdentifier: s.SystemIdentifier,
 		Ballot:           ha.Ballot{Term: s.Term, Leader: s.Leader},
-		Leading:          s.Role == protocol.RolePrimary && s.Ready,
+		Leading:          e.Leading,
+		Resigned:         s.Resigned,
+		Successor:        e.Successor,
+		Lineage:          e.Lineage,
+		Position:         e.Position,
+		Streaming:        s.Streaming,
+		LeaderLost:       e.LeaderLost,
+		Eligible:         e.Eligible,
+		Rebuilding:       e.Rebuilding,
 	}
 	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
 		peer.Oldest = lsn
 	}
 	return peer
+}
+
+// decisives are what of a status makes others decide anew.
+type decisives struct {
+	data, identifier, leader, oldest string
+	term                             uint64
+	starts                           int
+	flags                            [7]bool
+}
+
+func decisive(s protocol.Status) decisives {
+	e := s.Election
+	return decisives{
+		string(s.Data), s.SystemIdentifier, s.Leader, s.Oldest, s.Term, len(e.Lineage),
+		[7]bool{s.Ready, e.Leading, s.Resigned, e.LeaderLost, e.Eligible, e.Rebuilding, s.Streaming},
+	}
 }
 
 // sleep waits; it is false when ctx ended first.

@@ -8,7 +8,7 @@ import (
 )
 
 // publishDeadline bounds one attempt to tell the cluster the role.
-const publishDeadline = 5 * time.Second
+const publishDeadline = 2 * time.Second
 
 // wantPublished asks for a role to be published. The last wish counts.
 func (a *Agent) wantPublished(role protocol.Role) {
@@ -22,34 +22,36 @@ func (a *Agent) wantPublished(role protocol.Role) {
 // publishLoop tells the cluster the role of this instance, once for each change,
 // apart from the role loop: an API server that is away must not slow it down.
 func (a *Agent) publishLoop(ctx context.Context) error {
-	published := protocol.RoleNone
+	published, term := protocol.RoleNone, uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case role := <-a.publish:
-			if role == published || a.Publish == nil {
+			now := a.memory.Get().Ballot.Term
+			if role == published && (term == now || role != protocol.RolePrimary) || a.Cluster == nil {
 				continue
 			}
 			if a.publishUntilDone(ctx, role) {
-				published = role
+				published, term = role, now
 			}
 		}
 	}
 }
 
-// publishUntilDone tries until it works or there is another wish.
+// publishUntilDone tries until it works or there is another wish. A primary that
+// leads no more does not try on.
 func (a *Agent) publishUntilDone(ctx context.Context, role protocol.Role) bool {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		one, cancel := context.WithTimeout(ctx, publishDeadline)
-		err := a.Publish(one, role)
+		err := a.Cluster.Publish(one, role, a.peers.names())
 		cancel()
 		if err == nil {
 			a.Log.Info("the role is published", "role", string(role))
 			return true
 		}
 		a.Log.Warn("the role could not be published", "role", string(role), "error", err.Error())
-		if !sleep(ctx, retry) || len(a.publish) > 0 {
+		if !sleep(ctx, retry) || len(a.publish) > 0 || a.Status().Role != role {
 			return false
 		}
 	}

@@ -6,42 +6,103 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
-	"toban.dev/internal/naming"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
 // Times of the role loop.
 const (
-	tickInterval  = time.Second
-	queryDeadline = 5 * time.Second
-	firstRetry    = 250 * time.Millisecond
-	lastRetry     = 10 * time.Second
+	tickInterval = 250 * time.Millisecond
+	firstRetry   = 250 * time.Millisecond
+	lastRetry    = 10 * time.Second
 )
 
-// roleLoop decides what the instance is and is that, until it is told otherwise.
+// roleLoop decides what the instance is, and makes it that. All that changes
+// the server or gives a vote happens here, one thing after the other.
 func (a *Agent) roleLoop(ctx context.Context) error {
-	retry := firstRetry
-	for ctx.Err() == nil {
+	defer a.endServer(ctx)
+	trouble := backoff{}
+	for ctx.Err() == nil && !a.maySafelyEnd() {
 		d, err := a.decide(ctx)
-		if err == nil {
+		if err == nil && trouble.over(d) {
 			a.announce(d)
-			err = a.be(ctx, d)
+			err = a.act(ctx, d)
+			trouble.note(d, err)
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		if err == nil {
-			retry = firstRetry
-			continue
+		if err != nil {
+			a.Log.Error("the instance could not do what was decided", "action", string(d.Action), "error", err.Error())
+			a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, "Failed", err.Error() })
 		}
-		a.Log.Error("the instance could not do what was decided", "action", string(d.Action), "error", err.Error())
-		a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, "Failed", err.Error() })
-		a.pause(ctx, retry)
-		retry = min(2*retry, lastRetry)
+		a.pause(ctx, tickInterval)
 	}
 	return nil
 }
+
+// backoff keeps a decision that can't be carried out from being tried all the time.
+type backoff struct {
+	action ha.Action
+	wait   time.Duration
+	until  time.Time
+}
+
+// over says whether a decision may be tried.
+func (b *backoff) over(d ha.Decision) bool { return d.Action != b.action || time.Now().After(b.until) }
+
+func (b *backoff) note(d ha.Decision, err error) {
+	if err == nil {
+		*b = backoff{}
+		return
+	}
+	b.wait = min(max(2*b.wait, firstRetry), lastRetry)
+	b.action, b.until = d.Action, time.Now().Add(b.wait)
+}
+
+// decide observes, decides, and makes the ballot durable before anything is done with it.
+func (a *Agent) decide(ctx context.Context) (ha.Decision, error) {
+	view := a.observe(ctx)
+	d := ha.Decide(view)
+	if d.Ballot != view.Local.Memory.Ballot {
+		memory, err := a.memory.Change(func(m *ha.Memory) bool {
+			m.Ballot = d.Ballot
+			return true
+		})
+		if err != nil {
+			return d, err
+		}
+		view.Local.Memory = memory
+	}
+	a.describe(view, d)
+	return d, nil
+}
+
+// describe puts what the others want to know into the status, and tells them at
+// once where it makes them decide anew.
+func (a *Agent) describe(view ha.View, d ha.Decision) {
+	m := view.Local.Memory
+	before := decisive(a.Status())
+	a.report(func(s *protocol.Status) {
+		s.Term, s.Leader, s.Data = m.Ballot.Term, m.Ballot.Leader, protocol.Data(view.Local.Data)
+		s.Refusal, s.Resigned = d.Refusal, view.Local.Resigned
+		s.Voters, s.Acknowledgements = nil, m.Record.Now.Acknowledgements
+		for _, v := range m.Record.Now.Voters {
+			s.Voters = append(s.Voters, v.Instance())
+		}
+		s.Election.Voter, s.Election.Lineage = m.Voter, m.Lineage
+		s.Election.Position = m.Position(max(view.Local.End, view.Local.Received))
+		s.Election.LeaderLost, s.Election.Eligible = view.LeaderLost(), view.Eligible()
+		s.Election.Rebuilding = d.Action == ha.Rewind || d.Action == ha.Clone && view.Local.Data != ha.DataEmpty
+		s.Election.Successor = a.watch.successor
+		s.Election.Leading = s.Role == protocol.RolePrimary && s.Ready && m.Won == m.Ballot.Term && m.Ballot.Leader == a.Name
+	})
+	if decisive(a.Status()) != before {
+		a.tell()
+	}
+}
+
+// tell tells the others how this instance is.
+func (a *Agent) tell() { a.peers.spread(a.life, a.Status()) }
 
 // announce logs a decision when it is another one, and puts it into the status.
 func (a *Agent) announce(d ha.Decision) {
@@ -49,61 +110,15 @@ func (a *Agent) announce(d ha.Decision) {
 		a.Log.Info("decided", "action", string(d.Action), "target", d.Target, "term", d.Ballot.Term, "reason", d.Reason, "message", d.Message)
 	}
 	a.last = d
-	a.report(func(s *protocol.Status) { s.Reason, s.Message = d.Reason, d.Message })
-}
-
-// be does what was decided. Being primary or standby lasts until the decision
-// changes, the server ends, or a restart is asked for.
-func (a *Agent) be(ctx context.Context, d ha.Decision) error {
-	a.settle(d.Action == ha.Lead || d.Action == ha.Follow)
-	switch d.Action {
-	case ha.Initialise:
-		return a.longStep(func() error { return a.server.Initialise(ctx, a.ServerLog) })
-	case ha.Clone:
-		return a.longStep(func() error { return a.clone(ctx, d.Target) })
-	case ha.Lead:
-		return a.runPrimary(ctx, d)
-	case ha.Follow:
-		return a.runStandby(ctx, d)
-	case ha.Wait:
-		a.report(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
-		a.pause(ctx, tickInterval)
-		return nil
-	default:
-		return fmt.Errorf("nobody knows how to %q", d.Action)
-	}
-}
-
-// settle tells the peers' actor whom to ask and how often.
-func (a *Agent) settle(settled bool) {
-	a.peers.tell(a.currentConfig().Members, settled)
-}
-
-// clone copies the data of the primary. The system identifier is read anew from
-// what came.
-func (a *Agent) clone(ctx context.Context, target string) error {
-	upstream, err := a.upstream(target)
-	if err != nil {
-		return err
-	}
-	a.report(func(s *protocol.Status) { s.SystemIdentifier, s.LSN, s.Streaming = "", "", false })
-	return a.server.Clone(ctx, upstream, a.ServerLog)
-}
-
-// upstream says how to reach an instance as a standby of it.
-func (a *Agent) upstream(target string) (postgres.Upstream, error) {
-	for _, m := range a.currentConfig().Members {
-		if m.Name == target {
-			return postgres.Upstream{
-				Host: m.Host, Address: a.peers.address(m), Port: naming.PortPostgreSQL,
-				Name: a.Name, Slot: naming.Slot(a.Name),
-			}, nil
+	a.report(func(s *protocol.Status) {
+		if s.Reason != reasonNotAnswering || d.Action != ha.Lead && d.Action != ha.Follow {
+			s.Reason, s.Message = d.Reason, d.Message
 		}
-	}
-	return postgres.Upstream{}, fmt.Errorf("the primary %s is not among the members", target)
+	})
 }
 
-// pause waits until there is news, or d has passed.
+// pause waits until there is news or d has passed, and does meanwhile what
+// others ask for: votes and records.
 func (a *Agent) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -111,6 +126,35 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-a.wake:
 	case <-timer.C:
+	case task := <-a.tasks:
+		task(ctx)
+	case <-a.serverEnded():
 	}
 	a.setBusy(false)
+}
+
+// inLoop has the role loop do something between two decisions.
+func (a *Agent) inLoop(ctx context.Context, do func(context.Context)) error {
+	done := make(chan struct{})
+	task := func(ctx context.Context) {
+		defer close(done)
+		do(ctx)
+	}
+	select {
+	case a.tasks <- task:
+		<-done
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the role loop is at work on something else: %w", ctx.Err())
+	}
+}
+
+// upstream says how to reach an instance as a standby of it.
+func (a *Agent) upstream(target string) (protocol.Member, error) {
+	for _, m := range a.currentConfig().Members {
+		if m.Name == target {
+			return m, nil
+		}
+	}
+	return protocol.Member{}, fmt.Errorf("the primary %s is not among the members", target)
 }

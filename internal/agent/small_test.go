@@ -3,33 +3,55 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"toban.dev/internal/ha"
 )
 
-func TestBallotSurvives(t *testing.T) {
-	file := ballotFile(filepath.Join(t.TempDir(), "ballot.json"))
-	if b, err := file.Load(); err != nil || b != (ha.Ballot{}) {
-		t.Fatalf("an absent ballot is %+v, %v", b, err)
+func TestMemorySurvives(t *testing.T) {
+	folder, data := t.TempDir(), t.TempDir()
+	m, err := openMemory("db-1", folder, data)
+	if err != nil || m.Get().Voter.Instance() != "db-1" {
+		t.Fatalf("a new memory is %+v, %v", m, err)
 	}
 	want := ha.Ballot{Term: 3, Leader: "db-1"}
-	if err := file.Store(want); err != nil {
+	if _, err := m.Change(func(m *ha.Memory) bool { m.Ballot = want; return true }); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := file.Load(); err != nil || b != want {
-		t.Errorf("stored %+v, found %+v, %v", want, b, err)
+	if err := m.SetLineage([]ha.Start{{Term: 1, Timeline: 1}, {Term: 3, LSN: 77, Timeline: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openMemory("db-1", folder, data)
+	if err != nil || !reflect.DeepEqual(again.Get(), m.Get()) {
+		t.Errorf("stored %+v, found %+v, %v", m.Get(), again.Get(), err)
+	}
+	// Another data directory has another lineage, and the voter stays who it is.
+	other, err := openMemory("db-1", folder, t.TempDir())
+	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().Lineage) != 0 {
+		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
 	}
 }
 
-// A ballot that can't be read is not term 0: an instance must not vote again.
-func TestUnreadableBallotIsAnError(t *testing.T) {
-	file := ballotFile(filepath.Join(t.TempDir(), "ballot.json"))
-	if err := os.WriteFile(string(file), []byte("{"), 0o600); err != nil {
+func TestLostMemoryIsAnotherVoter(t *testing.T) {
+	one, err := openMemory("db-1", t.TempDir(), t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := file.Load(); err == nil {
-		t.Errorf("half a ballot was taken for %+v", b)
+	two, err := openMemory("db-1", t.TempDir(), t.TempDir())
+	if err != nil || one.Get().Voter == two.Get().Voter {
+		t.Errorf("the voter %s has lost its memory and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
+	}
+}
+
+// A memory that can't be read is not an empty one: an instance must not vote again.
+func TestUnreadableMemoryIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "memory.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := openMemory("db-1", folder, t.TempDir()); err == nil {
+		t.Errorf("half a memory was taken for %+v", m.Get())
 	}
 }
 

@@ -48,11 +48,11 @@ func runAgent(ctx context.Context, options agent.Options) error {
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		publish, err := agent.PublishInPod(namespace, options.Name)
+		cluster, err := agent.InPod(namespace, options.Name, naming.ClusterOf(options.Name))
 		if err != nil {
 			return err
 		}
-		options.Publish = publish
+		options.Cluster = cluster
 	}
 	a, err := agent.New(ctx, options)
 	if err != nil {

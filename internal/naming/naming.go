@@ -38,6 +38,9 @@ const (
 	AnnotationSwitchoverRefused = "toban.dev/switchover-refused"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
+	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
+	// of its instances; the agents write it.
+	AnnotationElection = "toban.dev/election"
 
 	// SwitchoverAny leaves it to the instances which of them takes over.
 	SwitchoverAny = "any"
@@ -157,6 +160,11 @@ func Ordinal(name string) (int, bool) {
 	}
 	n, err := strconv.Atoi(name[i+1:])
 	return n, err == nil && n >= 0
+}
+
+// ClusterOf is the SampleDB of an instance.
+func ClusterOf(instance string) string {
+	return instance[:max(0, strings.LastIndexByte(instance, '-'))]
 }
 
 // InstanceHost is the DNS name of an instance, the same for as long as its

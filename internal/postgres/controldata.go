@@ -13,6 +13,9 @@ type Control struct {
 	SystemIdentifier string
 	// State as PostgreSQL words it, e.g. "in production", "shut down".
 	State string
+	// Checkpoint is where the record of the latest checkpoint begins, e.g. "0/3000028".
+	// After a fast stop it is the shutdown's, the last record there is.
+	Checkpoint string
 	// Timeline of the latest checkpoint.
 	Timeline uint32
 	// Least has the parameters that a standby must not set lower than the primary
@@ -27,6 +30,17 @@ var leastParameters = map[string]string{
 	"max_wal_senders setting":      "max_wal_senders",
 	"max_prepared_xacts setting":   "max_prepared_transactions",
 	"max_locks_per_xact setting":   "max_locks_per_transaction",
+}
+
+// BoundsStandby says whether a parameter is one that a standby must not set lower
+// than its primary does.
+func BoundsStandby(parameter string) bool {
+	for _, name := range leastParameters {
+		if name == parameter {
+			return true
+		}
+	}
+	return false
 }
 
 // Control reads the control file.
@@ -60,6 +74,8 @@ func (c *Control) take(label, value string) error {
 		c.SystemIdentifier = value
 	case "Database cluster state":
 		c.State = value
+	case "Latest checkpoint location":
+		c.Checkpoint = value
 	case "Latest checkpoint's TimeLineID":
 		n, err := strconv.ParseUint(value, 10, 32)
 		c.Timeline = uint32(n)

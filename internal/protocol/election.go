@@ -28,6 +28,8 @@ type Election struct {
 
 // Proposal is a record of the quorum, from the leader of its term.
 type Proposal struct {
-	Leader string    `json:"leader"`
+	Leader string `json:"leader"`
+	// Voter is whom it is for: not another memory of the same instance.
+	Voter  ha.Voter  `json:"voter"`
 	Record ha.Record `json:"record"`
 }

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// How long a vote may take, and the end of the WAL to become known before it.
+const (
+	voteDeadline = time.Second
+	endDeadline  = 800 * time.Millisecond
+)
+
+// campaign asks for the votes of the next term and, having them, leads it. A
+// primary that does so goes on meanwhile: nobody else can win without it being known.
+func (a *Agent) campaign(ctx context.Context) error {
+	term := a.highestTerm() + 1
+	m, err := a.memory.Change(func(m *ha.Memory) bool {
+		m.Ballot = ha.Ballot{Term: term, Leader: a.Name}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	leads := a.running != nil && a.running.role == ha.ServerPrimary
+	end := ha.LSN(math.MaxUint64)
+	if !leads {
+		if end, err = a.finalEnd(ctx, term); err != nil {
+			a.rest()
+			return err
+		}
+	}
+	a.Log.Info("asking for votes", "term", term, "position", m.Position(end).String())
+	tally := a.poll(ctx, m, m.Position(end))
+	if tally.Newest.Newer(m.Record) {
+		_, err = a.memory.Change(func(m *ha.Memory) bool { m.Record = tally.Newest; return true })
+	}
+	if !tally.Won || err != nil {
+		a.lost(term, tally)
+		return err
+	}
+	return a.won(ctx, term, end, leads)
+}
+
+// highestTerm is the highest that the instance has heard of from anybody.
+func (a *Agent) highestTerm() uint64 {
+	highest := max(a.memory.Get().Ballot.Term, a.witness.last().ballot.Term)
+	for _, name := range a.peers.names() {
+		if status, _, ok := a.peers.last(name); ok {
+			highest = max(highest, status.Term)
+		}
+	}
+	return highest
+}
+
+// finalEnd ends what is received in earlier terms, and waits until the end of
+// the WAL is known.
+func (a *Agent) finalEnd(ctx context.Context, term uint64) (ha.LSN, error) {
+	if a.running == nil {
+		if a.watch.known {
+			return a.watch.end, nil
+		}
+		return 0, fmt.Errorf("no server runs here that could say how far its WAL goes")
+	}
+	if err := a.cut(ctx, term); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endDeadline)
+	defer cancel()
+	end, err := a.running.awaitEnd(ctx)
+	if err != nil {
+		return 0, err
+	}
+	a.running.see(func(s *seen) { s.end, s.known = end, true })
+	return end, nil
+}
+
+// ballotPaper is one voter's reply.
+type ballotPaper struct {
+	voter ha.Voter
+	reply ha.VoteReply
+	err   error
+}
+
+// poll asks all voters at once, and counts as soon as the result is clear. What
+// others ask meanwhile is answered meanwhile, so that two candidates do not wait for each other.
+func (a *Agent) poll(ctx context.Context, m ha.Memory, position ha.Position) ha.Tally {
+	ctx, cancel := context.WithTimeout(ctx, voteDeadline)
+	defer cancel()
+	replies := map[ha.Voter]ha.VoteReply{m.Voter: {Granted: true, Ballot: m.Ballot, Position: position, Record: m.Record}}
+	papers := a.askAll(ctx, m, position)
+	var witness *ha.VoteReply
+	for left := cap(papers); left > 0; {
+		select {
+		case paper := <-papers:
+			left--
+			switch {
+			case paper.err != nil:
+				a.Log.Info("no vote", "voter", string(paper.voter), "error", paper.err.Error())
+			case paper.voter == "":
+				witness = &paper.reply
+			default:
+				replies[paper.voter] = paper.reply
+			}
+			if tally := ha.Count(m, m.Ballot.Term, replies, witness); tally.Won {
+				return tally
+			}
+		case task := <-a.tasks:
+			task(ctx)
+		}
+	}
+	return ha.Count(m, m.Ballot.Term, replies, witness)
+}
+
+// askAll sends the requests; as many replies come as the channel has room for.
+func (a *Agent) askAll(ctx context.Context, m ha.Memory, position ha.Position) <-chan ballotPaper {
+	members := map[string]protocol.Member{}
+	for _, member := range a.currentConfig().Members {
+		members[member.Name] = member
+	}
+	var asks []func() ballotPaper
+	request := ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Position: position}
+	for _, voter := range m.Record.Voters() {
+		member, ok := members[voter.Instance()]
+		if voter == m.Voter || !ok {
+			continue
+		}
+		request := request
+		request.Voter = voter
+		asks = append(asks, func() ballotPaper {
+			reply, err := a.peers.vote(ctx, member, request)
+			return ballotPaper{voter, reply, err}
+		})
+	}
+	if uid := witnessOf(m.Record); uid != "" {
+		request.Voter = ha.Voter(uid)
+		asks = append(asks, func() ballotPaper {
+			reply, err := a.witness.vote(ctx, request)
+			return ballotPaper{"", reply, err}
+		})
+	}
+	papers := make(chan ballotPaper, len(asks))
+	for _, ask := range asks {
+		go func() { papers <- ask() }()
+	}
+	return papers
+}
+
+// witnessOf is the witness of a record, empty where there is none.
+func witnessOf(r ha.Record) string {
+	for _, q := range r.Quorums() {
+		if q.Witness != "" {
+			return q.Witness
+		}
+	}
+	return ""
+}
+
+// lost is the end of a campaign in vain. The next one comes after a time that
+// differs between instances.
+func (a *Agent) lost(term uint64, tally ha.Tally) {
+	for voter, refusal := range tally.Refusals {
+		a.Log.Info("the vote is refused", "term", term, "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
+	}
+	a.rest()
+}
+
+const leastRest, mostRest = 200 * time.Millisecond, 1200 * time.Millisecond
+
+func (a *Agent) rest() {
+	a.watch.rests = time.Now().Add(leastRest + rand.N(mostRest-leastRest)) //nolint:gosec // no secret
+}
+
+// won makes the instance the leader of a term. Its lineage and the victory are on
+// disk before the server is one.
+func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) error {
+	if !leads {
+		lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
+		if err := a.memory.SetLineage(append(lineage, ha.Start{Term: term, LSN: end})); err != nil {
+			return err
+		}
+	}
+	still := false
+	m, err := a.memory.Change(func(m *ha.Memory) bool {
+		if still = m.Ballot == (ha.Ballot{Term: term, Leader: a.Name}); still {
+			m.Won = term
+			m.Record.Term, m.Record.Version = term, m.Record.Version+1
+		}
+		return still
+	})
+	if err != nil || !still {
+		return err
+	}
+	a.Log.Info("elected", "term", term, "quorum", m.Record.Now.String(), "end", end.String())
+	a.watch.failed = ""
+	if leads {
+		a.look()
+		return nil
+	}
+	if a.running == nil {
+		return a.lead(ctx)
+	}
+	return a.longStep(func() error { return a.promote(ctx) })
+}
+
+// vote answers a candidate. The promise is on disk before anything is cut off, and
+// the vote is given after that.
+func (a *Agent) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
+	voting := a.voting(ctx)
+	reply := ha.Consider(voting, request)
+	if !reply.Granted {
+		return reply, nil
+	}
+	m, err := a.memory.Change(func(m *ha.Memory) bool { *m = ha.Promise(*m, request); return true })
+	if err != nil {
+		return ha.VoteReply{}, err
+	}
+	a.Log.Info("promised", "term", request.Term, "candidate", string(request.Candidate))
+	end, err := a.finalEnd(ctx, request.Term)
+	if err != nil {
+		return ha.VoteReply{}, err
+	}
+	voting.Memory, voting.End, voting.Known = m, end, true
+	reply = ha.Grant(voting, request)
+	a.Log.Info("voted", "term", request.Term, "candidate", string(request.Candidate), "granted", reply.Granted, "message", reply.Message)
+	a.look()
+	return reply, nil
+}
+
+func (a *Agent) voting(ctx context.Context) ha.Voting {
+	view := a.observe(ctx)
+	return ha.Voting{
+		Memory: view.Local.Memory, HasData: view.Local.Data == ha.DataPresent && (a.running != nil || view.Local.Known),
+		LeaderLost: view.LeaderLost(), End: view.Local.End, Known: view.Local.Known,
+	}
+}
+
+// accept takes the record of the quorum from its leader.
+func (a *Agent) accept(proposal protocol.Proposal) (ha.AcceptReply, error) {
+	var reply ha.AcceptReply
+	_, err := a.memory.Change(func(m *ha.Memory) bool {
+		before := *m
+		if proposal.Voter != m.Voter {
+			return false
+		}
+		*m, reply = ha.Accept(*m, proposal.Leader, proposal.Record)
+		return reply.Accepted && (m.Ballot != before.Ballot || m.Record.Newer(before.Record))
+	})
+	if err == nil && a.running != nil {
+		a.running.look() // the rule that it would lead by may be another one
+	}
+	a.look()
+	return reply, err
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// lineageFile lies in the data directory, because it is about the WAL there: a
+// copy of the data brings the lineage of where it was copied from.
+const lineageFile = "toban_lineage.json"
+
+// memory keeps an instance's promises. They outlive the data directory, since a
+// term must never be forgotten; only the lineage lies with the data.
+type memory struct {
+	file, data string
+
+	mutex   sync.Mutex
+	current ha.Memory
+}
+
+// openMemory reads the memory, or begins a new one: that of a new voter.
+func openMemory(instance, folder, data string) (*memory, error) {
+	m := &memory{file: filepath.Join(folder, "memory.json"), data: data}
+	text, err := os.ReadFile(m.file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		identity := make([]byte, 4)
+		_, _ = rand.Read(identity) // it never fails (package crypto/rand)
+		m.current.Voter = ha.NewVoter(instance, hex.EncodeToString(identity))
+		if err := m.store(m.current); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, fmt.Errorf("read the instance's memory: %w", err)
+	default:
+		if err := json.Unmarshal(text, &m.current); err != nil {
+			return nil, fmt.Errorf("understand the instance's memory in %s: %w", m.file, err)
+		}
+	}
+	return m, m.reloadLineage()
+}
+
+// Get is the memory as it is on disk.
+func (m *memory) Get() ha.Memory {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.current
+}
+
+// Change changes the memory; when it returns, the change is on disk. The change
+// is given up when change says no.
+func (m *memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	next := m.current
+	if !change(&next) {
+		return m.current, nil
+	}
+	if err := m.store(next); err != nil {
+		return m.current, err
+	}
+	m.current = next
+	return next, nil
+}
+
+func (m *memory) store(memory ha.Memory) error {
+	memory.Lineage = nil
+	text, err := json.Marshal(memory)
+	if err != nil {
+		return fmt.Errorf("encode the instance's memory: %w", err)
+	}
+	return postgres.WriteFile(m.file, text, 0o600)
+}
+
+// SetLineage changes the lineage; when it returns, the change is on disk.
+func (m *memory) SetLineage(lineage []ha.Start) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	text, err := json.Marshal(lineage)
+	if err != nil {
+		return fmt.Errorf("encode the lineage: %w", err)
+	}
+	if err := postgres.WriteFile(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
+		return err
+	}
+	m.current.Lineage = lineage
+	return nil
+}
+
+// reloadLineage reads the lineage that lies with the data, after that was replaced.
+func (m *memory) reloadLineage() error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.current.Lineage = nil
+	text, err := os.ReadFile(filepath.Join(m.data, lineageFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the lineage: %w", err)
+	}
+	if err := json.Unmarshal(text, &m.current.Lineage); err != nil {
+		return fmt.Errorf("understand the lineage: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// running is a server that runs, as primary or standby. The role loop starts,
+// turns and stops it; the tender (tend.go) sees to it meanwhile.
+type running struct {
+	*Agent
+	process *postgres.Process
+	// control is the role loop's own session: it is there when a vote must not wait.
+	control *postgres.Session
+	// end ends the tender, ended is closed when it has.
+	end     context.CancelFunc
+	tending sync.WaitGroup
+	// poke makes the tender look at once.
+	poke chan struct{}
+	// role changes once, by promotion; only the role loop changes it.
+	role ha.Server
+
+	least map[string]int
+
+	// files guards the configuration files and what is in them.
+	files    sync.Mutex
+	settings postgres.Settings
+	revision string
+
+	mutex    sync.Mutex
+	upstream ha.Ballot // whom a standby follows, zero for nobody
+	primary  bool      // it is configured as primary
+	seen     seen
+}
+
+// seen is what the tender saw last.
+type seen struct {
+	streaming bool
+	received  ha.LSN
+	// end is the end of the WAL of a standby that follows nobody, once known.
+	end   ha.LSN
+	known bool
+	// standbys are the voters that stream from a primary.
+	standbys []ha.Voter
+	// failure says why the server does not serve, empty while it does.
+	failure string
+}
+
+// start starts the server in a role, and who tends it.
+func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) error {
+	if err := a.server.SetStandby(role == ha.ServerStandby); err != nil {
+		return err
+	}
+	control, err := a.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	a.watch.known = false
+	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, least: control.Least, poke: make(chan struct{}, 1)}
+	if err := r.startServer(ctx); err != nil {
+		return err
+	}
+	if _, err := r.session(ctx); err != nil {
+		a.Log.Info("no session yet", "error", err.Error())
+	}
+	a.running = r
+	if r.primary {
+		a.leading.Store(r)
+	}
+	tending, end := context.WithCancel(context.WithoutCancel(ctx))
+	r.end = end
+	r.tending.Go(func() { r.tend(tending) })
+	return nil
+}
+
+// letGo ends the tender and the session, before the server ends.
+func (r *running) letGo() {
+	r.leading.Store(nil)
+	r.end()
+	r.tending.Wait()
+	if r.control != nil {
+		r.control.Close()
+		r.control = nil
+	}
+}
+
+func (r *running) ended() bool {
+	select {
+	case <-r.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// following is whom a standby follows.
+func (r *running) following() ha.Ballot {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.upstream
+}
+
+func (r *running) isPrimary() bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.primary
+}
+
+func (r *running) lastSeen() seen {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.seen
+}
+
+func (r *running) see(change func(*seen)) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	change(&r.seen)
+}
+
+// look makes the tender look at once.
+func (r *running) look() {
+	select {
+	case r.poke <- struct{}{}:
+	default:
+	}
+}
+
+// turnTo makes a standby follow another leader, or nobody. It takes a reload.
+func (r *running) turnTo(upstream ha.Ballot) error {
+	r.mutex.Lock()
+	r.upstream = upstream
+	r.seen.known, r.seen.streaming = false, false
+	r.mutex.Unlock()
+	defer r.look()
+	return r.rewrite()
+}
+
+// rewrite writes the configuration anew with the role, the upstream and the rule as
+// they are now, and has the server read it.
+func (r *running) rewrite() error {
+	r.files.Lock()
+	defer r.files.Unlock()
+	settings, err := r.withRole(r.settings)
+	if err != nil {
+		return err
+	}
+	if err := r.server.Configure(settings); err != nil {
+		return err
+	}
+	r.settings = settings
+	return r.process.Reload()
+}
+
+// withRole adds what follows from role, upstream and quorum to settings.
+func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error) {
+	m, upstream, primary := r.memory.Get(), r.following(), r.isPrimary()
+	settings.Synchronous = r.rule(m).String()
+	settings.Standby, settings.Upstream, settings.Least = !primary, nil, nil
+	if primary {
+		return settings, nil
+	}
+	settings.Least = r.least
+	if upstream.Leader == "" {
+		return settings, nil
+	}
+	member, err := r.Agent.upstream(upstream.Leader)
+	if err != nil {
+		return settings, err
+	}
+	settings.Upstream = &postgres.Upstream{
+		Host: member.Host, Address: r.peers.address(member), Port: naming.PortPostgreSQL,
+		Name: string(m.Voter), Slot: naming.Slot(r.Name), Term: upstream.Term,
+	}
+	return settings, nil
+}
+
+// session is the role loop's own.
+func (r *running) session(ctx context.Context) (*postgres.Session, error) {
+	if r.control != nil && !r.control.Broken() {
+		return r.control, nil
+	}
+	session, err := r.server.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.control = session
+	return session, nil
+}
+
+// checkpointDeadline bounds the checkpoint before a stop: the stop writes
+// another one, which is then short.
+const checkpointDeadline = 30 * time.Second
+
+func (r *running) checkpoint(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkpointDeadline)
+	defer cancel()
+	session, err := r.session(ctx)
+	if err == nil {
+		err = session.Checkpoint(ctx)
+	}
+	if err != nil {
+		r.Log.Info("no checkpoint before the stop", "error", err.Error())
+	}
+}
+
+// awaitEnd waits until the end of the WAL of a standby that receives nothing is known.
+func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
+	session, err := r.session(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		text, known, err := session.EndOfWAL(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if known {
+			return ha.ParseLSN(text)
+		}
+		if !sleep(ctx, 2*time.Millisecond) {
+			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
+		}
+	}
+}
+
+// promote makes the standby the primary of the term that it has won. It is
+// published first; the rest can wait.
+func (a *Agent) promote(ctx context.Context) error {
+	r := a.running
+	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
+	defer cancel()
+	session, err := r.session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.configurePrimary(); err != nil {
+		return err
+	}
+	if err := session.Promote(ctx); err != nil {
+		return err
+	}
+	r.role = ha.ServerPrimary
+	a.leading.Store(r)
+	if err := session.EnsureSlots(ctx, a.slots()); err != nil {
+		a.Log.Warn("the standbys' slots could not be made yet", "error", err.Error())
+	}
+	if err := a.noteTimeline(ctx, session); err != nil {
+		return err
+	}
+	a.report(func(s *protocol.Status) {
+		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
+	})
+	a.wantPublished(protocol.RolePrimary)
+	a.look()
+	r.look()
+	return nil
+}
+
+// configurePrimary gives the server a primary's configuration before it is one:
+// what it acknowledges from its first commit on must be on other disks too.
+func (r *running) configurePrimary() error {
+	r.mutex.Lock()
+	r.primary, r.upstream = true, ha.Ballot{}
+	r.mutex.Unlock()
+	return r.rewrite()
+}
+
+// noteTimeline puts the number of the timeline that has just begun into the lineage.
+func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) error {
+	state, err := session.State(ctx)
+	if err != nil {
+		return err
+	}
+	lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
+	lineage[len(lineage)-1].Timeline = state.Timeline
+	return a.memory.SetLineage(lineage)
+}
+
+// promoteDeadline bounds a promotion; all WAL has been replayed before.
+const promoteDeadline = 20 * time.Second

@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// How often the server is looked at, and the slow chores are done. A primary
+// that does not answer twice in a row, within the two deadlines, hangs: one late answer
+// may be this agent's own pause.
+const (
+	lookInterval   = 500 * time.Millisecond
+	standbyLook    = time.Second
+	firstDeadline  = 1200 * time.Millisecond
+	secondDeadline = 800 * time.Millisecond
+	choreInterval  = 10 * time.Second
+	newSessions    = 2 * time.Second
+	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
+	leastSpace = 16 << 20
+)
+
+// reasonNotAnswering is that of an instance whose server does not do what its role asks.
+const reasonNotAnswering = "NotAnswering"
+
+// tender looks after a running server with a session of its own. Only its
+// goroutine uses it.
+type tender struct {
+	*running
+	session  *postgres.Session
+	failures int
+	chores   time.Time // when the chores were last done
+	entered  time.Time // when a new session was last tried
+}
+
+// tend looks after the server until ctx ends.
+func (r *running) tend(ctx context.Context) {
+	t := &tender{running: r}
+	defer t.disconnect()
+	for ctx.Err() == nil {
+		t.lookOnce(ctx)
+		interval := standbyLook
+		if t.isPrimary() || t.failures > 0 {
+			interval = lookInterval
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+		case <-r.poke:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// lookOnce sees to everything that is to be done with the server, and reports how it is.
+func (t *tender) lookOnce(ctx context.Context) {
+	deadline := firstDeadline
+	if t.failures > 0 {
+		deadline = secondDeadline
+	}
+	began := time.Now()
+	query, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	err := t.look(query)
+	if ctx.Err() != nil || t.ended() {
+		return // told to stop, or it has stopped: what the last query said does not matter
+	}
+	if err == nil {
+		t.failures = 0
+		t.see(func(s *seen) { s.failure = "" })
+		return
+	}
+	t.disconnect()
+	t.failures++
+	t.Log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
+	if t.failures < 2 {
+		t.running.look()
+		return
+	}
+	t.see(func(s *seen) { s.failure = "the server does not answer: " + err.Error() })
+	t.report(func(s *protocol.Status) {
+		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
+	})
+	t.Agent.look()
+}
+
+// look connects if need be, asks the server for its state, does the chores of
+// its role and applies the config.
+func (t *tender) look(ctx context.Context) error {
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	state, err := t.session.State(ctx)
+	if err != nil {
+		return err
+	}
+	primary := t.isPrimary()
+	if primary && state.InRecovery {
+		return nil // it is being promoted
+	}
+	if err := t.lookAtRole(ctx, state, primary); err != nil {
+		return err
+	}
+	if t.take(&t.renewed) {
+		if err := t.process.Reload(); err != nil {
+			return err
+		}
+	}
+	return t.applyConfig(ctx, t.session)
+}
+
+// lookAtRole looks at what is particular to a role.
+func (t *tender) lookAtRole(ctx context.Context, state postgres.State, primary bool) error {
+	t.lookAtSpace()
+	if !primary {
+		return t.lookAtStandby(ctx, state)
+	}
+	oldest, err := t.doChores(ctx)
+	if err != nil {
+		return err
+	}
+	if time.Since(t.entered) > newSessions {
+		if err := t.enter(ctx); err != nil {
+			return err
+		}
+		t.entered = time.Now()
+	}
+	voters, err := t.session.Standbys(ctx)
+	if err != nil {
+		return err
+	}
+	var standbys []string
+	t.see(func(s *seen) {
+		s.standbys = nil
+		for _, v := range voters {
+			s.standbys = append(s.standbys, ha.Voter(v))
+			standbys = append(standbys, ha.Voter(v).Instance())
+		}
+	})
+	slices.Sort(standbys)
+	t.reportState(state, protocol.RolePrimary, standbys, oldest)
+	return nil
+}
+
+// enter proves that a new session can be had: the postmaster may hang though
+// the sessions there are go on.
+func (t *tender) enter(ctx context.Context) error {
+	session, err := t.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	session.Close()
+	return nil
+}
+
+// lookAtStandby notes how far a standby is. One that follows nobody is asked for
+// the end of its WAL.
+func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error {
+	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
+	if time.Since(t.chores) > choreInterval {
+		// The slots of a former primary would keep WAL for ever.
+		if err := t.session.EnsureSlots(ctx, nil); err != nil {
+			return err
+		}
+		t.chores = time.Now()
+	}
+	var end ha.LSN
+	known := false
+	if t.following().Leader == "" {
+		text, is, err := t.session.EndOfWAL(ctx)
+		if err != nil {
+			return err
+		}
+		end, _ = ha.ParseLSN(text)
+		known = is
+	}
+	changed := false
+	t.see(func(s *seen) {
+		changed = s.streaming != state.Streaming || s.known != known
+		s.streaming, s.received, s.end, s.known = state.Streaming, received, end, known
+	})
+	t.reportState(state, protocol.RoleStandby, nil, "")
+	if changed {
+		t.Agent.look()
+	}
+	if t.following().Leader == "" && !known {
+		t.running.look()
+		sleep(ctx, endInterval)
+	}
+	return nil
+}
+
+// endInterval is how often the end of the WAL is asked for while it is not known.
+const endInterval = 20 * time.Millisecond
+
+// lookAtSpace notes whether there is room for WAL.
+func (t *tender) lookAtSpace() {
+	free, err := t.server.FreeSpace()
+	if err != nil {
+		t.Log.Warn("the free space of the volume is not known", "error", err.Error())
+		return
+	}
+	t.full.Store(free < leastSpace)
+}
+
+func (t *tender) connect(ctx context.Context) error {
+	if t.session != nil && !t.session.Broken() {
+		return nil
+	}
+	session, err := t.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	t.session = session
+	return nil
+}
+
+func (t *tender) disconnect() {
+	if t.session != nil {
+		t.session.Close()
+		t.session = nil
+	}
+}
+
+// reportState makes the instance ready: its server has just done what its role asks.
+func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
+	following := t.following().Leader
+	t.report(func(s *protocol.Status) {
+		if !s.Ready || s.Role != role {
+			t.Log.Info("the server answers", "role", string(role), "streaming", state.Streaming)
+		}
+		s.Role, s.Ready = role, role == protocol.RolePrimary || s.Ready && s.Role == role || state.Streaming
+		if s.Reason == reasonNotAnswering {
+			s.Reason, s.Message = "Answers", "the server answers again"
+		}
+		if role == protocol.RoleStandby && !s.Ready && following != "" {
+			s.Reason, s.Message = "NotStreaming", "does not stream from "+following+" yet"
+		}
+		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
+		s.LSN, s.Streaming, s.Standbys = state.LSN, state.Streaming, standbys
+		if oldest != "" {
+			s.Oldest = oldest
+		}
+	})
+	if s := t.Status(); s.Ready {
+		t.wantPublished(s.Role)
+	}
+}
+
+// doChores does, now and then, what a primary has to do besides taking writes:
+// it proves that they work, keeps the standbys' role and slots, and looks how far
+// back the WAL goes.
+func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
+	if time.Since(t.chores) < choreInterval {
+		return "", nil
+	}
+	if err := t.session.ProveWrite(ctx); err != nil {
+		return "", err
+	}
+	if err := t.session.EnsureReplication(ctx); err != nil {
+		return "", err
+	}
+	if err := t.session.EnsureSlots(ctx, t.slots()); err != nil {
+		return "", err
+	}
+	file, size, err := t.session.OldestWAL(ctx)
+	if err != nil {
+		return "", err
+	}
+	start, err := ha.SegmentStart(file, size)
+	if err != nil {
+		return "", fmt.Errorf("look how far back the WAL goes: %w", err)
+	}
+	t.chores = time.Now()
+	return start.String(), nil
+}
+
+// slots are those of the other members.
+func (a *Agent) slots() []string {
+	slots := []string{}
+	for _, m := range a.currentConfig().Members {
+		if m.Name != a.Name {
+			slots = append(slots, naming.Slot(m.Name))
+		}
+	}
+	return slots
+}
