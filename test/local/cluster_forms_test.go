@@ -28,7 +28,7 @@ func formed(t *testing.T, instances int) *cluster {
 		c.await(name, "streaming", streaming)
 	}
 	s := c.await(names[0], "primary with all standbys", func(s protocol.Status) bool {
-		return primary(s) && slices.Equal(s.Standbys, names[1:])
+		return leading(s) && slices.Equal(s.Standbys, names[1:]) && slices.Equal(s.Voters, names)
 	})
 	c.config.SystemIdentifier = s.SystemIdentifier
 	c.sync()

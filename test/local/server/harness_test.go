@@ -130,7 +130,7 @@ func (n *node) found() {
 }
 
 func (n *node) parameters() map[string]string {
-	return map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1"}
+	return map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1", "wal_keep_size": "256MB"}
 }
 
 // lead starts the server as a primary.

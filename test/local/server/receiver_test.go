@@ -24,7 +24,7 @@ func (n *node) load() (stop func()) {
 		defer close(done)
 		defer conn.Close(context.Background())
 		for ctx.Err() == nil {
-			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from generate_series(1, 200) i"); err != nil {
+			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from generate_series(1, 5000) i"); err != nil {
 				return
 			}
 		}

@@ -1,0 +1,330 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// leading says that an instance is the primary of its term.
+func leading(s protocol.Status) bool { return primary(s) && s.Election.Leading }
+
+// names are those of all members.
+func (c *cluster) names() []string {
+	var names []string
+	for _, m := range c.config.Members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// leader waits for one instance that leads, other than those named.
+func (c *cluster) leader(not ...string) string {
+	c.Helper()
+	var seen []string
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		seen = nil
+		for _, name := range c.names() {
+			s, err := c.status(name)
+			if err == nil && leading(s) && !slices.Contains(not, name) {
+				return name
+			}
+			seen = append(seen, fmt.Sprintf("%s: %s %s term %d %s %s %v", name, s.Role, s.Reason, s.Term, s.Leader, s.Message, err))
+		}
+	}
+	c.Fatalf("nobody leads besides %v:\n%s", not, strings.Join(seen, "\n"))
+	return ""
+}
+
+// whole waits until one instance leads, all others stream from it, and all vote.
+func (c *cluster) whole() string {
+	c.Helper()
+	leader := c.leader()
+	for _, name := range c.names() {
+		if name != leader {
+			c.await(name, "streaming", streaming)
+		}
+	}
+	c.await(leader, "primary with all as standbys and voters", func(s protocol.Status) bool {
+		return leading(s) && len(s.Standbys) == len(c.names())-1 && len(s.Voters) == len(c.names())
+	})
+	return leader
+}
+
+// writer writes numbered rows to whoever leads, and remembers those that were acknowledged.
+type writer struct {
+	*cluster
+	stop  context.CancelFunc
+	wait  sync.WaitGroup
+	mutex sync.Mutex
+	acked []int
+}
+
+func (c *cluster) write3() *writer {
+	c.Helper()
+	leader := c.leader()
+	c.exec(leader, "create table if not exists acked (id int primary key, server text)")
+	ctx, stop := context.WithCancel(context.Background())
+	w := &writer{cluster: c, stop: stop}
+	for lane := range 3 {
+		w.wait.Go(func() { w.run(ctx, lane) })
+	}
+	c.Cleanup(func() { stop(); w.wait.Wait() })
+	return w
+}
+
+func (w *writer) run(ctx context.Context, lane int) {
+	for id := lane; ctx.Err() == nil; {
+		for _, name := range w.names() {
+			conn, err := w.connect(name)
+			if err != nil {
+				continue
+			}
+			for w.insert(ctx, conn, id) {
+				id += 3
+			}
+			id += 3
+			_ = conn.Close(context.Background())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// insert writes one row. A write that is not answered in time counts for nothing:
+// its connection is given up.
+func (w *writer) insert(ctx context.Context, conn *pgx.Conn, id int) bool {
+	once, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err := conn.Exec(once, "insert into acked values ($1, current_setting('cluster_name'))", id)
+	if err != nil {
+		return false
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.acked = append(w.acked, id)
+	return true
+}
+
+func (w *writer) count() int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return len(w.acked)
+}
+
+// goesOn waits until some more writes are acknowledged.
+func (w *writer) goesOn() {
+	w.Helper()
+	have := w.count()
+	for end := time.Now().Add(deadline); w.count() < have+30; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatal("writes do not go on")
+		}
+	}
+}
+
+// check ends the writing and looks for every acknowledged row, on every instance.
+func (w *writer) check() {
+	w.Helper()
+	w.stop()
+	w.wait.Wait()
+	leader := w.whole()
+	for _, name := range w.names() {
+		w.awaitQuery(name, "select (count(*) = (select count(*) from acked))::text from acked", "true")
+		conn, err := w.connect(name)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if name != leader {
+			w.awaitCaughtUp(leader, name)
+		}
+		rows, _ := conn.Query(w.Context(), "select id from acked")
+		there, err := pgx.CollectRows(rows, pgx.RowTo[int])
+		_ = conn.Close(context.Background())
+		if err != nil {
+			w.Fatal(err)
+		}
+		found := map[int]bool{}
+		for _, id := range there {
+			found[id] = true
+		}
+		lost := 0
+		for _, id := range w.acked {
+			if !found[id] {
+				lost++
+			}
+		}
+		if lost > 0 {
+			w.Errorf("%s lacks %d of %d acknowledged rows", name, lost, len(w.acked))
+		}
+	}
+}
+
+// awaitCaughtUp waits until a standby has replayed what the leader has written by now.
+func (c *cluster) awaitCaughtUp(leader, name string) {
+	c.Helper()
+	lsn, err := c.query(leader, "select pg_current_wal_lsn()::text")
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.awaitQuery(name, fmt.Sprintf("select (pg_last_wal_replay_lsn() >= '%s')::text", lsn), "true")
+}
+
+// backends are the processes of an instance's server.
+func (c *cluster) processes(name string) []int {
+	c.Helper()
+	postmaster := c.postmaster(name)
+	pids := []int{postmaster}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		var pid, parent int
+		_, after, _ := strings.Cut(string(text), ") ")
+		var state string
+		if _, err := fmt.Sscanf(string(text), "%d", &pid); err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(after, "%s %d", &state, &parent); err == nil && parent == postmaster {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestPostmasterOfThePrimaryKilled(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	_ = syscall.Kill(c.postmaster(old), syscall.SIGKILL)
+	c.leader(old)
+	w.goesOn()
+	w.check()
+}
+
+func TestAgentOfThePrimaryKilled(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	c.kill(old, syscall.SIGKILL)
+	c.leader(old)
+	w.goesOn()
+	c.startOne(old)
+	w.check()
+}
+
+func TestPrimaryToldToStopHandsOver(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	log := c.logs[old]
+	c.kill(old, syscall.SIGTERM)
+	c.leader(old)
+	w.goesOn()
+	if !strings.Contains(log.String(), "SwitchoverAsked") {
+		t.Error("it did not resign in order")
+	}
+	c.startOne(old)
+	w.check()
+}
+
+func TestServerOfThePrimaryHangs(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	for _, pid := range c.processes(old) {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	c.leader(old)
+	w.goesOn()
+	w.check()
+}
+
+// The whole Pod stands still, and goes on later as if nothing had happened: it
+// may not acknowledge anything then.
+func TestPrimaryFrozenAndThawed(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	pids := append(c.processes(old), c.agents[old].Process.Pid)
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+	c.leader(old)
+	w.goesOn()
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+	w.check()
+}
+
+func TestSwitchoverAsked(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	old := c.leader()
+	wanted := "db-2"
+	if old == wanted {
+		wanted = "db-1"
+	}
+	ordinal, _ := naming.Ordinal(old)
+	if _, err := c.operator.Switchover(t.Context(), c.host(ordinal), protocol.Switchover{To: wanted, Reason: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	c.await(wanted, "leading", leading)
+	w.goesOn()
+	w.check()
+}
+
+func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.leader()
+	left := ""
+	for _, name := range c.names() {
+		if name == leader {
+			continue
+		}
+		if left == "" {
+			left = name
+			continue
+		}
+		c.kill(name, syscall.SIGKILL)
+	}
+	c.kill(leader, syscall.SIGKILL)
+	s := c.await(left, "refusing", func(s protocol.Status) bool { return s.Refusal == "NoMajority" })
+	if s.Role == protocol.RolePrimary || !strings.Contains(s.Message, "does not answer") {
+		t.Errorf("it says %+v", s)
+	}
+	c.startOne(leader)
+	for _, name := range c.names() {
+		if c.agents[name] == nil {
+			c.startOne(name)
+		}
+	}
+	c.whole()
+}
