@@ -255,18 +255,27 @@ func TestARequestThatIsTakenBackIsForgotten(t *testing.T) {
 func TestAChangeOfThePrimaryIsToldThoughNobodyLedMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(3))
-	w.agents.change("10.1.0.1", notReady)
-	w.agents.change("10.1.0.2", func(s *protocol.Status) { s.Refusal, s.Message = "NoQuorum", "1 of 3 instances answers" })
+	refuse := func(s *protocol.Status) { s.Ready, s.Refusal, s.Message = false, "NoMajority", "x-2 does not answer" }
+	w.agents.change("10.1.0.1", refuse)
+	w.agents.change("10.1.0.2", refuse)
+	if db = w.reconcile(db); db.Status.Refusal != "" {
+		t.Error("an election that has just begun is told as if it had failed")
+	}
+	if db = w.reconcile(db); db.Status.Refusal != "" {
+		t.Error("x-2 could still be promoted")
+	}
+	w.agents.change("10.1.0.3", refuse)
 	for range 2 {
 		db = w.reconcile(db)
 	}
-	if s := db.Status; s.Primary != "" || s.LastPrimary != "x-0" || s.Refusal != "NoQuorum" {
+	if s := db.Status; s.Primary != "" || s.LastPrimary != "x-0" || s.Refusal != "NoMajority" {
 		t.Errorf("status is %+v", s)
 	}
-	if events := w.drainEvents(); strings.Count(events, "Warning NotPromoted NoQuorum: ") != 1 {
+	if events := w.drainEvents(); strings.Count(events, "Warning NotPromoted NoMajority: ") != 1 {
 		t.Errorf("events: %s", events)
 	}
 	w.lead("x-1", 2)
+	w.agents.change("10.1.0.2", func(s *protocol.Status) { s.Ready = true })
 	db = w.reconcile(db)
 	if s := db.Status; s.Primary != "x-1" || s.LastPrimary != "" || s.Refusal != "" || s.Term != 2 {
 		t.Errorf("status is %+v", s)
@@ -327,5 +336,26 @@ func TestNothingRestartsWhileThePrimaryMoves(t *testing.T) {
 	db = w.reconcile(db)
 	if w.find("x-0", &corev1.Pod{}) {
 		t.Errorf("the former primary is not replaced: %s", db.Status.Conditions[0].Message)
+	}
+}
+
+// Of two instances the primary goes on alone while the standby's Pod is replaced. It
+// must not be replaced itself before the standby could take over.
+func TestThePrimaryIsReplacedOnlyWhenAnotherCounts(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(2))
+	w.agents.voters = []string{"x-0"}
+	db = w.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: quantity("1Gi")}
+	})
+	w.observe("x")
+	db = w.reconcile(db)
+	w.playCluster(db)
+	db = w.reconcile(db)
+	w.must(w.observePods(db, 2))
+	w.agents.voters = nil
+	db = w.reconcile(db)
+	if w.find("x-0", &corev1.Pod{}) {
+		t.Errorf("the primary is not replaced: %s", db.Status.Conditions[0].Message)
 	}
 }

@@ -1,15 +1,19 @@
 package sampledb
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // The conditions, one function each. They only read the scope, and say nothing
@@ -40,16 +44,28 @@ func available(s *scope) verdict {
 	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes"))
 }
 
-// refusal is why no instance is being promoted, in one word: of the first agent
-// that has one. "" where none has.
+// refusal is why no instance is being promoted, in one word: where each instance
+// with data that answers has one, that of the first. "" where some could be promoted,
+// or where nobody has led for so short a time that an election may be under way.
 func (s *scope) refusal() string {
-	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
-		if refusal := s.seen.answers[name].Refusal; refusal != "" {
-			return refusal
-		}
+	was := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionAvailable)
+	if was == nil || was.Status == metav1.ConditionTrue || s.now.Sub(was.LastTransitionTime.Time) < electionPatience {
+		return ""
 	}
-	return ""
+	first := ""
+	for _, name := range slices.Sorted(maps.Keys(s.seen.answers)) {
+		a := s.seen.answers[name]
+		if a.Data == protocol.DataPresent && a.Refusal == "" {
+			return ""
+		}
+		first = cmp.Or(first, a.Refusal)
+	}
+	return first
 }
+
+// electionPatience is how long nobody may lead before it is told why. An election
+// takes a second or two, and what keeps an instance from it changes meanwhile.
+const electionPatience = 5 * time.Second
 
 // silent are the instances whose Pods are ready and whose agents did not answer.
 func (s *scope) silent() []string {
@@ -197,7 +213,7 @@ func isCurrent(s *scope) *verdict {
 	if s.decision.action == "" || s.decision.action == actionNone {
 		return nil
 	}
-	return &verdict{"", v1.ReasonUpdating, strings.TrimSpace(s.decision.target + ": " + s.decision.message)}
+	return &verdict{"", v1.ReasonUpdating, strings.TrimPrefix(s.decision.target+": "+s.decision.message, ": ")}
 }
 
 func unlessTrue(v verdict) *verdict {

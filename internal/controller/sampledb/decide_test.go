@@ -46,6 +46,7 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 	// another lets x-1 lead instead of x-0.
 	another := func(f *fleet) { f.instances[0].primary, f.instances[1].primary = false, true }
 	unready := func(i int) func(*fleet) { return func(f *fleet) { f.instances[i].ready = false } }
+	joining := func(f *fleet) { f.instances[2].joining = true }
 	moving := func(f *fleet) { f.moving = "x-0 is asked to hand over" }
 	unasked := func(i int) func(*fleet) {
 		return func(f *fleet) { f.instances[i].ready, f.instances[i].known = false, false }
@@ -56,34 +57,37 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 		target string
 		reason string
 	}{
-		"nothing has changed":                                      {with(), actionNone, "", reasonCurrent},
-		"an instance is down and nothing has changed":              {with(down(1)), actionNone, "", reasonCurrent},
-		"all are outdated: a standby first":                        {with(outdated(0, 1, 2)), actionReplace, "x-2", reasonOutdated},
-		"the next standby":                                         {with(outdated(0, 1)), actionReplace, "x-1", reasonOutdated},
-		"the primary last":                                         {with(outdated(0)), actionReplace, "x-0", reasonOutdated},
-		"the former one is not back yet":                           {with(outdated(0, 1), down(2)), actionWait, "x-1", reasonOthersUnready},
-		"one could not be asked: not known is not ready":           {with(outdated(0, 1), unasked(2)), actionWait, "x-1", reasonUnknown},
-		"the primary could not be asked":                           {with(outdated(1), unasked(0)), actionWait, "x-1", reasonUnknown},
-		"the target itself may be silent":                          {with(outdated(1), unasked(1)), actionReplace, "x-1", reasonOutdated},
-		"a broken one is replaced at once, whoever else is down":   {with(outdated(0, 1), down(1), down(2)), actionReplace, "x-1", reasonBroken},
-		"a broken one that is not outdated is left to its agent":   {with(outdated(0), down(1)), actionWait, "x-0", reasonOthersUnready},
-		"the StatefulSet has not seen the template":                {with(outdated(0, 1, 2), func(f *fleet) { f.observed = false }), actionWait, "", reasonNotObserved},
-		"a parameter waits everywhere: a standby first":            {with(pending(0, 1, 2)), actionRestart, "x-2", reasonPending},
-		"a parameter waits on the primary alone":                   {with(pending(0)), actionRestart, "x-0", reasonPending},
-		"a parameter waits while another one is down":              {with(pending(0), down(2)), actionWait, "x-0", reasonOthersUnready},
-		"both: the Pod, since a new Pod has a new server":          {with(pending(2), outdated(2)), actionReplace, "x-2", reasonOutdated},
-		"another leads in the middle: the former is a standby now": {with(another, outdated(0, 1)), actionReplace, "x-0", reasonOutdated},
-		"another leads in the middle, and all else is done":        {with(another, outdated(1)), actionReplace, "x-1", reasonOutdated},
-		"another leads with a new server: nothing is left":         {with(another), actionNone, "", reasonCurrent},
-		"another leads with an old server: it is the last":         {with(another, pending(0, 1)), actionRestart, "x-0", reasonPending},
-		"the former has not been back yet with its new server":     {with(another, pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
-		"the primary hands over for its restart":                   {with(pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
-		"a standby is being restarted already":                     {with(pending(0, 2), unready(2)), actionWait, "x-2", reasonRestarting},
-		"nobody leads: the former primary may be anybody":          {with(unready(0), pending(0), func(f *fleet) { f.instances[0].primary = false }), actionWait, "x-0", reasonRestarting},
-		"another is about to lead":                                 {with(outdated(0, 1, 2), moving), actionWait, "", reasonMoving},
-		"another is about to lead, and one is broken":              {with(outdated(1), down(1), moving), actionReplace, "x-1", reasonBroken},
-		"another is about to lead, and nothing has changed":        {with(moving), actionNone, "", reasonCurrent},
-		"a Pod that is ending already is not broken but under way": {with(outdated(1), down(1), func(f *fleet) { f.instances[1].exists = false }), actionWait, "x-1", reasonEnding},
+		"nothing has changed":                                       {with(), actionNone, "", reasonCurrent},
+		"an instance is down and nothing has changed":               {with(down(1)), actionNone, "", reasonCurrent},
+		"all are outdated: a standby first":                         {with(outdated(0, 1, 2)), actionReplace, "x-2", reasonOutdated},
+		"the next standby":                                          {with(outdated(0, 1)), actionReplace, "x-1", reasonOutdated},
+		"the primary last":                                          {with(outdated(0)), actionReplace, "x-0", reasonOutdated},
+		"the former one is not back yet":                            {with(outdated(0, 1), down(2)), actionWait, "x-1", reasonOthersUnready},
+		"one could not be asked: not known is not ready":            {with(outdated(0, 1), unasked(2)), actionWait, "x-1", reasonUnknown},
+		"the primary could not be asked":                            {with(outdated(1), unasked(0)), actionWait, "x-1", reasonUnknown},
+		"the target itself may be silent":                           {with(outdated(1), unasked(1)), actionReplace, "x-1", reasonOutdated},
+		"a broken one is replaced at once, whoever else is down":    {with(outdated(0, 1), down(1), down(2)), actionReplace, "x-1", reasonBroken},
+		"a broken one that is not outdated is left to its agent":    {with(outdated(0), down(1)), actionWait, "x-0", reasonOthersUnready},
+		"the StatefulSet has not seen the template":                 {with(outdated(0, 1, 2), func(f *fleet) { f.observed = false }), actionWait, "", reasonNotObserved},
+		"a parameter waits everywhere: a standby first":             {with(pending(0, 1, 2)), actionRestart, "x-2", reasonPending},
+		"a parameter waits on the primary alone":                    {with(pending(0)), actionRestart, "x-0", reasonPending},
+		"a parameter waits while another one is down":               {with(pending(0), down(2)), actionWait, "x-0", reasonOthersUnready},
+		"both: the Pod, since a new Pod has a new server":           {with(pending(2), outdated(2)), actionReplace, "x-2", reasonOutdated},
+		"another leads in the middle: the former is a standby now":  {with(another, outdated(0, 1)), actionReplace, "x-0", reasonOutdated},
+		"another leads in the middle, and all else is done":         {with(another, outdated(1)), actionReplace, "x-1", reasonOutdated},
+		"another leads with a new server: nothing is left":          {with(another), actionNone, "", reasonCurrent},
+		"another leads with an old server: it is the last":          {with(another, pending(0, 1)), actionRestart, "x-0", reasonPending},
+		"the former has not been back yet with its new server":      {with(another, pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
+		"the primary hands over for its restart":                    {with(pending(0), unready(0)), actionWait, "x-0", reasonRestarting},
+		"a standby is being restarted already":                      {with(pending(0, 2), unready(2)), actionWait, "x-2", reasonRestarting},
+		"nobody leads: the former primary may be anybody":           {with(unready(0), pending(0), func(f *fleet) { f.instances[0].primary = false }), actionWait, "x-0", reasonRestarting},
+		"the former one is back and does not count yet":             {with(outdated(0, 1), joining), actionWait, "x-1", reasonOthersJoining},
+		"the only standby does not count yet: nobody can take over": {with(pending(0), joining), actionWait, "x-0", reasonOthersJoining},
+		"the target itself does not have to count":                  {with(outdated(2), joining), actionReplace, "x-2", reasonOutdated},
+		"another is about to lead":                                  {with(outdated(0, 1, 2), moving), actionWait, "", reasonMoving},
+		"another is about to lead, and one is broken":               {with(outdated(1), down(1), moving), actionReplace, "x-1", reasonBroken},
+		"another is about to lead, and nothing has changed":         {with(moving), actionNone, "", reasonCurrent},
+		"a Pod that is ending already is not broken but under way":  {with(outdated(1), down(1), func(f *fleet) { f.instances[1].exists = false }), actionWait, "x-1", reasonEnding},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := slices.Clone(c.fleet.instances)

@@ -49,21 +49,8 @@ func (s *scope) note(reason, message string) {
 
 // changes are the events that a change of the status tells.
 func changes(old, now v1.SampleDBStatus) []event {
-	var out []event
+	out := primaryChanges(old, now)
 	add := func(kind, reason, message string) { out = append(out, event{kind, reason, message}) }
-	switch last := cmp.Or(old.Primary, old.LastPrimary); {
-	case now.Primary == "" || now.Primary == old.Primary:
-	case last == "" || last == now.Primary:
-		add(corev1.EventTypeNormal, eventPrimaryReady, now.Primary+" takes writes")
-	default:
-		add(corev1.EventTypeNormal, eventPrimaryChanged, fmt.Sprintf("from %s to %s", last, now.Primary))
-	}
-	if now.Refusal != "" && now.Refusal != old.Refusal {
-		add(corev1.EventTypeWarning, eventNotPromoted, fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
-	}
-	if c := turned(old, now, v1.ConditionAvailable); c != nil && c.Status == metav1.ConditionFalse && old.Primary != "" {
-		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
-	}
 	if c := turned(old, now, v1.ConditionReady); c != nil && c.Status == metav1.ConditionTrue {
 		add(corev1.EventTypeNormal, eventReady, c.Message)
 	}
@@ -81,6 +68,26 @@ func changes(old, now v1.SampleDBStatus) []event {
 		if c := meta.FindStatusCondition(now.Conditions, v1.ConditionReady); c != nil {
 			add(corev1.EventTypeWarning, eventBlocked, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 		}
+	}
+	return out
+}
+
+// primaryChanges tell who takes writes, or why nobody does.
+func primaryChanges(old, now v1.SampleDBStatus) []event {
+	var out []event
+	add := func(kind, reason, message string) { out = append(out, event{kind, reason, message}) }
+	switch last := cmp.Or(old.Primary, old.LastPrimary); {
+	case now.Primary == "" || now.Primary == old.Primary:
+	case last == "" || last == now.Primary:
+		add(corev1.EventTypeNormal, eventPrimaryReady, now.Primary+" takes writes")
+	default:
+		add(corev1.EventTypeNormal, eventPrimaryChanged, fmt.Sprintf("from %s to %s", last, now.Primary))
+	}
+	if now.Refusal != "" && now.Refusal != old.Refusal {
+		add(corev1.EventTypeWarning, eventNotPromoted, fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
+	}
+	if c := turned(old, now, v1.ConditionAvailable); c != nil && c.Status == metav1.ConditionFalse && old.Primary != "" {
+		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
 	}
 	return out
 }

@@ -30,6 +30,7 @@ const (
 	reasonNotObserved   = "NotObserved"   // the StatefulSet controller has not seen the template yet
 	reasonUnknown       = "Unknown"       // an instance could not be asked
 	reasonOthersUnready = "OthersUnready" // another instance must be ready first
+	reasonOthersJoining = "OthersJoining" // another instance must count for commits and votes first
 	reasonBroken        = "Broken"        // does nothing now, so that replacing it costs nothing
 	reasonEnding        = "Ending"        // its Pod is gone or ending already
 	reasonMoving        = "Moving"        // another instance is about to become primary
@@ -63,7 +64,10 @@ type instance struct {
 	// known says that its agent answered; running, that the kubelet calls its Pod ready.
 	known, running bool
 	// ready says that it does what its role asks by its agent's own word.
-	ready   bool
+	ready bool
+	// joining says that its acknowledgement and its vote are known not to count yet: it
+	// could not take over.
+	joining bool
 	primary bool
 	// outdated are the facets in which its Pod is not as wanted, pending the
 	// parameters that wait for a restart of its server.
@@ -72,7 +76,8 @@ type instance struct {
 
 // decide picks at most one instance to restart. The rules in their order: nothing
 // restarts needlessly; what is broken and outdated is replaced at once; then one
-// at a time, each only while all others are ready and nobody is about to take over;
+// at a time, each only while all others are ready and count, so that one of them can
+// take over, and while nobody is about to;
 // Pods before servers, since a new Pod has a new server; standbys before the primary.
 // A server that is asked to restart is not asked again before it is back, and a
 // primary may come back as a standby: it is free to hand over instead.
@@ -94,24 +99,28 @@ func decide(f fleet) decision {
 	if f.moving != "" {
 		return decision{actionWait, "", reasonMoving, f.moving}
 	}
-	target := next(due)
+	return f.inTurn(next(due))
+}
+
+// inTurn restarts the next instance when its turn has come.
+func (f fleet) inTurn(target instance) decision {
 	for _, other := range f.instances {
-		if other.name == target.name || other.ready {
-			continue
+		switch {
+		case other.name == target.name || other.ready && !other.joining:
+		case other.ready:
+			return decision{actionWait, target.name, reasonOthersJoining, fmt.Sprintf("%s restarts when %s counts for commits and votes", target.name, other.name)}
+		case !other.known && other.running:
+			return decision{actionWait, target.name, reasonUnknown, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
+		default:
+			return decision{actionWait, target.name, reasonOthersUnready, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
 		}
-		reason := reasonOthersUnready
-		if !other.known && other.running {
-			reason = reasonUnknown
-		}
-		return decision{actionWait, target.name, reason, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
 	}
-	if !target.exists {
+	switch {
+	case !target.exists:
 		return decision{actionWait, target.name, reasonEnding, "its Pod is ending"}
-	}
-	if len(target.outdated) > 0 {
+	case len(target.outdated) > 0:
 		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
-	}
-	if !target.ready {
+	case !target.ready:
 		return decision{actionWait, target.name, reasonRestarting, "its server is not back yet"}
 	}
 	return decision{actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", ")}
@@ -175,7 +184,7 @@ func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) err
 // fleet is what the scope knows of the wanted instances.
 func (s *scope) fleet() fleet {
 	f := fleet{observed: s.templateObserved(), moving: s.moving}
-	leader := s.leader()
+	leader, voters := s.leader(), s.voters()
 	for ordinal := range s.instances() {
 		i := instance{name: naming.Instance(s.db.Name, ordinal)}
 		pod := s.seen.pods[ordinal]
@@ -187,6 +196,7 @@ func (s *scope) fleet() fleet {
 		}
 		i.known = known
 		i.ready = s.instanceReady(i.name)
+		i.joining = len(voters) > 0 && !slices.Contains(voters, i.name)
 		i.primary = i.name == leader
 		if known && answer.ConfigRevision == s.config.Revision && i.exists {
 			i.pending = answer.PendingRestart
