@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -27,15 +29,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	root := &cobra.Command{
-		Use:           "toban",
-		Short:         "Toban keeps PostgreSQL on duty in Kubernetes",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Version(version))
-	err := root.ExecuteContext(ctx)
+	err := command(os.Args[0]).ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
@@ -44,4 +38,23 @@ func run() int {
 		return naming.ExitImageUnusable
 	}
 	return 1
+}
+
+// command has all verbs. Called by a name that makes it a plugin of kubectl, it has those for
+// people only.
+func command(program string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "toban",
+		Short:         "Toban keeps PostgreSQL on duty in Kubernetes",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(cli.Status(), cli.Switchover(), cli.Version(version))
+	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
+		return root
+	}
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init())
+	return root
 }

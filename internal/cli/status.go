@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	v1 "toban.dev/api/v1"
+)
+
+// Status is `toban status`: a SampleDB's status, for people.
+func Status() *cobra.Command {
+	var at cluster
+	var output string
+	c := &cobra.Command{
+		Use:   "status NAME",
+		Short: "Show who is primary, the instances and the conditions of a SampleDB",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			api, err := at.connect()
+			if err != nil {
+				return err
+			}
+			db, err := at.read(c.Context(), api, args[0])
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "":
+				return writeStatus(c.OutOrStdout(), db)
+			case "json":
+				return writeStatusJSON(c.OutOrStdout(), db)
+			}
+			return fmt.Errorf("--output must be json or nothing, not %q", output)
+		},
+	}
+	at.flags(c.Flags())
+	c.Flags().StringVarP(&output, "output", "o", "", "json for programs")
+	return c
+}
+
+// writeStatus shows what the operator saw last; nobody else is asked.
+func writeStatus(out io.Writer, db *v1.SampleDB) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	status := db.Status
+	fmt.Fprintf(w, "%s/%s: %s, %s ready\n", db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
+	fmt.Fprintln(w, primaryLine(status))
+	fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tREASON\tMESSAGE")
+	for _, i := range status.InstanceStatuses {
+		fmt.Fprintf(w, "%s\t%s\t%t\t%t\t%s\t%s\n", i.Name, cmp.Or(i.Role, "-"), i.Ready, i.Voter, i.Reason, i.Message)
+	}
+	fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
+	for _, c := range status.Conditions {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("show the status: %w", err)
+	}
+	return nil
+}
+
+func primaryLine(status v1.SampleDBStatus) string {
+	line := "primary: " + cmp.Or(status.Primary, "none")
+	if status.Term > 0 {
+		line += fmt.Sprintf(" (term %d)", status.Term)
+	}
+	if status.LastPrimary != "" {
+		line += ", the last was " + status.LastPrimary
+	}
+	if status.Refusal != "" {
+		line += "; none is promoted: " + status.Refusal
+	}
+	return line
+}
+
+// writeStatusJSON writes the status as it is, with whose it is.
+func writeStatusJSON(out io.Writer, db *v1.SampleDB) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	err := e.Encode(struct {
+		Namespace string            `json:"namespace"`
+		Name      string            `json:"name"`
+		Status    v1.SampleDBStatus `json:"status"`
+	}{db.Namespace, db.Name, db.Status})
+	if err != nil {
+		return fmt.Errorf("show the status: %w", err)
+	}
+	return nil
+}

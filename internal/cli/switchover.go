@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// switchoverPoll is how often it is looked whether a switchover is over.
+const switchoverPoll = 300 * time.Millisecond
+
+type switchoverOptions struct {
+	cluster
+	to      string
+	wait    bool
+	timeout time.Duration
+}
+
+// Switchover is `toban switchover`: it asks for another primary.
+func Switchover() *cobra.Command {
+	var o switchoverOptions
+	c := &cobra.Command{
+		Use:   "switchover NAME",
+		Short: "Make another instance of a SampleDB the primary, without losing anything",
+		Long: "Asks the primary to hand over to another instance, which costs a second or two without writes.\n" +
+			"It does so by the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVar(&o.to, "to", "", "the instance that should be primary (any where it is empty)")
+	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait")
+	return c
+}
+
+func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	before, err := o.read(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	to := cmp.Or(o.to, naming.SwitchoverAny)
+	if err := ask(ctx, api, before, to); err != nil {
+		return err
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: a switchover to %s is asked for\n", name, to)
+		return nil
+	}
+	return o.await(ctx, out, api, before)
+}
+
+// ask sets the annotation, and removes what is left of an earlier request.
+func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:null,%q:null}}}`,
+		naming.AnnotationSwitchover, to, naming.AnnotationSwitchoverFrom, naming.AnnotationSwitchoverRefused)
+	err := api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("toban-cli"))
+	if err != nil {
+		return fmt.Errorf("ask for the switchover: %w", err)
+	}
+	return nil
+}
+
+// await looks until the operator has taken the annotation away and its status
+// shows who leads.
+func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	tick := time.NewTicker(switchoverPoll)
+	defer tick.Stop()
+	var last error
+	for {
+		select {
+		case <-ctx.Done():
+			return o.late(before.Name, last)
+		case <-tick.C:
+		}
+		var db *v1.SampleDB
+		if db, last = o.read(ctx, api, before.Name); last != nil {
+			continue // the API may be away for a moment, and the database does not mind
+		}
+		over, err := o.outcome(before, db)
+		if err != nil {
+			return err
+		}
+		if over {
+			fmt.Fprintf(out, "%s: %s takes writes (before: %s)\n", db.Name, db.Status.Primary, cmp.Or(before.Status.Primary, "none"))
+			return nil
+		}
+	}
+}
+
+// outcome says whether the switchover is over; with an error where it is refused.
+func (o *switchoverOptions) outcome(before, now *v1.SampleDB) (bool, error) {
+	if before.UID != now.UID {
+		return false, fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", now.Name)
+	}
+	if now.Annotations[naming.AnnotationSwitchover] != "" {
+		return false, nil
+	}
+	if sentence := now.Annotations[naming.AnnotationSwitchoverRefused]; sentence != "" {
+		return false, fmt.Errorf("the switchover is refused: %s", sentence)
+	}
+	primary := now.Status.Primary
+	if o.to == "" {
+		return primary != "" && primary != before.Status.Primary, nil
+	}
+	return primary == o.to, nil
+}
+
+func (o *switchoverOptions) late(name string, last error) error {
+	if last != nil {
+		return fmt.Errorf("the outcome is not known after %s: %w", o.timeout, last)
+	}
+	return fmt.Errorf("the switchover is not over after %s; `kubectl describe sampledb %s` says how far it is. "+
+		"To take the request back: kubectl annotate sampledb %s %s-", o.timeout, name, name, naming.AnnotationSwitchover)
+}
