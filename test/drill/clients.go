@@ -40,6 +40,7 @@ type clients struct {
 	*history
 	registers
 	running sync.WaitGroup
+	context context.Context //nolint:containedctx // it ends with stop
 	stop    context.CancelFunc
 }
 
@@ -61,13 +62,11 @@ func (c *clients) every(ctx context.Context, pause time.Duration, step func(cont
 	})
 }
 
-// writer writes rows through a door, over a kept connection, while may is true.
+// writer writes rows through a door, over a kept connection, whenever may is true.
 func (c *clients) writer(ctx context.Context, d door, may func() bool) {
 	var s *session
 	c.every(ctx, writeEvery, func(ctx context.Context) bool {
 		if !may() {
-			hangUp(s)
-			s = nil
 			return true
 		}
 		w := write{id: c.id(), path: d.path, start: c.now()}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -27,6 +28,8 @@ const (
 	checkTimeout = 60 * time.Second
 	// creation is how long the SampleDB may take to become whole at first.
 	creation = 4 * time.Minute
+	// lookEvery is how often it is looked whether all is whole.
+	lookEvery = 250 * time.Millisecond
 	// writersEach is the number of writers on each of the two paths.
 	writersEach = 3
 )
@@ -112,7 +115,7 @@ func (d *drill) say(format string, args ...any) {
 // start starts all clients.
 func (d *drill) start(ctx context.Context) *clients {
 	running, stop := context.WithCancel(ctx)
-	c := &clients{history: newHistory(), stop: stop}
+	c := &clients{history: newHistory(), context: running, stop: stop}
 	hosts := make([]string, instances)
 	for i := range hosts {
 		hosts[i] = instanceHost(i)
@@ -128,9 +131,11 @@ func (d *drill) start(ctx context.Context) *clients {
 	c.registrar(running, 2, multi, always)
 	for i, host := range hosts {
 		instance := naming.Instance(name, i)
-		c.probe(running, instance, localDoor(d.access, instance, host, d.book.where))
-		c.writer(running, localDoor(d.access, instance, host, d.book.where), c.primaryNow(instance))
-		c.registrar(running, 3+i, localDoor(d.access, instance, host, d.book.where), c.primaryNow(instance))
+		local := func() door { return localDoor(d.access, instance, host, d.book.where) }
+		c.probe(running, instance, local())
+		c.writer(running, local(), c.primaryNow(instance))
+		c.writer(running, local().patient(), c.primaryNow(instance))
+		c.registrar(running, 3+i, local(), c.primaryNow(instance))
 	}
 	c.running.Go(func() { d.book.keep(running, d.world) })
 	c.running.Go(func() { d.watchRoutes(running, c.history) })
@@ -167,6 +172,7 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 		return r, err
 	}
 	d.say("%s struck: %s on %s", f.name, s.primary.name, s.primary.node)
+	watched := d.watchWhole(c)
 	r.ByItself = d.wait(ctx, c, s, f)
 	healed := s.t0
 	if len(s.undo) > 0 {
@@ -175,8 +181,8 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 		}
 		healed = c.history.now()
 	}
-	since, err := d.untilWhole(ctx, c.history, healed, f)
-	r.Whole = seconds(since)
+	since, err := d.untilWhole(ctx, c.history, watched, f)
+	r.Whole = seconds(max(0, since-healed))
 	end := c.history.now()
 	c.stop()
 	c.running.Wait()
@@ -243,6 +249,11 @@ func flows(c *clients, from, to time.Duration) bool {
 	return steady(c.acks(PathService), from, to, steadyGap) && steady(c.acks(PathMulti), from, to, steadyGap)
 }
 
+// flowed says whether both paths were acknowledged at all between two times.
+func flowed(c *clients, from, to time.Duration) bool {
+	return steady(c.acks(PathService), from, to, to-from-1) && steady(c.acks(PathMulti), from, to, to-from-1)
+}
+
 // wait waits until writes have come again for a while, and the fault has lasted as
 // long as it should. It says whether they came before the patience with it was over.
 func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
@@ -257,7 +268,7 @@ func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
 			return true
 		}
 		if now-s.t0 > most {
-			return false
+			return flowed(c, now-settle, now)
 		}
 		select {
 		case <-ctx.Done():
@@ -267,28 +278,50 @@ func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
 	return false
 }
 
-// untilWhole waits until all has been whole for a while, and returns how long after
-// the healing that while began.
-func (d *drill) untilWhole(ctx context.Context, h *history, healed time.Duration, f fault) (time.Duration, error) {
-	var since time.Duration
-	err := until(ctx, d.options.patience, func(ctx context.Context) error {
-		now := h.now()
-		if err := d.whole(ctx, h); err != nil {
-			since = 0
-			return err
+// watch says since when all is whole.
+type watch struct {
+	mutex     sync.Mutex
+	since     time.Duration
+	complaint error
+}
+
+// watchWhole looks whether all is whole until the clients stop.
+func (d *drill) watchWhole(c *clients) *watch {
+	w := &watch{since: c.history.now(), complaint: errors.New("nobody has looked yet")}
+	c.every(c.context, lookEvery, func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+		defer cancel()
+		before := c.history.now()
+		complaint := d.whole(ctx, c.history)
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		if complaint == nil && w.complaint != nil {
+			w.since = before
 		}
-		if since == 0 {
-			since = now
-		}
-		if now-since < settle {
+		w.complaint = complaint
+		return true
+	}, func() {})
+	return w
+}
+
+// untilWhole waits until all has been whole for a while, and returns when that
+// while began.
+func (d *drill) untilWhole(ctx context.Context, h *history, w *watch, f fault) (time.Duration, error) {
+	from := h.now()
+	err := until(ctx, d.options.patience, func(context.Context) error {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		if w.complaint == nil && h.now()-max(w.since, from) < settle {
 			return errors.New("it has only just become whole")
 		}
-		return nil
+		return w.complaint
 	})
 	if err != nil {
-		return h.now() - healed, fmt.Errorf("after %s it does not get whole again: %w", f.name, err)
+		return h.now(), fmt.Errorf("after %s it does not get whole again: %w", f.name, err)
 	}
-	return since - healed, nil
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.since, nil
 }
 
 // look looks all acknowledged writes up, and checks the registers.

@@ -178,7 +178,7 @@ func breakDown(e evidence, t0, end time.Duration) stages {
 	}
 	var s stages
 	first, found := next(e.multi, outage.to)
-	if !found || outage.length() < probeGap {
+	if !found || outage.length() < steadyGap {
 		return s
 	}
 	s.Multi = first.end - t0

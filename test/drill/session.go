@@ -23,6 +23,8 @@ import (
 const (
 	connectTimeout = time.Second
 	answerTimeout  = time.Second
+	// foreverPatience is longer than any fault lasts.
+	foreverPatience = 10 * time.Minute
 )
 
 // door is a way to open sessions.
@@ -32,18 +34,27 @@ type door struct {
 	settings func() (*pgx.ConnConfig, error)
 	// dial is the network to be in; nil is the machine's own.
 	dial pgconn.DialFunc
+	// patience is how long a statement may take.
+	patience time.Duration
+}
+
+// patient is a door through which a client waits for its answer as long as it takes,
+// as one without a timeout does: a server that stood still may answer after all.
+func (d door) patient() door {
+	d.patience = foreverPatience
+	return d
 }
 
 // serviceDoor leads through the read-write Service.
 func serviceDoor(access outside.Access) door {
-	return door{path: PathService, settings: access.Settings}
+	return door{path: PathService, settings: access.Settings, patience: answerTimeout}
 }
 
 // multiDoor is what libpq does with a list of hosts and target_session_attrs=read-write:
 // one after the other, the first one that takes writes. The hosts are the instances'
 // lasting names, looked up in the cluster's DNS for each session, as by an application.
 func multiDoor(access outside.Access, hosts []string, resolver *net.Resolver) door {
-	return door{path: PathMulti, settings: func() (*pgx.ConnConfig, error) {
+	return door{path: PathMulti, patience: answerTimeout, settings: func() (*pgx.ConnConfig, error) {
 		var all *pgx.ConnConfig
 		for _, host := range hosts {
 			one, err := access.At(host, host).Settings()
@@ -69,7 +80,7 @@ func multiDoor(access outside.Access, hosts []string, resolver *net.Resolver) do
 func localDoor(access outside.Access, name, host string, where func(name string) (instance, bool)) door {
 	var node atomic.Value
 	return door{
-		path: PathLocal,
+		path: PathLocal, patience: answerTimeout,
 		settings: func() (*pgx.ConnConfig, error) {
 			i, known := where(name)
 			if !known || i.ip == "" || i.node == "" {
@@ -116,8 +127,9 @@ func dialFrom(ctx context.Context, node, network, address string) (net.Conn, err
 // wait for a standby is cancelled, with no more than a warning; and pgx sends a
 // cancel request whenever it gives a connection up.
 type session struct {
-	conn   *pgx.Conn
-	warned bool
+	conn     *pgx.Conn
+	patience time.Duration
+	warned   bool
 }
 
 var errNoCancel = errors.New("this session opens no second connection")
@@ -132,7 +144,7 @@ func (d door) open(ctx context.Context) (*session, error) {
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
 	}
-	s := &session{}
+	s := &session{patience: d.patience}
 	var connected atomic.Bool
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if connected.Load() {
@@ -159,7 +171,7 @@ func (d door) open(ctx context.Context) (*session, error) {
 
 // row runs a statement that returns one row.
 func (s *session) row(ctx context.Context, into []any, statement string, args ...any) error {
-	once, cancel := context.WithTimeout(ctx, answerTimeout)
+	once, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	s.warned = false
 	return s.conn.QueryRow(once, statement, args...).Scan(into...)

@@ -221,7 +221,7 @@ func (w world) whole(ctx context.Context, h *history) error {
 	if len(pods) != instances {
 		return fmt.Errorf("%d Pods are there", len(pods))
 	}
-	primary, err := soleprimary(h.latest(time.Second))
+	primary, err := soleprimary(h.latest(steadyGap))
 	if err != nil {
 		return err
 	}
