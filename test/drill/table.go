@@ -80,8 +80,18 @@ func verdictRow(name string, own []Run) []string {
 		fmt.Sprint(sum(own, func(r Run) int { return r.Overlap })),
 		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" })),
 		spread(func(r Run) float64 { return r.Whole }, 0.5, 1),
-		fmt.Sprint(sum(own, func(r Run) int { return r.Needless })),
+		changes(own),
 	}
+}
+
+// changes is the number of needless changes of the primary, and of those that were
+// to come and did not.
+func changes(own []Run) string {
+	text := fmt.Sprint(sum(own, func(r Run) int { return r.Needless }))
+	if n := sum(own, func(r Run) int { return r.Missing }); n > 0 {
+		text += fmt.Sprintf(", %d missing", n)
+	}
+	return text
 }
 
 // partsRow has medians of the runs that had an outage.
