@@ -223,6 +223,18 @@ func (p *peers) last(name string) (protocol.Status, time.Time, bool) {
 	return a.status, a.asked, ok
 }
 
+// anyEligible says whether some peer has said a moment ago that it could lead.
+func (p *peers) anyEligible() bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, a := range p.heard {
+		if a.status.Election.Eligible && time.Since(a.at) < pollDeadline {
+			return true
+		}
+	}
+	return false
+}
+
 // refusing is how long nobody has listened at a peer's address.
 func (p *peers) refusing(name string) time.Duration {
 	p.mutex.Lock()

@@ -27,8 +27,6 @@ type running struct {
 	// role changes once, by promotion; only the role loop changes it.
 	role ha.Server
 
-	least map[string]int
-
 	// files guards the configuration files and what is in them.
 	files    sync.Mutex
 	settings postgres.Settings
@@ -37,6 +35,7 @@ type running struct {
 	mutex    sync.Mutex
 	upstream ha.Ballot // whom a standby follows, zero for nobody
 	primary  bool      // it is configured as primary
+	least    map[string]int
 	seen     seen
 }
 
@@ -113,6 +112,19 @@ func (r *running) isPrimary() bool {
 	return r.primary
 }
 
+// lowerBounds are those of a standby's parameters. See postgres.Control.
+func (r *running) lowerBounds() map[string]int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.least
+}
+
+func (r *running) setLeast(least map[string]int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.least = least
+}
+
 func (r *running) lastSeen() seen {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -167,7 +179,7 @@ func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error
 	if primary {
 		return settings, nil
 	}
-	settings.Least = r.least
+	settings.Least = r.lowerBounds()
 	if upstream.Leader == "" {
 		return settings, nil
 	}

@@ -169,6 +169,12 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 		if err := t.session.EnsureSlots(ctx, nil); err != nil {
 			return err
 		}
+		// What the primary has lowered may be lowered here too, once that is replayed.
+		control, err := t.server.Control(ctx)
+		if err != nil {
+			return err
+		}
+		t.setLeast(control.Least)
 		t.chores = time.Now()
 	}
 	var end ha.LSN
@@ -233,10 +239,11 @@ func (t *tender) disconnect() {
 func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.following().Leader
 	t.report(func(s *protocol.Status) {
-		if !s.Ready || s.Role != role {
-			t.Log.Info("the server answers", "role", string(role), "streaming", state.Streaming)
+		ready := role == protocol.RolePrimary || s.Ready && s.Role == role || state.Streaming
+		if ready && !s.Ready || s.Role != role {
+			t.Log.Info("the server answers", "role", string(role), "ready", ready)
 		}
-		s.Role, s.Ready = role, role == protocol.RolePrimary || s.Ready && s.Role == role || state.Streaming
+		s.Role, s.Ready = role, ready
 		if s.Reason == reasonNotAnswering {
 			s.Reason, s.Message = "Answers", "the server answers again"
 		}

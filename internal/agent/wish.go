@@ -13,6 +13,8 @@ import (
 const (
 	wishPatience  = 10 * time.Second
 	leavePatience = 5 * time.Second
+	// aloneAfter is when one that leaves stops looking for others: they leave too.
+	aloneAfter = time.Second
 )
 
 // wish is what the leader is asked for, and since when.
@@ -84,7 +86,7 @@ func (a *Agent) maySafelyEnd() bool {
 		return false
 	}
 	m := a.memory.Get()
-	alone := len(m.Record.Voters()) < 2
+	alone := len(m.Record.Voters()) < 2 || time.Since(w.since) > aloneAfter && !a.peers.anyEligible()
 	succeeded := m.Won != m.Ballot.Term || slices.ContainsFunc(a.peers.names(), func(name string) bool {
 		status, _, ok := a.peers.last(name)
 		return ok && status.Election.Leading && status.Term > m.Won

@@ -230,8 +230,11 @@ func initialise(v View) (Decision, bool) {
 
 // waitForData: everybody else waits for somebody to copy from.
 func waitForData(v View) (Decision, bool) {
-	if v.Local.Memory.Ballot.Leader == "" {
+	if v.Local.Memory.Ballot.Leader == "" && v.SystemIdentifier == "" && !v.anyPeerHasData() {
 		return wait("NoPrimaryYet", "waiting for %s to make the data", v.Members[0]), true
+	}
+	if _, known := v.Peers[v.Local.Memory.Ballot.Leader]; !known {
+		return wait("PrimaryUnknown", "there is no data here, and no instance that can be reached leads: waiting for one to copy from"), true
 	}
 	return wait("PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Memory.Ballot.Leader), true
 }

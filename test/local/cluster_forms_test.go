@@ -121,23 +121,48 @@ func TestStopIsAShutdownWithCheckpoint(t *testing.T) {
 		t.Errorf("the server was not shut down in order:\n%s", log)
 	}
 	c.start("db-0")
-	c.await("db-0", "primary", primary)
-	c.await("db-1", "streaming again", streaming)
+	c.whole()
 }
 
 func TestStandbyWhoseVolumeIsLostIsClonedAnew(t *testing.T) {
 	t.Parallel()
-	c := formed(t, 2)
+	c := formed(t, 3)
+	before, err := c.status("db-1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.kill("db-1", syscall.SIGKILL)
 	if err := os.RemoveAll(filepath.Join(c.folder, "db-1")); err != nil {
 		t.Fatal(err)
 	}
 	c.start("db-1")
-	c.await("db-1", "streaming", streaming)
+	after := c.await("db-1", "streaming", streaming)
 	c.awaitQuery("db-1", "select count(*)::text from t", "1")
+	if after.Election.Voter == before.Election.Voter {
+		t.Errorf("%s has forgotten what it promised, and is still the voter %s", after.Name, after.Election.Voter)
+	}
+	c.whole()
 }
 
+// A primary that has lost its volume has lost its say with it: the others elect
+// one of them, and it copies from there.
 func TestPrimaryWhoseVolumeIsLostDoesNotStartOver(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	c.kill("db-0", syscall.SIGKILL)
+	if err := os.RemoveAll(filepath.Join(c.folder, "db-0")); err != nil {
+		t.Fatal(err)
+	}
+	c.start("db-0")
+	c.leader("db-0")
+	c.await("db-0", "streaming", streaming)
+	c.awaitQuery("db-0", "select count(*)::text from t", "1")
+	c.whole()
+}
+
+// Of two that both count, the one that is left can't know what the other had acknowledged
+// alone; without a witness nobody leads, and says why.
+func TestPrimaryOfTwoWhoseVolumeIsLostWithoutAWitness(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 2)
 	c.kill("db-0", syscall.SIGKILL)
@@ -145,8 +170,11 @@ func TestPrimaryWhoseVolumeIsLostDoesNotStartOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start("db-0")
-	s := c.await("db-0", "refusing", func(s protocol.Status) bool { return s.Reason == "DataLost" })
-	if s.Data != protocol.DataEmpty || s.Role != protocol.RoleNone {
+	c.await("db-1", "refusing", func(s protocol.Status) bool {
+		return s.Refusal == "NoMajority" && strings.Contains(s.Message, "db-0 has lost its memory")
+	})
+	s := c.await("db-0", "waiting", func(s protocol.Status) bool { return s.Data == protocol.DataEmpty })
+	if s.Role != protocol.RoleNone {
 		t.Errorf("it runs something: %+v", s)
 	}
 	c.awaitQuery("db-1", "select count(*)::text from t", "1")
@@ -154,7 +182,7 @@ func TestPrimaryWhoseVolumeIsLostDoesNotStartOver(t *testing.T) {
 
 func TestStandbyWhoseWALIsGoneIsClonedAnew(t *testing.T) {
 	t.Parallel()
-	c := formed(t, 2)
+	c := formed(t, 3)
 	c.config.Parameters["max_slot_wal_keep_size"] = "1MB"
 	c.config.Parameters["wal_keep_size"] = "0"
 	c.config.Parameters["min_wal_size"] = "32MB"
