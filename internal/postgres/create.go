@@ -65,7 +65,10 @@ func (s *Server) grow(ctx context.Context, fill func() error) error {
 	if err := os.Rename(s.incoming(), s.Data()); err != nil {
 		return fmt.Errorf("put the new data directory in its place: %w", err)
 	}
-	return syncFolder(s.Volume)
+	if err := syncFolder(s.Volume); err != nil {
+		return err
+	}
+	return s.unmark()
 }
 
 // run runs a program to its end. Its messages go to progress, and the last of

@@ -20,7 +20,7 @@ type Process struct {
 	server   *Server
 	cmd      *exec.Cmd
 	data     string // the data directory as the kernel has it, without symbolic links
-	messages *tail
+	messages *logTail
 	done     chan struct{}
 	err      error
 }
@@ -46,6 +46,11 @@ const pollInterval = 10 * time.Millisecond
 // of an earlier one is ended before. Its log goes to log. See Ready for when it
 // answers. The caller has no other process of this server running.
 func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
+	if incomplete, err := s.Incomplete(); err != nil {
+		return nil, err
+	} else if incomplete {
+		return nil, errIncomplete
+	}
 	if err := s.clear(ctx); err != nil {
 		return nil, err
 	}
@@ -53,7 +58,7 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	p := &Process{server: s, data: data, messages: &tail{}, done: make(chan struct{})}
+	p := &Process{server: s, data: data, messages: &logTail{}, done: make(chan struct{})}
 	p.cmd = s.Programs.command(context.Background(), "postgres", "-D", s.Data())
 	p.cmd.Stdout = log
 	p.cmd.Stderr = io.MultiWriter(log, p.messages)
@@ -163,13 +168,13 @@ func (p *Process) Reload() error {
 	return nil
 }
 
-// tail keeps the last lines of a log.
-type tail struct{ lines []string }
+// logTail keeps the last lines of a log.
+type logTail struct{ lines []string }
 
 const tailLines = 20
 
 // Write takes what os/exec copies; it is called by one goroutine.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *logTail) Write(p []byte) (int, error) {
 	scanner := bufio.NewScanner(strings.NewReader(string(p)))
 	for scanner.Scan() {
 		t.lines = append(t.lines, scanner.Text())
@@ -178,7 +183,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) rejection() string { return lastWords(t.lines) }
+func (t *logTail) rejection() string { return lastWords(t.lines) }
 
 // lastWords are the last fatal message of a server, or its last line.
 func lastWords(lines []string) string {

@@ -16,6 +16,10 @@ type Session struct{ conn *pgx.Conn }
 
 // Connect opens a session.
 func (s *Server) Connect(ctx context.Context) (*Session, error) {
+	return s.connect(ctx, func(*pgx.ConnConfig) {})
+}
+
+func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Session, error) {
 	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable connect_timeout=3", s.Run, s.Port))
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
@@ -25,6 +29,7 @@ func (s *Server) Connect(ctx context.Context) (*Session, error) {
 	config.RuntimeParams["statement_timeout"] = "5s"
 	// Ours must never wait for a standby: it would hang with the users' commits and look dead.
 	config.RuntimeParams["synchronous_commit"] = "local"
+	change(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the server: %w", err)

@@ -28,6 +28,7 @@ type node struct {
 	*testing.T
 	*postgres.Server
 	name, slot string
+	keepsWAL   bool // else a checkpoint, also that of an orderly stop, removes WAL that a rewind needs
 	settings   postgres.Settings
 	process    *postgres.Process
 	log        *buffer
@@ -130,7 +131,11 @@ func (n *node) found() {
 }
 
 func (n *node) parameters() map[string]string {
-	return map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1", "wal_keep_size": "256MB"}
+	all := map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1"}
+	if n.keepsWAL {
+		all["wal_keep_size"] = "256MB"
+	}
+	return all
 }
 
 // lead starts the server as a primary.
@@ -189,6 +194,15 @@ func (n *node) start() {
 	ctx, cancel := context.WithTimeout(n.Context(), deadline)
 	defer cancel()
 	must(n, n.process.Ready(ctx))
+}
+
+// keepWAL makes checkpoints keep WAL.
+func (n *node) keepWAL() {
+	n.Helper()
+	n.keepsWAL = true
+	n.settings.Parameters = n.parameters()
+	must(n, n.Configure(n.settings))
+	must(n, n.process.Reload())
 }
 
 func (n *node) stop(mode postgres.StopMode) {

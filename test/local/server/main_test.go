@@ -42,7 +42,7 @@ func again() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	if err := os.Chown(folder, uid, gid); err != nil {
 		return 0, err
 	}

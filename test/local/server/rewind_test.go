@@ -61,7 +61,10 @@ func (n *node) rejoined(of *node) {
 
 func TestAnOldPrimaryWithATailOfItsOwnRejoins(t *testing.T) {
 	for name, end := range map[string]func(n *node){
-		"stopped in order": func(n *node) { n.stop(postgres.StopFast) },
+		"stopped in order": func(n *node) {
+			n.keepWAL()
+			n.stop(postgres.StopFast)
+		},
 		"killed": func(n *node) {
 			must(n, syscall.Kill(n.postmaster(), syscall.SIGKILL))
 			must(n, n.process.Fence(within(n, deadline)))
@@ -93,6 +96,7 @@ func TestAKilledStandbyThatReceivedTheTailRejoins(t *testing.T) {
 func TestRewindFromASourceWithoutCheckpointDoesNotPassForDone(t *testing.T) {
 	primary, standbys := pair(t, 1)
 	// The checkpoint after the promotion shall take its time.
+	primary.keepWAL()
 	primary.do("create table big as select i, repeat('x', 500) from generate_series(1, 20000) i")
 	part(primary, standbys[0])
 	primary.stop(postgres.StopFast)
@@ -166,6 +170,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.T) {
 	primary, standbys := pair(t, 1)
 	source := standbys[0]
+	primary.keepWAL()
 	part(primary, source)
 	primary.do("create table wide as select i, repeat('x', 500) from generate_series(1, 50000) i") // takes a while to read in the WAL
 	source.checkpoint()

@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Barrier commits something and waits until the standbys of a rule
+// (Settings.Synchronous) have it on disk, and with it all that was committed
+// before. nil means that they have said so, an error that it is not known.
+// It takes a session of its own, for as long as ctx allows.
+//
+// A commit that returns is no proof by itself: a wait that is cancelled ends with a
+// WARNING and in success (SyncRepWaitForLSN in syncrep.c), and none takes place
+// before the checkpointer has seen the rule. So the rule must be in force, no
+// notice may come, and the standbys' own reports are looked at in the end.
+func (s *Server) Barrier(ctx context.Context, rule string) error {
+	if err := s.barrier(ctx, rule); err != nil {
+		return fmt.Errorf("have a commit acknowledged by the standbys: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) barrier(ctx context.Context, rule string) error {
+	var notice *pgconn.Notice
+	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
+		config.RuntimeParams["synchronous_commit"] = "on"
+		config.RuntimeParams["statement_timeout"] = "0"
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice = n }
+	})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if err := session.inForce(ctx, rule); err != nil {
+		return err
+	}
+	var lsn string
+	if err := session.conn.QueryRow(ctx, "select pg_logical_emit_message(true, 'toban', 'barrier')::text").Scan(&lsn); err != nil {
+		return err
+	}
+	if notice != nil {
+		return fmt.Errorf("the server says %s: %s", notice.Severity, notice.Message)
+	}
+	if err := session.inForce(ctx, rule); err != nil {
+		return err
+	}
+	return session.acknowledged(ctx, rule, lsn)
+}
+
+// inForce checks that a rule is the one that the session works by.
+func (s *Session) inForce(ctx context.Context, rule string) error {
+	var actual string
+	if err := s.conn.QueryRow(ctx, "select current_setting('synchronous_standby_names')").Scan(&actual); err != nil {
+		return err
+	}
+	if actual != rule {
+		return fmt.Errorf("synchronous_standby_names is %q and not %q", actual, rule)
+	}
+	return nil
+}
+
+// acknowledged checks that as many standbys as the rule asks for have reported a
+// position on disk.
+func (s *Session) acknowledged(ctx context.Context, rule, lsn string) error {
+	need := standbysOf(rule)
+	const query = "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum') and flush_lsn >= $1::text::pg_lsn"
+	var have int
+	if err := s.conn.QueryRow(ctx, query, lsn).Scan(&have); err != nil {
+		return err
+	}
+	if have < need {
+		return fmt.Errorf("%d standbys have it on disk, and %q asks for %d", have, rule, need)
+	}
+	return nil
+}
+
+var ruleCount = regexp.MustCompile(`(?i)^\s*(?:any|first)?\s*(\d+)\s*\(`)
+
+// standbysOf is how many standbys a rule asks for (PostgreSQL 17 documentation,
+// 19.6.2): "ANY n (…)", "FIRST n (…)", "n (…)", or a list, of which it is one.
+func standbysOf(rule string) int {
+	if rule == "" {
+		return 0
+	}
+	match := ruleCount.FindStringSubmatch(rule)
+	if match == nil {
+		return 1
+	}
+	n, err := strconv.Atoi(match[1])
+	if err != nil {
+		return 1
+	}
+	return n
+}

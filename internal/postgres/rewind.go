@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// marker says on the volume that the data directory is being rewound.
+func (s *Server) marker() string { return filepath.Join(s.Volume, "rewinding") }
+
+// Incomplete says whether a rewind of the data directory has begun and not come
+// to its end. Such data can't be used, and Start refuses it; only a Clone cures it.
+func (s *Server) Incomplete() (bool, error) {
+	_, err := os.Stat(s.marker())
+	if err == nil {
+		return true, nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return false, fmt.Errorf("look whether the data directory is whole: %w", err)
+}
+
+// unmark says durably that the data directory is whole.
+func (s *Server) unmark() error {
+	if err := os.Remove(s.marker()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("note that the data directory is whole: %w", err)
+	}
+	return syncFolder(s.Volume)
+}
+
+// ErrSameTimeline says that a rewind had nothing to do, because the source's
+// control file names the timeline that the data is of. PostgreSQL up to 15
+// says so, too, of a source that has been promoted and has not written
+// its first checkpoint yet: then it may be tried again.
+var ErrSameTimeline = errors.New("the source's control file names the same timeline")
+
+// Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
+// second one comes just before the first change.
+const (
+	rewindSame   = "source and target cluster are on the same timeline"
+	rewindWrites = "need to copy"
+)
+
+// Rewind makes the data follow the history of a running source, by copying
+// what differs from it since their histories parted (pg_rewind). The server
+// must not run. It rewrites the configuration files: Configure and
+// SetStandby come after it. After an error see Incomplete: if it says no, the data is as it was.
+func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer) error {
+	if err := s.prepareRewind(ctx); err != nil {
+		return fmt.Errorf("prepare the rewind: %w", err)
+	}
+	if err := WriteFile(s.marker(), []byte("pg_rewind has begun and not ended: this data is not whole\n"), 0o600); err != nil {
+		return err
+	}
+	var messages bytes.Buffer
+	cmd := s.Programs.command(ctx, "pg_rewind", "--target-pgdata", s.Data(), "--progress", "--no-sync",
+		"--source-server", s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	if err := run(cmd, io.MultiWriter(progress, &messages)); err != nil {
+		if untouched(cmd, messages.String()) {
+			err = errors.Join(err, s.unmark())
+		}
+		return err
+	}
+	if strings.Contains(messages.String(), rewindSame) {
+		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.unmark())
+	}
+	if err := syncFileSystem(s.Data()); err != nil {
+		return err
+	}
+	return s.unmark()
+}
+
+// untouched says whether a pg_rewind that failed has ended by itself before it
+// changed anything, for example because it could not connect.
+func untouched(cmd *exec.Cmd, messages string) bool {
+	return cmd.ProcessState != nil && cmd.ProcessState.Exited() && !strings.Contains(messages, rewindWrites)
+}
+
+// prepareRewind makes way for pg_rewind, which lets a server that was not
+// stopped in order recover first, alone (postgres --single). That does not
+// work as a standby, and it ends with a checkpoint, which must not remove the
+// WAL that pg_rewind then reads: from the last checkpoint before the fork on.
+func (s *Server) prepareRewind(ctx context.Context) error {
+	incomplete, err := s.Incomplete()
+	if err != nil {
+		return err
+	}
+	if incomplete {
+		return errIncomplete
+	}
+	if err := s.clear(ctx); err != nil {
+		return err
+	}
+	control, err := s.Control(ctx)
+	if err != nil {
+		return err
+	}
+	if control.State == "shut down" || control.State == "shut down in recovery" {
+		return nil
+	}
+	if err := s.SetStandby(false); err != nil {
+		return err
+	}
+	return s.keepWAL()
+}
+
+// keepWAL makes the next start remove no WAL. Configure undoes it.
+func (s *Server) keepWAL() error {
+	path := filepath.Join(s.Data(), "postgresql.conf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	return WriteFile(path, append(text, "wal_keep_size = '1000GB'\n"...), 0o600)
+}
+
+var errIncomplete = errors.New("the data directory is not whole: a rewind has not come to its end, only a new copy helps")
