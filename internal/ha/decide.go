@@ -2,6 +2,7 @@ package ha
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -37,11 +38,12 @@ var rules = []rule{
 // the instance has heard, or its own.
 func (v View) latest() Ballot {
 	latest := v.Local.Memory.Ballot
-	for _, name := range v.Members {
-		peer, ok := v.Peers[name]
+	// One that is no member any more leads until it has handed over.
+	for _, name := range slices.Sorted(maps.Keys(v.Peers)) {
+		peer := v.Peers[name]
 		higher := peer.Ballot.Term > latest.Term
-		claimed := peer.Ballot.Term == latest.Term && peer.Leading && v.Local.Memory.Won != latest.Term
-		if ok && peer.Leading && (higher || claimed) {
+		claimed := peer.Ballot.Term == latest.Term && v.Local.Memory.Won != latest.Term
+		if peer.Leading && (higher || claimed) {
 			latest = Ballot{peer.Ballot.Term, name}
 		}
 	}
