@@ -30,7 +30,7 @@ type Electorate struct {
 // PlanQuorum is the next quorum on the way to the wanted one, one voter at a time,
 // with the reason; nil when nothing is to change.
 func PlanQuorum(e Electorate) (*Quorum, string) {
-	for _, step := range []func(Electorate) ([]Voter, string){replaced, added, removed, weakened} {
+	for _, step := range []func(Electorate) ([]Voter, string){weakened, replaced, added, removed} {
 		if voters, reason := step(e); voters != nil {
 			q := e.quorum(voters)
 			return &q, reason
@@ -91,13 +91,17 @@ func removed(e Electorate) ([]Voter, string) {
 	return nil, ""
 }
 
-// weakened: of two, the one that is left goes on alone, once the witness has it on record.
+// weakened: of two, the one that is left goes on alone, once the witness has it on
+// record. It comes first: nothing can meet the rule of two that is needed for any
+// other change, while one of them is gone or has lost its memory.
 func weakened(e Electorate) ([]Voter, string) {
 	if e.Async || len(e.Now.Voters) != 2 || e.Now.Witness == "" || !e.WitnessReachable {
 		return nil, ""
 	}
 	for _, v := range e.Now.Voters {
-		if v != e.Self && !e.Standbys[v.Instance()].Streaming && e.Standbys[v.Instance()].Gone > WeakenLimit {
+		s := e.Standbys[v.Instance()]
+		lost := s.Voter != "" && s.Voter != v
+		if v != e.Self && (lost || !s.Streaming && s.Gone > WeakenLimit) {
 			return []Voter{e.Self}, "Weakened"
 		}
 	}
