@@ -32,7 +32,7 @@ const (
 	// AnnotationSwitchover on a SampleDB asks for another primary: the name of an
 	// instance, or SwitchoverAny. The operator removes it when it is done or refused.
 	AnnotationSwitchover = "toban.dev/switchover"
-	// AnnotationSwitchoverFrom is the primary that was asked to hand over.
+	// AnnotationSwitchoverFrom is the primary that was asked to hand over, and its term.
 	AnnotationSwitchoverFrom = "toban.dev/switchover-from"
 	// AnnotationSwitchoverRefused says why the last switchover was refused.
 	AnnotationSwitchoverRefused = "toban.dev/switchover-refused"

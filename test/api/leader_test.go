@@ -192,7 +192,7 @@ func TestASwitchoverIsAskedForUntilAnotherInstanceLeads(t *testing.T) {
 			w := newWorld(t)
 			db := w.started("x", instances(3))
 			db = w.ask(db, to)
-			if from := db.Annotations[naming.AnnotationSwitchoverFrom]; from != "x-0" {
+			if from := db.Annotations[naming.AnnotationSwitchoverFrom]; from != "x-0/1" {
 				t.Errorf("it is noted that %q was asked", from)
 			}
 			db = w.reconcile(db)
@@ -231,7 +231,7 @@ func TestASwitchoverThatCantBeIsRefusedWithItsSentence(t *testing.T) {
 			w := newWorld(t)
 			db := w.started("x", instances(c.instances))
 			w.agents.refuse = c.refuse
-			db = w.ask(db, c.to)
+			db = w.reconcile(w.ask(db, c.to)) // what an agent says first may be about an earlier request
 			if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, c.want) || len(db.Annotations) != 1 {
 				t.Errorf("the annotations are %v", db.Annotations)
 			}
@@ -240,6 +240,25 @@ func TestASwitchoverThatCantBeIsRefusedWithItsSentence(t *testing.T) {
 			}
 			w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 		})
+	}
+}
+
+// A switchover costs a moment without writes, so it is not tried for ever.
+func TestASwitchoverThatAnotherHasWonIsOver(t *testing.T) {
+	w := newWorld(t)
+	db := w.ask(w.started("x", instances(3)), "x-1")
+	w.lead("x-2", 2)
+	db = w.reconcile(db)
+	if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, "x-2 was elected") || len(db.Annotations) != 1 {
+		t.Errorf("the annotations are %v", db.Annotations)
+	}
+	if len(w.agents.switchovers) != 1 {
+		t.Errorf("asked %v", w.agents.switchovers)
+	}
+	w.lead("x-0", 3)
+	db = w.reconcile(w.ask(db, "x-1"))
+	if db.Annotations[naming.AnnotationSwitchoverRefused] != "" {
+		t.Error("the refusal is told of the next request")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +18,14 @@ import (
 
 // request is what a decision about a switchover that a user asks for is made of.
 type request struct {
-	// to is the wanted primary, or naming.SwitchoverAny; "" when nobody asks. from is the
-	// primary that was asked last, "" before.
-	to, from string
-	// primary takes writes, "" where none is known to. refusal is what it says
-	// against the request.
-	primary, refusal string
+	// to is the wanted primary, or naming.SwitchoverAny; "" when nobody asks.
+	to string
+	// from is the primary that was asked, as leader of fromTerm; "" before one was.
+	from     string
+	fromTerm uint64
+	// primary takes writes in term, "" where none is known to.
+	primary string
+	term    uint64
 	// members are the wanted instances.
 	members []string
 }
@@ -40,6 +43,8 @@ const (
 )
 
 // next is what to do about a request; for stepRefuse with a sentence for the user.
+// A request is for one election: each costs a moment without writes, so one that
+// another has won is not held again.
 func (q request) next() (step, string) {
 	switch {
 	case q.to == "" && q.from == "":
@@ -54,23 +59,33 @@ func (q request) next() (step, string) {
 		return stepWait, ""
 	case q.primary == q.to, q.to == naming.SwitchoverAny && q.from != "" && q.primary != q.from:
 		return stepDone, ""
-	case q.from == q.primary && q.refusal != "":
-		return stepRefuse, q.refusal
+	case q.from != "" && q.term > q.fromTerm:
+		return stepRefuse, fmt.Sprintf("%s handed over, but %s was elected; ask again", q.from, q.primary)
 	}
 	return stepAsk, ""
 }
 
 // request is what the SampleDB's annotations and the primary say of it.
 func (s *scope) request() request {
-	q := request{
-		to: s.db.Annotations[naming.AnnotationSwitchover], from: s.db.Annotations[naming.AnnotationSwitchoverFrom],
-		primary: s.primary(),
-	}
-	q.refusal = s.seen.answers[q.primary].SwitchoverError
+	q := request{to: s.db.Annotations[naming.AnnotationSwitchover], primary: s.primary()}
+	q.term = s.seen.answers[q.primary].Term
+	q.from, q.fromTerm = parseAsked(s.db.Annotations[naming.AnnotationSwitchoverFrom])
 	for _, m := range s.config.Members {
 		q.members = append(q.members, m.Name)
 	}
 	return q
+}
+
+// formatAsked and parseAsked write and read the primary that was asked, with its term.
+func formatAsked(primary string, term uint64) string { return fmt.Sprintf("%s/%d", primary, term) }
+
+func parseAsked(text string) (primary string, term uint64) {
+	primary, number, _ := strings.Cut(text, "/")
+	term, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return "", 0 // somebody has broken it: it is asked anew
+	}
+	return primary, term
 }
 
 // asked says that a user's request for a switchover is there.
@@ -105,11 +120,13 @@ func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// pursue asks the primary to hand over, after having noted which one that is.
+// pursue asks the primary to hand over, after having noted which one that is. With
+// the first answer an agent may still tell the refusal of an earlier request.
 func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
-	if q.from != q.primary {
+	first := q.from == ""
+	if first {
 		if err := r.annotate(ctx, s, map[string]string{
-			naming.AnnotationSwitchoverFrom: q.primary, naming.AnnotationSwitchoverRefused: "",
+			naming.AnnotationSwitchoverFrom: formatAsked(q.primary, q.term), naming.AnnotationSwitchoverRefused: "",
 		}); err != nil {
 			return err
 		}
@@ -121,7 +138,7 @@ func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
 		s.moving = q.primary + " is asked to hand over"
 	}
 	answer, err := r.askSwitchover(ctx, s, to, "a switchover was asked for")
-	if err == nil && answer.SwitchoverError != "" {
+	if err == nil && answer.SwitchoverError != "" && !first {
 		return r.refuseSwitchover(ctx, s, answer.SwitchoverError)
 	}
 	return nil
