@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,6 +48,7 @@ func TestFenceEndsAServerInWhateverStateItIs(t *testing.T) {
 				n.lead("")
 			}
 			busy := n.dial()
+			defer busy.Close(context.Background())
 			go func() { _, _ = busy.Exec(t.Context(), "select count(*) from generate_series(1, 1000000000)") }()
 			for _, pid := range n.servers() {
 				if freeze(pid) {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -110,6 +111,7 @@ func TestReplayThatWaitsForAReaderGoesOnWhenReadersAreEnded(t *testing.T) {
 	primary.do("create table t as select i from generate_series(1, 1000) i")
 	standby.eventually("it has the table", func() bool { return standby.ask("select to_regclass('t')") != "" })
 	reader := standby.dial()
+	defer reader.Close(context.Background()) // and not by the garbage collector, before its time
 	_, err := reader.Exec(t.Context(), "begin isolation level repeatable read")
 	must(t, err)
 	_, err = reader.Exec(t.Context(), "select count(*) from t")
