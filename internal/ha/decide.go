@@ -119,7 +119,9 @@ func unconfirmed(v View) (Decision, bool) {
 
 // claim: a lone instance with data and no memory leads the first term.
 func claim(v View) (Decision, bool) {
-	alone := v.Local.Data == DataPresent && len(v.Members) == 1 && v.Local.Memory.Record.Version == 0
+	m := v.Local.Memory
+	nobody := m.Record.Version == 0 && m.Ballot.Term == 0 && !v.anyPeerHasData()
+	alone := v.Local.Data == DataPresent && len(v.Members) == 1 && v.Members[0] == v.Self && nobody
 	return Decision{Action: Initialise, Reason: "OnlyMember", Message: "the only instance, with data: leads the first term"}, alone
 }
 
