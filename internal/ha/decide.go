@@ -92,7 +92,7 @@ func isolated(v View) (Decision, bool) {
 
 // asked: a primary that is asked to resign does so as soon as somebody can take over.
 func asked(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && v.Wish.Resign && v.successor(v.Wish.To) && v.othersElect()
+	able := v.leads() && v.Local.Server == ServerPrimary && v.Wish.Resign && v.successor(v.Wish.To, true) && v.othersElect()
 	return Decision{Action: Resign, Target: v.Wish.To, Reason: "SwitchoverAsked", Message: "leaves the lead to another instance, as asked"}, able
 }
 

@@ -204,15 +204,17 @@ func (v View) othersElect() bool {
 			votes[voter] = true
 		}
 	}
-	return v.successor("") && m.Record.Elects(votes, v.Local.WitnessReachable)
+	return v.successor("", false) && m.Record.Elects(votes, v.Local.WitnessReachable)
 }
 
-// successor says whether there is one that can lead: wished, or any.
-func (v View) successor(wished string) bool {
+// successor says whether there is one that can lead: wished, or any. Who is to
+// take over in order must be streaming, or it would lack the last of the WAL.
+func (v View) successor(wished string, inOrder bool) bool {
 	for _, voter := range v.Local.Memory.Record.Voters() {
 		name := voter.Instance()
 		peer, ok := v.Peers[name]
-		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter && peer.Eligible {
+		streams := peer.Streaming && peer.Ballot.Term == v.Local.Memory.Ballot.Term
+		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter && peer.Eligible && (streams || !inOrder) {
 			return true
 		}
 	}
