@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,10 +68,10 @@ type Agent struct {
 	running *running
 	watch   watch
 	last    ha.Decision
-	// leading is the server while it is primary, tighter the change of the quorum
-	// that is being prepared, full whether the volume has no room for WAL.
+	// leading is the server while it is primary, tighter the rule by which commits
+	// wait while a change of the quorum is being prepared, full whether the volume has no room for WAL.
 	leading atomic.Pointer[running]
-	tighter atomic.Pointer[ha.Record]
+	tighter atomic.Pointer[ha.Rule]
 	full    atomic.Bool
 	keeper  keeper
 
@@ -124,7 +125,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	}
 	show := func() (tls.Certificate, error) { return a.identity.certificate() }
 	a.peers = newPeers(options.Name, protocol.NewClient(protocol.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
-	a.peers.tell(config.Members)
+	a.peers.members = a.constituents
 	return a, nil
 }
 
@@ -187,6 +188,24 @@ func (a *Agent) currentConfig() protocol.Config {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return a.config
+}
+
+// constituents are the members, and those that are none any more but still have
+// a vote: until the record says otherwise they acknowledge, vote, and may even lead.
+func (a *Agent) constituents() []protocol.Member {
+	config := a.currentConfig()
+	all := slices.Clone(config.Members)
+	for _, voter := range a.memory.Get().Record.Voters() {
+		name := voter.Instance()
+		if slices.ContainsFunc(all, func(m protocol.Member) bool { return m.Name == name }) {
+			continue
+		}
+		ordinal, _ := naming.Ordinal(name)
+		all = append(all, protocol.Member{
+			Name: name, Host: naming.InstanceHost(config.Cluster, config.Namespace, ordinal), Address: a.peers.lastAddress(name),
+		})
+	}
+	return all
 }
 
 // useRenewed has the running server read the new certificate.

@@ -121,7 +121,7 @@ func (a *Agent) poll(ctx context.Context, m ha.Memory, position ha.Position) ha.
 // askAll sends the requests; as many replies come as the channel has room for.
 func (a *Agent) askAll(ctx context.Context, m ha.Memory, position ha.Position) <-chan ballotPaper {
 	members := map[string]protocol.Member{}
-	for _, member := range a.currentConfig().Members {
+	for _, member := range a.constituents() {
 		members[member.Name] = member
 	}
 	var asks []func() ballotPaper

@@ -183,7 +183,6 @@ func (a *Agent) setConfig(config protocol.Config) {
 	a.mutex.Lock()
 	a.config = config
 	a.mutex.Unlock()
-	a.peers.tell(config.Members)
 	a.look()
 }
 

@@ -40,7 +40,7 @@ func (a *Agent) observe(ctx context.Context) ha.View {
 		SystemIdentifier: config.SystemIdentifier,
 		Async:            config.Durability == durabilityAsync,
 		Witness:          config.Witness,
-		Peers:            a.peers.answers(config.Members),
+		Peers:            a.peers.answers(),
 		Wish:             a.currentWish(),
 		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed},
 	}

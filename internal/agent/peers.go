@@ -28,8 +28,10 @@ type peers struct {
 	// changed is called when an answer differs from the last in what decides.
 	changed func()
 
+	// members are those to ask.
+	members func() []protocol.Member
+
 	mutex   sync.Mutex
-	members []protocol.Member
 	heard   map[string]answer
 	refused map[string]time.Time // since when nobody listens there
 }
@@ -45,19 +47,10 @@ func newPeers(self string, client *protocol.Client, changed func()) *peers {
 	return &peers{self: self, client: client, changed: changed, heard: map[string]answer{}, refused: map[string]time.Time{}}
 }
 
-// tell says whom to ask.
-func (p *peers) tell(members []protocol.Member) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.members = members
-}
-
 // others are the members without this instance.
 func (p *peers) others() []protocol.Member {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
 	var others []protocol.Member
-	for _, m := range p.members {
+	for _, m := range p.members() {
 		if m.Name != p.self {
 			others = append(others, m)
 		}
@@ -196,12 +189,13 @@ func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol
 }
 
 // answers are the peers that have answered lately.
-func (p *peers) answers(members []protocol.Member) map[string]ha.Peer {
+func (p *peers) answers() map[string]ha.Peer {
+	others := p.others()
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	found := map[string]ha.Peer{}
-	for _, m := range members {
-		if a, ok := p.heard[m.Name]; ok && m.Name != p.self && time.Since(a.at) < answerCounts {
+	for _, m := range others {
+		if a, ok := p.heard[m.Name]; ok && time.Since(a.at) < answerCounts {
 			found[m.Name] = asPeer(a.status)
 		}
 	}
@@ -253,6 +247,13 @@ func (p *peers) address(m protocol.Member) string {
 		return a.address
 	}
 	return ""
+}
+
+// lastAddress is by which address or name a peer was reached last, if it was.
+func (p *peers) lastAddress(name string) string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.heard[name].address
 }
 
 func asPeer(s protocol.Status) ha.Peer {

@@ -69,23 +69,38 @@ func (a *Agent) keepQuorum(ctx context.Context, r *running) error {
 func (a *Agent) beginChange(ctx context.Context, r *running, m ha.Memory, next ha.Quorum, reason string) error {
 	a.Log.Info("changing the quorum", "from", m.Record.Now.String(), "to", next.String(), "acknowledgements", next.Acknowledgements, "reason", reason)
 	joint := ha.Record{Term: m.Won, Version: m.Record.Version + 1, Now: m.Record.Now, Next: &next}
-	a.tighter.Store(&joint)
 	defer a.tighter.Store(nil)
-	if err := r.applyRule(ctx); err != nil {
-		return err
-	}
-	if next.Acknowledgements > 1 {
-		within, cancel := context.WithTimeout(ctx, barrierDeadline)
-		defer cancel()
-		if err := r.server.Barrier(within, r.rule(m).String()); err != nil {
-			a.tighter.Store(nil)
-			return errors.Join(err, r.applyRule(ctx))
-		}
+	if err := a.demand(ctx, r, a.rule(m), ha.CommitRule(joint, m.Voter), next.Acknowledgements > 1); err != nil {
+		a.tighter.Store(nil)
+		return errors.Join(err, r.applyRule(ctx))
 	}
 	if err := a.storeRecord(joint); err != nil {
 		return err
 	}
+	a.tighter.Store(nil)
 	return a.keepQuorum(ctx, r)
+}
+
+// demand makes commits wait by a rule, and returns when all that was
+// acknowledged before is where the rule asks for it, if others are to have that too.
+// Where commits have not waited at all, they first wait for nobody, until that is seen to work.
+func (a *Agent) demand(ctx context.Context, r *running, before, rule ha.Rule, others bool) error {
+	ctx, cancel := context.WithTimeout(ctx, barrierDeadline)
+	defer cancel()
+	if before.Count == 0 && rule.Count > 0 {
+		a.tighter.Store(&ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}})
+		if err := r.applyRule(ctx); err != nil {
+			return err
+		}
+		if err := r.server.AwaitEnforced(ctx); err != nil {
+			return err
+		}
+	}
+	a.tighter.Store(&rule)
+	if err := r.applyRule(ctx); err != nil || !others {
+		return err
+	}
+	return r.server.Barrier(ctx, rule.String())
 }
 
 // finishChange: both quorums know of the change, so the next one is in force.
@@ -147,7 +162,7 @@ func (a *Agent) announceRecord(ctx context.Context, m ha.Memory) {
 func (a *Agent) recordRequests(ctx context.Context, m ha.Memory) []func() acceptance {
 	var asks []func() acceptance
 	proposal := protocol.Proposal{Leader: a.Name, Record: m.Record}
-	for _, member := range a.currentConfig().Members {
+	for _, member := range a.constituents() {
 		status, _, ok := a.peers.last(member.Name)
 		proposal := proposal
 		proposal.Voter = status.Election.Voter
@@ -216,7 +231,7 @@ func (a *Agent) electorate(r *running, m ha.Memory) ha.Electorate {
 // what a change that is being prepared demands besides.
 func (a *Agent) rule(m ha.Memory) ha.Rule {
 	if tighter := a.tighter.Load(); tighter != nil {
-		return ha.CommitRule(*tighter, m.Voter)
+		return *tighter
 	}
 	return ha.CommitRule(m.Record, m.Voter)
 }

@@ -151,7 +151,7 @@ func (a *Agent) inLoop(ctx context.Context, do func(context.Context)) error {
 
 // upstream says how to reach an instance as a standby of it.
 func (a *Agent) upstream(target string) (protocol.Member, error) {
-	for _, m := range a.currentConfig().Members {
+	for _, m := range a.constituents() {
 		if m.Name == target {
 			return m, nil
 		}

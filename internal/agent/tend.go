@@ -292,7 +292,7 @@ func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 // slots are those of the other members.
 func (a *Agent) slots() []string {
 	slots := []string{}
-	for _, m := range a.currentConfig().Members {
+	for _, m := range a.constituents() {
 		if m.Name != a.Name {
 			slots = append(slots, naming.Slot(m.Name))
 		}

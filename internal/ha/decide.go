@@ -59,10 +59,11 @@ func (v View) leads() bool {
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
 }
 
-// notAMember: an instance that neither the config nor the record names runs nothing.
+// notAMember: an instance that neither the config nor either quorum of the record
+// names runs nothing.
 func notAMember(v View) (Decision, bool) {
 	return wait("NotAMember", "the SampleDB has no instance %s (any more)", v.Self),
-		!slices.Contains(v.Members, v.Self) && !v.Local.Memory.Record.Has(v.Local.Memory.Voter)
+		!slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.Memory.Record.Voters(), v.Local.Memory.Voter)
 }
 
 // dataUnknown: unknown is not empty.
