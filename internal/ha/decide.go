@@ -59,11 +59,13 @@ func (v View) leads() bool {
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
 }
 
-// notAMember: an instance that neither the config nor either quorum of the record
-// names runs nothing.
+// notAMember: an instance that neither the config nor the record names makes no
+// data. One that has data goes on as a standby until its Pod ends: a record that
+// it has not heard of may count on its vote.
 func notAMember(v View) (Decision, bool) {
+	stranger := !slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.Memory.Record.Voters(), v.Local.Memory.Voter)
 	return wait("NotAMember", "the SampleDB has no instance %s (any more)", v.Self),
-		!slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.Memory.Record.Voters(), v.Local.Memory.Voter)
+		stranger && (v.Local.Data == DataEmpty || v.Local.Data == DataIncomplete)
 }
 
 // dataUnknown: unknown is not empty.
