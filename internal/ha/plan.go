@@ -81,14 +81,22 @@ func added(e Electorate) ([]Voter, string) {
 	return nil, ""
 }
 
-// removed: who is no member any more has no say.
+// removed: who is no member any more has no say. Those that are gone are removed
+// first, while there are others to agree.
 func removed(e Electorate) ([]Voter, string) {
+	leaving := -1
 	for i, v := range e.Now.Voters {
-		if v != e.Self && !slices.Contains(e.Members, v.Instance()) {
-			return slices.Delete(slices.Clone(e.Now.Voters), i, i+1), "VoterRemoved"
+		if v == e.Self || slices.Contains(e.Members, v.Instance()) {
+			continue
+		}
+		if leaving < 0 || !e.Standbys[v.Instance()].Streaming {
+			leaving = i
 		}
 	}
-	return nil, ""
+	if leaving < 0 {
+		return nil, ""
+	}
+	return slices.Delete(slices.Clone(e.Now.Voters), leaving, leaving+1), "VoterRemoved"
 }
 
 // weakened: of two, the one that is left goes on alone, once the witness has it on
