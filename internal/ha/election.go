@@ -150,11 +150,11 @@ func (v View) confirmed() bool {
 	return m.Record.Elects(votes, v.Local.WitnessReachable && v.Local.WitnessBallot.Term <= m.Ballot.Term)
 }
 
-// promisedLater says whether a voter has promised a later term in which nobody leads.
+// promisedLater says whether an instance has promised a later term in which nobody
+// leads. It need not be a voter: whoever is to follow must be able to.
 func (v View) promisedLater() bool {
-	m := v.Local.Memory
-	for _, voter := range m.Record.Voters() {
-		if peer, ok := v.Peers[voter.Instance()]; ok && peer.Voter == voter && peer.Ballot.Term > m.Ballot.Term && !peer.Leading {
+	for _, peer := range v.Peers {
+		if peer.Ballot.Term > v.Local.Memory.Ballot.Term && !peer.Leading {
 			return true
 		}
 	}
