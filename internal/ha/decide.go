@@ -102,7 +102,7 @@ func asked(v View) (Decision, bool) {
 // renew: a leader is elected anew when a voter has promised a later term in
 // vain: that one can't follow an earlier term any more.
 func renew(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater() && v.confirmed()
+	able := v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater() && v.electable()
 	return Decision{Action: Campaign, Reason: "TermRenewed", Message: fmt.Sprintf("primary of term %d, asks for a later one that all can follow",
 		v.Local.Memory.Ballot.Term)}, able
 }

@@ -150,6 +150,18 @@ func (v View) confirmed() bool {
 	return m.Record.Elects(votes, v.Local.WitnessReachable && v.Local.WitnessBallot.Term <= m.Ballot.Term)
 }
 
+// electable says whether a majority answers that could vote for this instance,
+// whatever terms it has promised.
+func (v View) electable() bool {
+	m := v.Local.Memory
+	votes := map[Voter]bool{m.Voter: true}
+	for _, voter := range m.Record.Voters() {
+		peer, ok := v.Peers[voter.Instance()]
+		votes[voter] = votes[voter] || ok && peer.Voter == voter && peer.Data == DataPresent
+	}
+	return m.Record.Elects(votes, v.Local.WitnessReachable)
+}
+
 // promisedLater says whether an instance has promised a later term in which nobody
 // leads. It need not be a voter: whoever is to follow must be able to.
 func (v View) promisedLater() bool {
