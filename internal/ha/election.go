@@ -72,7 +72,8 @@ func volumeFull(v View) *Check {
 }
 
 // majorityLost: a majority must have lost the leader. One that still hears it
-// would not give its vote.
+// would not give its vote, nor would one with more WAL: asking in vain costs a term,
+// and binds those that promise it.
 func majorityLost(v View) *Check {
 	m := v.Local.Memory
 	votes := map[Voter]bool{m.Voter: true}
@@ -87,7 +88,9 @@ func majorityLost(v View) *Check {
 			against = append(against, voter.Instance()+" has lost its memory")
 		case peer.Data != DataPresent:
 			against = append(against, voter.Instance()+" has no data")
-		case peer.LeaderLost || peer.Resigned || v.leaderResigned():
+		case v.position().Before(peer.Position):
+			against = append(against, fmt.Sprintf("%s has %s, this instance only %s", voter.Instance(), peer.Position, v.position()))
+		case peer.LeaderLost || peer.Resigned || v.leaderResigned() || peer.Ballot.Leader == v.Self:
 			votes[voter] = true
 		default:
 			against = append(against, voter.Instance()+" has not lost the leader")
