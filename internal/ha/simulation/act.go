@@ -1,0 +1,207 @@
+package simulation
+
+import (
+	"strconv"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// tick is one round of the agent: ask, decide, remember, act.
+func (n *node) tick() {
+	n.poll()
+	n.measure()
+	n.checkIsolation()
+	v := n.view()
+	d := n.decide(v)
+	if d.Ballot.Term > n.mem.Ballot.Term || d.Ballot.Term == n.mem.Ballot.Term && d.Ballot != n.mem.Ballot {
+		m := n.mem
+		m.Ballot = d.Ballot
+		n.store(m)
+	}
+	if n.campaign == nil && n.rebuild == nil {
+		n.later(n.w.between(1*ms, 10*ms), func() { n.act(d, v) })
+	}
+	if n.lead != nil {
+		n.manage()
+	}
+	n.keepAlive()
+	n.later(n.w.between(200*ms, 350*ms), n.tick)
+}
+
+// decide is the core's decision, or a broken one.
+func (n *node) decide(v ha.View) ha.Decision {
+	if n.w.breaks(NotSuperseded) && n.server == ha.ServerPrimary && n.mem.Won == n.mem.Ballot.Term {
+		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
+	}
+	if n.w.breaks(NoFence) {
+		v.Local.Unconfirmed = 0
+	}
+	if n.w.breaks(NoConfirmation) && n.leads() && !n.resigned() {
+		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
+	}
+	d := ha.Decide(v)
+	if n.w.breaks(NoJoinCheck) && (d.Reason == "Diverged" || d.Reason == "LeaderExpected") {
+		d.Action, d.Target = ha.Follow, d.Ballot.Leader
+	}
+	return d
+}
+
+// act does what was decided, if the instance has promised nothing else since.
+func (n *node) act(d ha.Decision, v ha.View) {
+	stale := d.Ballot != n.mem.Ballot && !n.w.breaks(StaleAction)
+	if stale || n.campaign != nil || n.rebuild != nil {
+		return
+	}
+	if n.w.tracing && (d.Action != ha.Lead || n.server != ha.ServerPrimary) && (d.Action != ha.Follow || !n.streaming()) {
+		n.log("%s %s (%s %s) ballot %v", d.Action, d.Target, d.Reason, d.Refusal, d.Ballot)
+	}
+	switch d.Action {
+	case ha.Wait:
+		n.stopServer()
+	case ha.Initialise:
+		n.initialise()
+	case ha.Clone, ha.Rewind:
+		n.startRebuild(d)
+	case ha.Lead:
+		n.startPrimary()
+	case ha.Resign:
+		n.resign()
+	case ha.Fence:
+		n.stopServer()
+		n.failed = ""
+		n.resignedTerm, n.resignedAt = n.mem.Ballot.Term, n.clock()
+	case ha.Follow:
+		n.follow(d, v)
+	case ha.Await:
+		n.stopReceiving()
+		n.startStandby()
+	case ha.Campaign:
+		n.startCampaign(d.Reason == "TermRenewed")
+	}
+}
+
+// initialise makes the data, or takes what is there for the first term's.
+func (n *node) initialise() {
+	w := n.w
+	if n.data == ha.DataEmpty {
+		w.ids++
+		n.data, n.wal, n.system = ha.DataPresent, nil, nameOf(n.index)
+		if w.op.system != "" && w.op.system != n.system {
+			n.system = "other"
+		}
+	}
+	w.ids++
+	voter := ha.NewVoter(n.name, strconv.FormatUint(w.ids, 16))
+	n.store(ha.Memory{Voter: voter, Ballot: ha.Ballot{Term: 1, Leader: n.name}, Won: 1,
+		Record:  ha.Record{Term: 1, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{voter}, Acknowledgements: 1}},
+		Lineage: []ha.Start{{Term: 1, LSN: 0, Timeline: 1}}})
+	w.wins(n, 1)
+}
+
+// startPrimary runs the server as primary, in the term that was won.
+func (n *node) startPrimary() {
+	if n.server == ha.ServerPrimary || n.starting {
+		return
+	}
+	n.starting = true
+	term := n.mem.Won
+	n.later(n.w.between(30*ms, 300*ms), func() {
+		if !n.starting {
+			return
+		}
+		n.starting = false
+		if n.mem.Won != term || n.data != ha.DataPresent || n.rebuild != nil || !n.leads() && !n.w.breaks(StaleAction) {
+			return
+		}
+		n.stopServer()
+		n.server, n.failed, n.resignedTerm = ha.ServerPrimary, "", 0
+		n.takeLead(term)
+	})
+}
+
+// resign stops the primary in order: what its standbys lack is sent first.
+func (n *node) resign() {
+	if n.server != ha.ServerPrimary || n.lead == nil {
+		return
+	}
+	n.log("resigns")
+	if n.w.breaks(PromoteBeforeStop) {
+		n.resignedTerm, n.resignedAt = n.mem.Ballot.Term, n.clock()
+		return
+	}
+	n.push()
+	lead := n.lead
+	lead.closing = true
+	n.later(n.w.between(20*ms, 200*ms), func() {
+		if n.lead == lead {
+			n.stopServer()
+			n.resignedTerm, n.resignedAt = n.mem.Ballot.Term, n.clock()
+		}
+	})
+}
+
+// rebuild is a copy or a rewind that is going on.
+type rebuild struct {
+	action ha.Action
+	ballot ha.Ballot
+	source int
+}
+
+func (n *node) startRebuild(d ha.Decision) {
+	n.stopServer()
+	r := &rebuild{d.Action, d.Ballot, indexOf(d.Target)}
+	n.rebuild = r
+	if d.Action == ha.Rewind {
+		n.data = ha.DataIncomplete
+	}
+	took := n.w.between(100*ms, 1500*ms)
+	n.later(took/2, func() { n.fetch(r, took/2) })
+}
+
+// fetch asks the leader for its WAL; the copy is whole after a while more.
+func (n *node) fetch(r *rebuild, took time.Duration) {
+	n.ask(r.source, func(p *node, reply func(func())) {
+		if !p.serves(r.ballot.Term) && !(n.w.breaks(CloneFromOld) && p.server == ha.ServerPrimary) {
+			return
+		}
+		wal, lineage, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.Lineage, p.system, p.mem.Won
+		reply(func() { n.later(took, func() { n.finishRebuild(r, wal, lineage, system, term) }) })
+	}, nil)
+	n.later(took+1000*ms, func() {
+		if n.rebuild == r {
+			n.log("gives up the %s", r.action)
+			n.rebuild = nil
+		}
+	})
+}
+
+// finishRebuild puts a whole copy in place, if its leader still is the one to copy from.
+func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
+	if n.rebuild != r {
+		return
+	}
+	n.rebuild = nil
+	if n.mem.Ballot != r.ballot && !n.w.breaks(CloneFromOld) {
+		n.log("gives up the %s: the ballot is %v now", r.action, n.mem.Ballot)
+		return
+	}
+	if r.action == ha.Rewind && n.w.chance(0.1) {
+		n.data, n.rewindFailed = ha.DataPresent, true
+		return
+	}
+	if n.mem.Ballot.Term > term {
+		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d", n.name, term, n.mem.Ballot.Term)
+	}
+	m := n.mem
+	m.Lineage = lineage
+	n.store(m)
+	n.data, n.wal, n.system, n.rewindFailed, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, false, len(wal)/2
+	n.checkLineage()
+	n.log("%s done: %d of term %d", r.action, len(wal), term)
+}
+
+// serves says whether the instance is the primary of a term.
+func (n *node) serves(term uint64) bool {
+	return n.server == ha.ServerPrimary && n.lead != nil && n.lead.term == term && n.leads() && n.mem.Won == term
+}

@@ -1,0 +1,31 @@
+package simulation
+
+// Breakage is a step that is left out or done wrongly, to see that the
+// invariants notice.
+type Breakage string
+
+// The breakages.
+const (
+	Whole             Breakage = ""
+	NoRevocation      Breakage = "a vote is given without an end of the stream"
+	PromiseNotDurable Breakage = "a promise is not kept"
+	VoteTwice         Breakage = "a vote is given twice in a term"
+	PositionIgnored   Breakage = "a vote is given whatever the candidate's position"
+	TermlessPosition  Breakage = "positions are compared without their terms"
+	TermForgotten     Breakage = "the ballot is forgotten at a restart"
+	VoterKept         Breakage = "an instance that lost its volume votes as before"
+	ShrinkUnrecorded  Breakage = "the next quorum is in force before anybody has it on record"
+	RuleTooEarly      Breakage = "the rule of the next quorum alone holds before both are recorded"
+	NoBarrier         Breakage = "a record is made before the WAL meets the rule of both"
+	NotSuperseded     Breakage = "a primary ignores a later term"
+	CloneFromOld      Breakage = "data is copied from a primary of an older term"
+	StrangersCount    Breakage = "acknowledgements of those that are no voters count"
+	NoConfirmation    Breakage = "a leader that comes back does not ask whether it still is"
+	NoCompare         Breakage = "the witness is written without comparing"
+	PromoteBeforeStop Breakage = "a primary resigns before it has stopped"
+	NoJoinCheck       Breakage = "a standby follows without comparing lineages"
+	LineageNotStored  Breakage = "a standby receives before it has the leader's lineage"
+	StaleAction       Breakage = "a decision is carried out though the ballot has changed since"
+	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
+	NoFence           Breakage = "an isolated primary goes on"
+)

@@ -1,0 +1,229 @@
+package simulation
+
+import (
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// checker is what an observer who sees everything remembers.
+type checker struct {
+	acks    []acknowledged
+	wins    []won
+	changes int
+	exempt  bool
+	healed  time.Duration
+	lastAck time.Duration
+	last    *node
+}
+
+// acknowledged is a commit that a client was told of.
+type acknowledged struct {
+	index int
+	sum   uint64
+	term  uint64
+	// kept says that durability is promised for it.
+	kept bool
+}
+
+// won is a term with its winner and the WAL it began with.
+type won struct {
+	term uint64
+	node *node
+	wal  []entry
+	open bool // the winner went on as primary: its WAL may have grown since
+}
+
+// strong says whether a quorum promises durability.
+func strong(q ha.Quorum) bool { return q.Acknowledgements > len(q.Voters)/2 }
+
+// wins notes that an instance won a term: nobody else may have, and it must have
+// all that was acknowledged before.
+func (w *World) wins(n *node, term uint64) {
+	for _, o := range w.check.wins {
+		if o.term == term && (o.node != n || term > 1) {
+			w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
+		}
+	}
+	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.server == ha.ServerPrimary})
+	n.checkLineage()
+	w.checkComplete(n, term)
+}
+
+// checkLeader checks a primary that begins.
+func (w *World) checkLeader(n *node) { w.checkComplete(n, n.mem.Won) }
+
+// checkComplete checks that a leader has every acknowledged write of earlier terms.
+func (w *World) checkComplete(n *node, term uint64) {
+	for _, a := range w.check.acks {
+		if a.kept && a.term <= term && sumAt(n.wal, a.index+1) != a.sum {
+			w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d", n.name, term, len(n.wal), a.index, a.term)
+			return
+		}
+	}
+}
+
+// acknowledge notes that a client was told of a commit.
+func (w *World) acknowledge(n *node, index int) {
+	if n.server != ha.ServerPrimary {
+		w.fail("only a primary acknowledges", "%s is none", n.name)
+	}
+	sum := n.wal[index].sum
+	a := acknowledged{index, sum, n.lead.term, n.lead.strong}
+	if a.kept {
+		w.checkLater(n, a)
+	}
+	w.check.acks = append(w.check.acks, a)
+	w.check.lastAck, w.check.last = w.now, n
+}
+
+// checkLater checks that an acknowledgement that comes late is of a write that
+// later leaders have.
+func (w *World) checkLater(n *node, a acknowledged) {
+	for _, o := range w.check.wins {
+		if o.term <= a.term {
+			continue
+		}
+		wal := o.wal
+		if o.open {
+			wal = o.node.wal
+		}
+		if sumAt(wal, a.index+1) != a.sum {
+			w.fail("no acknowledgement after a later term without its having the write",
+				"%s acknowledges %d in term %d, but %s won %d without it", n.name, a.index, a.term, o.node.name, o.term)
+			return
+		}
+	}
+}
+
+// inForce notes that a quorum is in force, and with it what is promised of the
+// writes that were acknowledged so far.
+func (w *World) inForce(n *node, r ha.Record) {
+	for i := range w.check.acks {
+		a := &w.check.acks[i]
+		a.kept = strong(r.Now) && (a.kept || sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead.acked)
+	}
+}
+
+// checkLineage checks that an instance's lineage tells who wrote the end of its WAL.
+func (n *node) checkLineage() {
+	if len(n.wal) == 0 {
+		return
+	}
+	if p := n.mem.Position(n.end()); p.Term != n.wal[len(n.wal)-1].term {
+		n.w.fail("a lineage tells who wrote the WAL", "%s takes its end %d for one of term %d, it is of term %d (%v)",
+			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.Lineage)
+	}
+}
+
+// checkIsolation checks, at a tick, that no primary goes on without majority and
+// API. A pause is not held against it.
+func (n *node) checkIsolation() {
+	now, paused := n.clock(), n.w.now-n.lastTick > time.Second
+	n.lastTick = n.w.now
+	votes := map[ha.Voter]bool{n.mem.Voter: true}
+	for _, v := range n.mem.Record.Voters() {
+		if h := n.heard[indexOf(v.Instance())]; now-h.at < time.Second && n.supports(v) {
+			votes[v] = true
+		}
+	}
+	fresh := n.witness.ok && now-n.witness.at < time.Second
+	if paused || fresh || n.server != ha.ServerPrimary || n.mem.Record.Elects(votes, false) {
+		n.lastContact = max(n.lastContact, n.w.now)
+		return
+	}
+	const slack = 2 * time.Second
+	if without := n.w.now - n.lastContact; without > ha.FenceLimit+slack {
+		n.w.fail("an isolated primary stops", "%s runs, without contact for %s", n.name, without)
+	}
+}
+
+// alive says whether the cluster is as it should be: one leader, all members
+// stream from it, all are voters, and writes are acknowledged.
+func (w *World) alive() bool {
+	n := w.check.last
+	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up || n.lead == nil || !n.serves(n.lead.term) {
+		return false
+	}
+	r := n.mem.Record
+	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) || strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
+		return false
+	}
+	for _, name := range w.op.members {
+		m := w.nodes[indexOf(name)]
+		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn.leader != n.index || m.following != n.lead.term) {
+			return false
+		}
+	}
+	for _, o := range w.nodes {
+		if o != n && o.up && o.server == ha.ServerPrimary {
+			return false
+		}
+	}
+	return true
+}
+
+// lost says that so many voters lost their memory or data that nobody can be
+// elected: for every one that may lead, a majority is missing or has more WAL.
+func (w *World) lost() bool {
+	newest := w.api.memory.Record
+	for _, n := range w.nodes {
+		if n.exists && n.mem.Record.Newer(newest) {
+			newest = n.mem.Record
+		}
+	}
+	for _, c := range w.nodes {
+		if !c.exists || c.data != ha.DataPresent || !newest.Has(c.mem.Voter) {
+			continue
+		}
+		votes := map[ha.Voter]bool{}
+		for _, n := range w.nodes {
+			behind := c.mem.Position(c.end()).Before(n.mem.Position(n.end()))
+			votes[n.mem.Voter] = n.exists && n.data == ha.DataPresent && !behind
+		}
+		if newest.Elects(votes, true) {
+			return false
+		}
+	}
+	return true
+}
+
+// finish waits until the healed cluster is as it should be.
+func (w *World) finish() {
+	healed := w.now
+	for end := w.now + 120*time.Second; w.now < end && w.failure == ""; {
+		w.runUntil(w.now + 500*time.Millisecond)
+		if w.now-healed > 30*time.Second && w.lost() {
+			w.check.exempt = true
+			return
+		}
+		if w.alive() {
+			w.finalCheck()
+			return
+		}
+	}
+	if w.failure == "" {
+		if w.check.exempt = w.lost(); !w.check.exempt {
+			w.dump()
+			w.fail("a healed cluster works", "not within two minutes")
+		}
+	}
+}
+
+// finalCheck checks the last leader.
+func (w *World) finalCheck() { w.checkComplete(w.check.last, w.check.last.lead.term) }
+
+// dump logs the state of all.
+func (w *World) dump() {
+	for _, n := range w.nodes {
+		if n.exists {
+			d := ha.Decide(n.view())
+			n.log("is %s/%s, memory %+v, wal %d, follows %d, known %v, streaming %v: %s %s %s %s", n.data, n.server, n.mem, len(n.wal),
+				n.following, n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
+			if n.lead != nil {
+				n.log("leads: %+v", *n.lead)
+			}
+		}
+	}
+	w.log("API", "%+v; members %v async %v", w.api.memory, w.op.members, w.op.async)
+}

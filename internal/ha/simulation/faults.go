@@ -1,0 +1,265 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// schedule plans the faults of a run.
+func (w *World) schedule() {
+	w.op.end = w.between(15*time.Second, 45*time.Second)
+	for range 8 + w.rng.IntN(22) {
+		w.after(w.between(3*time.Second, w.op.end), w.fault)
+	}
+}
+
+// fault does one random thing to the cluster.
+func (w *World) fault() {
+	if w.op.healing {
+		return
+	}
+	n := w.victim()
+	switch pick(w, 6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2) {
+	case 0:
+		w.restart(n, w.between(50*ms, 6*time.Second))
+	case 1:
+		w.endServer(n)
+	case 2:
+		w.loseVolume(n)
+	case 3:
+		w.loseData(n)
+	case 4:
+		w.pause(n)
+	case 5:
+		w.isolate(n)
+	case 6:
+		w.cutOneWay()
+	case 7:
+		w.disturb()
+	case 8:
+		by := w.between(-5*time.Second, 10*time.Second)
+		n.log("clock jumps by %s", by)
+		n.offset += by
+		n.lastContact = max(n.lastContact, w.now-min(by, 0))
+	case 9:
+		w.loseAPI(n)
+	case 10:
+		w.resize()
+	case 11:
+		w.leave(n)
+	case 12:
+		w.op.async = !w.op.async
+		w.log("CONFIG", "async %v", w.op.async)
+	case 13:
+		w.switchOver()
+	case 14:
+		n.log("removes old WAL")
+		n.oldest = max(n.oldest, len(n.wal)-2)
+	case 15:
+		w.restartAll()
+	}
+}
+
+// victim is an instance that something is done to: often the leader.
+func (w *World) victim() *node {
+	if w.chance(0.4) {
+		for _, n := range w.nodes {
+			if n.up && n.server == ha.ServerPrimary {
+				return n
+			}
+		}
+	}
+	for {
+		if n := w.nodes[w.rng.IntN(maxNodes)]; n.exists {
+			return n
+		}
+	}
+}
+
+func (w *World) restart(n *node, down time.Duration) {
+	if !n.up {
+		return
+	}
+	n.crash()
+	w.after(down, func() {
+		if n.exists && !n.up {
+			n.start()
+		}
+	})
+}
+
+func (w *World) restartAll() {
+	for _, n := range w.nodes {
+		if n.exists {
+			w.restart(n, w.between(100*ms, 4*time.Second))
+		}
+	}
+}
+
+func (w *World) endServer(n *node) {
+	if !n.up || n.server == ha.ServerStopped {
+		return
+	}
+	n.log("server ends")
+	primary := n.server == ha.ServerPrimary
+	n.stopServer()
+	if primary {
+		n.failed = "the server has ended"
+	}
+}
+
+func (w *World) loseVolume(n *node) {
+	if !n.up || w.op.system == "" || n.config.system == "" || w.fragile(n) && w.chance(0.9) {
+		return
+	}
+	n.log("loses its volume")
+	n.crash()
+	if w.breaks(VoterKept) {
+		n.data, n.wal, n.maxTerms = ha.DataEmpty, nil, [2]uint64{}
+		n.mem = ha.Memory{Voter: n.mem.Voter, Record: n.mem.Record}
+	} else {
+		n.create()
+	}
+	w.after(w.between(100*ms, 3*time.Second), func() {
+		if n.exists && !n.up {
+			n.start()
+		}
+	})
+}
+
+// fragile says that another loss could be one too many.
+func (w *World) fragile(n *node) bool {
+	count := 0
+	for _, o := range w.nodes {
+		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Record.Has(o.mem.Voter) && len(o.mem.Record.Now.Voters) > 1 {
+			count++
+		}
+	}
+	return count < 2
+}
+
+func (w *World) loseData(n *node) {
+	if !n.up || w.op.system == "" || n.config.system == "" || w.fragile(n) && w.chance(0.9) {
+		return
+	}
+	n.log("loses its data")
+	n.crash()
+	n.data, n.wal = ha.DataEmpty, nil
+	w.after(w.between(100*ms, 2*time.Second), func() {
+		if n.exists && !n.up {
+			n.start()
+		}
+	})
+}
+
+func (w *World) pause(n *node) {
+	d := w.between(50*ms, 8*time.Second)
+	n.log("pauses for %s", d)
+	n.pausedUntil = max(n.pausedUntil, w.now+d)
+}
+
+// isolate cuts an instance off, from everybody or from some, perhaps also from the API.
+func (w *World) isolate(n *node) {
+	all, api := w.chance(0.6), w.chance(0.6)
+	n.log("is cut off, API too: %v", api)
+	for i := range maxNodes {
+		if all || w.chance(0.5) {
+			w.net.cut[n.index][i], w.net.cut[i][n.index] = true, true
+		}
+	}
+	w.api.away[n.index] = w.api.away[n.index] || api
+	w.after(w.between(300*ms, 9*time.Second), func() { w.join(n) })
+}
+
+func (w *World) join(n *node) {
+	n.log("is joined again")
+	for i := range maxNodes {
+		w.net.cut[n.index][i], w.net.cut[i][n.index] = false, false
+	}
+	w.api.away[n.index] = false
+}
+
+func (w *World) cutOneWay() {
+	a, b := w.victim(), w.victim()
+	if a == b {
+		return
+	}
+	w.log(a.name, "can't send to %s", b.name)
+	w.net.cut[a.index][b.index] = true
+	w.after(w.between(300*ms, 9*time.Second), func() { w.net.cut[a.index][b.index] = false })
+}
+
+// disturb makes the network slow and lossy for a while.
+func (w *World) disturb() {
+	w.net.loss, w.net.slow = 0.3*w.rng.Float64(), w.between(20*ms, 1500*ms)
+	w.log("NET", "loses %.2f, delays up to %s", w.net.loss, w.net.slow)
+	w.after(w.between(time.Second, 6*time.Second), func() { w.net.loss, w.net.slow = 0, 0 })
+}
+
+func (w *World) loseAPI(n *node) {
+	all := w.chance(0.5)
+	w.log("API", "is away for %s, all %v", n.name, all)
+	for i := range maxNodes {
+		if all || i == n.index {
+			w.api.away[i] = true
+			w.after(w.between(time.Second, 10*time.Second), func() { w.api.away[i] = false })
+		}
+	}
+}
+
+func (w *World) resize() {
+	w.op.members = names(1 + pick(w, 2, 4, 6, 2, 3))
+	w.log("CONFIG", "members %v", w.op.members)
+}
+
+// leave ends an instance in order.
+func (w *World) leave(n *node) {
+	n.log("is asked to leave")
+	n.wish = ha.Wish{Resign: true, Leaving: true}
+	epoch := n.epoch
+	w.after(w.between(500*ms, 4*time.Second), func() {
+		if n.epoch == epoch {
+			w.restart(n, w.between(200*ms, 3*time.Second))
+		}
+	})
+}
+
+// switchOver asks whoever leads to leave the lead to another.
+func (w *World) switchOver() {
+	for _, n := range w.nodes {
+		if n.up && n.lead != nil && n.wish == (ha.Wish{}) {
+			to := ""
+			if w.chance(0.5) {
+				to = w.op.members[w.rng.IntN(len(w.op.members))]
+			}
+			n.log("is asked to resign to %q", to)
+			wish := ha.Wish{Resign: true, To: to}
+			n.wish = wish
+			n.later(w.between(time.Second, 5*time.Second), func() {
+				if n.wish == wish {
+					n.wish = ha.Wish{}
+				}
+			})
+		}
+	}
+}
+
+// heal takes every fault back.
+func (w *World) heal() {
+	w.log("HEAL", "members %v, async %v", w.op.members, w.op.async)
+	w.op.healing = true
+	w.net = network{arrival: w.net.arrival}
+	w.api.away = [maxNodes]bool{}
+	w.check.healed = w.now
+	for _, n := range w.nodes {
+		n.pausedUntil = min(n.pausedUntil, w.now)
+		if slices.Contains(w.op.members, n.name) {
+			n.wish = ha.Wish{}
+		}
+		if n.exists && !n.up {
+			n.start()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// operator is who says which instances there are.
+type operator struct {
+	members []string
+	system  string
+	async   bool
+	end     time.Duration
+	healing bool
+}
+
+// build makes a new cluster.
+func (w *World) build() {
+	w.op.members = names(1 + pick(w, 1, 3, 8, 1, 2))
+	w.op.async = w.chance(0.12)
+	w.api.memory.Voter = witnessID
+	for i := range maxNodes {
+		n := &node{w: w, index: i, name: nameOf(i), rate: 0.97 + 0.06*w.rng.Float64(), offset: w.between(0, time.Hour)}
+		w.nodes = append(w.nodes, n)
+	}
+	for i := range w.op.members {
+		w.nodes[i].create()
+		w.nodes[i].config = w.told()
+		w.nodes[i].start()
+	}
+	w.after(100*ms, w.reconcile)
+}
+
+func names(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, nameOf(i))
+	}
+	return all
+}
+
+// pick is a random index, by weight.
+func pick(w *World, weights ...int) int {
+	sum := 0
+	for _, x := range weights {
+		sum += x
+	}
+	r := w.rng.IntN(sum)
+	for i, x := range weights {
+		if r -= x; r < 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+func (w *World) told() config { return config{w.op.members, w.op.system, w.op.async} }
+
+// reconcile is a round of the operator.
+func (w *World) reconcile() {
+	for _, n := range w.nodes {
+		if n.up && n.data == ha.DataPresent && w.op.system == "" {
+			w.op.system = n.system
+		}
+	}
+	for _, n := range w.nodes {
+		member := slices.Contains(w.op.members, n.name)
+		switch {
+		case member && !n.exists:
+			n.create()
+			n.config = w.told()
+			n.start()
+		case !member && n.exists:
+			w.dismiss(n)
+		}
+		if n.exists && !w.api.away[n.index] && w.chance(0.8) {
+			c := w.told()
+			n.later(w.between(5*ms, 300*ms), func() { n.config = c })
+		}
+	}
+	w.after(w.between(300*ms, 700*ms), w.reconcile)
+}
+
+// dismiss removes an instance that is no member, once it has no say any more.
+func (w *World) dismiss(n *node) {
+	for _, l := range w.nodes {
+		if !l.up || l.lead == nil || !l.serves(l.lead.term) || l.pausedUntil > w.now || w.api.away[l.index] {
+			continue
+		}
+		r := l.mem.Record
+		switch {
+		case l == n:
+			n.wish = ha.Wish{Resign: true}
+		case r.Next == nil && l.lead.phase == settled && l.mem.Record.Term >= w.newestTerm() &&
+			!slices.ContainsFunc(r.Voters(), func(v ha.Voter) bool { return v.Instance() == n.name }):
+			n.log("is removed")
+			n.crash()
+			n.exists = false
+		}
+	}
+}
+
+// newestTerm is the term of the newest record that is known anywhere.
+func (w *World) newestTerm() uint64 {
+	newest := w.api.memory.Record.Term
+	for _, n := range w.nodes {
+		if n.exists {
+			newest = max(newest, n.mem.Record.Term)
+		}
+	}
+	return newest
+}
