@@ -100,11 +100,12 @@ func (a *Agent) rewind(ctx context.Context, d ha.Decision) error {
 		return err
 	}
 	a.forgetData()
-	if err := a.server.Rewind(ctx, source, a.ServerLog); err != nil {
-		a.watch.rewindFailed = true
-		return errors.Join(err, a.memory.reloadLineage())
-	}
-	return a.memory.reloadLineage()
+	err = a.server.Rewind(ctx, source, a.ServerLog)
+	// PostgreSQL 15 takes a primary that has not written a checkpoint since its
+	// promotion for one of the timeline before: that passes.
+	early := errors.Is(err, postgres.ErrSameTimeline) && time.Since(a.watch.since) < checkpointDeadline
+	a.watch.rewindFailed = err != nil && !early
+	return errors.Join(err, a.memory.reloadLineage())
 }
 
 // forgetData forgets what was known of the data, which is about to be replaced.
@@ -158,7 +159,7 @@ func (a *Agent) follow(ctx context.Context, d ha.Decision) error {
 	if a.running != nil && a.running.following() == d.Ballot {
 		return nil
 	}
-	if err := a.inherit(d); err != nil {
+	if err := a.inherit(ctx, d); err != nil {
 		return err
 	}
 	a.watch.known = false
@@ -169,8 +170,10 @@ func (a *Agent) follow(ctx context.Context, d ha.Decision) error {
 	return a.running.turnTo(d.Ballot)
 }
 
-// inherit takes over the leader's lineage: from here on its WAL is ours.
-func (a *Agent) inherit(d ha.Decision) error {
+// inherit takes over the leader's lineage: from here on its WAL is ours. What is
+// here of a timeline that this instance has no WAL of is of one that was abandoned,
+// and may bear the number of the leader's.
+func (a *Agent) inherit(ctx context.Context, d ha.Decision) error {
 	status, _, ok := a.peers.last(d.Target)
 	if !ok {
 		return nil // followed before; its lineage is known
@@ -179,8 +182,18 @@ func (a *Agent) inherit(d ha.Decision) error {
 	if len(lineage) == 0 {
 		return fmt.Errorf("%s does not say whose WAL it has", d.Target)
 	}
-	if err := a.server.ForgetTimelines(newest(a.memory.Get().Lineage)); err != nil {
+	own := newest(a.memory.Get().Lineage)
+	stale, err := a.server.HasTimelines(own)
+	if err != nil {
 		return err
+	}
+	if stale {
+		if err := a.stop(ctx); err != nil {
+			return err
+		}
+		if err := a.server.ForgetTimelines(own); err != nil {
+			return err
+		}
 	}
 	return a.memory.SetLineage(lineage)
 }

@@ -19,8 +19,9 @@ type running struct {
 	process *postgres.Process
 	// control is the role loop's own session: it is there when a vote must not wait.
 	control *postgres.Session
-	// end ends the tender, ended is closed when it has.
+	// end ends the tender and whoever else is tending, in the context life.
 	end     context.CancelFunc
+	life    context.Context //nolint:containedctx // it is the server's, not a caller's
 	tending sync.WaitGroup
 	// poke makes the tender look at once.
 	poke chan struct{}
@@ -74,7 +75,7 @@ func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) e
 		a.leading.Store(r)
 	}
 	tending, end := context.WithCancel(context.WithoutCancel(ctx))
-	r.end = end
+	r.end, r.life = end, tending
 	r.tending.Go(func() { r.tend(tending) })
 	return nil
 }
@@ -223,19 +224,27 @@ func (r *running) checkpoint(ctx context.Context) {
 	}
 }
 
+// readersDelay is how long readers at a standby may hold up an election.
+const readersDelay = 100 * time.Millisecond
+
 // awaitEnd waits until the end of the WAL of a standby that receives nothing is known.
 func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
 	session, err := r.session(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for {
+	for began := time.Now(); ; {
 		text, known, err := session.EndOfWAL(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if known {
 			return ha.ParseLSN(text)
+		}
+		if time.Since(began) > readersDelay {
+			if _, err := session.EndReaders(ctx); err != nil {
+				return 0, err
+			}
 		}
 		if !sleep(ctx, 2*time.Millisecond) {
 			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
@@ -273,7 +282,21 @@ func (a *Agent) promote(ctx context.Context) error {
 	a.wantPublished(protocol.RolePrimary)
 	a.look()
 	r.look()
+	r.tending.Go(func() { r.settle(r.life) })
 	return nil
+}
+
+// settle writes the first checkpoint of a new primary: the control file has
+// the new timeline then, which is what a rewind of another instance goes by.
+func (r *running) settle(ctx context.Context) {
+	session, err := r.server.Connect(ctx)
+	if err == nil {
+		defer session.Close()
+		err = session.Checkpoint(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.Log.Info("no checkpoint after the promotion", "error", err.Error())
+	}
 }
 
 // configurePrimary gives the server a primary's configuration before it is one:

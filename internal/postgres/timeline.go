@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,6 +78,18 @@ func (s *Server) ForgetTimelines(after uint32) error {
 		}
 	}
 	return syncFolder(s.wal())
+}
+
+// HasTimelines says whether pg_wal has anything of timelines after the given one.
+func (s *Server) HasTimelines(after uint32) (bool, error) {
+	entries, err := os.ReadDir(s.wal())
+	if err != nil {
+		return false, fmt.Errorf("look for timelines after %d: %w", after, err)
+	}
+	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool {
+		timeline, ok := timelineOf(entry.Name())
+		return ok && timeline > after
+	}), nil
 }
 
 // timelineOf is the timeline of a file's name in pg_wal.

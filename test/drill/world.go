@@ -248,7 +248,7 @@ func soleprimary(last map[string]sight) (string, error) {
 // streaming complains while not every other instance streams from the primary.
 func (w world) streaming(ctx context.Context, primary string) error {
 	out, err := w.user.Kubectl(ctx, "exec", primary, "--request-timeout=5s", "--", "psql", "-U", "postgres", "-XAtc",
-		"SELECT DISTINCT application_name FROM pg_stat_replication WHERE state = 'streaming'")
+		"SELECT DISTINCT split_part(application_name, '.', 1) FROM pg_stat_replication WHERE state = 'streaming'")
 	if err != nil {
 		return err
 	}
