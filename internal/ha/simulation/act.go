@@ -71,6 +71,14 @@ func (n *node) act(d ha.Decision, v ha.View) {
 		n.stopServer()
 		n.failed = ""
 		n.resignedTerm, n.resignedAt = n.mem.Ballot.Term, n.clock()
+	default:
+		n.actAsStandby(d, v)
+	}
+}
+
+// actAsStandby does what one that does not lead does.
+func (n *node) actAsStandby(d ha.Decision, v ha.View) {
+	switch d.Action {
 	case ha.Follow:
 		n.follow(d, v)
 	case ha.Await:
@@ -78,6 +86,7 @@ func (n *node) act(d ha.Decision, v ha.View) {
 		n.startStandby()
 	case ha.Campaign:
 		n.startCampaign(d.Reason == "TermRenewed")
+	default:
 	}
 }
 
@@ -162,7 +171,7 @@ func (n *node) startRebuild(d ha.Decision) {
 // fetch asks the leader for its WAL; the copy is whole after a while more.
 func (n *node) fetch(r *rebuild, took time.Duration) {
 	n.ask(r.source, func(p *node, reply func(func())) {
-		if !p.serves(r.ballot.Term) && !(n.w.breaks(CloneFromOld) && p.server == ha.ServerPrimary) {
+		if !p.serves(r.ballot.Term) && (!n.w.breaks(CloneFromOld) || p.server != ha.ServerPrimary) {
 			return
 		}
 		wal, lineage, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.Lineage, p.system, p.mem.Won

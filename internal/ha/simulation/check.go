@@ -149,6 +149,12 @@ func (w *World) alive() bool {
 	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) || strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
 		return false
 	}
+	return w.allFollow(n)
+}
+
+// allFollow says whether all members stream from a leader that is the only primary.
+func (w *World) allFollow(n *node) bool {
+	r := n.mem.Record
 	for _, name := range w.op.members {
 		m := w.nodes[indexOf(name)]
 		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn.leader != n.index || m.following != n.lead.term) {

@@ -21,7 +21,7 @@ func (w *World) fault() {
 		return
 	}
 	n := w.victim()
-	switch pick(w, 6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2) {
+	switch kind := pick(w, 6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2); kind {
 	case 0:
 		w.restart(n, w.between(50*ms, 6*time.Second))
 	case 1:
@@ -43,6 +43,14 @@ func (w *World) fault() {
 		n.log("clock jumps by %s", by)
 		n.offset += by
 		n.lastContact = max(n.lastContact, w.now-min(by, 0))
+	default:
+		w.change(n, kind)
+	}
+}
+
+// change does what people and the API do.
+func (w *World) change(n *node, kind int) {
+	switch kind {
 	case 9:
 		w.loseAPI(n)
 	case 10:
