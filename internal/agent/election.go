@@ -18,7 +18,7 @@ const (
 )
 
 // campaign asks for the votes of the next term and, having them, leads it. A
-// primary that does so goes on meanwhile: nobody else can win without it being known.
+// primary that does so, alone having a vote, goes on meanwhile.
 func (a *Agent) campaign(ctx context.Context) error {
 	term := a.highestTerm() + 1
 	m, err := a.memory.Change(func(m *ha.Memory) bool {
@@ -180,6 +180,9 @@ func (a *Agent) rest() {
 // won makes the instance the leader of a term. Its lineage and the victory are on
 // disk before the server is one.
 func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) error {
+	if a.memory.Get().Ballot != (ha.Ballot{Term: term, Leader: a.Name}) {
+		return nil // a later one was promised meanwhile
+	}
 	if !leads {
 		lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
 		if err := a.memory.SetLineage(append(lineage, ha.Start{Term: term, LSN: end})); err != nil {

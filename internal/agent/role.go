@@ -11,9 +11,10 @@ import (
 
 // Times of the role loop.
 const (
-	tickInterval = 250 * time.Millisecond
-	firstRetry   = 250 * time.Millisecond
-	lastRetry    = 10 * time.Second
+	tickInterval  = 250 * time.Millisecond
+	hurryInterval = 50 * time.Millisecond
+	firstRetry    = 250 * time.Millisecond
+	lastRetry     = 10 * time.Second
 )
 
 // roleLoop decides what the instance is, and makes it that. All that changes
@@ -35,9 +36,18 @@ func (a *Agent) roleLoop(ctx context.Context) error {
 			a.Log.Error("the instance could not do what was decided", "action", string(d.Action), "error", err.Error())
 			a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, "Failed", err.Error() })
 		}
-		a.pause(ctx, tickInterval)
+		a.pause(ctx, a.interval())
 	}
 	return nil
+}
+
+// interval is how long until the next look when nothing happens before: shorter
+// while a primary may have to be fenced.
+func (a *Agent) interval() time.Duration {
+	if a.witness.wanted.Load() {
+		return hurryInterval
+	}
+	return tickInterval
 }
 
 // backoff keeps a decision that can't be carried out from being tried all the time.
@@ -61,6 +71,9 @@ func (b *backoff) note(d ha.Decision, err error) {
 
 // decide observes, decides, and makes the ballot durable before anything is done with it.
 func (a *Agent) decide(ctx context.Context) (ha.Decision, error) {
+	if err := a.catchUp(); err != nil {
+		return ha.Decision{}, err
+	}
 	view := a.observe(ctx)
 	d := ha.Decide(view)
 	if d.Ballot != view.Local.Memory.Ballot {
@@ -77,6 +90,24 @@ func (a *Agent) decide(ctx context.Context) (ha.Decision, error) {
 	return d, nil
 }
 
+// catchUp takes over a newer record of the quorum that another instance has, if
+// it is of no later term than what this one has promised. A leader has its own.
+func (a *Agent) catchUp() error {
+	m := a.memory.Get()
+	newest := m.Record
+	for _, name := range a.peers.names() {
+		status, _, ok := a.peers.last(name)
+		if r := status.Election.Record; ok && r.Newer(newest) && r.Term <= m.Ballot.Term {
+			newest = r
+		}
+	}
+	if m.Won == m.Ballot.Term || !newest.Newer(m.Record) {
+		return nil
+	}
+	_, err := a.memory.Change(func(m *ha.Memory) bool { m.Record = newest; return true })
+	return err
+}
+
 // describe puts what the others want to know into the status, and tells them at
 // once where it makes them decide anew.
 func (a *Agent) describe(view ha.View, d ha.Decision) {
@@ -89,7 +120,7 @@ func (a *Agent) describe(view ha.View, d ha.Decision) {
 		for _, v := range m.Record.Now.Voters {
 			s.Voters = append(s.Voters, v.Instance())
 		}
-		s.Election.Voter, s.Election.Lineage = m.Voter, m.Lineage
+		s.Election.Voter, s.Election.Lineage, s.Election.Record = m.Voter, m.Lineage, m.Record
 		s.Election.Position = m.Position(max(view.Local.End, view.Local.Received))
 		s.Election.LeaderLost, s.Election.Eligible = view.LeaderLost(), view.Eligible()
 		s.Election.Rebuilding = d.Action == ha.Rewind || d.Action == ha.Clone && view.Local.Data != ha.DataEmpty

@@ -32,7 +32,8 @@ type wish struct {
 func (a *Agent) ask(to, reason string, restart bool) {
 	a.Log.Info("asked to resign", "to", to, "reason", reason)
 	a.mutex.Lock()
-	if !a.wish.Leaving && !(restart && a.wish.restart) { // one that is asked again is the same wish
+	again := restart && a.wish.restart // one that is asked again is the same wish
+	if !a.wish.Leaving && !again {
 		a.wish = wish{Wish: ha.Wish{Resign: true, To: to}, since: time.Now(), restart: restart}
 	}
 	a.status.SwitchoverError = ""

@@ -27,7 +27,7 @@ type rule func(View) (Decision, bool)
 
 var rules = []rule{
 	notAMember, dataUnknown, foreignData,
-	failed, isolated, asked, renew, lead, unconfirmed,
+	failed, isolated, asked, outdated, renewed, lead, unconfirmed,
 	claim,
 	behind, stuck, incomplete, diverged, join, follow,
 	campaign, await,
@@ -99,12 +99,21 @@ func asked(v View) (Decision, bool) {
 	return Decision{Action: Resign, Target: v.Wish.To, Reason: "SwitchoverAsked", Message: "leaves the lead to another instance, as asked"}, able
 }
 
-// renew: a leader is elected anew when a voter has promised a later term in
-// vain: that one can't follow an earlier term any more.
-func renew(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater() && v.electable()
-	return Decision{Action: Campaign, Reason: "TermRenewed", Message: fmt.Sprintf("primary of term %d, asks for a later one that all can follow",
-		v.Local.Memory.Ballot.Term)}, able
+// outdated: a leader makes way for a later term when somebody has promised one
+// in vain, who can't follow an earlier one any more. It stops first: were it
+// elected itself, what it had written in its earlier term and nobody had
+// acknowledged yet would pass for older than what a failed leader in between has written.
+func outdated(v View) (Decision, bool) {
+	able := v.leads() && v.Local.Server == ServerPrimary && v.promisedLater() && v.successor("", true) && v.electable()
+	return Decision{Action: Resign, Reason: "TermOutdated", Message: "an instance has promised a later term: makes way for a leader that it can follow"}, able
+}
+
+// renewed: a leader that alone has a vote takes the later term itself.
+func renewed(v View) (Decision, bool) {
+	m := v.Local.Memory
+	alone := m.Record.Elects(map[Voter]bool{m.Voter: true}, false)
+	able := alone && v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater()
+	return Decision{Action: Campaign, Reason: "TermRenewed", Message: "alone has a vote, and takes a later term that the others can follow"}, able
 }
 
 // lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
@@ -161,7 +170,7 @@ func diverged(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	if v.Local.RewindFailed || !Rewindable(v.Local.Memory.Lineage, leader.Lineage) {
-		return v.rebuild(Clone, "Diverged", fmt.Sprintf("has WAL that %s never had, and can't be rewound: copying its data anew", v.Local.Memory.Ballot.Leader)), true
+		return v.rebuild(Clone, "Diverged", fmt.Sprintf("has WAL that %s never had; it can't be rewound: a new copy", v.Local.Memory.Ballot.Leader)), true
 	}
 	return v.rebuild(Rewind, "Diverged", fmt.Sprintf("has WAL that %s never had: rewinding to where it parted", v.Local.Memory.Ballot.Leader)), true
 }

@@ -10,10 +10,12 @@ import "time"
 // Times after which something is believed. They are measured by who makes the
 // View; see docs/ha.md for why each is as long as it is.
 const (
-	// SilenceLimit is how long a leader may be silent before it is lost.
-	SilenceLimit = 1500 * time.Millisecond
+	// SilenceLimit is how long a leader may be silent before it is lost: longer
+	// than FenceLimit and the fence itself, so that who still reads from it reads
+	// nothing that a new one has overtaken.
+	SilenceLimit = 2 * time.Second
 	// AsyncSilenceLimit is the same where commits are acknowledged by the primary
-	// alone: longer than FenceLimit, so that the old one has stopped.
+	// alone, where nothing but the fence keeps the old one from doing so.
 	AsyncSilenceLimit = 3500 * time.Millisecond
 	// RefusedLimit is how long nobody may answer at the leader's address while
 	// its stream has ended.
@@ -21,7 +23,7 @@ const (
 	// IdleLimit is how long a leader may answer without leading.
 	IdleLimit = 3 * time.Second
 	// FenceLimit is how long a primary goes on without a majority and without the API.
-	FenceLimit = 2 * time.Second
+	FenceLimit = 1250 * time.Millisecond
 	// CampaignPatience is how long the best candidate is waited for.
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.

@@ -58,7 +58,7 @@ func (s *Server) commitWaits(ctx context.Context, watcher *Session) (bool, error
 		}
 		if waits {
 			_, err := watcher.conn.Exec(ctx, "select pg_terminate_backend($1)", pid)
-			<-committed
+			_ = <-committed // it was told to end
 			return true, err
 		}
 	}

@@ -17,6 +17,8 @@ type Election struct {
 	// Lineage is whose WAL it has, and Position how far that goes.
 	Lineage  []ha.Start  `json:"lineage,omitempty"`
 	Position ha.Position `json:"position"`
+	// Record is the quorum as it knows it: who has missed a change can't be elected.
+	Record ha.Record `json:"record"`
 	// LeaderLost says that it has lost the leader of its ballot, Eligible that it
 	// could lead, Rebuilding that its data is being made anew.
 	LeaderLost bool `json:"leaderLost,omitempty"`

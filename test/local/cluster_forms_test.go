@@ -199,13 +199,15 @@ func TestStandbyWhoseWALIsGoneIsClonedAnew(t *testing.T) {
 	}
 }
 
-func TestRemovedInstanceStops(t *testing.T) {
+func TestRemovedInstanceHasNoSay(t *testing.T) {
 	t.Parallel()
-	c := formed(t, 2)
-	c.config.Members = c.config.Members[:1]
+	c := formed(t, 3)
+	c.config.Members = c.config.Members[:2]
 	c.sync()
-	c.await("db-1", "stopped", func(s protocol.Status) bool { return s.Reason == "NotAMember" && s.Role == protocol.RoleNone })
-	c.awaitQuery("db-0", "select count(*)::text from pg_replication_slots where active", "0")
+	c.await("db-0", "without it as voter", func(s protocol.Status) bool { return leading(s) && slices.Equal(s.Voters, []string{"db-0", "db-1"}) })
+	c.kill("db-2", syscall.SIGTERM)
+	c.awaitQuery("db-0", "select count(*)::text from pg_replication_slots", "1")
+	c.exec("db-0", "insert into t values (2)")
 }
 
 // The Secret of a deleted SampleDB may be mounted for a moment when one of the
