@@ -27,7 +27,7 @@ type rule func(View) (Decision, bool)
 
 var rules = []rule{
 	notAMember, dataUnknown, foreignData,
-	failed, isolated, asked, outdated, renewed, lead, unconfirmed,
+	failed, isolated, asked, renewed, outdated, lead, unconfirmed,
 	claim,
 	behind, stuck, incomplete, diverged, join, follow,
 	campaign, await,
@@ -99,15 +99,6 @@ func asked(v View) (Decision, bool) {
 	return Decision{Action: Resign, Target: v.Wish.To, Reason: "SwitchoverAsked", Message: "leaves the lead to another instance, as asked"}, able
 }
 
-// outdated: a leader makes way for a later term when somebody has promised one
-// in vain, who can't follow an earlier one any more. It stops first: were it
-// elected itself, what it had written in its earlier term and nobody had
-// acknowledged yet would pass for older than what a failed leader in between has written.
-func outdated(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && v.promisedLater() && v.successor("", true) && v.electable()
-	return Decision{Action: Resign, Reason: "TermOutdated", Message: "an instance has promised a later term: makes way for a leader that it can follow"}, able
-}
-
 // renewed: a leader that alone has a vote takes the later term itself.
 func renewed(v View) (Decision, bool) {
 	m := v.Local.Memory
@@ -116,9 +107,21 @@ func renewed(v View) (Decision, bool) {
 	return Decision{Action: Campaign, Reason: "TermRenewed", Message: "alone has a vote, and takes a later term that the others can follow"}, able
 }
 
+// outdated: a leader makes way for a later term when somebody has promised one
+// in vain, who can't follow an earlier one any more. It stops first: were it
+// elected itself, what it had written in its earlier term and nobody had
+// acknowledged yet would pass for older than what a failed leader in between has
+// written. It waits for a successor that streams, unless nobody streams at all:
+// then nothing is acknowledged anyway.
+func outdated(v View) (Decision, bool) {
+	able := v.leads() && v.Local.Server == ServerPrimary && v.promisedLater() && v.electable() && (v.successor("", true) || !v.followed())
+	return Decision{Action: Resign, Reason: "TermOutdated", Message: "an instance has promised a later term: makes way for a leader that it can follow"}, able
+}
+
 // lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
 func lead(v View) (Decision, bool) {
-	able := v.leads() && !v.Local.Resigned && (v.Local.Server == ServerPrimary || !v.Wish.Leaving && v.confirmed())
+	comes := !v.Wish.Leaving && v.confirmed() && !(v.promisedLater() && v.electable())
+	able := v.leads() && !v.Local.Resigned && (v.Local.Server == ServerPrimary || comes)
 	return Decision{Action: Lead, Reason: "Leader", Message: fmt.Sprintf("primary of term %d", v.Local.Memory.Ballot.Term)}, able
 }
 

@@ -176,6 +176,16 @@ func (v View) promisedLater() bool {
 	return false
 }
 
+// followed says whether some instance streams from this leader.
+func (v View) followed() bool {
+	for _, peer := range v.Peers {
+		if peer.Streaming && peer.Ballot.Term == v.Local.Memory.Ballot.Term {
+			return true
+		}
+	}
+	return false
+}
+
 // leaderResigned says that the leader has given up by its own word, so that nobody
 // else has to have lost it.
 func (v View) leaderResigned() bool {
