@@ -20,7 +20,7 @@ const (
 // campaign asks for the votes of the next term and, having them, leads it. A
 // primary that does so, alone having a vote, goes on meanwhile.
 func (a *Agent) campaign(ctx context.Context) error {
-	term := a.highestTerm() + 1
+	term, resigned := a.highestTerm()+1, a.resignedTerm()
 	m, err := a.memory.Change(func(m *ha.Memory) bool {
 		m.Ballot = ha.Ballot{Term: term, Leader: a.Name}
 		return true
@@ -37,7 +37,7 @@ func (a *Agent) campaign(ctx context.Context) error {
 		}
 	}
 	a.Log.Info("asking for votes", "term", term, "position", m.Position(end).String())
-	tally := a.poll(ctx, m, m.Position(end))
+	tally := a.poll(ctx, m, ha.VoteRequest{Term: term, Candidate: m.Voter, Position: m.Position(end), Resigned: resigned})
 	if tally.Newest.Newer(m.Record) {
 		_, err = a.memory.Change(func(m *ha.Memory) bool { m.Record = tally.Newest; return true })
 	}
@@ -57,6 +57,17 @@ func (a *Agent) highestTerm() uint64 {
 		}
 	}
 	return highest
+}
+
+// resignedTerm is the term of the ballot where its leader has said that it has
+// given it up, else 0.
+func (a *Agent) resignedTerm() uint64 {
+	ballot := a.memory.Get().Ballot
+	status, _, ok := a.peers.last(ballot.Leader)
+	if ok && status.Resigned && status.Term == ballot.Term {
+		return ballot.Term
+	}
+	return 0
 }
 
 // finalEnd ends what is received in earlier terms, and waits until the end of
@@ -90,11 +101,11 @@ type ballotPaper struct {
 
 // poll asks all voters at once, and counts as soon as the result is clear. What
 // others ask meanwhile is answered meanwhile, so that two candidates do not wait for each other.
-func (a *Agent) poll(ctx context.Context, m ha.Memory, position ha.Position) ha.Tally {
+func (a *Agent) poll(ctx context.Context, m ha.Memory, request ha.VoteRequest) ha.Tally {
 	ctx, cancel := context.WithTimeout(ctx, voteDeadline)
 	defer cancel()
-	replies := map[ha.Voter]ha.VoteReply{m.Voter: {Granted: true, Ballot: m.Ballot, Position: position, Record: m.Record}}
-	papers := a.askAll(ctx, m, position)
+	replies := map[ha.Voter]ha.VoteReply{m.Voter: {Granted: true, Ballot: m.Ballot, Position: request.Position, Record: m.Record}}
+	papers := a.askAll(ctx, m, request)
 	var witness *ha.VoteReply
 	for left := cap(papers); left > 0; {
 		select {
@@ -119,13 +130,12 @@ func (a *Agent) poll(ctx context.Context, m ha.Memory, position ha.Position) ha.
 }
 
 // askAll sends the requests; as many replies come as the channel has room for.
-func (a *Agent) askAll(ctx context.Context, m ha.Memory, position ha.Position) <-chan ballotPaper {
+func (a *Agent) askAll(ctx context.Context, m ha.Memory, request ha.VoteRequest) <-chan ballotPaper {
 	members := map[string]protocol.Member{}
 	for _, member := range a.constituents() {
 		members[member.Name] = member
 	}
 	var asks []func() ballotPaper
-	request := ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Position: position}
 	for _, voter := range m.Record.Voters() {
 		member, ok := members[voter.Instance()]
 		if voter == m.Voter || !ok {
@@ -171,7 +181,7 @@ func (a *Agent) lost(term uint64, tally ha.Tally) {
 	a.rest()
 }
 
-const leastRest, mostRest = 200 * time.Millisecond, 1200 * time.Millisecond
+const leastRest, mostRest = 100 * time.Millisecond, 600 * time.Millisecond
 
 func (a *Agent) rest() {
 	a.watch.rests = time.Now().Add(leastRest + rand.N(mostRest-leastRest)) //nolint:gosec // no secret

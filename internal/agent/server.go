@@ -63,7 +63,10 @@ func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) e
 		return err
 	}
 	a.watch.known = false
-	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, least: control.Least, poke: make(chan struct{}, 1)}
+	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, poke: make(chan struct{}, 1)}
+	if !r.primary {
+		r.least = control.Least
+	}
 	if err := r.startServer(ctx); err != nil {
 		return err
 	}
@@ -176,11 +179,10 @@ func (r *running) rewrite() error {
 func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error) {
 	m, upstream, primary := r.memory.Get(), r.following(), r.isPrimary()
 	settings.Synchronous = r.rule(m).String()
-	settings.Standby, settings.Upstream, settings.Least = !primary, nil, nil
+	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.lowerBounds()
 	if primary {
-		return settings, nil
+		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart
 	}
-	settings.Least = r.lowerBounds()
 	if upstream.Leader == "" {
 		return settings, nil
 	}

@@ -10,6 +10,9 @@ type VoteRequest struct {
 	Voter     Voter `json:"voter"`
 	// Position is the candidate's, after it has stopped receiving.
 	Position Position `json:"position"`
+	// Resigned is the term that its leader has given up, as the candidate has heard
+	// from itself; 0 if it has not. The voter may not have heard of it yet.
+	Resigned uint64 `json:"resigned,omitempty"`
 }
 
 // VoteReply is a voter's answer with what it knows.
@@ -65,7 +68,7 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 	case v.Witness:
 		reply.Granted = true
 		return reply
-	case !v.LeaderLost && m.Ballot.Leader != r.Candidate.Instance():
+	case !v.LeaderLost && m.Ballot.Leader != r.Candidate.Instance() && r.Resigned != m.Ballot.Term:
 		return refuse(RefusedLeaderAlive, "%s still leads term %d", m.Ballot.Leader, m.Ballot.Term)
 	case !v.HasData:
 		return refuse(RefusedNoData, "there is no data here to compare with")

@@ -29,7 +29,8 @@ type Settings struct {
 	// (synchronous_standby_names), empty for none. A standby has it too, so that
 	// the rule holds from the moment it is promoted.
 	Synchronous string
-	// Least are lower bounds that a standby has to keep. See Control.
+	// Least are lower bounds that a standby has to keep, and one that has been
+	// promoted until its restart. See Control.
 	Least map[string]int
 }
 
@@ -89,8 +90,8 @@ func (s *Server) parameters(settings Settings) map[string]string {
 		}
 	}
 	maps.Copy(all, s.own(settings))
+	raise(all, settings.Least)
 	if settings.standby() {
-		raise(all, settings.Least)
 		maps.Copy(all, s.following(settings.Upstream))
 	}
 	return all
