@@ -288,9 +288,16 @@ func (a *Agent) promote(ctx context.Context) error {
 	return nil
 }
 
+// settleDelay keeps the first checkpoint of a new primary out of the way of the
+// standbys that come to it, which may share its disk.
+const settleDelay = 2 * time.Second
+
 // settle writes the first checkpoint of a new primary: the control file has
 // the new timeline then, which is what a rewind of another instance goes by.
 func (r *running) settle(ctx context.Context) {
+	if !sleep(ctx, settleDelay) {
+		return
+	}
 	session, err := r.server.Connect(ctx)
 	if err == nil {
 		defer session.Close()
