@@ -21,7 +21,7 @@ const (
 	firstDeadline  = 1200 * time.Millisecond
 	secondDeadline = 800 * time.Millisecond
 	choreInterval  = 10 * time.Second
-	newSessions    = 2 * time.Second
+	newSessions    = time.Second
 	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
 	leastSpace = 16 << 20
 )

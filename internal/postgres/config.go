@@ -217,9 +217,27 @@ func (s *Server) Configure(settings Settings) error {
 		}
 	}
 	for file, text := range s.files(settings, name) {
-		if err := writeIfChanged(filepath.Join(s.Data(), file), []byte(text)); err != nil {
+		if err := replaceIfChanged(filepath.Join(s.Data(), file), []byte(text)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// replaceIfChanged replaces a file at once, and does not wait until it is on
+// disk: the configuration is written anew before every start, and the change of a
+// running server must not wait for a busy disk in the middle of an election.
+func replaceIfChanged(path string, content []byte) error {
+	old, err := os.ReadFile(path)
+	if err == nil && string(old) == string(content) {
+		return nil
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

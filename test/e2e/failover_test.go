@@ -1,0 +1,175 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"toban.dev/test/outside"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// electedAfter waits until another instance takes writes than the one before.
+func (s *story) electedAfter(name, before string) string {
+	s.Helper()
+	now := ""
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		if now = db.Status.Primary; now == "" || now == before {
+			return fmt.Errorf("the primary is %q, as before", now)
+		}
+		return nil
+	})
+	return now
+}
+
+// writing begins to write through the Service; what must be true of it in the
+// end is checked by the function that is returned.
+func (s *story) writing(name string) func() {
+	s.Helper()
+	writer, err := outside.StartWriter(s.ctx, s.access(name, name))
+	must(s.T, err)
+	s.Cleanup(writer.Stop)
+	s.rowsAtLeast(name, 50)
+	return func() {
+		s.Helper()
+		s.rowsAtLeast(name, s.count(name)+50)
+		writer.Stop()
+		lost, err := writer.Lost(s.ctx)
+		must(s.T, err)
+		if len(lost) > 0 {
+			s.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
+		}
+		s.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	}
+}
+
+// With two instances both have each commit. When one is gone, the other goes on
+// alone, and that is on record in the Lease before it does.
+func TestTwoInstancesWithTheAPIAsWitness(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("pair", 2))
+	first := s.ready("pair").Status.Primary
+	s.condition("pair", v1.ConditionDurable, "True", v1.ReasonDurable)
+	check := s.writing("pair")
+	other := naming.Instance("pair", 0)
+	if first == other {
+		other = naming.Instance("pair", 1)
+	}
+
+	// The standby goes, and can't come back for a while.
+	s.run("cordon", s.node(other))
+	t.Cleanup(func() { s.run("uncordon", s.node2(other)) })
+	s.run("delete", "pod", other, "--wait=false", "--grace-period=0", "--force")
+	s.condition("pair", v1.ConditionDurable, "False", v1.ReasonWeakened)
+	s.rowsAtLeast("pair", s.count("pair")+50)
+	if record := s.run("get", "lease", "pair", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(record, other+".") {
+		t.Errorf("the record still counts on %s: %s", other, record)
+	}
+	s.run("uncordon", s.node2(other))
+	s.ready("pair")
+	s.condition("pair", v1.ConditionDurable, "True", v1.ReasonDurable)
+
+	// Now the primary goes, by force: the standby has the witness's vote.
+	s.run("delete", "pod", first, "--wait=false", "--grace-period=0", "--force")
+	s.electedAfter("pair", first)
+	s.ready("pair")
+	check()
+}
+
+// node is where a Pod runs, node2 where its volume is, which is the same and is
+// known when there is no Pod.
+func (s *story) node(pod string) string {
+	s.Helper()
+	return s.run("get", "pod", pod, "-o", "jsonpath={.spec.nodeName}")
+}
+
+func (s *story) node2(pod string) string {
+	s.Helper()
+	return s.run("get", "pvc", naming.VolumeData+"-"+pod, "-o", `jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}`)
+}
+
+// Asked by annotation, another instance takes over; the one that led before follows it.
+func TestSwitchoverByAnnotation(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 3))
+	first := s.ready("shop").Status.Primary
+	check := s.writing("shop")
+	wanted := naming.Instance("shop", 2)
+	if first == wanted {
+		wanted = naming.Instance("shop", 1)
+	}
+	s.run("annotate", "sampledb", "shop", naming.AnnotationSwitchover+"="+wanted)
+	if now := s.electedAfter("shop", first); now != wanted {
+		t.Errorf("%s leads, and %s was asked for", now, wanted)
+	}
+	s.until(func(context.Context) error {
+		if left := s.run("get", "sampledb", "shop", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(left, `"`+naming.AnnotationSwitchover+`"`) {
+			return fmt.Errorf("the annotation is still there: %s", left)
+		}
+		return nil
+	})
+	s.ready("shop")
+	check()
+
+	// One that is none is refused with a sentence, and nothing happens.
+	s.run("annotate", "sampledb", "shop", naming.AnnotationSwitchover+"=nobody")
+	s.until(func(context.Context) error {
+		events := s.run("get", "events", "--field-selector", "reason=SwitchoverRefused", "-o", "jsonpath={.items[*].note}{.items[*].message}")
+		if !strings.Contains(events, "nobody") {
+			return fmt.Errorf("no event says that nobody is no instance: %q", events)
+		}
+		return nil
+	})
+	if now := s.ready("shop").Status.Primary; now != wanted {
+		t.Errorf("%s leads after a request that was refused", now)
+	}
+}
+
+// A node is drained: the primary on it hands over, and the drain passes. A lone
+// instance is protected until its owner says otherwise.
+func TestDrain(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 3) + "---\n" + sampleDB("lone", 1))
+	first := s.ready("shop").Status.Primary
+	s.ready("lone")
+	check := s.writing("shop")
+	drain := func(pod, timeout string) error {
+		_, err := s.Kubectl(s.ctx, "drain", s.node(pod), "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+timeout,
+			"--pod-selector", naming.LabelSampleDB+"="+naming.ClusterOf(pod))
+		return err
+	}
+	node := s.node(first)
+	t.Cleanup(func() { s.run("uncordon", node) })
+	must(t, drain(first, "3m"))
+	s.electedAfter("shop", first)
+	s.run("uncordon", node)
+	s.ready("shop")
+	check()
+
+	lone := naming.Instance("lone", 0)
+	loneNode := s.node(lone)
+	t.Cleanup(func() { s.run("uncordon", loneNode) })
+	if err := drain(lone, "8s"); err == nil {
+		t.Error("a lone instance was evicted without its owner's leave")
+	}
+	s.patch("lone", `{"eviction":"Allow"}`)
+	s.until(func(ctx context.Context) error {
+		there, err := s.Exists(ctx, "pdb/"+naming.Budget("lone"))
+		if err == nil && there {
+			err = fmt.Errorf("there still is a budget")
+		}
+		return err
+	})
+	must(t, drain(lone, "3m"))
+	s.run("uncordon", loneNode)
+	s.ready("lone")
+}
