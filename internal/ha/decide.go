@@ -15,15 +15,16 @@ func Decide(v View) Decision {
 		v.Local.Silence, v.Local.Refused, v.Local.Idle = 0, 0, 0
 	}
 	for _, rule := range rules {
-		if d, ok := rule(v); ok {
+		if d := rule(v); d != nil {
 			d.Ballot = v.Local.Memory.Ballot
-			return d
+			return *d
 		}
 	}
 	return Decision{Action: Wait, Ballot: v.Local.Memory.Ballot, Reason: "NoRule", Message: "no rule applies"}
 }
 
-type rule func(View) (Decision, bool)
+// rule is nil where it has nothing to say.
+type rule func(View) *Decision
 
 var rules = []rule{
 	notAMember, dataUnknown, foreignData,
@@ -62,49 +63,62 @@ func (v View) leads() bool {
 // notAMember: an instance that neither the config nor the record names makes no
 // data. One that has data goes on as a standby until its Pod ends: a record that
 // it has not heard of may count on its vote.
-func notAMember(v View) (Decision, bool) {
+func notAMember(v View) *Decision {
 	stranger := !slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.Memory.Record.Voters(), v.Local.Memory.Voter)
-	return wait("NotAMember", "the SampleDB has no instance %s (any more)", v.Self),
-		stranger && (v.Local.Data == DataEmpty || v.Local.Data == DataIncomplete)
+	if !stranger || v.Local.Data != DataEmpty && v.Local.Data != DataIncomplete {
+		return nil
+	}
+	return decide(Wait, "NotAMember", "the SampleDB has no instance %s (any more)", v.Self)
 }
 
 // dataUnknown: unknown is not empty.
-func dataUnknown(v View) (Decision, bool) {
-	return wait("DataUnknown", "the data directory can't be read"), v.Local.Data == DataUnknown
+func dataUnknown(v View) *Decision {
+	if v.Local.Data != DataUnknown {
+		return nil
+	}
+	return decide(Wait, "DataUnknown", "the data directory can't be read")
 }
 
 // foreignData: data of another database system is neither served nor replaced.
-func foreignData(v View) (Decision, bool) {
-	foreign := v.Local.Data == DataPresent && v.SystemIdentifier != "" && v.Local.SystemIdentifier != v.SystemIdentifier
-	return wait("ForeignData", "the volume holds the database system %s, but this SampleDB is %s: delete the volume if its data is not needed",
-		v.Local.SystemIdentifier, v.SystemIdentifier), foreign
+func foreignData(v View) *Decision {
+	if v.Local.Data != DataPresent || v.SystemIdentifier == "" || v.Local.SystemIdentifier == v.SystemIdentifier {
+		return nil
+	}
+	return decide(Wait, "ForeignData", "the volume holds the database system %s, but this SampleDB is %s: delete the volume if its data is not needed",
+		v.Local.SystemIdentifier, v.SystemIdentifier)
 }
 
 // failed: a primary whose server has ended or hangs leaves the lead to others, if there are any.
-func failed(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Failed != "" && v.othersElect()
-	return Decision{Action: Fence, Reason: "ServerFailed", Message: v.Local.Failed + ": another instance takes over"}, able
+func failed(v View) *Decision {
+	if !v.leads() || v.Local.Failed == "" || !v.othersElect() {
+		return nil
+	}
+	return decide(Fence, "ServerFailed", "%s: another instance takes over", v.Local.Failed)
 }
 
 // isolated: a primary that has lost the majority and the API stops at once.
-func isolated(v View) (Decision, bool) {
-	lost := v.leads() && v.Local.Server == ServerPrimary && v.Local.Unconfirmed > FenceLimit && !v.Local.WitnessReachable
-	return Decision{Action: Fence, Reason: "Isolated",
-		Message: "neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now"}, lost
+func isolated(v View) *Decision {
+	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Unconfirmed <= FenceLimit || v.Local.WitnessReachable {
+		return nil
+	}
+	return decide(Fence, "Isolated", "neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now")
 }
 
 // asked: a primary that is asked to resign does so as soon as somebody can take over.
-func asked(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && v.Wish.Resign && v.successor(v.Wish.To, true) && v.othersElect()
-	return Decision{Action: Resign, Target: v.Wish.To, Reason: "SwitchoverAsked", Message: "leaves the lead to another instance, as asked"}, able
+func asked(v View) *Decision {
+	if !v.Wish.Resign || !v.leads() || v.Local.Server != ServerPrimary || !v.successor(v.Wish.To, true) || !v.othersElect() {
+		return nil
+	}
+	return decide(Resign, "SwitchoverAsked", "leaves the lead to another instance, as asked").of(v.Wish.To)
 }
 
 // renewed: a leader that alone has a vote takes the later term itself.
-func renewed(v View) (Decision, bool) {
+func renewed(v View) *Decision {
 	m := v.Local.Memory
-	alone := m.Record.Elects(map[Voter]bool{m.Voter: true}, false)
-	able := alone && v.leads() && v.Local.Server == ServerPrimary && !v.Local.Resting && v.promisedLater()
-	return Decision{Action: Campaign, Reason: "TermRenewed", Message: "alone has a vote, and takes a later term that the others can follow"}, able
+	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Resting || !v.promisedLater() || !m.Record.Elects(map[Voter]bool{m.Voter: true}, false) {
+		return nil
+	}
+	return decide(Campaign, "TermRenewed", "alone has a vote, and takes a later term that the others can follow")
 }
 
 // outdated: a leader makes way for a later term when somebody has promised one
@@ -113,149 +127,172 @@ func renewed(v View) (Decision, bool) {
 // acknowledged yet would pass for older than what a failed leader in between has
 // written. It waits for a successor that streams, unless nobody streams at all:
 // then nothing is acknowledged anyway.
-func outdated(v View) (Decision, bool) {
-	able := v.leads() && v.Local.Server == ServerPrimary && v.promisedLater() && v.electable() && (v.successor("", true) || !v.followed())
-	return Decision{Action: Resign, Reason: "TermOutdated", Message: "an instance has promised a later term: makes way for a leader that it can follow"}, able
+func outdated(v View) *Decision {
+	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() || v.followed() && !v.successor("", true) {
+		return nil
+	}
+	return decide(Resign, "TermOutdated", "an instance has promised a later term: makes way for a leader that it can follow")
 }
 
 // lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
-func lead(v View) (Decision, bool) {
-	comes := !v.Wish.Leaving && v.confirmed() && !(v.promisedLater() && v.electable())
-	able := v.leads() && !v.Local.Resigned && (v.Local.Server == ServerPrimary || comes)
-	return Decision{Action: Lead, Reason: "Leader", Message: fmt.Sprintf("primary of term %d", v.Local.Memory.Ballot.Term)}, able
+func lead(v View) *Decision {
+	if !v.leads() || v.Local.Resigned || v.Local.Server != ServerPrimary && !v.comesBack() {
+		return nil
+	}
+	return decide(Lead, "Leader", "primary of term %d", v.Local.Memory.Ballot.Term)
+}
+
+// comesBack says that a leader whose server does not run may start it.
+func (v View) comesBack() bool {
+	return !v.Wish.Leaving && v.confirmed() && !(v.promisedLater() && v.electable())
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.
-func unconfirmed(v View) (Decision, bool) {
-	waits := v.leads() && (v.Local.Resigned || v.Local.Leaderless < IdleLimit)
-	return wait("LeaderUnconfirmed", "was the primary of term %d, and asks a majority of %s whether it still is",
-		v.Local.Memory.Ballot.Term, v.Local.Memory.Record.Now), waits
+func unconfirmed(v View) *Decision {
+	if !v.leads() || !v.Local.Resigned && v.Local.Leaderless >= IdleLimit {
+		return nil
+	}
+	return decide(Wait, "LeaderUnconfirmed", "was the primary of term %d, and asks a majority of %s whether it still is",
+		v.Local.Memory.Ballot.Term, v.Local.Memory.Record.Now)
 }
 
 // claim: a lone instance with data and no memory leads the first term.
-func claim(v View) (Decision, bool) {
+func claim(v View) *Decision {
 	m := v.Local.Memory
 	nobody := m.Record.Version == 0 && m.Ballot.Term == 0 && !v.anyPeerHasData()
-	alone := v.Local.Data == DataPresent && len(v.Members) == 1 && v.Members[0] == v.Self && nobody
-	return Decision{Action: Initialise, Reason: "OnlyMember", Message: "the only instance, with data: leads the first term"}, alone
+	if !nobody || v.Local.Data != DataPresent || len(v.Members) != 1 || v.Members[0] != v.Self {
+		return nil
+	}
+	return decide(Initialise, "OnlyMember", "the only instance, with data: leads the first term")
 }
 
 // behind: a standby whose next WAL the primary no longer has can never catch up.
-func behind(v View) (Decision, bool) {
+func behind(v View) *Decision {
 	leader, ok := v.leader()
-	lost := ok && v.Local.Data == DataPresent && !v.Local.Streaming && v.Local.Received > 0 && leader.Oldest > v.Local.Received
-	return v.rebuild(Clone, "WALRemoved", fmt.Sprintf("%s has removed the WAL that follows %s: copying its data anew",
-		v.Local.Memory.Ballot.Leader, v.Local.Received)), lost
+	if !ok || v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Received == 0 || leader.Oldest <= v.Local.Received {
+		return nil
+	}
+	return v.rebuild(Clone, "WALRemoved", "%s has removed the WAL that follows %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Received)
 }
 
 // stuck: whatever keeps a standby from streaming, a copy of the data mends it.
-func stuck(v View) (Decision, bool) {
-	_, ok := v.leader()
-	return v.rebuild(Clone, "Stuck", fmt.Sprintf("could not stream from %s for %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Stalled)),
-		ok && v.Local.Data == DataPresent && !v.Local.Streaming && v.Local.Stalled > StuckLimit
+func stuck(v View) *Decision {
+	if v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Stalled <= StuckLimit {
+		return nil
+	}
+	if _, ok := v.leader(); !ok {
+		return nil
+	}
+	return v.rebuild(Clone, "Stuck", "could not stream from %s for %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Stalled)
 }
 
 // incomplete: what a rewind that was cut short left is of no use.
-func incomplete(v View) (Decision, bool) {
+func incomplete(v View) *Decision {
 	if v.Local.Data != DataIncomplete {
-		return Decision{}, false
+		return nil
 	}
 	if _, ok := v.leader(); !ok {
-		return wait("DataIncomplete", "a rewind was cut short, and there is no primary to copy from"), true
+		return decide(Wait, "DataIncomplete", "a rewind was cut short, and there is no primary to copy from")
 	}
-	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of "+v.Local.Memory.Ballot.Leader), true
+	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.Memory.Ballot.Leader)
 }
 
 // diverged: WAL that the leader never had is taken back.
-func diverged(v View) (Decision, bool) {
+func diverged(v View) *Decision {
 	leader, ok := v.leader()
 	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() || v.Local.Memory.joins(v.Local.End, leader) {
-		return Decision{}, false
+		return nil
 	}
 	if v.Local.RewindFailed || !Rewindable(v.Local.Memory.Lineage, leader.Lineage) {
-		return v.rebuild(Clone, "Diverged", fmt.Sprintf("has WAL that %s never had; it can't be rewound: a new copy", v.Local.Memory.Ballot.Leader)), true
+		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy", v.Local.Memory.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "Diverged", fmt.Sprintf("has WAL that %s never had: rewinding to where it parted", v.Local.Memory.Ballot.Leader)), true
+	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted", v.Local.Memory.Ballot.Leader)
 }
 
 // join: an instance follows a leader when its WAL is the beginning of the leader's.
-func join(v View) (Decision, bool) {
+func join(v View) *Decision {
 	leader, ok := v.leader()
+	if !ok || v.Local.Data != DataPresent {
+		return nil
+	}
 	m := v.Local.Memory
 	same := len(m.Lineage) == len(leader.Lineage) && common(m.Lineage, leader.Lineage) == len(m.Lineage)
-	joins := ok && v.Local.Data == DataPresent && (v.following() || same || v.Local.Known && m.joins(v.Local.End, leader))
-	return Decision{Action: Follow, Target: m.Ballot.Leader, Reason: "Follower", Message: "standby of " + m.Ballot.Leader}, joins
+	if v.following() || same || v.Local.Known && m.joins(v.Local.End, leader) {
+		return v.standby()
+	}
+	return nil
 }
 
 // follow: a standby keeps to its leader until that is lost.
-func follow(v View) (Decision, bool) {
-	keeps := v.Local.Data == DataPresent && v.following() && !v.LeaderLost()
-	return Decision{Action: Follow, Target: v.Local.Memory.Ballot.Leader, Reason: "Follower",
-		Message: "standby of " + v.Local.Memory.Ballot.Leader}, keeps
+func follow(v View) *Decision {
+	if v.Local.Data != DataPresent || !v.following() || v.LeaderLost() {
+		return nil
+	}
+	return v.standby()
 }
 
 // campaign: with the leader lost, the best candidate asks for votes.
-func campaign(v View) (Decision, bool) {
-	if v.Local.Data != DataPresent || !v.LeaderLost() {
-		return Decision{}, false
+func campaign(v View) *Decision {
+	if v.Local.Data != DataPresent || !v.LeaderLost() || v.obstacle() != nil {
+		return nil
 	}
-	if c := v.obstacle(); c != nil {
-		return Decision{}, false
-	}
-	return Decision{Action: Campaign, Reason: "LeaderLost", Message: fmt.Sprintf("the leader of term %d is lost: asking for votes",
-		v.Local.Memory.Ballot.Term)}, true
+	return decide(Campaign, "LeaderLost", "the leader of term %d is lost: asking for votes", v.Local.Memory.Ballot.Term)
 }
 
 // await: an instance with data and no leader is there to vote and to be elected.
-func await(v View) (Decision, bool) {
+func await(v View) *Decision {
 	if v.Local.Data != DataPresent {
-		return Decision{}, false
+		return nil
 	}
-	d := Decision{Action: Await, Reason: "LeaderUnknown", Message: "there is data here, but no instance that can be reached leads"}
-	if v.following() && v.LeaderLost() {
-		d = Decision{Action: Follow, Target: v.Local.Memory.Ballot.Leader}
+	lost := v.LeaderLost()
+	if !lost {
+		return decide(Await, "LeaderExpected", "waits for %s to lead term %d", v.Local.Memory.Ballot.Leader, v.Local.Memory.Ballot.Term)
 	}
-	if !v.LeaderLost() {
-		d.Reason, d.Message = "LeaderExpected", fmt.Sprintf("waits for %s to lead term %d", v.Local.Memory.Ballot.Leader, v.Local.Memory.Ballot.Term)
-		return d, true
+	d := decide(Await, "LeaderUnknown", "there is data here, but no instance that can be reached leads")
+	if v.following() {
+		d.Action, d.Target = Follow, v.Local.Memory.Ballot.Leader
 	}
 	if c := v.obstacle(); c != nil {
 		d.Reason, d.Message, d.Refusal = c.Reason, c.Message, c.Reason
 	}
-	return d, true
+	return d
 }
 
 // dataLost: a primary whose data has gone must not start over with an empty one.
-func dataLost(v View) (Decision, bool) {
-	lost := v.Local.Memory.Ballot.Leader == v.Self && v.Local.Memory.Ballot.Term > 0 && (v.SystemIdentifier != "" || v.anyPeerHasData())
-	return wait("DataLost", "%s is the primary of term %d, but its volume is empty", v.Self, v.Local.Memory.Ballot.Term), lost
+func dataLost(v View) *Decision {
+	b := v.Local.Memory.Ballot
+	if b.Leader != v.Self || b.Term == 0 || v.SystemIdentifier == "" && !v.anyPeerHasData() {
+		return nil
+	}
+	return decide(Wait, "DataLost", "%s is the primary of term %d, but its volume is empty", v.Self, b.Term)
 }
 
 // clone: an instance without data copies that of the primary.
-func clone(v View) (Decision, bool) {
-	_, ok := v.leader()
-	return Decision{Action: Clone, Target: v.Local.Memory.Ballot.Leader, Reason: "NoData",
-		Message: fmt.Sprintf("copying the data of %s", v.Local.Memory.Ballot.Leader)}, ok
+func clone(v View) *Decision {
+	if _, ok := v.leader(); !ok {
+		return nil
+	}
+	return decide(Clone, "NoData", "copying the data of %s", v.Local.Memory.Ballot.Leader).of(v.Local.Memory.Ballot.Leader)
 }
 
 // initialise: the first instance makes the data, if nobody ever has.
-func initialise(v View) (Decision, bool) {
-	if v.SystemIdentifier != "" || v.anyPeerHasData() || len(v.Members) == 0 || v.Self != v.Members[0] {
-		return Decision{}, false
-	}
+func initialise(v View) *Decision {
 	unclaimed := v.Local.Memory.Ballot.Leader == "" || v.Local.Memory.Ballot.Leader == v.Self
-	return Decision{Action: Initialise, Reason: "NewCluster", Message: "making a new database system"}, unclaimed
+	if !unclaimed || v.SystemIdentifier != "" || v.anyPeerHasData() || len(v.Members) == 0 || v.Self != v.Members[0] {
+		return nil
+	}
+	return decide(Initialise, "NewCluster", "making a new database system")
 }
 
 // waitForData: everybody else waits for somebody to copy from.
-func waitForData(v View) (Decision, bool) {
+func waitForData(v View) *Decision {
 	if v.Local.Memory.Ballot.Leader == "" && v.SystemIdentifier == "" && !v.anyPeerHasData() {
-		return wait("NoPrimaryYet", "waiting for %s to make the data", v.Members[0]), true
+		return decide(Wait, "NoPrimaryYet", "waiting for %s to make the data", v.Members[0])
 	}
 	if _, known := v.Peers[v.Local.Memory.Ballot.Leader]; !known {
-		return wait("PrimaryUnknown", "there is no data here, and no instance that can be reached leads: waiting for one to copy from"), true
+		return decide(Wait, "PrimaryUnknown", "there is no data here, and no instance that can be reached leads: waiting for one to copy from")
 	}
-	return wait("PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Memory.Ballot.Leader), true
+	return decide(Wait, "PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Memory.Ballot.Leader)
 }
 
 // leader is the primary of the highest term, if it answers, takes writes and is
@@ -274,18 +311,24 @@ func (v View) following() bool {
 
 func (m Memory) joins(end LSN, leader Peer) bool { return Joins(m.Lineage, end, leader.Lineage) }
 
+// standby is a decision to be one of the leader.
+func (v View) standby() *Decision {
+	leader := v.Local.Memory.Ballot.Leader
+	return decide(Follow, "Follower", "standby of %s", leader).of(leader)
+}
+
 // rebuild is a decision to make the data anew, when it is this instance's turn:
 // one at a time, by ordinal, so that the others can serve and vote meanwhile.
-func (v View) rebuild(action Action, reason, message string) Decision {
+func (v View) rebuild(action Action, reason, format string, args ...any) *Decision {
 	for _, name := range v.Members {
 		if name == v.Self {
 			break
 		}
 		if v.Peers[name].Rebuilding {
-			return Decision{Action: Await, Reason: "Rebuilding", Message: "waits until " + name + " is rebuilt; " + message}
+			return decide(Await, "Rebuilding", "waits until %s is rebuilt; "+format, append([]any{name}, args...)...)
 		}
 	}
-	return Decision{Action: action, Target: v.Local.Memory.Ballot.Leader, Reason: reason, Message: message}
+	return decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
 }
 
 func (v View) anyPeerHasData() bool {
@@ -297,6 +340,13 @@ func (v View) anyPeerHasData() bool {
 	return false
 }
 
-func wait(reason, format string, args ...any) Decision {
-	return Decision{Action: Wait, Reason: reason, Message: fmt.Sprintf(format, args...)}
+// decide makes a decision with its reason.
+func decide(action Action, reason, format string, args ...any) *Decision {
+	return &Decision{Action: action, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// of is the same decision about an instance.
+func (d *Decision) of(target string) *Decision {
+	d.Target = target
+	return d
 }
