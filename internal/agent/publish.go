@@ -10,6 +10,9 @@ import (
 // publishDeadline bounds one attempt to tell the cluster the role.
 const publishDeadline = 2 * time.Second
 
+// publishRetry is the longest pause between attempts: clients wait for it.
+const publishRetry = time.Second
+
 // wantPublished asks for a role to be published. The last wish counts.
 func (a *Agent) wantPublished(role protocol.Role) {
 	select {
@@ -42,7 +45,7 @@ func (a *Agent) publishLoop(ctx context.Context) error {
 // publishUntilDone tries until it works or there is another wish. A primary that
 // leads no more does not try on.
 func (a *Agent) publishUntilDone(ctx context.Context, role protocol.Role) bool {
-	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
+	for retry := firstRetry; ; retry = min(2*retry, publishRetry) {
 		one, cancel := context.WithTimeout(ctx, publishDeadline)
 		err := a.Cluster.Publish(one, role, a.peers.names())
 		cancel()

@@ -198,7 +198,8 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	s := &scene{world: d.world, localkube: d.localkube, cluster: d.cluster, say: d.say}
 	var primary string
 	err := until(ctx, creation, func(ctx context.Context) (err error) {
-		primary, err = d.access.Ask(ctx, "SELECT current_setting('cluster_name')")
+		// A Service may still lead to the primary before, as long as a kube-proxy that has lost the API does not know better.
+		primary, err = d.access.Ask(ctx, "SELECT current_setting('cluster_name') WHERE NOT pg_is_in_recovery()")
 		return err
 	})
 	if err != nil {
