@@ -50,7 +50,7 @@ func (a *Agent) observe(ctx context.Context) ha.View {
 	a.observeData(ctx, &view.Local)
 	a.observeServer(&view.Local)
 	a.observeLeader(view.Peers, &view.Local)
-	a.observeQuorum(&view.Local)
+	a.observeQuorum(view.Wish, &view.Local)
 	return view
 }
 
@@ -152,7 +152,7 @@ func ago(since time.Time) time.Duration {
 }
 
 // observeQuorum measures when a majority last knew of no later term.
-func (a *Agent) observeQuorum(local *ha.Local) {
+func (a *Agent) observeQuorum(wish ha.Wish, local *ha.Local) {
 	m := local.Memory
 	ages := map[ha.Voter]time.Duration{}
 	for _, voter := range m.Record.Voters() {
@@ -166,5 +166,7 @@ func (a *Agent) observeQuorum(local *ha.Local) {
 		local.WitnessBallot = witness.ballot
 	}
 	local.Unconfirmed = ha.Unconfirmed(m, ages, time.Since(witness.at))
-	a.witness.want(m.Won == m.Ballot.Term && local.Unconfirmed > unconfirmedLooks || local.Leaderless > 0 && m.Won != m.Ballot.Term)
+	leads := m.Won == m.Ballot.Term
+	leaves := wish.Resign || local.Failed != ""
+	a.witness.want(leads && (leaves || local.Unconfirmed > unconfirmedLooks) || !leads && local.Leaderless > 0)
 }

@@ -78,9 +78,12 @@ func TestTwoInstancesWithTheAPIAsWitness(t *testing.T) {
 	s.ready("pair")
 	s.condition("pair", v1.ConditionDurable, "True", v1.ReasonDurable)
 
-	// Now the primary goes, by force: the standby has the witness's vote.
+	// Now the primary goes in the same way: the standby has the witness's vote.
+	s.run("cordon", s.node(first))
+	t.Cleanup(func() { s.run("uncordon", s.node2(first)) })
 	s.run("delete", "pod", first, "--wait=false", "--grace-period=0", "--force")
 	s.electedAfter("pair", first)
+	s.run("uncordon", s.node2(first))
 	s.ready("pair")
 	check()
 }
