@@ -125,8 +125,8 @@ func renewed(v View) *Decision {
 // in vain, who can't follow an earlier one any more. It stops first: were it
 // elected itself, what it had written in its earlier term and nobody had
 // acknowledged yet would pass for older than what a failed leader in between has
-// written. It waits for a successor that streams, unless nobody streams at all:
-// then nothing is acknowledged anyway.
+// written. It waits for a successor that streams, unless none that may lead by
+// the record streams: then waiting would be in vain.
 func outdated(v View) *Decision {
 	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() || v.followed() && !v.successor("", true) {
 		return nil

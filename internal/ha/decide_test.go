@@ -1,27 +1,194 @@
 package ha
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
-// TestDecideUnderChange holds what the simulation found: decisions while members come and go.
-func TestDecideUnderChange(t *testing.T) {
-	for name, c := range map[string]struct {
-		view   View
-		action Action
-		reason string
-	}{
-		"a leader that is no member any more is still copied from": {View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataEmpty},
-			Peers: map[string]Peer{"db-2": {Data: DataPresent, Ballot: Ballot{4, "db-2"}, Leading: true}}}, Clone, "NoData"},
-		"a copy without a record is not the first of its kind": {View{Self: "db-0", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}}, Await, "LeaderExpected"},
-		"a lone instance with data and no memory leads": {View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataPresent}}, Initialise, "OnlyMember"},
-		"an instance that was removed votes while it runs": {View{Self: "db-3", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}}, Await, "LeaderExpected"},
-		"an instance that was removed copies nothing": {View{Self: "db-3", Members: []string{"db-0"}, Local: Local{Data: DataEmpty}}, Wait, "NotAMember"},
-	} {
+// lineage is that of the first term; ofThree the record of the usual quorum.
+var (
+	lineage = []Start{{Term: 1, LSN: 0, Timeline: 1}}
+	ofThree = Record{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}}
+	alone   = Record{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}}
+)
+
+// voterOf is the usual voter of an instance.
+func voterOf(name string) Voter {
+	return map[string]Voter{"db-0": "db-0.a", "db-1": "db-1.b", "db-2": "db-2.c"}[name]
+}
+
+// three is the view of one of three instances that hears nobody.
+func three(self string, local Local, changes ...func(*View)) View {
+	v := View{Self: self, Members: []string{"db-0", "db-1", "db-2"}, Local: local, Peers: map[string]Peer{}}
+	for _, change := range changes {
+		change(&v)
+	}
+	return v
+}
+
+// standby is an instance with data, in the term of a leader whose standby it is.
+func standby(name string, term uint64, leader string) Local {
+	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100,
+		Memory: Memory{Voter: voterOf(name), Ballot: Ballot{term, leader}, Record: ofThree, Lineage: lineage}}
+}
+
+// stopped is the same without a server, all of its WAL being known.
+func stopped(name string, term uint64, leader string) Local {
+	l := standby(name, term, leader)
+	l.Server, l.Following, l.Received, l.Known, l.End = ServerStopped, 0, 0, true, 100
+	return l
+}
+
+// primary is an instance that leads a term.
+func primary(name string, term uint64) Local {
+	l := standby(name, term, name)
+	l.Server, l.Following, l.Received, l.Memory.Won = ServerPrimary, 0, 0, term
+	return l
+}
+
+// empty is an instance without data.
+func empty(name string, term uint64, leader string) Local {
+	return Local{Data: DataEmpty, Memory: Memory{Voter: voterOf(name), Ballot: Ballot{term, leader}}}
+}
+
+// hears puts a peer into the view.
+func hears(name string, p Peer) func(*View) { return func(v *View) { v.Peers[name] = p } }
+
+// leader is what a leader says, follower what a standby does.
+func leader(name string, term uint64) Peer {
+	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, name}, Leading: true, Oldest: 50,
+		Lineage: lineage, Position: Position{1, 100}}
+}
+
+func follower(name string, term uint64, of string) Peer {
+	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, of}, Streaming: true, Eligible: true,
+		Lineage: lineage, Position: Position{1, 100}}
+}
+
+// without is a peer that has lost its leader.
+func without(p Peer) Peer { p.Streaming, p.LeaderLost = false, true; return p }
+
+// system says which database system the SampleDB is.
+func system(id string) func(*View) { return func(v *View) { v.SystemIdentifier = id } }
+
+// local changes the instance itself.
+func local(change func(*Local)) func(*View) { return func(v *View) { change(&v.Local) } }
+
+// silent says that the leader has been silent for longer than any limit.
+func silent(v *View) { v.Local.Silence, v.Local.Leaderless = time.Minute, time.Minute }
+
+// decided is a view with what is to be decided.
+type decided struct {
+	view   View
+	action Action
+	target string
+	reason string
+}
+
+func check(t *testing.T, table map[string]decided) {
+	t.Helper()
+	for name, c := range table {
 		t.Run(name, func(t *testing.T) {
-			if d := Decide(c.view); d.Action != c.action || d.Reason != c.reason {
-				t.Errorf("decided %+v", d)
+			d := Decide(c.view)
+			if d.Action != c.action || d.Target != c.target || d.Reason != c.reason {
+				t.Errorf("decided %+v,\nexpected %s %s, reason %s", d, c.action, c.target, c.reason)
+			}
+			if d.Message == "" {
+				t.Error("the decision has no sentence for people")
+			}
+			if d.Ballot.Term < c.view.Local.Memory.Ballot.Term {
+				t.Errorf("the ballot goes back to %v", d.Ballot)
 			}
 		})
 	}
+}
+
+func TestDecideWithoutData(t *testing.T) {
+	t.Parallel()
+	alike := func(l Local) Local { l.Data = DataUnknown; return l }
+	check(t, map[string]decided{
+		"the first instance of a new cluster makes the data, though nobody answers": {
+			three("db-0", empty("db-0", 0, "")), Initialise, "", "NewCluster"},
+		"the first instance tries again when making the data was cut short": {
+			three("db-0", empty("db-0", 1, "db-0")), Initialise, "", "NewCluster"},
+		"another instance of a new cluster waits":  {three("db-1", empty("db-1", 0, "")), Wait, "", "NoPrimaryYet"},
+		"a new instance copies the primary":        {three("db-1", empty("db-1", 0, ""), hears("db-0", leader("db-0", 1))), Clone, "db-0", "NoData"},
+		"unreadable data is not empty data":        {three("db-0", Local{}), Wait, "", "DataUnknown"},
+		"unreadable data is not that of a primary": {three("db-0", alike(primary("db-0", 3))), Wait, "", "DataUnknown"},
+		"a new instance does not copy a primary that takes no writes yet": {
+			three("db-1", empty("db-1", 1, "db-0"), hears("db-0", Peer{Data: DataPresent, Ballot: Ballot{1, "db-0"}})), Wait, "", "PrimaryUnreachable"},
+		"a new instance does not copy the primary of an earlier term": {
+			three("db-1", empty("db-1", 2, "db-2"), hears("db-0", leader("db-0", 1))), Wait, "", "PrimaryUnknown"},
+		"data of a foreign primary is not copied": {
+			three("db-1", empty("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))), Wait, "", "PrimaryUnreachable"},
+		"a primary whose data is lost never starts over": {
+			three("db-0", empty("db-0", 3, "db-0"), system("7")), Wait, "", "DataLost"},
+		"a primary whose data and memory are lost never starts over": {
+			three("db-0", empty("db-0", 0, ""), system("7")), Wait, "", "PrimaryUnknown"},
+		"an empty first instance does not start over while a peer has data": {
+			three("db-0", empty("db-0", 0, ""), hears("db-1", follower("db-1", 0, ""))), Wait, "", "PrimaryUnknown"},
+		"an empty first instance does not start over while a peer does not know its data": {
+			three("db-0", empty("db-0", 0, ""), hears("db-1", Peer{})), Wait, "", "PrimaryUnknown"},
+		"a rewind that was cut short is made good by a copy": {
+			three("db-1", Local{Data: DataIncomplete}, hears("db-0", leader("db-0", 1))), Clone, "db-0", "DataIncomplete"},
+		"a rewind that was cut short waits for a leader": {three("db-1", Local{Data: DataIncomplete}), Wait, "", "DataIncomplete"},
+	})
+}
+
+func TestDecideAsStandby(t *testing.T) {
+	t.Parallel()
+	later := leader("db-2", 5)
+	later.Lineage = []Start{{1, 0, 1}, {5, 90, 2}}
+	overtaken := func(l *Local) { l.Memory.Ballot, l.Memory.Won = Ballot{4, "db-0"}, 4 }
+	check(t, map[string]decided{
+		"a former primary follows the one of a higher term": {
+			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", leader("db-2", 5))), Follow, "db-2", "Follower"},
+		"a former primary with WAL of its own rewinds": {
+			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", later)), Rewind, "db-2", "Diverged"},
+		"where a rewind has failed, a copy is made": {
+			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.RewindFailed = true }), hears("db-2", later)), Clone, "db-2", "Diverged"},
+		"nobody rewinds before the end of its WAL is known": {
+			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.Known = false }), hears("db-2", later)), Await, "", "LeaderExpected"},
+		"one after the other is rebuilt, by ordinal": {
+			three("db-1", stopped("db-1", 4, "db-0"), hears("db-2", later), hears("db-0", Peer{Rebuilding: true})), Await, "", "Rebuilding"},
+		"a standby keeps to a primary that does not answer":     {three("db-1", standby("db-1", 1, "db-0")), Follow, "db-0", "Follower"},
+		"a standby whose next WAL is gone is copied anew":       {three("db-1", fallenBehind(false), hears("db-0", leader("db-0", 1))), Clone, "db-0", "WALRemoved"},
+		"a standby that streams is not, whatever the numbers":   {three("db-1", fallenBehind(true), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
+		"a standby that can't stream for long is copied anew":   {three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1))), Clone, "db-0", "Stuck"},
+		"a standby that can't stream for a while is left alone": {three("db-1", stalled(time.Second), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
+		"a standby that does not know where it is is not copied": {
+			three("db-1", standby("db-1", 1, "db-0"), local(func(l *Local) { l.Received = 0 }), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
+		"data of another system is left alone": {
+			three("db-1", stopped("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))), Wait, "", "ForeignData"},
+		"one of several with data and no memory waits": {
+			three("db-0", Local{Data: DataPresent, SystemIdentifier: "7"}), Await, "", "NotAVoter"},
+	})
+}
+
+func fallenBehind(streaming bool) Local {
+	l := standby("db-1", 1, "db-0")
+	l.Received, l.Streaming = 49, streaming
+	return l
+}
+
+func stalled(d time.Duration) Local {
+	l := standby("db-1", 1, "db-0")
+	l.Stalled = d
+	return l
+}
+
+// TestDecideUnderChange holds decisions while members come and go.
+func TestDecideUnderChange(t *testing.T) {
+	t.Parallel()
+	check(t, map[string]decided{
+		"a leader that is no member any more is still copied from": {View{Self: "db-0", Members: []string{"db-0"}, Local: empty("db-0", 0, ""),
+			Peers: map[string]Peer{"db-2": {Data: DataPresent, Ballot: Ballot{4, "db-2"}, Leading: true}}}, Clone, "db-2", "NoData"},
+		"a copy without a record is not the first of its kind": {View{Self: "db-0", Members: []string{"db-0"},
+			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}}, Await, "", "LeaderExpected"},
+		"a lone instance with data and no memory leads": {
+			View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataPresent}}, Initialise, "", "OnlyMember"},
+		"an instance that was removed votes while it runs": {View{Self: "db-3", Members: []string{"db-0"},
+			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}}, Await, "", "LeaderExpected"},
+		"an instance that was removed copies nothing": {View{Self: "db-3", Members: []string{"db-0"}, Local: Local{Data: DataEmpty}}, Wait, "", "NotAMember"},
+	})
 }

@@ -176,14 +176,14 @@ func (v View) promisedLater() bool {
 	return false
 }
 
-// followed says whether some instance streams from this leader.
+// followed says whether another that may lead by the record streams from this
+// leader: one that can be waited for.
 func (v View) followed() bool {
-	for _, peer := range v.Peers {
-		if peer.Streaming && peer.Ballot.Term == v.Local.Memory.Ballot.Term {
-			return true
-		}
-	}
-	return false
+	m := v.Local.Memory
+	return slices.ContainsFunc(m.Record.Voters(), func(voter Voter) bool {
+		peer := v.Peers[voter.Instance()]
+		return m.Record.Has(voter) && peer.Voter == voter && peer.Streaming && peer.Ballot.Term == m.Ballot.Term
+	})
 }
 
 // leaderResigned says that the leader has given up by its own word, so that nobody
