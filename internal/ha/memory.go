@@ -1,6 +1,9 @@
 package ha
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Ballot is the highest term that an instance has heard of, with the one that
 // leads in it or was given the instance's vote for it. Terms only grow.
@@ -72,7 +75,18 @@ func Joins(mine []Start, end LSN, leaders []Start) bool {
 	if n == 0 && len(mine) > 0 {
 		return false
 	}
-	return (n == len(leaders) || end <= leaders[n].LSN) && (n == len(mine) || end <= mine[n].LSN)
+	return end <= parting(leaders[n:]) && end <= parting(mine[n:])
+}
+
+// parting is the first place where any of these terms begins. They need not be in
+// order: who has taken over a leader's lineage, and is elected before it received
+// that leader's WAL, begins its own term before the one that it never had.
+func parting(starts []Start) LSN {
+	first := LSN(math.MaxUint64)
+	for _, s := range starts {
+		first = min(first, s.LSN)
+	}
+	return first
 }
 
 // Rewindable says whether pg_rewind can tell two lineages apart. It goes by the

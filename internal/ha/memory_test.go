@@ -1,0 +1,129 @@
+package ha
+
+import "testing"
+
+// lineageOf is the lineage of terms that begin at these places, each on a timeline of its own.
+func lineageOf(starts ...Start) []Start {
+	for i := range starts {
+		starts[i].Timeline = uint32(i + 1)
+	}
+	return starts
+}
+
+func TestPosition(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lineage []Start
+		end     LSN
+		term    uint64
+	}{
+		"no WAL is of no term":                               {nil, 0, 0},
+		"WAL of the first term":                              {lineageOf(Start{Term: 1}), 10, 1},
+		"what ends where a term begins is of the one before": {lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 10}), 10, 1},
+		"what goes on is of the later":                       {lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 10}), 11, 3},
+		"a term that was never received counts for nothing":  {lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 20}, Start{Term: 4, LSN: 10}), 15, 4},
+		"also when the later one has passed it":              {lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 20}, Start{Term: 4, LSN: 10}), 25, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if p := (Memory{Lineage: c.lineage}).Position(c.end); p != (Position{c.term, c.end}) {
+				t.Errorf("it is %v", p)
+			}
+		})
+	}
+}
+
+func TestPositionsAreOrderedByTermFirst(t *testing.T) {
+	t.Parallel()
+	ordered := []Position{{}, {1, 5}, {1, 9}, {2, 3}, {2, 9}}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			if a.Before(b) != (i < j) {
+				t.Errorf("%v before %v: %v", a, b, a.Before(b))
+			}
+		}
+	}
+}
+
+func TestJoins(t *testing.T) {
+	t.Parallel()
+	first := lineageOf(Start{Term: 1})
+	third := lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 20})
+	fourth := lineageOf(Start{Term: 1}, Start{Term: 4, LSN: 10})
+	// It took over the lineage of term 3, and was elected before it received any of its WAL.
+	hasty := lineageOf(Start{Term: 1}, Start{Term: 3, LSN: 20}, Start{Term: 4, LSN: 10})
+	for name, c := range map[string]struct {
+		mine    []Start
+		end     LSN
+		leaders []Start
+		joins   bool
+	}{
+		"no WAL joins anybody":                                                 {nil, 0, third, true},
+		"the same lineage joins":                                               {third, 30, third, true},
+		"the leader of a later term is joined":                                 {first, 20, third, true},
+		"not with more than it had when its term began":                        {first, 21, third, false},
+		"the leader of an earlier term is joined":                              {third, 20, first, true},
+		"not with WAL that it never had":                                       {third, 21, first, false},
+		"two lineages that parted later":                                       {third, 10, fourth, true},
+		"two that parted before":                                               {third, 11, fourth, false},
+		"another first term is another history":                                {lineageOf(Start{Term: 2}), 0, first, false},
+		"a leader's term may begin before one it took over and never received": {first, 11, hasty, false},
+		"until there it can be joined":                                         {first, 10, hasty, true},
+		"the same of one's own WAL":                                            {hasty, 15, third, false},
+		"and of one that has neither":                                          {hasty, 15, lineageOf(Start{Term: 1}, Start{Term: 5, LSN: 15}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if joins := Joins(c.mine, c.end, c.leaders); joins != c.joins {
+				t.Errorf("joins: %v", joins)
+			}
+		})
+	}
+}
+
+func TestRewindable(t *testing.T) {
+	t.Parallel()
+	first := lineageOf(Start{Term: 1})
+	for name, c := range map[string]struct {
+		mine, leaders []Start
+		rewindable    bool
+	}{
+		"a leader on a timeline of its own":                {first, lineageOf(Start{Term: 1}, Start{Term: 2, LSN: 10}), true},
+		"two that parted, on timelines of their own":       {lineageOf(Start{Term: 1}, Start{Term: 2, LSN: 10}), []Start{{1, 0, 1}, {3, 8, 3}}, true},
+		"two that parted, and chose the same number":       {lineageOf(Start{Term: 1}, Start{Term: 2, LSN: 10}), []Start{{1, 0, 1}, {3, 8, 2}}, false},
+		"what has not parted can't be told apart":          {first, first, false},
+		"another history has nothing to go back to":        {lineageOf(Start{Term: 2}), first, false},
+		"nothing known of the own WAL":                     {nil, first, false},
+		"WAL that the leader of an earlier term never had": {lineageOf(Start{Term: 1}, Start{Term: 2, LSN: 10}), first, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if rewindable := Rewindable(c.mine, c.leaders); rewindable != c.rewindable {
+				t.Errorf("rewindable: %v", rewindable)
+			}
+		})
+	}
+}
+
+func TestLSN(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"0/0", "16/B374D848", "FFFFFFFF/FFFFFFFF"} {
+		if l, err := ParseLSN(text); err != nil || l.String() != text {
+			t.Errorf("%s became %s, %v", text, l, err)
+		}
+	}
+	for _, text := range []string{"", "1", "x/1", "1/x", "100000000/0"} {
+		if _, err := ParseLSN(text); err == nil {
+			t.Errorf("%q was taken for a WAL position", text)
+		}
+	}
+	start, err := SegmentStart("0000000100000002000000A1", 16<<20)
+	if err != nil || start.String() != "2/A1000000" {
+		t.Errorf("the segment starts at %s, %v", start, err)
+	}
+	for _, file := range []string{"", "00000001.history", "00000001000000020000000x", "0000000100000zzz000000A1"} {
+		if _, err := SegmentStart(file, 16<<20); err == nil {
+			t.Errorf("%q was taken for a WAL file", file)
+		}
+	}
+}
