@@ -162,3 +162,22 @@ func Accept(m Memory, leader string, r Record) (Memory, AcceptReply) {
 	}
 	return m, AcceptReply{Accepted: true, Ballot: m.Ballot}
 }
+
+// Learn is the memory with a newer record in it that another instance has, whose
+// ballot is told. A record of a later term means that somebody has won that one:
+// nothing of an earlier term counts any more. Who won it is known where the other
+// is still in that term. A leader has the records of its own term itself.
+func Learn(m Memory, told Ballot, r Record) Memory {
+	leads := m.Won > 0 && m.Won == m.Ballot.Term
+	if !r.Newer(m.Record) || leads && r.Term <= m.Ballot.Term {
+		return m
+	}
+	if r.Term > m.Ballot.Term {
+		m.Ballot = Ballot{Term: r.Term}
+		if told.Term == r.Term && told.Leader != m.Voter.Instance() {
+			m.Ballot.Leader = told.Leader
+		}
+	}
+	m.Record = r
+	return m
+}
