@@ -10,17 +10,20 @@ import (
 // tick is one round of the agent: ask, decide, remember, act.
 func (n *node) tick() {
 	n.poll()
-	n.measure()
+	n.turn()
 	n.checkIsolation()
 	v := n.view()
+	n.measure(&v)
 	d := n.decide(v)
 	if d.Ballot.Term > n.mem.Ballot.Term || d.Ballot.Term == n.mem.Ballot.Term && d.Ballot != n.mem.Ballot {
 		m := n.mem
 		m.Ballot = d.Ballot
 		n.store(m)
 	}
+	n.describe(v)
 	if n.campaign == nil && n.rebuild == nil {
-		n.later(n.w.between(1*ms, 10*ms), func() { n.act(d, v) })
+		leader := v.Peers[d.Target]
+		n.later(n.w.between(1*ms, 10*ms), func() { n.act(d, leader) })
 	}
 	if n.lead != nil {
 		n.manage()
@@ -40,6 +43,9 @@ func (n *node) decide(v ha.View) ha.Decision {
 	if n.w.breaks(NoConfirmation) && n.leads() && !n.resigned() {
 		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
 	}
+	if n.w.breaks(RenewInPlace) && n.server == ha.ServerPrimary && n.leads() && n.clock() >= n.restUntil && n.promisedLater() {
+		return ha.Decision{Action: ha.Campaign, Ballot: n.mem.Ballot, Reason: "TermRenewed"}
+	}
 	d := ha.Decide(v)
 	if n.w.breaks(NoJoinCheck) && (d.Reason == "Diverged" || d.Reason == "LeaderExpected") {
 		d.Action, d.Target = ha.Follow, d.Ballot.Leader
@@ -47,8 +53,18 @@ func (n *node) decide(v ha.View) ha.Decision {
 	return d
 }
 
+// promisedLater says whether another has promised a later term in which nobody leads.
+func (n *node) promisedLater() bool {
+	for _, p := range n.peers {
+		if p.Ballot.Term > n.mem.Ballot.Term && !p.Leading {
+			return true
+		}
+	}
+	return false
+}
+
 // act does what was decided, if the instance has promised nothing else since.
-func (n *node) act(d ha.Decision, v ha.View) {
+func (n *node) act(d ha.Decision, leader ha.Peer) {
 	stale := d.Ballot != n.mem.Ballot && !n.w.breaks(StaleAction)
 	if stale || n.campaign != nil || n.rebuild != nil {
 		return
@@ -72,15 +88,15 @@ func (n *node) act(d ha.Decision, v ha.View) {
 		n.failed = ""
 		n.resignedTerm, n.resignedAt = n.mem.Ballot.Term, n.clock()
 	default:
-		n.actAsStandby(d, v)
+		n.actAsStandby(d, leader)
 	}
 }
 
 // actAsStandby does what one that does not lead does.
-func (n *node) actAsStandby(d ha.Decision, v ha.View) {
+func (n *node) actAsStandby(d ha.Decision, leader ha.Peer) {
 	switch d.Action {
 	case ha.Follow:
-		n.follow(d, v)
+		n.follow(d, leader)
 	case ha.Await:
 		n.stopReceiving()
 		n.startStandby()

@@ -27,5 +27,6 @@ const (
 	LineageNotStored  Breakage = "a standby receives before it has the leader's lineage"
 	StaleAction       Breakage = "a decision is carried out though the ballot has changed since"
 	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
+	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"
 )

@@ -8,13 +8,14 @@ import (
 
 // campaign is a vote that is being asked for.
 type campaign struct {
-	term    uint64
-	renewal bool
-	asked   bool
-	replies map[ha.Voter]ha.VoteReply
-	witness *ha.VoteReply
-	waiting int
-	request ha.VoteRequest
+	term uint64
+	// renewal says that the candidate is a primary, which alone has a vote.
+	renewal  bool
+	resigned uint64
+	replies  map[ha.Voter]ha.VoteReply
+	witness  *ha.VoteReply
+	waiting  int
+	request  ha.VoteRequest
 }
 
 // startCampaign stands for the next term.
@@ -26,13 +27,23 @@ func (n *node) startCampaign(renewal bool) {
 	if n.witness.ok {
 		term = max(term, n.witness.ballot.Term)
 	}
-	c := &campaign{term: term + 1, renewal: renewal, replies: map[ha.Voter]ha.VoteReply{}}
+	c := &campaign{term: term + 1, renewal: renewal, resigned: n.resignedLeader(), replies: map[ha.Voter]ha.VoteReply{}}
 	n.campaign = c
 	m := n.mem
 	m.Ballot = ha.Ballot{Term: c.term, Leader: n.name}
 	n.store(m)
 	n.highest = c.term
 	n.later(n.w.between(1*ms, 20*ms), func() { n.prepare(c, 20) })
+}
+
+// resignedLeader is the term of the ballot where its leader has said that it has
+// given it up, else 0.
+func (n *node) resignedLeader() uint64 {
+	b := n.mem.Ballot
+	if p := n.peers[b.Leader]; p.Resigned && p.Ballot.Term == b.Term {
+		return b.Term
+	}
+	return 0
 }
 
 // prepare stops receiving and waits until the end of the WAL is known.
@@ -64,8 +75,7 @@ func (n *node) askVotes(c *campaign) {
 	if c.renewal {
 		end = math.MaxUint64
 	}
-	c.asked = true
-	c.request = ha.VoteRequest{Term: c.term, Candidate: n.mem.Voter, Position: n.mem.Position(end)}
+	c.request = ha.VoteRequest{Term: c.term, Candidate: n.mem.Voter, Position: n.mem.Position(end), Resigned: c.resigned}
 	n.log("asks for votes of term %d with %v", c.term, c.request.Position)
 	for _, v := range n.mem.Record.Voters() {
 		if v != n.mem.Voter {

@@ -22,8 +22,9 @@ type acknowledged struct {
 	index int
 	sum   uint64
 	term  uint64
-	// kept says that durability is promised for it.
-	kept bool
+	// kept says that durability is promised for it, to leaders of the term since and later.
+	kept  bool
+	since uint64
 }
 
 // won is a term with its winner and the WAL it began with.
@@ -56,7 +57,7 @@ func (w *World) checkLeader(n *node) { w.checkComplete(n, n.mem.Won) }
 // checkComplete checks that a leader has every acknowledged write of earlier terms.
 func (w *World) checkComplete(n *node, term uint64) {
 	for _, a := range w.check.acks {
-		if a.kept && a.term <= term && sumAt(n.wal, a.index+1) != a.sum {
+		if a.kept && a.since <= term && sumAt(n.wal, a.index+1) != a.sum {
 			w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d", n.name, term, len(n.wal), a.index, a.term)
 			return
 		}
@@ -69,9 +70,10 @@ func (w *World) acknowledge(n *node, index int) {
 		w.fail("only a primary acknowledges", "%s is none", n.name)
 	}
 	sum := n.wal[index].sum
-	a := acknowledged{index, sum, n.lead.term, n.lead.strong}
+	a := acknowledged{index: index, sum: sum, term: n.lead.term, kept: n.lead.strong, since: n.lead.term}
 	if a.kept {
 		w.checkLater(n, a)
+		w.checkBehind(n, a)
 	}
 	w.check.acks = append(w.check.acks, a)
 	w.check.lastAck, w.check.last = w.now, n
@@ -96,12 +98,31 @@ func (w *World) checkLater(n *node, a acknowledged) {
 	}
 }
 
+// checkBehind checks that a voter which lacks an acknowledged write would also be
+// told so by its position: else it could be elected.
+func (w *World) checkBehind(n *node, a acknowledged) {
+	at := n.mem.Position(ha.LSN(a.index + 1))
+	for _, v := range n.mem.Record.Voters() {
+		o := w.nodes[indexOf(v.Instance())]
+		if o.mem.Voter != v || o.data != ha.DataPresent || sumAt(o.wal, a.index+1) == a.sum {
+			continue
+		}
+		if p := o.mem.Position(o.end()); !p.Before(at) {
+			w.fail("who lacks an acknowledged write has an earlier position", "%s has %v, lacks %v of %s", o.name, p, at, n.name)
+		}
+	}
+}
+
 // inForce notes that a quorum is in force, and with it what is promised of the
 // writes that were acknowledged so far.
 func (w *World) inForce(n *node, r ha.Record) {
 	for i := range w.check.acks {
 		a := &w.check.acks[i]
-		a.kept = strong(r.Now) && (a.kept || sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead.acked)
+		has := sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead.acked
+		if strong(r.Now) && !a.kept && has {
+			a.since = n.lead.term
+		}
+		a.kept = strong(r.Now) && (a.kept || has)
 	}
 }
 
@@ -121,14 +142,18 @@ func (n *node) checkLineage() {
 func (n *node) checkIsolation() {
 	now, paused := n.clock(), n.w.now-n.lastTick > time.Second
 	n.lastTick = n.w.now
+	if paused || n.server != ha.ServerPrimary {
+		n.lastContact = max(n.lastContact, n.w.now)
+		return
+	}
 	votes := map[ha.Voter]bool{n.mem.Voter: true}
 	for _, v := range n.mem.Record.Voters() {
-		if h := n.heard[indexOf(v.Instance())]; now-h.at < time.Second && n.supports(v) {
+		if h := &n.heard[indexOf(v.Instance())]; now-h.at < time.Second && n.supports(v) {
 			votes[v] = true
 		}
 	}
 	fresh := n.witness.ok && now-n.witness.at < time.Second
-	if paused || fresh || n.server != ha.ServerPrimary || n.mem.Record.Elects(votes, false) {
+	if fresh || n.mem.Record.Elects(votes, false) {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}

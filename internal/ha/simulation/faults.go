@@ -9,10 +9,21 @@ import (
 
 // schedule plans the faults of a run.
 func (w *World) schedule() {
-	w.op.end = w.between(15*time.Second, 45*time.Second)
-	for range 8 + w.rng.IntN(22) {
+	w.op.end = w.between(10*time.Second, 30*time.Second)
+	w.choose()
+	for range 8 + w.rng.IntN(20) {
 		w.after(w.between(3*time.Second, w.op.end), w.fault)
 	}
+}
+
+// choose says how often each fault happens in this run: some never do, so that
+// others come thick and fast.
+func (w *World) choose() {
+	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2}
+	for i := range w.faults {
+		w.faults[i] *= pick(w, 3, 4, 0, 0, 2) // by 0, 1 or 4
+	}
+	w.faults[w.rng.IntN(len(w.faults))]++
 }
 
 // fault does one random thing to the cluster.
@@ -21,7 +32,7 @@ func (w *World) fault() {
 		return
 	}
 	n := w.victim()
-	switch kind := pick(w, 6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2); kind {
+	switch kind := pick(w, w.faults[:]...); kind {
 	case 0:
 		w.restart(n, w.between(50*ms, 6*time.Second))
 	case 1:

@@ -128,7 +128,7 @@ func (n *node) electorate() ha.Electorate {
 		if i == n.index {
 			continue
 		}
-		s := ha.Standby{Gone: n.clock() - l.gone[i], Voter: n.heard[i].peer.Voter}
+		s := ha.Standby{Gone: n.clock() - l.gone[i], Voter: n.heard[i].voter}
 		if c != nil {
 			s.Voter, s.Streaming = c.voter, n.clock() == l.gone[i]
 		}

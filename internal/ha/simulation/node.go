@@ -48,6 +48,9 @@ type node struct {
 
 	// What the agent remembers while it runs.
 	heard        [maxNodes]heard
+	peers        map[string]ha.Peer // those of heard that are not too old
+	told         ha.Peer            // what it says about itself
+	toldRecord   ha.Record
 	silentSince  time.Duration
 	refusedSince time.Duration
 	idleSince    time.Duration
@@ -68,7 +71,8 @@ type node struct {
 
 // heard is what another instance said last.
 type heard struct {
-	peer     ha.Peer
+	voter    ha.Voter
+	term     uint64
 	at, sent time.Duration
 	ok       bool
 }
@@ -110,6 +114,8 @@ func (n *node) start() {
 	}
 	n.stopServer()
 	n.failed = ""
+	n.peers = make(map[string]ha.Peer, maxNodes)
+	n.describe(n.view())
 	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.mem.Voter, n.mem.Ballot, n.mem.Won,
 		n.mem.Record.Term, n.mem.Record.Version, n.data, len(n.wal))
 	n.later(n.w.between(1*ms, 200*ms), n.tick)
@@ -211,4 +217,6 @@ func indexOf(name string) int {
 	return int(name[3] - '0')
 }
 
-func nameOf(index int) string { return fmt.Sprintf("db-%d", index) }
+var allNames = [maxNodes]string{"db-0", "db-1", "db-2", "db-3", "db-4"}
+
+func nameOf(index int) string { return allNames[index] }

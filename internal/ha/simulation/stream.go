@@ -28,20 +28,19 @@ func (n *node) streaming() bool {
 }
 
 // follow makes the instance a standby of the leader of its ballot: lineage first, then WAL.
-func (n *node) follow(d ha.Decision, v ha.View) {
+func (n *node) follow(d ha.Decision, leader ha.Peer) {
 	if n.server == ha.ServerPrimary {
 		n.stopServer()
 	}
 	n.startStandby()
 	if n.following != d.Ballot.Term {
-		peer, ok := v.Peers[d.Target]
-		if !ok || !peer.Leading || peer.Ballot.Term != d.Ballot.Term {
+		if !leader.Leading || leader.Ballot.Term != d.Ballot.Term {
 			return
 		}
 		n.stopReceiving()
 		if !n.w.breaks(LineageNotStored) {
 			m := n.mem
-			m.Lineage = peer.Lineage
+			m.Lineage = leader.Lineage
 			n.store(m)
 		}
 		n.following, n.upstream = d.Ballot.Term, indexOf(d.Target)

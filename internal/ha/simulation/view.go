@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"math"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -16,26 +17,30 @@ const (
 // view is what the instance knows now.
 func (n *node) view() ha.View {
 	now := n.clock()
-	v := ha.View{Self: n.name, Members: n.config.members, SystemIdentifier: n.config.system, Async: n.config.async,
-		Witness: witnessID, Wish: n.wish, Peers: make(map[string]ha.Peer, maxNodes)}
 	for i := range n.heard {
-		if h := &n.heard[i]; h.ok && now-h.at < peerLimit {
-			v.Peers[nameOf(i)] = h.peer
+		if h := &n.heard[i]; h.ok && now-h.at >= peerLimit {
+			h.ok = false
+			delete(n.peers, nameOf(i))
 		}
 	}
-	reachable := n.witness.ok && now-n.witness.at < witnessLimit
+	v := ha.View{Self: n.name, Members: n.config.members, SystemIdentifier: n.config.system, Async: n.config.async,
+		Witness: witnessID, Wish: n.wish, Peers: n.peers}
 	v.Local = ha.Local{Data: n.data, SystemIdentifier: n.system, Memory: n.mem, Server: n.server, Known: n.known(),
 		Streaming: n.streaming(), Following: n.following, Failed: n.failed, RewindFailed: n.rewindFailed, Resigned: n.resigned(),
 		Silence: now - n.silentSince, Refused: n.lasting(n.refusedSince), Idle: n.lasting(n.idleSince), Stalled: n.lasting(n.stalledSince),
-		Leaderless: n.lasting(n.since), Resting: now < n.restUntil, Unconfirmed: now - n.confirmedAt(),
-		WitnessReachable: reachable}
-	if n.server == ha.ServerStandby {
+		Leaderless: n.lasting(n.since), Resting: now < n.restUntil,
+		WitnessReachable: n.witness.ok && now-n.witness.at < witnessLimit}
+	switch n.server {
+	case ha.ServerStandby:
 		v.Local.Received = n.end()
+	case ha.ServerPrimary:
+		v.Local.Unconfirmed = n.unconfirmed()
+	default:
 	}
 	if v.Local.Known {
 		v.Local.End = n.end()
 	}
-	if reachable {
+	if v.Local.WitnessReachable {
 		v.Local.WitnessBallot = n.witness.ballot
 	}
 	return v
@@ -49,48 +54,37 @@ func (n *node) lasting(since time.Duration) time.Duration {
 	return n.clock() - since
 }
 
-// confirmedAt is when a majority was last heard to know of no later term.
-func (n *node) confirmedAt() time.Duration {
-	best := time.Duration(-1 << 60)
-	voters := n.mem.Record.Voters()
-	times := []time.Duration{n.clock()}
-	for _, v := range voters {
-		if i := indexOf(v.Instance()); i != n.index && n.supports(v) {
-			times = append(times, n.heard[i].sent)
+// unconfirmed is how long ago a majority was last heard to know of no later term.
+func (n *node) unconfirmed() time.Duration {
+	ages := map[ha.Voter]time.Duration{}
+	for _, v := range n.mem.Record.Voters() {
+		if n.supports(v) {
+			ages[v] = n.clock() - n.heard[indexOf(v.Instance())].sent
 		}
 	}
-	for _, t := range times {
-		votes := map[ha.Voter]bool{n.mem.Voter: true}
-		for _, v := range voters {
-			if n.supports(v) && n.heard[indexOf(v.Instance())].sent >= t {
-				votes[v] = true
-			}
-		}
-		witness := n.witness.ok && n.witness.at >= t && n.witness.ballot.Term <= n.mem.Ballot.Term
-		if t > best && n.mem.Record.Elects(votes, witness) {
-			best = t
-		}
+	witness := time.Duration(math.MaxInt64)
+	if n.witness.ok && n.witness.ballot.Term <= n.mem.Ballot.Term {
+		witness = n.clock() - n.witness.at
 	}
-	return best
+	return ha.Unconfirmed(n.mem, ages, witness)
 }
 
 // supports says whether a voter was last heard to know of no later term.
 func (n *node) supports(v ha.Voter) bool {
-	h := n.heard[indexOf(v.Instance())]
-	return h.ok && h.peer.Voter == v && h.peer.Ballot.Term <= n.mem.Ballot.Term
+	h := &n.heard[indexOf(v.Instance())]
+	return h.ok && h.voter == v && h.term <= n.mem.Ballot.Term
 }
 
-// status is what the instance tells the others.
-func (n *node) status() ha.Peer {
-	v := n.view()
+// describe is what the instance tells the others until it looks again.
+func (n *node) describe(v ha.View) {
 	leads := n.leads() && n.server == ha.ServerPrimary
-	p := ha.Peer{Voter: n.mem.Voter, Data: n.data, SystemIdentifier: n.system, Ballot: n.mem.Ballot, Leading: leads,
+	n.told = ha.Peer{Voter: n.mem.Voter, Data: n.data, SystemIdentifier: n.system, Ballot: n.mem.Ballot, Leading: leads,
 		Resigned: n.resigned(), Lineage: n.mem.Lineage, Oldest: ha.LSN(n.oldest), Position: n.mem.Position(n.end()),
 		Streaming: n.streaming(), LeaderLost: v.LeaderLost(), Eligible: v.Eligible(), Rebuilding: n.rebuild != nil}
+	n.toldRecord = n.mem.Record
 	if n.wish.Resign {
-		p.Successor = n.wish.To
+		n.told.Successor = n.wish.To
 	}
-	return p
 }
 
 // poll asks everybody how they are.
@@ -106,10 +100,10 @@ func (n *node) poll() {
 func (n *node) pollOne(i int) {
 	sent := n.clock()
 	n.ask(i, func(p *node, reply func(func())) {
-		status, record := p.status(), p.mem.Record
+		status, record := p.told, p.toldRecord
 		reply(func() {
 			n.hear(i, sent, status)
-			n.learn(record)
+			n.learn(status.Ballot, record)
 		})
 	}, func() {
 		if n.refusedSince < 0 && n.mem.Ballot.Leader == nameOf(i) {
@@ -119,11 +113,9 @@ func (n *node) pollOne(i int) {
 }
 
 // learn keeps a newer record that somebody has.
-func (n *node) learn(r ha.Record) {
-	if r.Newer(n.mem.Record) && r.Term <= n.mem.Ballot.Term && !n.leads() && n.campaign == nil {
-		m := n.mem
-		m.Record = r
-		n.store(m)
+func (n *node) learn(told ha.Ballot, r ha.Record) {
+	if r.Newer(n.mem.Record) && n.campaign == nil {
+		n.store(ha.Learn(n.mem, told, r))
 	}
 }
 
@@ -133,7 +125,7 @@ func (n *node) hear(i int, sent time.Duration, p ha.Peer) {
 		return
 	}
 	now := n.clock()
-	n.heard[i] = heard{p, now, sent, true}
+	n.heard[i], n.peers[nameOf(i)] = heard{p.Voter, p.Ballot.Term, now, sent, true}, p
 	n.highest = max(n.highest, p.Ballot.Term)
 	if n.mem.Ballot.Leader != nameOf(i) {
 		return
@@ -147,13 +139,16 @@ func (n *node) hear(i int, sent time.Duration, p ha.Peer) {
 	}
 }
 
-// measure keeps the durations of the view up to date.
-func (n *node) measure() {
-	now := n.clock()
+// turn begins to measure anew when the ballot has changed.
+func (n *node) turn() {
 	if n.seenBallot != n.mem.Ballot {
-		n.seenBallot, n.silentSince, n.refusedSince, n.idleSince = n.mem.Ballot, now, -1, -1
+		n.seenBallot, n.silentSince, n.refusedSince, n.idleSince = n.mem.Ballot, n.clock(), -1, -1
 	}
-	v := n.view()
+}
+
+// measure says in the view for how long things have been so.
+func (n *node) measure(v *ha.View) {
+	now := n.clock()
 	leader, ok := v.Peers[n.mem.Ballot.Leader]
 	led := ok && leader.Leading && leader.Ballot.Term == n.mem.Ballot.Term && !v.LeaderLost()
 	switch {
@@ -168,4 +163,5 @@ func (n *node) measure() {
 	case n.stalledSince < 0:
 		n.stalledSince = now
 	}
+	v.Local.Leaderless, v.Local.Stalled = n.lasting(n.since), n.lasting(n.stalledSince)
 }

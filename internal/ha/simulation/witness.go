@@ -42,11 +42,12 @@ func (n *node) call(f func() func()) {
 func (n *node) pollWitness() {
 	sent := n.clock()
 	n.call(func() func() {
-		b := n.w.api.memory.Ballot
+		b, record := n.w.api.memory.Ballot, n.w.api.memory.Record
 		return func() {
 			if !n.witness.ok || n.witness.at < sent {
 				n.witness = witnessView{true, sent, b}
 			}
+			n.learn(b, record)
 		}
 	})
 }

@@ -31,6 +31,8 @@ type World struct {
 	net    network
 	op     operator
 	check  checker
+	// faults is how often each fault happens, by its number.
+	faults [16]int
 	// failure is the first invariant that did not hold.
 	failure string
 	tracing bool
