@@ -161,8 +161,8 @@ func (r Rule) String() string {
 }
 
 // CommitRule is the weakest rule of the form "any k of these" under which each
-// commit of leader meets every quorum of the record. Who may not lead by the
-// record may not acknowledge.
+// commit of leader meets every quorum of the record, for a change of one voter at a
+// time. Who may not lead by the record may not acknowledge.
 func CommitRule(r Record, leader Voter) Rule {
 	if !r.Has(leader) {
 		return Rule{1, []Voter{Nobody}}
