@@ -1,11 +1,13 @@
 // Package agent is the process with id 1 in an instance's Pod. It owns the
 // postmaster: it makes the data, configures, starts, follows and stops it, and
 // says how it is. It observes, lets package ha decide, and acts. It must not
-// import the operator's packages; of Kubernetes it only knows how to label its own Pod.
+// import the operator's packages; of Kubernetes it only knows the labels of the
+// SampleDB's own Pods and its Lease.
 package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -114,7 +116,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, "toban"), a.server.Data()); err != nil {
 		return nil, err
 	}
-	a.status = protocol.Status{Name: options.Name, Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
+	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
 	if a.identity, err = newIdentity(options, config); err != nil {
 		return nil, err
 	}
@@ -236,6 +238,7 @@ func (a *Agent) report(change func(*protocol.Status)) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	change(&a.status)
+	a.status.Number++
 }
 
 // longStep tells the liveness probe that the role loop is at work that may take long.

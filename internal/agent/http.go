@@ -31,18 +31,29 @@ const (
 func (a *Agent) serveAgent(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
-	mux.HandleFunc("POST "+protocol.PathNews, a.handleNews)
-	mux.HandleFunc("POST "+protocol.PathVote, a.handleVote)
-	mux.HandleFunc("POST "+protocol.PathRecord, a.handleRecord)
-	mux.Handle("POST "+protocol.PathSwitchover, operatorOnly(a.handleSwitchover))
-	mux.Handle("POST "+protocol.PathSync, operatorOnly(a.handleSync))
-	mux.Handle("POST "+protocol.PathRestart, operatorOnly(a.handleRestart))
-	roots := func() (*x509.CertPool, error) {
-		return pki.Pool(string(a.identity.authorityPEM), a.currentConfig().Operator)
-	}
+	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
+	mux.Handle("POST "+protocol.PathVote, only(naming.IdentityInstance, "another instance", a.handleVote))
+	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleRecord))
+	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
+	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		TLSConfig: protocol.ServerTLS(a.identity.certificate, roots, naming.IdentityInstance, naming.IdentityOperator)}
+		TLSConfig: protocol.ServerTLS(a.identity.certificate, a.vouchers)}
 	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+}
+
+// vouchers are the authorities of those who may ask: the SampleDB's own for its
+// instances, and the operator's for the operator.
+func (a *Agent) vouchers() (map[string]*x509.CertPool, error) {
+	instances, err := pki.Pool(string(a.identity.authorityPEM))
+	if err != nil {
+		return nil, err
+	}
+	operator, err := pki.Pool(a.currentConfig().Operator)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]*x509.CertPool{naming.IdentityInstance: instances, naming.IdentityOperator: operator}, nil
 }
 
 // serveProbes serves the kubelet's probes.
@@ -81,10 +92,11 @@ func serveUntil(ctx context.Context, server *http.Server, host string, port int,
 	return nil
 }
 
-func operatorOnly(next http.HandlerFunc) http.Handler {
+// only lets nobody but the holder of an identity ask for something.
+func only(identity, who string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS.PeerCertificates[0].Subject.CommonName != naming.IdentityOperator {
-			http.Error(w, "only the operator may ask for this", http.StatusForbidden)
+		if r.TLS.PeerCertificates[0].Subject.CommonName != identity {
+			http.Error(w, "only "+who+" may ask for this", http.StatusForbidden)
 			return
 		}
 		next(w, r)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -45,6 +46,20 @@ func TestWhoMayAskWhat(t *testing.T) {
 		"the operator asks for the status": {func(ctx context.Context) (protocol.Status, error) { return operator.Status(ctx, loopback) }, ""},
 		"a peer sends a config":            {func(ctx context.Context) (protocol.Status, error) { return peer.Sync(ctx, loopback, config) }, "403 Forbidden: only the operator"},
 		"a peer asks for a restart":        {func(ctx context.Context) (protocol.Status, error) { return peer.Restart(ctx, loopback, restart) }, "403 Forbidden: only the operator"},
+		"the operator asks for a vote": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Vote(ctx, loopback, ha.VoteRequest{})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only another instance"},
+		"the operator brings a record": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Record(ctx, loopback, protocol.Proposal{})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only another instance"},
+		"the operator brings news": {func(ctx context.Context) (protocol.Status, error) {
+			return operator.News(ctx, loopback, protocol.Status{})
+		}, "403 Forbidden: only another instance"},
+		"a peer asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
+			return peer.Switchover(ctx, loopback, protocol.Switchover{})
+		}, "403 Forbidden: only the operator"},
 		"the config is another SampleDB's": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, foreign) }, "409 Conflict: this config is for y"},
 		"the config is of a later version": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, newer) }, "409 Conflict: this config is for x, PostgreSQL 18"},
 		"the restart is for a config that is gone": {func(ctx context.Context) (protocol.Status, error) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -134,9 +135,11 @@ func (p *peers) note(name string, asked time.Time, err error) {
 func (p *peers) hear(a answer) {
 	p.mutex.Lock()
 	before, known := p.heard[a.status.Name]
-	if known && before.asked.After(a.asked) {
-		p.mutex.Unlock()
-		return
+	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
+		a.status = before.status // it was overtaken on the way; that it came still counts
+	}
+	if before.asked.After(a.asked) {
+		a.asked = before.asked
 	}
 	p.heard[a.status.Name] = a
 	p.mutex.Unlock()
@@ -145,13 +148,17 @@ func (p *peers) hear(a answer) {
 	}
 }
 
-// told takes what a peer says of itself without having been asked.
+// told takes what a peer says of itself without having been asked. It is no
+// answer to a question: it may have been on its way for long, so it does not count where
+// it matters when something was so.
 func (p *peers) told(status protocol.Status) {
+	if !slices.Contains(p.names(), status.Name) {
+		return
+	}
 	p.mutex.Lock()
-	address := p.heard[status.Name].address
+	before := p.heard[status.Name]
 	p.mutex.Unlock()
-	now := time.Now()
-	p.hear(answer{status: status, address: address, asked: now, at: now})
+	p.hear(answer{status: status, address: before.address, asked: before.asked, at: time.Now()})
 }
 
 // spread tells all others how this instance is.

@@ -33,7 +33,7 @@ func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 		configVolume(db),
 		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
-		emptyVolume(volumeRun, corev1.StorageMediumDefault),
+		emptyVolume(volumeRun, corev1.StorageMediumMemory), // it has the server's key
 		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
 		// Parallel queries share memory here; a container's own has 64 MB.
 		emptyVolume(volumeMemory, corev1.StorageMediumMemory),

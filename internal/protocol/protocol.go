@@ -109,6 +109,10 @@ const (
 // Status is what an agent says of its instance.
 type Status struct {
 	Name string `json:"name"`
+	// Boot is another one for each start of the agent, and Number grows with each
+	// change of the status since: of two statuses of one boot, the higher is the later.
+	Boot   string `json:"boot,omitempty"`
+	Number uint64 `json:"number,omitempty"`
 	// Role it has now, and whether it does what that asks, as a query has shown.
 	Role  Role `json:"role"`
 	Ready bool `json:"ready"`

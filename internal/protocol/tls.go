@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -27,8 +28,9 @@ func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool
 }
 
 // ServerTLS is the TLS side of an agent: it takes clients that show a
-// certificate of roots with one of the identities.
-func ServerTLS(certificate func() (tls.Certificate, error), roots func() (*x509.CertPool, error), identities ...string) *tls.Config {
+// certificate with one of the identities, from the authority that vouches for that one
+// and no other.
+func ServerTLS(certificate func() (tls.Certificate, error), vouchers func() (map[string]*x509.CertPool, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		ClientAuth: tls.RequireAnyClientCert,
@@ -37,13 +39,26 @@ func ServerTLS(certificate func() (tls.Certificate, error), roots func() (*x509.
 			return &c, err
 		},
 		VerifyConnection: func(state tls.ConnectionState) error {
-			pool, err := roots()
+			pools, err := vouchers()
 			if err != nil {
 				return err
 			}
-			return verify(state.PeerCertificates, pool, x509.ExtKeyUsageClientAuth, identities...)
+			return verifyAny(state.PeerCertificates, pools)
 		},
 	}
+}
+
+// verifyAny verifies a client by the authority of the identity that it claims.
+func verifyAny(chain []*x509.Certificate, pools map[string]*x509.CertPool) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate was shown")
+	}
+	identity := chain[0].Subject.CommonName
+	pool, ok := pools[identity]
+	if !ok {
+		return fmt.Errorf("the certificate is for %q, expected one of %q", identity, slices.Sorted(maps.Keys(pools)))
+	}
+	return verify(chain, pool, x509.ExtKeyUsageClientAuth, identity)
 }
 
 func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string) error {

@@ -70,7 +70,7 @@ func TestWhoMayTalkToAnAgent(t *testing.T) {
 func TestAuthoritiesAreAskedForEachTime(t *testing.T) {
 	ours, operators := authority(t, "ours"), authority(t, "operators")
 	roots := pool(t, ours)
-	port := serveWith(t, ServerTLS(issued(ours, instance), func() (*x509.CertPool, error) { return roots, nil }, instance, operator),
+	port := serveWith(t, ServerTLS(issued(ours, instance), vouch(func() *x509.CertPool { return roots })),
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
 	ask := func() error {
 		_, err := client(t, issued(operators, operator), pool(t, ours), port).Status(t.Context(), "127.0.0.1")
@@ -230,7 +230,37 @@ func client(t *testing.T, show certificates, roots *x509.CertPool, port int) *Cl
 
 func serve(t *testing.T, show certificates, roots *x509.CertPool, handler http.HandlerFunc) int {
 	t.Helper()
-	return serveWith(t, ServerTLS(show, func() (*x509.CertPool, error) { return roots, nil }, instance, operator), handler)
+	return serveWith(t, ServerTLS(show, vouch(func() *x509.CertPool { return roots })), handler)
+}
+
+// vouch has the same authorities vouch for both identities.
+func vouch(roots func() *x509.CertPool) func() (map[string]*x509.CertPool, error) {
+	return func() (map[string]*x509.CertPool, error) {
+		return map[string]*x509.CertPool{instance: roots(), operator: roots()}, nil
+	}
+}
+
+// Each authority vouches for its own: an instance's can't make an operator.
+func TestAnAuthorityVouchesForItsOwnIdentityOnly(t *testing.T) {
+	ours, operators := authority(t, "ours"), authority(t, "operators")
+	port := serveWith(t, ServerTLS(issued(ours, instance), func() (map[string]*x509.CertPool, error) {
+		return map[string]*x509.CertPool{instance: pool(t, ours), operator: pool(t, operators)}, nil
+	}), func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
+	for name, c := range map[string]struct {
+		shows certificates
+		ok    bool
+	}{
+		"an instance":                           {issued(ours, instance), true},
+		"the operator":                          {issued(operators, operator), true},
+		"an operator made by an instance":       {issued(ours, operator), false},
+		"an instance made by the operator's CA": {issued(operators, instance), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := client(t, c.shows, pool(t, ours), port).Status(t.Context(), "127.0.0.1"); (err == nil) != c.ok {
+				t.Errorf("the answer is %v", err)
+			}
+		})
+	}
 }
 
 // serveWith serves as an agent does, on a port of 127.0.0.1.
