@@ -300,6 +300,26 @@ func TestSwitchoverAsked(t *testing.T) {
 	w.check()
 }
 
+// From quorum to async and back, while rows are written: nothing fails, and
+// who waits for whom is as it was asked for.
+func TestDurabilityChangedUnderWrites(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	w := c.write3()
+	w.goesOn()
+	for durability, acknowledgements := range map[string]int{"async": 1, "quorum": 2} {
+		c.config.Durability = durability
+		c.sync()
+		c.await(c.leader(), durability, func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == acknowledgements })
+		rule := map[string]string{"async": "", "quorum": "ANY 1"}[durability]
+		c.awaitQuery(c.leader(), "select left(current_setting('synchronous_standby_names'), 5)", rule)
+		w.goesOn()
+	}
+	c.config.Durability = "quorum"
+	c.sync()
+	w.check()
+}
+
 func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)

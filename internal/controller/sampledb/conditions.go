@@ -272,6 +272,9 @@ func durable(s *scope) verdict {
 		return no(v1.ReasonSingleInstance, "there is one instance by the spec: what its volume loses is lost")
 	case s.db.Spec.Durability == v1.DurabilityAsync:
 		return no(v1.ReasonAsynchronous, "by spec.durability a commit waits for the primary's disk only: a lost primary takes the last ones with it")
+	case slices.Contains([]string{"off", "local", "remote_write"}, s.config.Parameters["synchronous_commit"]):
+		return no(v1.ReasonAsynchronous, fmt.Sprintf("by synchronous_commit = %s in spec.postgresql.parameters a commit does not wait for the disks of the standbys",
+			s.config.Parameters["synchronous_commit"]))
 	case primary == "":
 		return unknown("no instance is known to take writes")
 	case answer.Acknowledgements == 0:
