@@ -31,6 +31,8 @@ operator() {
   kubectl -n toban-system rollout status deployment/toban-operator --timeout=180s >/dev/null
 }
 
+mkdir -p .local/bin
+ln -sf "$PWD/bin/toban" .local/bin/kubectl-toban # kubectl has the command toban
 stage 'Kubernetes, three nodes ready' bin/localkube up
 stage 'images on every node' images
 stage 'operator available' operator
