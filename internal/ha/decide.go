@@ -144,7 +144,7 @@ func lead(v View) *Decision {
 
 // comesBack says that a leader whose server does not run may start it.
 func (v View) comesBack() bool {
-	return !v.Wish.Leaving && v.confirmed() && !(v.promisedLater() && v.electable())
+	return !v.Wish.Leaving && v.confirmed() && (!v.promisedLater() || !v.electable())
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.

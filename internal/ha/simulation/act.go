@@ -9,6 +9,10 @@ import (
 
 // tick is one round of the agent: ask, decide, remember, act.
 func (n *node) tick() {
+	if n.busy() {
+		n.later(n.busyUntil-n.w.now, n.tick)
+		return
+	}
 	n.poll()
 	n.turn()
 	n.checkIsolation()
@@ -98,7 +102,9 @@ func (n *node) actAsStandby(d ha.Decision, leader ha.Peer) {
 	case ha.Follow:
 		n.follow(d, leader)
 	case ha.Await:
-		n.stopReceiving()
+		if !n.w.breaks(NoRevocation) {
+			n.stopReceiving()
+		}
 		n.startStandby()
 	case ha.Campaign:
 		n.startCampaign(d.Reason == "TermRenewed")

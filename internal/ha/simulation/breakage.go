@@ -7,7 +7,7 @@ type Breakage string
 // The breakages.
 const (
 	Whole             Breakage = ""
-	NoRevocation      Breakage = "a vote is given without an end of the stream"
+	NoRevocation      Breakage = "a vote does not end the stream"
 	PromiseNotDurable Breakage = "a promise is not kept"
 	VoteTwice         Breakage = "a vote is given twice in a term"
 	PositionIgnored   Breakage = "a vote is given whatever the candidate's position"

@@ -95,6 +95,9 @@ func (n *node) askVote(c *campaign, v ha.Voter) {
 	r := c.request
 	r.Voter = v
 	n.ask(indexOf(v.Instance()), func(p *node, reply func(func())) {
+		if p.busy() {
+			return
+		}
 		p.vote(r, func(answer ha.VoteReply) {
 			reply(func() {
 				c.replies[v] = answer
@@ -262,6 +265,7 @@ func (n *node) breakVote(v *ha.Voting, r *ha.VoteRequest) {
 		if r.Voter.Instance() == n.name {
 			r.Voter = v.Memory.Voter
 		}
+		v.HasData, v.Known = true, v.Known || n.data == ha.DataEmpty
 	default:
 	}
 }

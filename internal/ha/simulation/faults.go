@@ -19,7 +19,7 @@ func (w *World) schedule() {
 // choose says how often each fault happens in this run: some never do, so that
 // others come thick and fast.
 func (w *World) choose() {
-	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2}
+	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2, 4, 4}
 	for i := range w.faults {
 		w.faults[i] *= pick(w, 3, 4, 0, 0, 2) // by 0, 1 or 4
 	}
@@ -78,6 +78,12 @@ func (w *World) change(n *node, kind int) {
 		n.oldest = max(n.oldest, len(n.wal)-2)
 	case 15:
 		w.restartAll()
+	case 16:
+		w.ambush = true
+	case 17:
+		d := w.between(500*ms, 6*time.Second)
+		n.log("its agent hangs for %s, its server goes on", d)
+		n.busyUntil = max(n.busyUntil, w.now+d)
 	}
 }
 
@@ -105,6 +111,24 @@ func (w *World) restart(n *node, down time.Duration) {
 	w.after(down, func() {
 		if n.exists && !n.up {
 			n.start()
+		}
+	})
+}
+
+// begun does away with a new leader, where one was waited for: a term that has
+// begun and that few have seen is the hardest on all others.
+func (w *World) begun(n *node) {
+	if !w.ambush || w.op.healing {
+		return
+	}
+	w.ambush = false
+	w.after(w.between(1*ms, 800*ms), func() {
+		switch {
+		case w.op.healing:
+		case w.chance(0.5):
+			w.restart(n, w.between(time.Second, 10*time.Second))
+		default:
+			w.isolate(n)
 		}
 	})
 }
@@ -273,7 +297,7 @@ func (w *World) heal() {
 	w.api.away = [maxNodes]bool{}
 	w.check.healed = w.now
 	for _, n := range w.nodes {
-		n.pausedUntil = min(n.pausedUntil, w.now)
+		n.pausedUntil, n.busyUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now)
 		if slices.Contains(w.op.members, n.name) {
 			n.wish = ha.Wish{}
 		}

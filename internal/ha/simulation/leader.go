@@ -47,6 +47,7 @@ func (n *node) takeLead(term uint64) {
 	l.rule = ha.CommitRule(n.mem.Record, n.mem.Voter)
 	n.log("LEADS term %d at %d, rule %s", term, len(n.wal), l.rule)
 	n.w.checkLeader(n)
+	n.w.begun(n)
 	n.write()
 	n.commit()
 	n.later(n.w.between(50*ms, 300*ms), func() { n.load(l) })
@@ -170,7 +171,7 @@ func (n *node) offer() {
 
 func (n *node) offerTo(l *leadership, r ha.Record, v ha.Voter) {
 	n.ask(indexOf(v.Instance()), func(p *node, reply func(func())) {
-		if p.mem.Voter != v {
+		if p.mem.Voter != v || p.busy() {
 			return
 		}
 		m, answer := ha.Accept(p.mem, n.name, r)

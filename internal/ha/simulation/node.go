@@ -30,7 +30,8 @@ type node struct {
 	// The process.
 	up          bool
 	epoch       int
-	pausedUntil time.Duration
+	pausedUntil time.Duration // agent and server
+	busyUntil   time.Duration // the agent alone
 	offset      time.Duration
 	rate        float64
 	config      config
@@ -102,7 +103,7 @@ func (n *node) create() {
 // start starts the agent.
 func (n *node) start() {
 	n.epoch++
-	n.up, n.pausedUntil = true, 0
+	n.up, n.pausedUntil, n.busyUntil = true, 0, 0
 	now := n.clock()
 	n.heard, n.silentSince, n.refusedSince, n.idleSince = [maxNodes]heard{}, now, -1, -1
 	n.since, n.stalledSince, n.seenBallot, n.restUntil = now, -1, n.mem.Ballot, 0
@@ -120,6 +121,9 @@ func (n *node) start() {
 		n.mem.Record.Term, n.mem.Record.Version, n.data, len(n.wal))
 	n.later(n.w.between(1*ms, 200*ms), n.tick)
 }
+
+// busy says that the agent answers nobody, though its server does.
+func (n *node) busy() bool { return n.w.now < n.busyUntil }
 
 // crash ends the agent with its server.
 func (n *node) crash() {

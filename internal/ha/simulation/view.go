@@ -82,6 +82,9 @@ func (n *node) describe(v ha.View) {
 		Resigned: n.resigned(), Lineage: n.mem.Lineage, Oldest: ha.LSN(n.oldest), Position: n.mem.Position(n.end()),
 		Streaming: n.streaming(), LeaderLost: v.LeaderLost(), Eligible: v.Eligible(), Rebuilding: n.rebuild != nil}
 	n.toldRecord = n.mem.Record
+	if n.w.breaks(VoterKept) && n.mem.Record.Version > 0 {
+		n.told.Data = ha.DataPresent
+	}
 	if n.wish.Resign {
 		n.told.Successor = n.wish.To
 	}
@@ -100,6 +103,9 @@ func (n *node) poll() {
 func (n *node) pollOne(i int) {
 	sent := n.clock()
 	n.ask(i, func(p *node, reply func(func())) {
+		if p.busy() {
+			return
+		}
 		status, record := p.told, p.toldRecord
 		reply(func() {
 			n.hear(i, sent, status)

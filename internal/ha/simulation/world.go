@@ -32,7 +32,9 @@ type World struct {
 	op     operator
 	check  checker
 	// faults is how often each fault happens, by its number.
-	faults [16]int
+	faults [18]int
+	// ambush says that something happens to the next leader.
+	ambush bool
 	// failure is the first invariant that did not hold.
 	failure string
 	tracing bool
