@@ -3,6 +3,7 @@ package simulation
 import (
 	"flag"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,15 +13,19 @@ import (
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run this schedule alone and print what happens")
-	schedules = flag.Int("schedules", 10_000, "how many schedules to run")
+	schedules = flag.Int("schedules", 100_000, "how many schedules to run")
 	first     = flag.Uint64("first", 1, "the first schedule")
 )
+
+// none stands for no seed at all.
+const none = ^uint64(0)
 
 // sweep runs schedules on all cores until one fails, and says which and how many ran.
 func sweep(broken Breakage, from, to uint64, see func(Result)) (failed, ran uint64) {
 	var next, worst, count atomic.Uint64
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // what a schedule leaves is little and soon dead
 	next.Store(from)
-	worst.Store(^uint64(0))
+	worst.Store(none)
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	for range runtime.GOMAXPROCS(0) {
@@ -54,7 +59,7 @@ func TestSimulation(t *testing.T) {
 	}
 	total := *schedules
 	if testing.Short() {
-		total = min(total, 1000)
+		total = min(total, 5_000)
 	}
 	var sum Result
 	exempt := 0
@@ -70,8 +75,23 @@ func TestSimulation(t *testing.T) {
 	})
 	t.Logf("%d schedules in %s: %d terms, %d records, %d acknowledged writes, %s of virtual time; %d lost too much to go on",
 		ran, time.Since(start).Round(time.Millisecond), sum.Terms, sum.Changes, sum.Acknowledged, sum.Time.Round(time.Hour), exempt)
-	if failed != ^uint64(0) {
+	if failed != none {
 		replay(t, failed)
+	}
+}
+
+// kept are schedules in which the simulation has found a mistake, with what fails
+// when that is put back.
+var kept = map[uint64]string{
+	1369: "a leader waits for a successor that may not lead by the record: nobody can follow it",
+	8330: "a standby joins a leader whose term begins before the one it took over and never received",
+}
+
+func TestKept(t *testing.T) {
+	for seed, mistake := range kept {
+		if r := Run(seed, Whole, false); r.Failure != "" {
+			t.Errorf("seed %d, perhaps again: %s: %s", seed, mistake, r.Failure)
+		}
 	}
 }
 
