@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -169,13 +170,10 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 		if err := t.session.EnsureSlots(ctx, nil); err != nil {
 			return err
 		}
-		// What the primary has lowered may be lowered here too, once that is replayed.
-		control, err := t.server.Control(ctx)
-		if err != nil {
-			return err
-		}
-		t.setLeast(control.Least)
 		t.chores = time.Now()
+	}
+	if err := t.lookAtBounds(ctx); err != nil {
+		return err
 	}
 	var end ha.LSN
 	known := false
@@ -200,6 +198,25 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 		t.running.look()
 		sleep(ctx, endInterval)
 	}
+	return nil
+}
+
+// lookAtBounds looks whether what keeps parameters higher than they are asked for
+// is gone: what the primary has lowered may be lowered here too, once that is replayed.
+func (t *tender) lookAtBounds(ctx context.Context) error {
+	wanted, held := t.currentConfig().Parameters, false
+	for name, bound := range t.lowerBounds() {
+		value, err := strconv.Atoi(wanted[name])
+		held = held || err == nil && value < bound
+	}
+	if !held {
+		return nil
+	}
+	control, err := t.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	t.setLeast(control.Least)
 	return nil
 }
 
