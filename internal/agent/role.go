@@ -90,21 +90,21 @@ func (a *Agent) decide(ctx context.Context) (ha.Decision, error) {
 	return d, nil
 }
 
-// catchUp takes over a newer record of the quorum that another instance has, if
-// it is of no later term than what this one has promised. A leader has its own.
+// catchUp takes over a newer record of the quorum that another instance or the
+// witness has: who has missed a change can't be elected, and may not know whom to ask.
 func (a *Agent) catchUp() error {
-	m := a.memory.Get()
-	newest := m.Record
-	for _, name := range a.peers.names() {
-		status, _, ok := a.peers.last(name)
-		if r := status.Election.Record; ok && r.Newer(newest) && r.Term <= m.Ballot.Term {
-			newest = r
+	names := a.peers.names()
+	_, err := a.memory.Change(func(m *ha.Memory) bool {
+		before := *m
+		for _, name := range names {
+			if status, _, ok := a.peers.last(name); ok {
+				*m = ha.Learn(*m, ha.Ballot{Term: status.Term, Leader: status.Leader}, status.Election.Record)
+			}
 		}
-	}
-	if m.Won == m.Ballot.Term || !newest.Newer(m.Record) {
-		return nil
-	}
-	_, err := a.memory.Change(func(m *ha.Memory) bool { m.Record = newest; return true })
+		seen := a.witness.last()
+		*m = ha.Learn(*m, seen.ballot, seen.record)
+		return m.Record.Newer(before.Record)
+	})
 	return err
 }
 

@@ -49,6 +49,7 @@ type witness struct {
 type sighting struct {
 	at     time.Time
 	ballot ha.Ballot
+	record ha.Record
 }
 
 func (w *witness) want(wanted bool) {
@@ -97,7 +98,7 @@ func (w *witness) look(ctx context.Context) {
 		return // unknown; nothing is concluded from one look
 	}
 	before := w.last()
-	w.seen.Store(&sighting{at: asked, ballot: m.Ballot})
+	w.seen.Store(&sighting{at: asked, ballot: m.Ballot, record: m.Record})
 	if before.ballot != m.Ballot || asked.Sub(before.at) > witnessCounts {
 		w.changed()
 	}
