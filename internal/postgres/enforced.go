@@ -43,11 +43,14 @@ func (s *Server) commitWaits(ctx context.Context, watcher *Session) (bool, error
 	}
 	defer session.Close()
 	pid := session.conn.PgConn().PID()
-	committed := make(chan error, 1)
-	go func() { committed <- session.ProveWrite(ctx) }()
+	committed := make(chan struct{})
+	go func() {
+		defer close(committed)
+		err = session.ProveWrite(ctx)
+	}()
 	for {
 		select {
-		case err := <-committed:
+		case <-committed:
 			return false, err
 		case <-time.After(enforcedInterval):
 		}
@@ -57,9 +60,9 @@ func (s *Server) commitWaits(ctx context.Context, watcher *Session) (bool, error
 			return false, err
 		}
 		if waits {
-			_, err := watcher.conn.Exec(ctx, "select pg_terminate_backend($1)", pid)
-			_ = <-committed // it was told to end
-			return true, err
+			_, ended := watcher.conn.Exec(ctx, "select pg_terminate_backend($1)", pid)
+			<-committed
+			return true, ended
 		}
 	}
 }

@@ -48,44 +48,46 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks an agent how its instance is. The host is a name or an address.
 func (c *Client) Status(ctx context.Context, host string) (Status, error) {
-	return call[Status](ctx, c, http.MethodGet, host, PathStatus, nil)
+	return call[Status](ctx, c, host, PathStatus, nil)
 }
 
 // Sync gives an agent its config and returns how its instance is.
 func (c *Client) Sync(ctx context.Context, host string, config Config) (Status, error) {
-	return call[Status](ctx, c, http.MethodPost, host, PathSync, config)
+	return call[Status](ctx, c, host, PathSync, config)
 }
 
 // Restart asks an agent to restart its PostgreSQL server.
 func (c *Client) Restart(ctx context.Context, host string, request Restart) (Status, error) {
-	return call[Status](ctx, c, http.MethodPost, host, PathRestart, request)
+	return call[Status](ctx, c, host, PathRestart, request)
 }
 
 // Switchover asks the primary's agent to leave the lead to another instance.
 func (c *Client) Switchover(ctx context.Context, host string, request Switchover) (Status, error) {
-	return call[Status](ctx, c, http.MethodPost, host, PathSwitchover, request)
+	return call[Status](ctx, c, host, PathSwitchover, request)
 }
 
 // Vote asks another instance for its vote.
 func (c *Client) Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error) {
-	return call[ha.VoteReply](ctx, c, http.MethodPost, host, PathVote, request)
+	return call[ha.VoteReply](ctx, c, host, PathVote, request)
 }
 
 // Record gives another instance the record of the quorum.
 func (c *Client) Record(ctx context.Context, host string, proposal Proposal) (ha.AcceptReply, error) {
-	return call[ha.AcceptReply](ctx, c, http.MethodPost, host, PathRecord, proposal)
+	return call[ha.AcceptReply](ctx, c, host, PathRecord, proposal)
 }
 
 // News tells another instance how this one is, and returns how that one is.
 func (c *Client) News(ctx context.Context, host string, status Status) (Status, error) {
-	return call[Status](ctx, c, http.MethodPost, host, PathNews, status)
+	return call[Status](ctx, c, host, PathNews, status)
 }
 
-// call sends in as JSON, where it is not nil, and reads the answer.
-func call[Answer any](ctx context.Context, c *Client, method, host, path string, in any) (Answer, error) {
+// call sends in as JSON and reads the answer; without in it only asks.
+func call[Answer any](ctx context.Context, c *Client, host, path string, in any) (Answer, error) {
 	var none Answer
 	var body io.Reader
+	method := http.MethodGet
 	if in != nil {
+		method = http.MethodPost
 		text, err := json.Marshal(in)
 		if err != nil {
 			return none, fmt.Errorf("encode request to %s: %w", host, err)
