@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -172,8 +173,7 @@ func witnessOf(r ha.Record) string {
 	return ""
 }
 
-// lost is the end of a campaign in vain. The next one comes after a time that
-// differs between instances.
+// lost is the end of a campaign in vain.
 func (a *Agent) lost(term uint64, tally ha.Tally) {
 	for voter, refusal := range tally.Refusals {
 		a.Log.Info("the vote is refused", "term", term, "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
@@ -181,10 +181,17 @@ func (a *Agent) lost(term uint64, tally ha.Tally) {
 	a.rest()
 }
 
-const leastRest, mostRest = 100 * time.Millisecond, 600 * time.Millisecond
+// After a campaign in vain the first by ordinal tries again at once, and each of
+// the others only after those before it have had the time for one.
+const (
+	leastRest = 50 * time.Millisecond
+	restStep  = 300 * time.Millisecond
+)
 
 func (a *Agent) rest() {
-	a.watch.rests = time.Now().Add(leastRest + rand.N(mostRest-leastRest)) //nolint:gosec // no secret
+	rank := slices.IndexFunc(a.currentConfig().Members, func(m protocol.Member) bool { return m.Name == a.Name })
+	jitter := rand.N(leastRest) //nolint:gosec // no secret
+	a.watch.rests = time.Now().Add(leastRest + time.Duration(max(0, rank))*restStep + jitter)
 }
 
 // won makes the instance the leader of a term. Its lineage and the victory are on

@@ -102,26 +102,41 @@ func majorityLost(v View) *Check {
 	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s", m.Record.Now, strings.Join(against, ", "))}
 }
 
-// betterCandidate: the one with the most WAL goes first, among equals the one
-// that the leader wished for, then the first by ordinal.
+// betterCandidate: the one that a leader wished for when it resigned goes first,
+// else the one with the most WAL, among equals the first by ordinal. How far the
+// others are is what was last heard; the votes will tell.
 func betterCandidate(v View) *Check {
 	if v.Local.Leaderless > CampaignPatience {
 		return nil // it had its time
 	}
+	if wished := v.wished(); wished != "" {
+		return failing(wished != v.Self, "BetterCandidate", "%s is to take over, as the leader wished", wished)
+	}
 	mine := v.position()
-	wished := v.Peers[v.Local.Memory.Ballot.Leader].Successor
 	for _, name := range v.Members {
 		peer, ok := v.Peers[name]
 		if !ok || !peer.Eligible || !peer.LeaderLost && !v.leaderResigned() {
 			continue
 		}
 		equal := !mine.Before(peer.Position) && !peer.Position.Before(mine)
-		first := name == wished || wished != v.Self && slices.Index(v.Members, name) < slices.Index(v.Members, v.Self)
+		first := slices.Index(v.Members, name) < slices.Index(v.Members, v.Self)
 		if mine.Before(peer.Position) || equal && first {
 			return &Check{"BetterCandidate", fmt.Sprintf("%s has %s, this instance %s", name, peer.Position, mine)}
 		}
 	}
 	return nil
+}
+
+// wished is whom a leader that has resigned in order wants to be led by: it has
+// stopped, so whoever streamed from it has all its WAL. It is "" where nobody is
+// wished for, or that one could not lead.
+func (v View) wished() string {
+	leader := v.Peers[v.Local.Memory.Ballot.Leader]
+	wished := leader.Successor
+	if !v.leaderResigned() || wished != v.Self && !v.Peers[wished].Eligible {
+		return ""
+	}
+	return wished
 }
 
 func resting(v View) *Check {
