@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the stories of test/e2e and a short drill, or some of the stories: hack/e2e.sh -run TestScale.
+# Runs the stories of test/e2e, or some of them: hack/e2e.sh -run TestScale.
 # They need the cluster of make up, and load what images they need themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,3 @@ tars=$(bin/localkube image build postgres:15 postgres:18)
 mapfile -t tars <<<"$tars"
 bin/localkube load "${tars[@]}"
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
-# Alone: its faults take nodes away.
-if [[ $# == 0 ]]; then
-  go test -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill
-fi

@@ -297,10 +297,11 @@ func (a *Agent) fence(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fenceDeadline)
 	defer cancel()
-	a.running.letGo()
+	// First the server, then who looks after it: nobody is waited for.
 	if err := a.running.process.Fence(ctx); err != nil {
 		return err
 	}
+	a.running.letGo()
 	a.Log.Info("the server has been stopped at once", "role", string(a.running.role))
 	a.running = nil
 	return nil
