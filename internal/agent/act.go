@@ -75,14 +75,10 @@ func (a *Agent) initialise(ctx context.Context) error {
 
 // clone copies the data of the leader. Its lineage comes with it.
 func (a *Agent) clone(ctx context.Context, d ha.Decision) error {
-	if err := a.stop(ctx); err != nil {
-		return err
-	}
-	source, err := a.source(d)
+	source, err := a.makeWay(ctx, d)
 	if err != nil {
 		return err
 	}
-	a.forgetData()
 	if err := a.server.Clone(ctx, source, a.ServerLog); err != nil {
 		return err
 	}
@@ -92,14 +88,10 @@ func (a *Agent) clone(ctx context.Context, d ha.Decision) error {
 
 // rewind takes back what the leader never had. The leader's lineage comes with it.
 func (a *Agent) rewind(ctx context.Context, d ha.Decision) error {
-	if err := a.stop(ctx); err != nil {
-		return err
-	}
-	source, err := a.source(d)
+	source, err := a.makeWay(ctx, d)
 	if err != nil {
 		return err
 	}
-	a.forgetData()
 	err = a.server.Rewind(ctx, source, a.ServerLog)
 	// PostgreSQL 15 takes a primary that has not written a checkpoint since its
 	// promotion for one of the timeline before: that passes.
@@ -108,10 +100,19 @@ func (a *Agent) rewind(ctx context.Context, d ha.Decision) error {
 	return errors.Join(err, a.memory.reloadLineage())
 }
 
-// forgetData forgets what was known of the data, which is about to be replaced.
-func (a *Agent) forgetData() {
+// makeWay stops the server and forgets what was known of its data, which is
+// about to be replaced from the source.
+func (a *Agent) makeWay(ctx context.Context, d ha.Decision) (postgres.Upstream, error) {
+	source, err := a.source(d)
+	if err != nil {
+		return source, err
+	}
+	if err := a.stop(ctx); err != nil {
+		return source, err
+	}
 	a.watch.known, a.watch.end = false, 0
 	a.report(func(s *protocol.Status) { s.SystemIdentifier, s.LSN, s.Streaming = "", "", false })
+	return source, nil
 }
 
 // source says how to reach the leader in order to copy from it.
