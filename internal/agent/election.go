@@ -40,7 +40,13 @@ func (a *Agent) campaign(ctx context.Context) error {
 	a.Log.Info("asking for votes", "term", term, "position", m.Position(end).String())
 	tally := a.poll(ctx, m, ha.VoteRequest{Term: term, Candidate: m.Voter, Position: m.Position(end), Resigned: resigned})
 	if tally.Newest.Newer(m.Record) {
-		_, err = a.memory.Change(func(m *ha.Memory) bool { m.Record = tally.Newest; return true })
+		_, err = a.memory.Change(func(m *ha.Memory) bool {
+			newer := tally.Newest.Newer(m.Record) // another may have been accepted meanwhile
+			if newer {
+				m.Record = tally.Newest
+			}
+			return newer
+		})
 	}
 	if !tally.Won || err != nil {
 		a.lost(term, tally)
@@ -257,7 +263,7 @@ func (a *Agent) voting(ctx context.Context) ha.Voting {
 	view := a.observe(ctx)
 	return ha.Voting{
 		Memory: view.Local.Memory, HasData: view.Local.Data == ha.DataPresent && (a.running != nil || view.Local.Known),
-		LeaderLost: view.LeaderLost(), End: view.Local.End, Known: view.Local.Known,
+		LeaderLost: view.LeaderLost(), Primary: view.Local.Server == ha.ServerPrimary, End: view.Local.End, Known: view.Local.Known,
 	}
 }
 

@@ -62,7 +62,7 @@ func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) e
 	if err != nil {
 		return err
 	}
-	a.watch.known = false
+	a.watch.known, a.watch.failed = false, ""
 	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, poke: make(chan struct{}, 1)}
 	if !r.primary {
 		r.least = control.Least
@@ -83,7 +83,7 @@ func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) e
 	return nil
 }
 
-// letGo ends the tender and the session, before the server ends.
+// letGo ends the tender and the session.
 func (r *running) letGo() {
 	r.leading.Store(nil)
 	r.end()

@@ -46,6 +46,9 @@ type Voting struct {
 	HasData bool
 	// LeaderLost says that it has lost the leader of its ballot, or never had one.
 	LeaderLost bool
+	// Primary says that its own server is a primary: it acknowledges, so it must
+	// not vote, whatever the candidate has heard of it.
+	Primary bool
 	// End is the end of its WAL, as far as it is Known.
 	End   LSN
 	Known bool
@@ -68,7 +71,7 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 	case v.Witness:
 		reply.Granted = true
 		return reply
-	case !v.LeaderLost && m.Ballot.Leader != r.Candidate.Instance() && r.Resigned != m.Ballot.Term:
+	case v.Primary || !v.LeaderLost && m.Ballot.Leader != r.Candidate.Instance() && r.Resigned != m.Ballot.Term:
 		return refuse(RefusedLeaderAlive, "%s still leads term %d", m.Ballot.Leader, m.Ballot.Term)
 	case !v.HasData:
 		return refuse(RefusedNoData, "there is no data here to compare with")

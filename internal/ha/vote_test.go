@@ -36,6 +36,7 @@ func TestConsiderAndGrant(t *testing.T) {
 		"not for one that has less":                     {able, asks(4, 99), RefusedBehind, RefusedBehind},
 		"not while it hears its leader":                 {hears, asks(4, 100), RefusedLeaderAlive, ""},
 		"but when that has resigned, as it is told":     {hears, resigned, "", ""},
+		"not as a primary, whatever it is told":         {with(func(v *Voting) { v.Primary, v.Memory.Ballot.Leader = true, "db-1" }), resigned, RefusedLeaderAlive, ""},
 		"though not an earlier term":                    {hears, earlier, RefusedLeaderAlive, ""},
 		"not in a term that has passed":                 {able, asks(2, 100), RefusedOldTerm, ""},
 		"not twice in a term":                           {able, asks(3, 100), RefusedOldTerm, ""},

@@ -217,6 +217,26 @@ func TestPostmasterOfThePrimaryKilled(t *testing.T) {
 	w.check()
 }
 
+// With nobody to take over, a primary whose server was killed starts it again in
+// its place. That is over then: it is no reason to go when the others are back.
+func TestRestartInPlaceIsNoReasonToGoLater(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	c.kill("db-2", syscall.SIGTERM)
+	before, old := c.await("db-0", "leading", leading), c.postmaster("db-0")
+	c.await("db-0", "without db-2", func(s protocol.Status) bool { return slices.Equal(s.Standbys, []string{"db-1"}) })
+	time.Sleep(4 * time.Second) // what a peer has said counts for three seconds
+	_ = syscall.Kill(old, syscall.SIGKILL)
+	c.await("db-0", "leading again", func(s protocol.Status) bool { return leading(s) && c.postmaster("db-0") != old })
+	c.startOne("db-2")
+	if now := c.whole(); now != "db-0" {
+		t.Errorf("%s leads", now)
+	}
+	if after, err := c.status("db-0"); err != nil || after.Term != before.Term {
+		t.Errorf("the term is %d, before %d, %v", after.Term, before.Term, err)
+	}
+}
+
 func TestAgentOfThePrimaryKilled(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
