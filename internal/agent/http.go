@@ -80,9 +80,9 @@ func probe(w http.ResponseWriter, ok bool, why string) {
 
 // serveUntil serves until ctx ends.
 func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	listener, err := protocol.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("listen for peers, operator and probes: %w", err)
+		return fmt.Errorf("serve peers, operator and probes: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // an answer cut off is asked for again
 	defer stop()

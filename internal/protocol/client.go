@@ -34,10 +34,10 @@ type Client struct {
 func NewClient(config *tls.Config, port int) *Client {
 	transport := &http.Transport{
 		TLSClientConfig:     config,
-		DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: thin}).DialContext,
 		TLSHandshakeTimeout: 3 * time.Second,
 		// Heartbeats go out though the one before is still on its way: each needs a connection.
-		MaxIdleConnsPerHost: 4,
+		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     30 * time.Second,
 	}
 	return &Client{http: &http.Client{Transport: transport}, port: port}
