@@ -13,12 +13,15 @@ import (
 )
 
 // How often peers are asked, how long an answer may take, and how long it
-// counts. Questions overlap: one that is lost on the way delays no other.
+// counts. Questions overlap: one that is lost on the way delays no other. The
+// deadlines are long, because a question given up takes its connection with it:
+// on a network that loses packets, making new ones would be all that is done.
 const (
-	heartbeat    = 250 * time.Millisecond
-	pollDeadline = 1500 * time.Millisecond
-	newsDeadline = time.Second
-	answerCounts = 3 * time.Second
+	heartbeat      = 250 * time.Millisecond
+	answerDeadline = 5 * time.Second
+	answerCounts   = 3 * time.Second
+	recently       = 1500 * time.Millisecond
+	nextWay        = 1500 * time.Millisecond
 )
 
 // peers asks the other instances how they are, each in its own time, so that a
@@ -85,35 +88,56 @@ func (p *peers) run(ctx context.Context) error {
 // another's name is nobody's: addresses are given to new Pods.
 func (p *peers) ask(ctx context.Context, m protocol.Member) {
 	asked := time.Now()
-	err := p.reach(ctx, m, pollDeadline, func(ctx context.Context, host string) error {
+	_, err := reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
 		status, err := p.client.Status(ctx, host)
-		if err != nil {
-			return err
+		if err == nil && status.Name != m.Name {
+			return status, syscall.ECONNREFUSED
 		}
-		if status.Name != m.Name {
-			return syscall.ECONNREFUSED
+		if err == nil {
+			p.hear(answer{status: status, address: host, asked: asked, at: time.Now()})
 		}
-		p.hear(answer{status: status, address: host, asked: asked, at: time.Now()})
-		return nil
+		return status, err
 	})
 	p.note(m.Name, asked, err)
 }
 
-// reach tries the ways to an instance until one works.
-func (p *peers) reach(ctx context.Context, m protocol.Member, deadline time.Duration, try func(ctx context.Context, host string) error) error {
-	err := error(syscall.EHOSTUNREACH)
-	for _, host := range []string{m.Address, m.Host} {
-		if host == "" {
-			continue
+// reach tries the ways to an instance, the next when one has failed or has not
+// answered for a while, and returns the first answer, or the last error.
+func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Duration,
+	try func(ctx context.Context, host string) (Answer, error),
+) (Answer, error) {
+	type result struct {
+		answer Answer
+		err    error
+	}
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	ways := slices.DeleteFunc([]string{m.Address, m.Host}, func(host string) bool { return host == "" })
+	last, results := result{err: syscall.EHOSTUNREACH}, make(chan result, len(ways))
+	for running := 0; running > 0 || len(ways) > 0; {
+		if len(ways) > 0 {
+			host := ways[0]
+			ways = ways[1:]
+			running++
+			go func() {
+				answer, err := try(ctx, host)
+				results <- result{answer, err}
+			}()
 		}
-		one, cancel := context.WithTimeout(ctx, deadline)
-		err = try(one, host)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return err
+		var next <-chan time.Time
+		if len(ways) > 0 {
+			next = time.After(nextWay)
+		}
+		select {
+		case last = <-results:
+			running--
+			if last.err == nil {
+				return last.answer, nil
+			}
+		case <-next:
 		}
 	}
-	return err
+	return last.answer, last.err
 }
 
 // note remembers since when nobody has listened at a peer's address.
@@ -166,33 +190,29 @@ func (p *peers) spread(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {
 		go func() {
 			asked := time.Now()
-			_ = p.reach(ctx, m, newsDeadline, func(ctx context.Context, host string) error { // who does not hear it asks
+			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) { // who does not hear it asks
 				answered, err := p.client.News(ctx, host, status)
 				if err == nil && answered.Name == m.Name {
 					p.hear(answer{status: answered, address: host, asked: asked, at: time.Now()})
 				}
-				return err
+				return answered, err
 			})
 		}()
 	}
 }
 
 // vote asks one peer for its vote.
-func (p *peers) vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (reply ha.VoteReply, err error) {
-	err = p.reach(ctx, m, voteDeadline, func(ctx context.Context, host string) error {
-		reply, err = p.client.Vote(ctx, host, request)
-		return err
+func (p *peers) vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
+	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
+		return p.client.Vote(ctx, host, request)
 	})
-	return reply, err
 }
 
 // record gives one peer the record of the quorum.
-func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (reply ha.AcceptReply, err error) {
-	err = p.reach(ctx, m, voteDeadline, func(ctx context.Context, host string) error {
-		reply, err = p.client.Record(ctx, host, proposal)
-		return err
+func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
+	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
+		return p.client.Record(ctx, host, proposal)
 	})
-	return reply, err
 }
 
 // answers are the peers that have answered lately.
@@ -229,7 +249,7 @@ func (p *peers) anyEligible() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	for _, a := range p.heard {
-		if a.status.Election.Eligible && time.Since(a.at) < pollDeadline {
+		if a.status.Election.Eligible && time.Since(a.at) < recently {
 			return true
 		}
 	}

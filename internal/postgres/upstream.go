@@ -22,15 +22,25 @@ const (
 	nameRewind = "toban-rewind"
 )
 
+// How long what was sent may stay unacknowledged by the network (milliseconds),
+// at either end, before the connection is given up. A standby does better to
+// connect anew than to wait for TCP, which waits twice as long after each packet lost in a row; a
+// copy would have to start over.
+const (
+	followPatience = 3000
+	copyPatience   = 10000
+)
+
 // conninfo is the libpq connection string of an upstream (PostgreSQL 17
 // documentation, 32.1.1). The server is known by its authority, not by its name.
-func (s *Server) conninfo(u Upstream, name, key string) string {
+func (s *Server) conninfo(u Upstream, name, key string, patience int) string {
 	pairs := []string{
 		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + name,
 		"sslmode=verify-ca", "sslrootcert=" + filepath.Join(s.Run, FileAuthority),
 		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, key),
-		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3", "tcp_user_timeout=10000",
-		"options='-c search_path=pg_catalog'",
+		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3",
+		fmt.Sprintf("tcp_user_timeout=%d", patience),
+		fmt.Sprintf("options='-c search_path=pg_catalog -c tcp_user_timeout=%d'", patience),
 	}
 	if u.Address != "" {
 		pairs = append(pairs, "hostaddr="+u.Address)
@@ -39,10 +49,14 @@ func (s *Server) conninfo(u Upstream, name, key string) string {
 }
 
 // followingInfo is the connection string of a standby, which is of one term.
-func (s *Server) followingInfo(u Upstream) string { return s.conninfo(u, u.Name, keyLink(u.Term)) }
+func (s *Server) followingInfo(u Upstream) string {
+	return s.conninfo(u, u.Name, keyLink(u.Term), followPatience)
+}
 
 // copyingInfo is the connection string of a program that copies.
-func (s *Server) copyingInfo(u Upstream, name string) string { return s.conninfo(u, name, FileKey) }
+func (s *Server) copyingInfo(u Upstream, name string) string {
+	return s.conninfo(u, name, FileKey, copyPatience)
+}
 
 const (
 	linkPrefix = "replication-"

@@ -33,7 +33,11 @@ func TestLostPacketsAreRepeatedAtASteadyPaceAtBothEnds(t *testing.T) {
 
 func isThin(t *testing.T, conn net.Conn) bool {
 	t.Helper()
-	raw, err := conn.(*net.TCPConn).SyscallConn()
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		t.Fatalf("a %T", conn)
+	}
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
