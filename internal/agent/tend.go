@@ -73,7 +73,10 @@ func (t *tender) lookOnce(ctx context.Context) {
 	if ctx.Err() != nil || t.ended() {
 		return // told to stop, or it has stopped: what the last query said does not matter
 	}
-	if err == nil {
+	if postgres.TooManyClients(err) {
+		t.Log.Warn("the server has no room for a session of the agent", "error", err.Error())
+	}
+	if err == nil || postgres.TooManyClients(err) {
 		t.failures = 0
 		t.see(func(s *seen) { s.failure = "" })
 		return
@@ -154,6 +157,9 @@ func (t *tender) lookAtRole(ctx context.Context, state postgres.State, primary b
 // the sessions there are go on.
 func (t *tender) enter(ctx context.Context) error {
 	session, err := t.server.Connect(ctx)
+	if postgres.TooManyClients(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

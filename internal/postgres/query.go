@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Session is a connection of ours to the server, as superuser through the Unix
@@ -35,6 +37,13 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 		return nil, fmt.Errorf("connect to the server: %w", err)
 	}
 	return &Session{conn: conn}, nil
+}
+
+// TooManyClients says that the server had no room for another session. It lives:
+// it has just said so (PostgreSQL 17 documentation, appendix A, 53300).
+func TooManyClients(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "53300"
 }
 
 // Close ends the session.

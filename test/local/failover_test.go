@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -279,6 +280,34 @@ func TestServerOfThePrimaryHangs(t *testing.T) {
 	c.leader(old)
 	w.goesOn()
 	w.check()
+}
+
+// A server that has no room for another client lives, as it says itself.
+func TestTooManyClientsAreNoReasonToFailOver(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.leader()
+	before, err := c.status(leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		conn, err := c.connect(leader)
+		if postgres.TooManyClients(err) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+	}
+	refused := func() int { return strings.Count(c.logs[leader].String(), "too many clients") }
+	after := refused() + 5 // the agent's own tries
+	c.await(leader, "refused by its server", func(protocol.Status) bool { return refused() > after })
+	now, err := c.status(leader)
+	if err != nil || now.Term != before.Term || !leading(now) {
+		t.Errorf("%s is of term %d, leading: %v, %v; before of term %d", leader, now.Term, leading(now), err, before.Term)
+	}
 }
 
 // The whole Pod stands still, and goes on later as if nothing had happened: it
