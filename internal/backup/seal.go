@@ -1,0 +1,121 @@
+package backup
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Sealer makes of content what lies in the bucket: compressed, and encrypted
+// where it has a recipient. It may be used by several at once.
+type Sealer struct {
+	recipient age.Recipient
+	encoders  sync.Pool
+}
+
+// NewSealer makes a sealer for the public half of a key ("age1…"), or without encryption for "".
+func NewSealer(recipient string) (*Sealer, error) {
+	s := &Sealer{encoders: sync.Pool{New: func() any {
+		// One goroutine each: who seals much seals pieces side by side.
+		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			panic(err) // only bad options are an error
+		}
+		return encoder
+	}}}
+	if recipient == "" {
+		return s, nil
+	}
+	r, err := age.ParseX25519Recipient(recipient)
+	if err != nil {
+		return nil, fmt.Errorf("the recipient of the encryption is no public key of age (age1…): %w", err)
+	}
+	s.recipient = r
+	return s, nil
+}
+
+// Name is the name of an object whose content is called plain.
+func (s *Sealer) Name(plain string) string {
+	if s.recipient != nil {
+		return plain + endEncrypted
+	}
+	return plain + endCompressed
+}
+
+// Seal compresses, and encrypts.
+func (s *Sealer) Seal(content []byte) ([]byte, error) {
+	encoder, _ := s.encoders.Get().(*zstd.Encoder)
+	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
+	s.encoders.Put(encoder)
+	if s.recipient == nil {
+		return compressed, nil
+	}
+	var sealed bytes.Buffer
+	w, err := age.Encrypt(&sealed, s.recipient)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	if _, err := w.Write(compressed); err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	return sealed.Bytes(), nil
+}
+
+// Opener undoes what a Sealer did. It may be used by several at once.
+type Opener struct{ identities []age.Identity }
+
+// NewOpener makes an opener with keys in age's own format, one a line ("AGE-SECRET-KEY-1…"), or
+// without any, for what is not encrypted.
+func NewOpener(keys string) (*Opener, error) {
+	if keys == "" {
+		return &Opener{}, nil
+	}
+	identities, err := age.ParseIdentities(bytes.NewReader([]byte(keys)))
+	if err != nil {
+		return nil, fmt.Errorf("the key of the encryption is none of age (AGE-SECRET-KEY-1…): %w", err)
+	}
+	return &Opener{identities}, nil
+}
+
+// Recipient is the public half of a key in age's format, for a Sealer.
+func Recipient(keys string) (string, error) {
+	identities, err := age.ParseIdentities(bytes.NewReader([]byte(keys)))
+	if err != nil {
+		return "", fmt.Errorf("the key of the encryption is none of age (AGE-SECRET-KEY-1…): %w", err)
+	}
+	key, ok := identities[0].(*age.X25519Identity)
+	if !ok {
+		return "", fmt.Errorf("the key of the encryption is a %T, not one that age-keygen makes", identities[0])
+	}
+	return key.Recipient().String(), nil
+}
+
+// Open reads the content of an object of that name from what lies in the bucket.
+func (o *Opener) Open(name string, sealed io.Reader) (io.ReadCloser, error) {
+	_, encrypted, ok := Unsealed(name)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an object that was compressed", name)
+	}
+	if encrypted {
+		if len(o.identities) == 0 {
+			return nil, fmt.Errorf("%s is encrypted, and there is no key", name)
+		}
+		plain, err := age.Decrypt(sealed, o.identities...)
+		if err != nil {
+			return nil, fmt.Errorf("decrypt %s: %w", name, err)
+		}
+		sealed = plain
+	}
+	decoder, err := zstd.NewReader(sealed, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, fmt.Errorf("decompress %s: %w", name, err)
+	}
+	return decoder.IOReadCloser(), nil
+}

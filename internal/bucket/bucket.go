@@ -1,0 +1,52 @@
+// Package bucket is where archives are kept: one small interface over object
+// stores and a plain folder. It knows nothing of backups.
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+)
+
+// What can be wrong with a bucket. Everything else is worth another try.
+var (
+	// ErrNotExist says that there is no object of the name.
+	ErrNotExist = errors.New("no such object")
+	// ErrExists says that there is an object of the name already.
+	ErrExists = errors.New("the object exists already")
+	// ErrNoBucket says that the bucket itself is not there.
+	ErrNoBucket = errors.New("no such bucket")
+	// ErrDenied says that the credentials are wrong, or do not allow it.
+	ErrDenied = errors.New("access denied")
+	// ErrFull says that there is no room.
+	ErrFull = errors.New("no space left")
+)
+
+// Object is what a listing says of one.
+type Object struct {
+	// Name is the whole name within the bucket, with slashes.
+	Name string
+	// Size is in bytes.
+	Size     int64
+	Modified time.Time
+}
+
+// Bucket holds objects. An object is there whole or not at all; who reads after a
+// write sees it. Its methods may be called at the same time, and return errors
+// that errors.Is knows by the values above.
+type Bucket interface {
+	// Put writes an object, replacing one of the same name.
+	Put(ctx context.Context, name string, content []byte) error
+	// Create writes an object that must not be there yet: of two that try, one
+	// gets ErrExists.
+	Create(ctx context.Context, name string, content []byte) error
+	// Get reads an object from its beginning.
+	Get(ctx context.Context, name string) (io.ReadCloser, error)
+	// List goes through the objects whose names begin with prefix, in the order of
+	// their bytes. An error ends it.
+	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	// Delete removes objects. One that is not there is no error.
+	Delete(ctx context.Context, names ...string) error
+}
