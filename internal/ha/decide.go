@@ -142,9 +142,11 @@ func lead(v View) *Decision {
 	return decide(Lead, "Leader", "primary of term %d", v.Local.Memory.Ballot.Term)
 }
 
-// comesBack says that a leader whose server does not run may start it.
+// comesBack says that a leader whose server does not run may start it: only on
+// word that the fence would not stop it for again. What a peer said before counts for
+// longer elsewhere.
 func (v View) comesBack() bool {
-	return !v.Wish.Leaving && v.confirmed() && (!v.promisedLater() || !v.electable())
+	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && (!v.promisedLater() || !v.electable())
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.

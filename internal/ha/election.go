@@ -155,19 +155,6 @@ func (v View) position() Position {
 	return v.Local.Memory.Position(max(v.Local.End, v.Local.Received))
 }
 
-// confirmed says whether a majority is heard to know of no later term.
-func (v View) confirmed() bool {
-	m := v.Local.Memory
-	votes := map[Voter]bool{m.Voter: true}
-	for _, voter := range m.Record.Voters() {
-		peer, ok := v.Peers[voter.Instance()]
-		if ok && peer.Voter == voter && peer.Ballot.Term <= m.Ballot.Term {
-			votes[voter] = true
-		}
-	}
-	return m.Record.Elects(votes, v.Local.WitnessReachable && v.Local.WitnessBallot.Term <= m.Ballot.Term)
-}
-
 // electable says whether a majority answers that could vote for this instance,
 // whatever terms it has promised.
 func (v View) electable() bool {

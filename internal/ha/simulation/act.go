@@ -44,6 +44,9 @@ func (n *node) decide(v ha.View) ha.Decision {
 	if n.w.breaks(NoFence) {
 		v.Local.Unconfirmed = 0
 	}
+	if n.w.breaks(OldWord) && n.server != ha.ServerPrimary {
+		v.Local.Unconfirmed -= min(v.Local.Unconfirmed, 2*time.Second)
+	}
 	if n.w.breaks(NoConfirmation) && n.leads() && !n.resigned() {
 		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
 	}

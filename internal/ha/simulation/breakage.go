@@ -29,4 +29,5 @@ const (
 	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
 	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"
+	OldWord           Breakage = "a fenced primary comes back on what was said before"
 )

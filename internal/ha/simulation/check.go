@@ -138,27 +138,27 @@ func (n *node) checkLineage() {
 }
 
 // checkIsolation checks, at a tick, that no primary goes on without majority and
-// API. A pause is not held against it.
+// API, nor comes back so. A pause is not held against it.
 func (n *node) checkIsolation() {
 	now, paused := n.clock(), n.w.now-n.lastTick > time.Second
 	n.lastTick = n.w.now
-	if paused || n.server != ha.ServerPrimary {
+	if paused {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}
 	votes := map[ha.Voter]bool{n.mem.Voter: true}
 	for _, v := range n.mem.Record.Voters() {
-		if h := &n.heard[indexOf(v.Instance())]; now-h.at < time.Second && n.supports(v) {
+		if h := &n.heard[indexOf(v.Instance())]; now-h.at <= ha.FenceLimit && n.supports(v) {
 			votes[v] = true
 		}
 	}
-	fresh := n.witness.ok && now-n.witness.at < time.Second
+	fresh := n.witness.ok && now-n.witness.at <= ha.FenceLimit
 	if fresh || n.mem.Record.Elects(votes, false) {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}
-	const slack = 2 * time.Second
-	if without := n.w.now - n.lastContact; without > ha.FenceLimit+slack {
+	const slack = time.Second
+	if without := n.w.now - n.lastContact; n.server == ha.ServerPrimary && without > slack {
 		n.w.fail("an isolated primary stops", "%s runs, without contact for %s", n.name, without)
 	}
 }

@@ -30,12 +30,9 @@ func (n *node) view() ha.View {
 		Silence: now - n.silentSince, Refused: n.lasting(n.refusedSince), Idle: n.lasting(n.idleSince), Stalled: n.lasting(n.stalledSince),
 		Leaderless: n.lasting(n.since), Resting: now < n.restUntil,
 		WitnessReachable: n.witness.ok && now-n.witness.at < witnessLimit}
-	switch n.server {
-	case ha.ServerStandby:
+	v.Local.Unconfirmed = n.unconfirmed()
+	if n.server == ha.ServerStandby {
 		v.Local.Received = n.end()
-	case ha.ServerPrimary:
-		v.Local.Unconfirmed = n.unconfirmed()
-	default:
 	}
 	if v.Local.Known {
 		v.Local.End = n.end()
