@@ -10,3 +10,7 @@ tars=$(bin/localkube image build postgres:15 postgres:18)
 mapfile -t tars <<<"$tars"
 bin/localkube load "${tars[@]}"
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
+# The drill wants the cluster for itself.
+if (($# == 0)); then
+  go test -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill
+fi
