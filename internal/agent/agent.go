@@ -25,6 +25,7 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
@@ -126,7 +127,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		return nil, err
 	}
 	show := func() (tls.Certificate, error) { return a.identity.certificate() }
-	a.peers = newPeers(options.Name, protocol.NewClient(protocol.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
+	a.peers = newPeers(options.Name, protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
 	a.peers.members = a.constituents
 	return a, nil
 }

@@ -198,7 +198,7 @@ func clientOf(t *testing.T, own, ours *pki.Authority, identity string) *protocol
 		}
 		return leaf.TLS()
 	}
-	c := protocol.NewClient(protocol.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
+	c := protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
 	t.Cleanup(c.Close)
 	return c
 }

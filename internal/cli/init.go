@@ -15,7 +15,6 @@ import (
 	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/protocol"
 )
 
 // initPatience is how long the init Job waits for a primary: longer than a slow
@@ -112,7 +111,7 @@ func initTLS(folder string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return protocol.ClientTLS(leaf.TLS, roots, naming.IdentityInstance), nil
+	return pki.ClientTLS(leaf.TLS, roots, naming.IdentityInstance), nil
 }
 
 // writeResult keeps the message short enough for the kubelet to leave the JSON whole.

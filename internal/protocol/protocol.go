@@ -50,6 +50,8 @@ type Config struct {
 	// on alone; empty until it is known. It is named like the SampleDB. One with another
 	// UID is not the one that the instances have written to, and says nothing.
 	Witness string `json:"witness,omitempty"`
+	// Archive is where the WAL goes; nil for nowhere.
+	Archive *Archive `json:"archive,omitempty"`
 }
 
 // The values of Config.Durability.
@@ -147,6 +149,9 @@ type Status struct {
 	RejectedRevision string `json:"rejectedRevision,omitempty"`
 	// PendingRestart are the parameters that wait for a restart of the server.
 	PendingRestart []string `json:"pendingRestart,omitempty"`
+
+	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
+	Archive *ArchiveStatus `json:"archive,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

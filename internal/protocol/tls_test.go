@@ -70,7 +70,7 @@ func TestWhoMayTalkToAnAgent(t *testing.T) {
 func TestAuthoritiesAreAskedForEachTime(t *testing.T) {
 	ours, operators := authority(t, "ours"), authority(t, "operators")
 	roots := pool(t, ours)
-	port := serveWith(t, ServerTLS(issued(ours, instance), vouch(func() *x509.CertPool { return roots })),
+	port := serveWith(t, pki.ServerTLS(issued(ours, instance), vouch(func() *x509.CertPool { return roots })),
 		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
 	ask := func() error {
 		_, err := client(t, issued(operators, operator), pool(t, ours), port).Status(t.Context(), "127.0.0.1")
@@ -223,14 +223,14 @@ func broken() (tls.Certificate, error) { return tls.Certificate{}, errors.New("t
 
 func client(t *testing.T, show certificates, roots *x509.CertPool, port int) *Client {
 	t.Helper()
-	c := NewClient(ClientTLS(show, roots, instance), port)
+	c := NewClient(pki.ClientTLS(show, roots, instance), port)
 	t.Cleanup(c.Close)
 	return c
 }
 
 func serve(t *testing.T, show certificates, roots *x509.CertPool, handler http.HandlerFunc) int {
 	t.Helper()
-	return serveWith(t, ServerTLS(show, vouch(func() *x509.CertPool { return roots })), handler)
+	return serveWith(t, pki.ServerTLS(show, vouch(func() *x509.CertPool { return roots })), handler)
 }
 
 // vouch has the same authorities vouch for both identities.
@@ -243,7 +243,7 @@ func vouch(roots func() *x509.CertPool) func() (map[string]*x509.CertPool, error
 // Each authority vouches for its own: an instance's can't make an operator.
 func TestAnAuthorityVouchesForItsOwnIdentityOnly(t *testing.T) {
 	ours, operators := authority(t, "ours"), authority(t, "operators")
-	port := serveWith(t, ServerTLS(issued(ours, instance), func() (map[string]*x509.CertPool, error) {
+	port := serveWith(t, pki.ServerTLS(issued(ours, instance), func() (map[string]*x509.CertPool, error) {
 		return map[string]*x509.CertPool{instance: pool(t, ours), operator: pool(t, operators)}, nil
 	}), func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) })
 	for name, c := range map[string]struct {

@@ -142,7 +142,7 @@ func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Conf
 	if err != nil {
 		c.Fatal(err)
 	}
-	return protocol.ClientTLS(func() (tls.Certificate, error) { return pair, nil }, roots, naming.IdentityInstance)
+	return pki.ClientTLS(func() (tls.Certificate, error) { return pair, nil }, roots, naming.IdentityInstance)
 }
 
 // start starts an agent with the config as it is.

@@ -97,7 +97,7 @@ func (a *HTTPSAgents) client(cluster types.UID, authority string) (agentClient, 
 	if err != nil {
 		return agentClient{}, err
 	}
-	config := protocol.ClientTLS(a.Certificate, roots, naming.IdentityInstance)
+	config := pki.ClientTLS(a.Certificate, roots, naming.IdentityInstance)
 	c := agentClient{authority, protocol.NewClient(config, naming.PortAgent)}
 	if a.clients == nil {
 		a.clients = map[types.UID]agentClient{}

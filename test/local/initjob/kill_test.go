@@ -15,7 +15,6 @@ import (
 	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/protocol"
 )
 
 // child is what a killed process has to know.
@@ -61,7 +60,7 @@ func runChild(text string) error {
 	passed := 0
 	job := initjob.Job{
 		Plan: c.Plan, Port: c.Port, Password: "合言葉", Patience: time.Minute,
-		TLS: protocol.ClientTLS(leaf.TLS, roots, naming.IdentityInstance),
+		TLS: pki.ClientTLS(leaf.TLS, roots, naming.IdentityInstance),
 		Log: slog.New(slog.DiscardHandler),
 		At: func(point string) {
 			fmt.Println(point)

@@ -22,7 +22,6 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/protocol"
 )
 
 // server is a PostgreSQL that listens on a port of its own.
@@ -139,7 +138,7 @@ func (s *server) tls(t *testing.T, identity string) *tls.Config {
 	must(t, err)
 	roots, err := pki.Pool(string(s.authority.CertPEM()))
 	must(t, err)
-	return protocol.ClientTLS(leaf.TLS, roots, identity)
+	return pki.ClientTLS(leaf.TLS, roots, identity)
 }
 
 // dial connects over the Unix socket, where everyone is trusted, or with a

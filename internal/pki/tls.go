@@ -1,4 +1,4 @@
-package protocol
+package pki
 
 import (
 	"crypto/tls"
@@ -22,7 +22,7 @@ func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool
 		// The standard check asks for a host name too; VerifyConnection does all the rest of it.
 		InsecureSkipVerify: true, //nolint:gosec // verified in VerifyConnection
 		VerifyConnection: func(state tls.ConnectionState) error {
-			return verify(state.PeerCertificates, roots, x509.ExtKeyUsageServerAuth, identity)
+			return trusted(state.PeerCertificates, roots, x509.ExtKeyUsageServerAuth, identity)
 		},
 	}
 }
@@ -58,10 +58,10 @@ func verifyAny(chain []*x509.Certificate, pools map[string]*x509.CertPool) error
 	if !ok {
 		return fmt.Errorf("the certificate is for %q, expected one of %q", identity, slices.Sorted(maps.Keys(pools)))
 	}
-	return verify(chain, pool, x509.ExtKeyUsageClientAuth, identity)
+	return trusted(chain, pool, x509.ExtKeyUsageClientAuth, identity)
 }
 
-func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string) error {
+func trusted(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate was shown")
 	}

@@ -1,0 +1,39 @@
+package protocol
+
+import (
+	"time"
+
+	"toban.dev/internal/bucket"
+)
+
+// Archive is where the leader puts the WAL (docs/backup.md).
+type Archive struct {
+	Bucket bucket.Config `json:"bucket"`
+	// Path is the archive's folder in the bucket.
+	Path string `json:"path"`
+	// Owner is the UID of the SampleDB.
+	Owner string `json:"owner"`
+	// Recipient is the public half of the key to encrypt with, empty for none.
+	Recipient string `json:"recipient,omitempty"`
+}
+
+// ArchiveStatus is how far a leader's archive is.
+type ArchiveStatus struct {
+	// LSN is the archived position, empty while it is not known.
+	LSN string `json:"lsn,omitempty"`
+	// LagBytes is how much WAL is on the primary's disk and not there, LagSeconds for how long.
+	LagBytes   uint64  `json:"lagBytes"`
+	LagSeconds float64 `json:"lagSeconds"`
+	// Reason and Error say what keeps it from going on, since when; empty while it does.
+	Reason string    `json:"reason,omitempty"`
+	Error  string    `json:"error,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Gap names the WAL that is in no archive, since this leader's term; empty for none.
+	Gap string `json:"gap,omitempty"`
+}
+
+// The values of ArchiveStatus.Reason.
+const (
+	ArchiveTaken   = "ArchiveTaken"   // the archive belongs to another SampleDB
+	ArchiveFailing = "ArchiveFailing" // the bucket does not take it
+)
