@@ -15,6 +15,9 @@ import (
 // never changes (PostgreSQL 17 documentation, 28.5).
 const SegmentSize = 16 << 20
 
+// segmentSize is SegmentSize; less in tests that go through thousands of histories.
+var segmentSize uint64 = SegmentSize
+
 // The names in an archive that are always the same.
 const (
 	FileArchive  = "archive.json"
@@ -33,24 +36,24 @@ type Segment struct {
 
 // SegmentAt is the segment which has an LSN.
 func SegmentAt(timeline uint32, lsn ha.LSN) Segment {
-	return Segment{timeline, uint64(lsn) / SegmentSize}
+	return Segment{timeline, uint64(lsn) / segmentSize}
 }
 
 // Start is the LSN of its first byte.
-func (s Segment) Start() ha.LSN { return ha.LSN(s.Number * SegmentSize) }
+func (s Segment) Start() ha.LSN { return ha.LSN(s.Number * segmentSize) }
 
 // End is the LSN after its last byte.
-func (s Segment) End() ha.LSN { return s.Start() + SegmentSize }
+func (s Segment) End() ha.LSN { return s.Start() + ha.LSN(segmentSize) }
 
 // String is the name of its file (PostgreSQL 17, src/include/access/xlog_internal.h).
 func (s Segment) String() string {
-	const perFile = 1 << 32 / SegmentSize
+	perFile := 1 << 32 / segmentSize
 	return fmt.Sprintf("%08X%08X%08X", s.Timeline, s.Number/perFile, s.Number%perFile)
 }
 
 // ParseSegment is the opposite of String; false for any other name.
 func ParseSegment(name string) (Segment, bool) {
-	const perFile = 1 << 32 / SegmentSize
+	perFile := 1 << 32 / segmentSize
 	if !segmentName.MatchString(name) {
 		return Segment{}, false
 	}
@@ -74,7 +77,7 @@ type Piece struct {
 }
 
 // Whole says that it is the complete segment.
-func (p Piece) Whole() bool { return p.From == 0 && p.To == SegmentSize }
+func (p Piece) Whole() bool { return p.From == 0 && uint64(p.To) == segmentSize }
 
 // String is its name without the endings that Sealed adds.
 func (p Piece) String() string {
@@ -87,7 +90,7 @@ func (p Piece) String() string {
 // ParsePiece is the opposite of String; false for any other name.
 func ParsePiece(name string) (Piece, bool) {
 	if s, ok := ParseSegment(name); ok {
-		return Piece{s, 0, SegmentSize}, true
+		return Piece{s, 0, uint32(segmentSize)}, true
 	}
 	m := partName.FindStringSubmatch(name)
 	if m == nil {
@@ -97,7 +100,7 @@ func ParsePiece(name string) (Piece, bool) {
 	from, _ := strconv.ParseUint(m[2], 16, 32)
 	to, _ := strconv.ParseUint(m[3], 16, 32)
 	p := Piece{s, uint32(from), uint32(to)}
-	return p, ok && from < to && to <= SegmentSize && !p.Whole()
+	return p, ok && from < to && to <= segmentSize && !p.Whole()
 }
 
 // TermFolder is where the leader of a term writes.
@@ -119,6 +122,15 @@ func ParseTerm(name string) (term uint64, rest string, ok bool) {
 
 // HistoryFile is the name of a timeline's history.
 func HistoryFile(timeline uint32) string { return fmt.Sprintf("%08X.history", timeline) }
+
+// ParseHistory is the opposite of HistoryFile; false for any other name.
+func ParseHistory(name string) (timeline uint32, ok bool) {
+	if !historyName.MatchString(name) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(name[:8], 16, 32)
+	return uint32(n), err == nil
+}
 
 // The endings of what is compressed, and encrypted too.
 const (

@@ -1,0 +1,394 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+)
+
+// The types of a base backup.
+const (
+	TypeFull        = "full"
+	TypeIncremental = "incremental"
+)
+
+// Object is one of a backup, as it lies in the bucket.
+type Object struct {
+	// Name is that within the backup's folder, with the endings that a Sealer adds.
+	Name string `json:"name"`
+	// Size is in bytes, SHA256 in hexadecimal, both of what lies in the bucket.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Tablespace is one besides PostgreSQL's own.
+type Tablespace struct {
+	OID      uint32 `json:"oid"`
+	Location string `json:"location"`
+}
+
+// Backup is what backup.json says of a base backup.
+type Backup struct {
+	ID string `json:"id"`
+	// Type is TypeFull or TypeIncremental, Parent the id of what an incremental one is the change from.
+	Type   string `json:"type"`
+	Parent string `json:"parent,omitempty"`
+	// Label is the user's, Trigger who asked for it.
+	Label   string    `json:"label,omitempty"`
+	Trigger string    `json:"trigger,omitempty"`
+	Started time.Time `json:"started"`
+	Stopped time.Time `json:"stopped"`
+	// StartLSN is where its WAL begins, StopLSN from where on it is consistent.
+	StartLSN      ha.LSN `json:"-"`
+	StopLSN       ha.LSN `json:"-"`
+	StartTimeline uint32 `json:"startTimeline"`
+	StopTimeline  uint32 `json:"stopTimeline"`
+	// Term is that in which it was taken; its lineage says whose WAL it goes on with.
+	Term             uint64       `json:"term"`
+	SystemIdentifier string       `json:"systemIdentifier"`
+	ServerVersion    string       `json:"serverVersion"`
+	Tablespaces      []Tablespace `json:"tablespaces,omitempty"`
+	Manifest         Object       `json:"manifest"`
+	Pieces           []Object     `json:"pieces"`
+	// RawBytes is the size of its content, StoredBytes that of its objects.
+	RawBytes    int64 `json:"rawBytes"`
+	StoredBytes int64 `json:"storedBytes"`
+}
+
+// lsnText is an LSN that is written as PostgreSQL does.
+type lsnText ha.LSN
+
+func (l lsnText) MarshalText() ([]byte, error) { return []byte(ha.LSN(l).String()), nil }
+
+func (l *lsnText) UnmarshalText(text []byte) error {
+	lsn, err := ha.ParseLSN(string(text))
+	*l = lsnText(lsn)
+	return err
+}
+
+type backupFields Backup
+
+type backupFile struct {
+	backupFields
+	StartLSN lsnText `json:"startLSN"`
+	StopLSN  lsnText `json:"stopLSN"`
+}
+
+// MarshalJSON writes backup.json.
+func (b Backup) MarshalJSON() ([]byte, error) {
+	return json.Marshal(backupFile{backupFields(b), lsnText(b.StartLSN), lsnText(b.StopLSN)})
+}
+
+// UnmarshalJSON reads backup.json.
+func (b *Backup) UnmarshalJSON(text []byte) error {
+	var file backupFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return err
+	}
+	*b = Backup(file.backupFields)
+	b.StartLSN, b.StopLSN = ha.LSN(file.StartLSN), ha.LSN(file.StopLSN)
+	return nil
+}
+
+// WAL is a piece of it as it lies in the archive.
+type WAL struct {
+	Piece
+	Object bucket.Object
+}
+
+// Term is the folder of one.
+type Term struct {
+	// Lineage is that of its leader, nil if lineage.json is not there.
+	Lineage []ha.Start
+	// WAL is in order of LSN. Histories are by timeline.
+	WAL       []WAL
+	Histories map[uint32]bucket.Object
+	// Note is the lineage.json.
+	Note bucket.Object
+}
+
+// Unfinished is a backup's folder without a backup.json.
+type Unfinished struct {
+	ID      string
+	Objects []bucket.Object
+}
+
+// Catalogue is what a listing of an archive says. Names are those within the archive.
+type Catalogue struct {
+	// Owner is nil where there is no archive.json.
+	Owner *Owner
+	Terms map[uint64]*Term
+	// Backups are those that exist (invariant 5), oldest first.
+	Backups    []Backup
+	Unfinished []Unfinished
+	// Contents are all objects in the folder of a backup that exists, by its id.
+	Contents map[string][]bucket.Object
+	// Strangers are objects of other names. They are left alone.
+	Strangers []bucket.Object
+	// Unread says what could not be understood; nothing is deleted then (invariant 9).
+	Unread []string
+}
+
+// Gap is WAL that was written and is in no archive.
+type Gap struct{ From, To ha.LSN }
+
+func (g Gap) String() string { return fmt.Sprintf("from %s to %s", g.From, g.To) }
+
+// WALPlan says what to download for a recovery.
+type WALPlan struct {
+	// Timeline is the one to recover along.
+	Timeline uint32
+	// Histories are objects, each to be put under its name without endings.
+	Histories []string
+	Segments  []PlannedSegment
+}
+
+// PlannedSegment is one that a server will look for.
+type PlannedSegment struct {
+	Segment Segment
+	// File is the name by which it will.
+	File string
+	// Objects are to be put over each other, in this order.
+	Objects []PlannedObject
+}
+
+// PlannedObject is WAL to be downloaded.
+type PlannedObject struct {
+	Name  string
+	Piece Piece
+	// To is up to where in the segment it is of use, in bytes: what follows may be of
+	// a leader whose WAL was not continued there.
+	To uint32
+}
+
+// lineageFile is lineage.json.
+type lineageFile struct {
+	Term   uint64      `json:"term"`
+	Starts []startFile `json:"starts"`
+}
+
+type startFile struct {
+	Term     uint64  `json:"term"`
+	LSN      lsnText `json:"lsn"`
+	Timeline uint32  `json:"timeline"`
+}
+
+func formatLineage(starts []ha.Start) ([]byte, error) {
+	file := lineageFile{Term: starts[len(starts)-1].Term}
+	for _, s := range starts {
+		file.Starts = append(file.Starts, startFile{s.Term, lsnText(s.LSN), s.Timeline})
+	}
+	text, err := json.Marshal(file)
+	return append(text, '\n'), err
+}
+
+func parseLineage(text []byte, term uint64) ([]ha.Start, error) {
+	var file lineageFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, err
+	}
+	if file.Term != term || len(file.Starts) == 0 || file.Starts[len(file.Starts)-1].Term != term {
+		return nil, fmt.Errorf("it is not the lineage of term %d", term)
+	}
+	var starts []ha.Start
+	for _, s := range file.Starts {
+		starts = append(starts, ha.Start{Term: s.Term, LSN: ha.LSN(s.LSN), Timeline: s.Timeline})
+	}
+	return starts, nil
+}
+
+// NewCatalogue makes one of a whole listing, and of the contents of the small
+// json objects by their names.
+func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue {
+	c := Catalogue{Terms: map[uint64]*Term{}, Contents: map[string][]bucket.Object{}}
+	folders := map[string][]bucket.Object{}
+	for _, o := range objects {
+		id, name, inBase := strings.Cut(strings.TrimPrefix(o.Name, FolderBase), "/")
+		switch {
+		case o.Name == FileArchive:
+			c.addOwner(contents[o.Name])
+		case strings.HasPrefix(o.Name, FolderWAL):
+			c.addWAL(o, contents)
+		case strings.HasPrefix(o.Name, FolderBase) && inBase && id != "" && name != "":
+			folders[id] = append(folders[id], o)
+		default:
+			c.Strangers = append(c.Strangers, o)
+		}
+	}
+	for id, in := range folders {
+		c.addBackup(id, in, contents)
+	}
+	for _, t := range c.Terms {
+		slices.SortStableFunc(t.WAL, func(a, b WAL) int {
+			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+		})
+	}
+	slices.SortFunc(c.Backups, func(a, b Backup) int { return cmp.Or(a.Stopped.Compare(b.Stopped), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(c.Unfinished, func(a, b Unfinished) int { return cmp.Compare(a.ID, b.ID) })
+	return c
+}
+
+func (c *Catalogue) addOwner(text []byte) {
+	owner, err := parseOwner(text)
+	if err != nil {
+		c.Unread = append(c.Unread, err.Error())
+		return
+	}
+	c.Owner = &owner
+}
+
+// term is the model of a term's folder.
+func (c *Catalogue) term(term uint64) *Term {
+	if c.Terms[term] == nil {
+		c.Terms[term] = &Term{Histories: map[uint32]bucket.Object{}}
+	}
+	return c.Terms[term]
+}
+
+func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
+	term, rest, ok := ParseTerm(o.Name)
+	if !ok {
+		c.Strangers = append(c.Strangers, o)
+		return
+	}
+	if rest == FileLineage {
+		lineage, err := parseLineage(contents[o.Name], term)
+		if err != nil {
+			c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", o.Name, err))
+		}
+		t := c.term(term)
+		t.Lineage, t.Note = lineage, o
+		return
+	}
+	plain, _, ok := Unsealed(rest)
+	if piece, is := ParsePiece(plain); ok && is {
+		t := c.term(term)
+		t.WAL = append(t.WAL, WAL{piece, o})
+		return
+	}
+	if timeline, is := ParseHistory(plain); ok && is {
+		c.term(term).Histories[timeline] = o
+		return
+	}
+	c.Strangers = append(c.Strangers, o)
+}
+
+func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string][]byte) {
+	note := FolderBase + id + "/" + FileBackup
+	if !slices.ContainsFunc(in, func(o bucket.Object) bool { return o.Name == note }) {
+		c.Unfinished = append(c.Unfinished, Unfinished{id, in})
+		return
+	}
+	c.Contents[id] = in
+	var b Backup
+	err := json.Unmarshal(contents[note], &b)
+	if err == nil && b.ID != id {
+		err = fmt.Errorf("it is that of %q", b.ID)
+	}
+	if err != nil {
+		c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", note, err))
+		return
+	}
+	c.Backups = append(c.Backups, b)
+}
+
+// Read lists an archive and reads its small objects. The bucket is rooted at the archive.
+func Read(ctx context.Context, b bucket.Bucket) (Catalogue, error) {
+	// What is listed may be deleted before it is read: then it is looked for again.
+	for try := 1; ; try++ {
+		c, err := readOnce(ctx, b)
+		if err == nil || !errors.Is(err, bucket.ErrNotExist) || try == 3 {
+			return c, err
+		}
+	}
+}
+
+// A listing that goes on while a leader writes misses nothing that it had before: what
+// replaces a part is there before that goes, and has a name that comes later.
+func readOnce(ctx context.Context, b bucket.Bucket) (Catalogue, error) {
+	var objects []bucket.Object
+	var small []string
+	for o, err := range b.List(ctx, "") {
+		if err != nil {
+			return Catalogue{}, fmt.Errorf("list the archive: %w", err)
+		}
+		objects = append(objects, o)
+		if isSmall(o.Name) {
+			small = append(small, o.Name)
+		}
+	}
+	contents, err := readSmall(ctx, b, small)
+	if err != nil {
+		return Catalogue{}, err
+	}
+	return NewCatalogue(objects, contents), nil
+}
+
+func isSmall(name string) bool {
+	if name == FileArchive {
+		return true
+	}
+	parts := strings.Split(name, "/")
+	return len(parts) == 3 && (parts[0]+"/" == FolderWAL && parts[2] == FileLineage || parts[0]+"/" == FolderBase && parts[2] == FileBackup)
+}
+
+// readSmall reads objects, eight at a time.
+func readSmall(ctx context.Context, b bucket.Bucket, names []string) (map[string][]byte, error) {
+	contents := map[string][]byte{}
+	var mutex sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, name := range names {
+		group.Go(func() error {
+			content, err := readWhole(ctx, b, name)
+			if err != nil {
+				return err
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			contents[name] = content
+			return nil
+		})
+	}
+	return contents, group.Wait()
+}
+
+// smallLimit is how large a json object may be, in bytes: a backup of 100 TB has three million pieces.
+const smallLimit = 512 << 20
+
+func readWhole(ctx context.Context, b bucket.Bucket, name string) ([]byte, error) {
+	r, err := b.Get(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	defer r.Close()
+	var content bytes.Buffer
+	if _, err := content.ReadFrom(io.LimitReader(r, smallLimit)); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return content.Bytes(), nil
+}
+
+// cutoff is where the WAL of the i-th term of a lineage is no longer continued: at the
+// first start of a later one. Starts need not be in order (ha.Joins).
+func cutoff(lineage []ha.Start, i int) ha.LSN {
+	first := ha.LSN(math.MaxUint64)
+	for _, s := range lineage[i+1:] {
+		first = min(first, s.LSN)
+	}
+	return first
+}
