@@ -53,6 +53,7 @@ func TestReviseNotices(t *testing.T) {
 		"ServerNames":      func(c *Config) { c.ServerNames = nil },
 		"Durability":       func(c *Config) { c.Durability = DurabilityAsync },
 		"Witness":          func(c *Config) { c.Witness = "another" },
+		"Archive":          func(c *Config) { c.Archive = &Archive{Path: "ns/x"} },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },

@@ -1,0 +1,42 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// SlotArchive is the slot that keeps WAL until it is archived. Every instance has
+// it, because any of them may be the next to archive.
+const SlotArchive = "toban_archive"
+
+// AdvanceSlot lets the server remove WAL before an LSN, as far as a slot keeps it. A
+// slot does not go back, nor beyond what a standby has replayed (PostgreSQL 17 documentation, 9.28.6).
+func (s *Session) AdvanceSlot(ctx context.Context, slot, lsn string) error {
+	const query = `select pg_replication_slot_advance(slot_name, least($2::pg_lsn,
+			case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end))
+		from pg_replication_slots where slot_name = $1 and not active and restart_lsn < least($2::pg_lsn,
+			case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end)`
+	if _, err := s.conn.Exec(ctx, query, slot, lsn); err != nil {
+		return fmt.Errorf("advance the replication slot %s: %w", slot, err)
+	}
+	return nil
+}
+
+// FlushedWAL is the end of the WAL that is on disk (primary).
+func (s *Session) FlushedWAL(ctx context.Context) (lsn string, err error) {
+	if err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&lsn); err != nil {
+		return "", fmt.Errorf("ask how far the WAL is on disk: %w", err)
+	}
+	return lsn, nil
+}
+
+// OpenWAL opens a file of pg_wal to read, by its name.
+func (s *Server) OpenWAL(name string) (*os.File, error) {
+	file, err := os.Open(filepath.Join(s.Data(), "pg_wal", filepath.Base(name)))
+	if err != nil {
+		return nil, fmt.Errorf("open the WAL: %w", err)
+	}
+	return file, nil
+}
