@@ -1,0 +1,163 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"toban.dev/internal/bucket"
+)
+
+// What is wrong with an object.
+const (
+	Missing   = "missing"
+	Truncated = "truncated"
+	Altered   = "altered"
+)
+
+// ObjectError says which object of an archive is not what it was when it was written.
+type ObjectError struct {
+	// Name is that within the archive, What is Missing, Truncated or Altered.
+	Name, What string
+	// Err is how that was noticed, nil where What says all.
+	Err error
+}
+
+func (e *ObjectError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("%s is %s", e.Name, e.What)
+	}
+	return fmt.Sprintf("%s is %s: %v", e.Name, e.What, e.Err)
+}
+
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// download reads an object, of at most limit bytes.
+func download(ctx context.Context, from bucket.Bucket, name string, limit int64) (stored []byte, err error) {
+	err = attempt(ctx, func() error {
+		r, err := from.Get(ctx, name)
+		if errors.Is(err, bucket.ErrNotExist) {
+			return &ObjectError{Name: name, What: Missing}
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		defer r.Close()
+		var buffer bytes.Buffer
+		if _, err := buffer.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		stored = buffer.Bytes()
+		return nil
+	})
+	return stored, err
+}
+
+// readObject reads an object of which size and SHA-256 are known, and opens it.
+// The folder is the backup's; the content has at most PieceSize bytes, but for a manifest.
+func readObject(ctx context.Context, from bucket.Bucket, opener *Opener, folder string, o Object) ([]byte, error) {
+	name := folder + o.Name
+	stored, err := download(ctx, from, name, o.Size)
+	if err != nil {
+		return nil, err
+	}
+	switch size := int64(len(stored)); {
+	case size < o.Size:
+		return nil, &ObjectError{name, Truncated, fmt.Errorf("it has %d of its %d bytes", size, o.Size)}
+	case size > o.Size:
+		return nil, &ObjectError{name, Altered, fmt.Errorf("it has more than its %d bytes", o.Size)}
+	}
+	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != o.SHA256 {
+		return nil, &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
+	}
+	limit := int64(PieceSize)
+	if plain, _, _ := Unsealed(o.Name); plain == FileManifest {
+		limit = manifestLimit
+	}
+	return unseal(opener, name, stored, limit)
+}
+
+// manifestLimit is how large a manifest may be, in bytes; it has some 200 for each file.
+const manifestLimit = 4 << 30
+
+// unseal opens what lies in the bucket, into at most limit bytes: more would not be ours.
+func unseal(opener *Opener, name string, stored []byte, limit int64) ([]byte, error) {
+	r, err := opener.Open(name, bytes.NewReader(stored))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var content bytes.Buffer
+	content.Grow(int(min(limit, 4*int64(len(stored))+bytes.MinRead)))
+	if _, err := content.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return nil, &ObjectError{name, Altered, err}
+	}
+	if int64(content.Len()) > limit {
+		return nil, &ObjectError{name, Altered, fmt.Errorf("it has more than %d bytes", limit)}
+	}
+	return content.Bytes(), nil
+}
+
+// result is what came of an object.
+type result struct {
+	content []byte
+	err     error
+}
+
+// ordered reads objects side by side and gives their contents in order: an
+// io.Reader. At most workers+1 contents are in memory.
+type ordered struct {
+	ctx     context.Context //nolint:containedctx // that of the reading: io.Reader has no room for one
+	waiting chan chan result
+	rest    []byte
+}
+
+// readOrdered begins; it ends with ctx, or when all is read.
+func readOrdered(ctx context.Context, objects []Object, workers int, read func(context.Context, Object) ([]byte, error)) *ordered {
+	o := &ordered{ctx: ctx, waiting: make(chan chan result, max(workers-1, 0))}
+	go func() {
+		defer close(o.waiting)
+		for _, object := range objects {
+			slot := make(chan result, 1)
+			select {
+			case o.waiting <- slot: // waits until the reader has made room
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				content, err := read(ctx, object)
+				slot <- result{content, err}
+			}()
+		}
+	}()
+	return o
+}
+
+// next is the content of the next object, io.EOF after the last.
+func (o *ordered) next() ([]byte, error) {
+	slot, ok := <-o.waiting
+	if err := o.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, io.EOF
+	}
+	r := <-slot
+	return r.content, r.err
+}
+
+// Read implements io.Reader.
+func (o *ordered) Read(p []byte) (n int, err error) {
+	for len(o.rest) == 0 {
+		if o.rest, err = o.next(); err != nil {
+			return 0, err
+		}
+	}
+	n = copy(p, o.rest)
+	o.rest = o.rest[n:]
+	return n, nil
+}

@@ -1,0 +1,58 @@
+package backup
+
+import (
+	"sync"
+	"time"
+)
+
+// Progress is how far a backup or a restore is.
+type Progress struct {
+	// Done and Total are in bytes, before compression. Total is an estimate, 0 where there is none.
+	Done, Total int64
+	// Rate is in bytes per second, since the beginning.
+	Rate float64
+}
+
+// progressInterval is how often progress is reported at most.
+const progressInterval = 200 * time.Millisecond
+
+// meter counts bytes and reports them. It may be used by several at once.
+type meter struct {
+	mutex       sync.Mutex
+	report      func(Progress)
+	begin, last time.Time
+	done, total int64
+}
+
+func newMeter(report func(Progress), total int64) *meter {
+	return &meter{report: report, begin: time.Now(), total: total}
+}
+
+// add counts n bytes more.
+func (m *meter) add(n int) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.done += int64(n)
+	if now := time.Now(); now.Sub(m.last) >= progressInterval {
+		m.tell(now)
+	}
+}
+
+// end reports the last state.
+func (m *meter) end() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.tell(time.Now())
+}
+
+func (m *meter) tell(now time.Time) {
+	m.last = now
+	if m.report == nil {
+		return
+	}
+	p := Progress{Done: m.done, Total: m.total}
+	if elapsed := now.Sub(m.begin).Seconds(); elapsed > 0 {
+		p.Rate = float64(m.done) / elapsed
+	}
+	m.report(p)
+}

@@ -1,0 +1,568 @@
+package backup
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+)
+
+// Target is where a recovery ends: at the one that is set, or at the end of the
+// archive where none is.
+type Target struct {
+	// Time is of the last commit that is wanted.
+	Time time.Time
+	LSN  ha.LSN
+	XID  string
+	// Name is that of pg_create_restore_point.
+	Name string
+	// Exclusive stops before the time, the LSN or the XID, not after it.
+	Exclusive bool
+}
+
+// Latest says that the target is the end of the archive.
+func (t Target) Latest() bool { return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" }
+
+// timeFormat is how PostgreSQL is told a time, whatever its timezone.
+const timeFormat = "2006-01-02 15:04:05.999999-07:00"
+
+func (t Target) String() string {
+	switch {
+	case !t.Time.IsZero():
+		return "time " + t.Time.UTC().Format(timeFormat)
+	case t.LSN != 0:
+		return "LSN " + t.LSN.String()
+	case t.XID != "":
+		return "transaction " + t.XID
+	case t.Name != "":
+		return "restore point " + strconv.Quote(t.Name)
+	}
+	return "the end of the archive"
+}
+
+// Settings are the parameters with which a server recovers to the target along a timeline.
+// It also needs a file standby.signal, and the files that Prepare puts there
+// (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
+func (t Target) Settings(timeline uint32) (map[string]string, error) {
+	all := map[string]string{
+		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "",
+		"recovery_target": "", "recovery_target_time": "", "recovery_target_lsn": "", "recovery_target_xid": "", "recovery_target_name": "",
+		"recovery_target_inclusive":   strconv.FormatBool(!t.Exclusive),
+		"recovery_target_timeline":    strconv.FormatUint(uint64(timeline), 10),
+		"recovery_target_action":      "promote",
+		"recovery_min_apply_delay":    "0",
+		"wal_retrieve_retry_interval": "100ms", // how long it takes to notice a file
+		"hot_standby":                 "on",    // it is asked how far it is
+		// What has been replayed must not come back under the names of segments to come. PostgreSQL 15 to 18
+		// do that only after a receiver was started (InstallXLogFileSegmentActive in xlog.c); that is nowhere promised.
+		"wal_recycle": "off",
+	}
+	chosen := map[string]string{}
+	if !t.Time.IsZero() {
+		chosen["recovery_target_time"] = t.Time.UTC().Format(timeFormat)
+	}
+	if t.LSN != 0 {
+		chosen["recovery_target_lsn"] = t.LSN.String()
+	}
+	if t.XID != "" {
+		chosen["recovery_target_xid"] = t.XID
+	}
+	if t.Name != "" {
+		chosen["recovery_target_name"] = t.Name
+	}
+	if len(chosen) > 1 {
+		return nil, fmt.Errorf("there is more than one target of the recovery: %v", chosen)
+	}
+	maps.Copy(all, chosen)
+	return all, nil
+}
+
+// RecoverOptions say which WAL a server is given.
+type RecoverOptions struct {
+	// Bucket is rooted at the archive.
+	Bucket bucket.Bucket
+	Opener *Opener
+	// Plan is the WAL from the start of the backup to the target.
+	Plan WALPlan
+	// Backup is what the server begins with.
+	Backup Backup
+	// WAL is the folder pg_wal.
+	WAL    string
+	Target Target
+	// From is where a recovery goes on that was interrupted: segments before that are not put there again. 0 for a new one.
+	From ha.LSN
+	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
+	Ahead int
+	// Workers download side by side; 0 is GOMAXPROCS. Each needs about 50 MiB.
+	Workers int
+	// Progress, if set, is called about ten times a second.
+	Progress func(Recovered)
+}
+
+// Recovered is how far a recovery has come.
+type Recovered struct {
+	// LSN is the end of the last record replayed, 0 while the server does not say. Fed is up to where WAL
+	// was put there without a hole, End where the plan ends.
+	LSN, Fed, End ha.LSN
+	// Commit is the time of the last transaction replayed, zero if there was none.
+	Commit time.Time
+	// Ended says that the server has left recovery: it has reached the target and was promoted.
+	Ended bool
+}
+
+// ShortError says that all WAL was replayed, and that the target is not in it. PostgreSQL then waits
+// for more WAL for ever; promoted, it would end with "recovery ended before configured recovery target was
+// reached" (xlogrecovery.c). For a time after the last transaction, the data is nevertheless what is wanted:
+// start the server again with the settings of no target, and end there.
+type ShortError struct {
+	Target  Target
+	Reached Recovered
+}
+
+func (e *ShortError) Error() string {
+	last := "there was no transaction"
+	if !e.Reached.Commit.IsZero() {
+		last = "the last transaction is of " + e.Reached.Commit.UTC().Format(timeFormat)
+	}
+	return fmt.Sprintf("all WAL up to %s is replayed, and %s was not reached: %s", e.Reached.LSN, e.Target, last)
+}
+
+// StuckError says that a server does not replay WAL that it has. That is broken, though its objects could be opened.
+type StuckError struct {
+	At      ha.LSN
+	Objects []string
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("the server does not replay what follows %s: what it reads is made of %q", e.At, e.Objects)
+}
+
+// Recovery gives a server the WAL that it replays. Nothing is removed here: the server
+// does that with what it has replayed, at its restartpoints.
+type Recovery struct {
+	RecoverOptions
+	mutex sync.Mutex
+	limit ha.LSN        // up to where segments may begin that are put there
+	moved chan struct{} // closed when the limit is raised
+	next  int           // the first segment that is not being put there yet
+	done  map[int]bool  // by index in the plan
+	fed   int           // the first that is not there, of those from the beginning
+}
+
+// NewRecovery plans; nothing is done yet.
+func NewRecovery(o RecoverOptions) *Recovery {
+	if o.Ahead <= 0 {
+		o.Ahead = 32
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	r := &Recovery{RecoverOptions: o, moved: make(chan struct{}), done: map[int]bool{}}
+	for r.next < len(o.Plan.Segments) && o.Plan.Segments[r.next].Segment.End() <= o.From {
+		r.next++
+	}
+	r.fed = r.next
+	return r
+}
+
+// Prepare puts there what the server looks for when it starts: the history files and the
+// first segments. The server must not run.
+func (r *Recovery) Prepare(ctx context.Context) error {
+	for _, history := range r.Plan.Histories {
+		if err := r.putHistory(ctx, history); err != nil {
+			return fmt.Errorf("prepare the recovery: %w", err)
+		}
+	}
+	first := max(r.Backup.StartLSN, r.From)
+	if r.next < len(r.Plan.Segments) {
+		first = max(first, r.Plan.Segments[r.next].Segment.Start())
+	}
+	r.raise(first + SegmentSize)
+	if err := r.feed(ctx, func(index int) bool { return r.Plan.Segments[index].Segment.Start() > first }); err != nil {
+		return fmt.Errorf("prepare the recovery: %w", err)
+	}
+	return nil
+}
+
+// historyLimit is how large a history file may be, in bytes.
+const historyLimit = 1 << 20
+
+func (r *Recovery) putHistory(ctx context.Context, object string) error {
+	stored, err := download(ctx, r.Bucket, object, historyLimit)
+	if err != nil {
+		return err
+	}
+	content, err := unseal(r.Opener, object, stored, historyLimit)
+	if err != nil {
+		return err
+	}
+	plain, _, _ := Unsealed(filepath.Base(object))
+	return putFile(r.WAL, plain, content)
+}
+
+// putFile writes a file that appears whole: the server may look at any time. It need not be
+// on disk: after a crash it is fetched again.
+func putFile(folder, name string, content []byte) error {
+	temporary := filepath.Join(folder, ".toban."+name)
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return fmt.Errorf("put %s there: %w", name, err)
+	}
+	if err := os.Rename(temporary, filepath.Join(folder, name)); err != nil {
+		return fmt.Errorf("put %s there: %w", name, err)
+	}
+	return nil
+}
+
+// feed puts segments there, in order but side by side, each as soon as the limit
+// allows it, until stop says so or all are.
+func (r *Recovery) feed(ctx context.Context, stop func(index int) bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Workers)
+	for r.next < len(r.Plan.Segments) && !stop(r.next) {
+		if err := r.awaitLimit(ctx, r.Plan.Segments[r.next].Segment.Start()); err != nil {
+			break // the group knows why, or ctx
+		}
+		index := r.next
+		r.next++
+		group.Go(func() error {
+			if err := r.putSegment(ctx, r.Plan.Segments[index]); err != nil {
+				return err
+			}
+			r.finished(index)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func (r *Recovery) finished(index int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.done[index] = true
+	for r.done[r.fed] {
+		delete(r.done, r.fed)
+		r.fed++
+	}
+}
+
+func (r *Recovery) raise(limit ha.LSN) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if limit > r.limit {
+		r.limit = limit
+		close(r.moved)
+		r.moved = make(chan struct{})
+	}
+}
+
+func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
+	for {
+		r.mutex.Lock()
+		limit, moved := r.limit, r.moved
+		r.mutex.Unlock()
+		if start < limit {
+			return ctx.Err()
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// putSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
+// itself has it in a new segment.
+func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
+	content := make([]byte, SegmentSize)
+	for _, o := range s.Objects {
+		part, err := r.piece(ctx, o)
+		if err != nil {
+			return err
+		}
+		if o.To > o.Piece.From {
+			copy(content[o.Piece.From:o.To], part)
+		}
+	}
+	return putFile(r.WAL, s.File, content)
+}
+
+// sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.
+const sealedLimit = SegmentSize + 1<<20
+
+func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
+	stored, err := download(ctx, r.Bucket, o.Name, sealedLimit)
+	if err != nil {
+		return nil, err
+	}
+	length := int64(o.Piece.To - o.Piece.From)
+	content, err := unseal(r.Opener, o.Name, stored, length)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // of zstd and of age alike
+		return nil, &ObjectError{o.Name, Truncated, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) < length {
+		return nil, &ObjectError{o.Name, Altered, fmt.Errorf("it has %d of its %d bytes", len(content), length)}
+	}
+	if err := checkPage(content, o.Piece, r.Backup.SystemIdentifier); err != nil {
+		return nil, &ObjectError{o.Name, Altered, err}
+	}
+	return content, nil
+}
+
+// The sizes of WAL pages and their headers, in bytes (PostgreSQL 17, src/include/access/xlog_internal.h).
+const (
+	walPage   = 8192
+	pageShort = 24
+	pageLong  = 40
+)
+
+// checkPage looks at the first page that begins in a piece: whether it is of the place that
+// the piece has by its name. An object has no checksum that is kept elsewhere; this notices one in the place of another.
+func checkPage(content []byte, p Piece, system string) error {
+	at := (p.From + walPage - 1) / walPage * walPage
+	if at+pageLong > p.To {
+		return nil
+	}
+	page := content[at-p.From:]
+	if binary.LittleEndian.Uint16(page) == 0 {
+		return nil // nothing has been written there
+	}
+	timeline, address := binary.LittleEndian.Uint32(page[4:]), ha.LSN(binary.LittleEndian.Uint64(page[8:]))
+	if want := p.Segment.Start() + ha.LSN(at); address != want || timeline > p.Segment.Timeline {
+		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d", address, timeline, want, p.Segment.Timeline)
+	}
+	if at == 0 && system != "" {
+		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[pageShort:]), 10); is != system {
+			return fmt.Errorf("its content is of database system %s, not of %s", is, system)
+		}
+	}
+	return nil
+}
+
+// Position is what a server in recovery says of itself.
+type Position struct {
+	InRecovery bool
+	// LSN is the end of the last record replayed, 0 if it is not known. Before the server takes connections,
+	// it may be the start of the segment that it reads.
+	LSN ha.LSN
+	// Waits says that it waits for more WAL.
+	Waits  bool
+	Commit time.Time
+}
+
+// Replayer is a server in recovery. An error means that nothing is known.
+type Replayer interface {
+	Position(ctx context.Context) (Position, error)
+}
+
+// The times of Run.
+const (
+	lookInterval  = 100 * time.Millisecond
+	stuckPatience = 30 * time.Second
+)
+
+// Run feeds a server that was started after Prepare, until it has left recovery at its
+// target, or, where the target is the end, until all is replayed: then it is the caller's to promote it. An error
+// is a *ShortError, a *StuckError, an *ObjectError, or why ctx has ended: as which
+// the end of the server's process belongs there.
+func (r *Recovery) Run(ctx context.Context, server Replayer) (Recovered, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Before it is consistent, the server needs all up to the stop of the backup, and may not say how far it is.
+	r.raise(r.Backup.StartLSN + ha.LSN(r.Ahead)*SegmentSize)
+	fed := make(chan error, 1)
+	go func() { fed <- r.feed(ctx, func(int) bool { return false }) }()
+	reached, err := r.watch(ctx, server, fed)
+	if err != nil {
+		return reached, fmt.Errorf("recover to %s: %w", r.Target, err)
+	}
+	return reached, nil
+}
+
+func (r *Recovery) watch(ctx context.Context, server Replayer, fed chan error) (Recovered, error) {
+	ticker := time.NewTicker(lookInterval)
+	defer ticker.Stop()
+	end := waiting{recovery: r}
+	reached := r.reached(Position{})
+	for {
+		select {
+		case err := <-fed:
+			if err != nil {
+				return reached, err
+			}
+			end.allFed, fed = true, nil
+		case <-ctx.Done():
+			return reached, context.Cause(ctx)
+		case <-ticker.C:
+		}
+		position, err := server.Position(ctx)
+		if err != nil {
+			continue // it does not answer yet; if its process has ended, ctx ends
+		}
+		r.raise(position.LSN + ha.LSN(r.Ahead)*SegmentSize)
+		reached = r.reached(position)
+		if r.Progress != nil {
+			r.Progress(reached)
+		}
+		if over, err := end.look(position); over || err != nil {
+			return reached, err
+		}
+	}
+}
+
+// reached is the state of the recovery.
+func (r *Recovery) reached(p Position) Recovered {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	at := Recovered{LSN: p.LSN, Commit: p.Commit, End: r.end(), Ended: p.LSN != 0 && !p.InRecovery}
+	if r.fed < len(r.Plan.Segments) {
+		at.Fed = r.Plan.Segments[r.fed].Segment.Start()
+	} else {
+		at.Fed = at.End
+	}
+	return at
+}
+
+// end is where the WAL of the plan ends.
+func (r *Recovery) end() ha.LSN {
+	if len(r.Plan.Segments) == 0 {
+		return 0
+	}
+	last := r.Plan.Segments[len(r.Plan.Segments)-1]
+	end := last.Segment.Start()
+	for _, o := range last.Objects {
+		end = max(end, last.Segment.Start()+ha.LSN(o.To))
+	}
+	return end
+}
+
+// waiting finds out whether the server has replayed all that it was given.
+type waiting struct {
+	recovery *Recovery
+	allFed   bool
+	at       ha.LSN
+	since    time.Time
+}
+
+// look says whether the recovery is over.
+func (w *waiting) look(p Position) (over bool, err error) {
+	r := w.recovery
+	if p.LSN != 0 && !p.InRecovery {
+		return true, nil
+	}
+	if !w.allFed || !p.Waits {
+		w.since = time.Time{}
+		return false, nil
+	}
+	more, err := r.more(p.LSN)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case more: // it has not looked yet, or does not like what it sees
+		return false, w.stuck(p.LSN)
+	case r.Target.Latest():
+		return true, nil
+	}
+	return false, &ShortError{r.Target, r.reached(p)}
+}
+
+// stuck is an error when the server has stayed where it is for long.
+func (w *waiting) stuck(at ha.LSN) error {
+	if w.since.IsZero() || w.at != at {
+		w.at, w.since = at, time.Now()
+	}
+	if time.Since(w.since) < stuckPatience {
+		return nil
+	}
+	e := &StuckError{At: at}
+	for _, s := range w.recovery.Plan.Segments {
+		if s.Segment.Start() <= at && at < s.Segment.End() {
+			for _, o := range s.Objects {
+				e.Objects = append(e.Objects, o.Name)
+			}
+		}
+	}
+	return e
+}
+
+// more says whether a whole record follows an LSN in the WAL that was put there. The
+// wait of the server alone does not prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h);
+// behind the last there are zeros, or the end of the plan.
+func (r *Recovery) more(at ha.LSN) (bool, error) {
+	begin := skipHeader(at)
+	if begin+4 > r.end() {
+		return false, nil
+	}
+	for i := len(r.Plan.Segments) - 1; i >= 0; i-- {
+		s := r.Plan.Segments[i]
+		if begin < s.Segment.Start() || begin >= s.Segment.End() {
+			continue
+		}
+		length, err := readLength(filepath.Join(r.WAL, s.File), int64(begin-s.Segment.Start()))
+		if err != nil {
+			return false, err
+		}
+		return length != 0 && recordEnd(begin, length) <= r.end(), nil
+	}
+	return false, nil
+}
+
+func readLength(name string, offset int64) (uint32, error) {
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return 1, nil // replayed and removed: there is more
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for the end of WAL: %w", err)
+	}
+	defer file.Close()
+	var head [4]byte
+	if _, err := file.ReadAt(head[:], offset); err != nil {
+		return 0, fmt.Errorf("look for the end of WAL: %w", err)
+	}
+	return binary.LittleEndian.Uint32(head[:]), nil
+}
+
+// skipHeader is where a record begins that would begin at a page's header.
+func skipHeader(at ha.LSN) ha.LSN {
+	switch {
+	case at%SegmentSize == 0:
+		return at + pageLong
+	case at%walPage == 0:
+		return at + pageShort
+	}
+	return at
+}
+
+// recordEnd is where a record ends that goes on over pages.
+func recordEnd(begin ha.LSN, length uint32) ha.LSN {
+	left := ha.LSN(length)
+	for {
+		room := walPage - begin%walPage
+		if left <= room {
+			return begin + left
+		}
+		left -= room
+		begin = skipHeader(begin + room)
+	}
+}

@@ -1,0 +1,462 @@
+package backup
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+)
+
+// PieceSize is how much of a tar stream goes into one object, in bytes before compression.
+const PieceSize = 32 << 20
+
+// baseTar is the tar file of the data directory itself.
+const baseTar = "base.tar"
+
+var tarName = regexp.MustCompile(`^(base|[1-9][0-9]*)\.tar$`)
+
+// PointsOfTake are the names that TakeOptions.At is called with, in this order, "piece" several times.
+var PointsOfTake = []string{"connected", "started", "piece", "pieces", "manifest", "wal", "written"}
+
+// TakeOptions say what a base backup is taken of, and where it goes.
+type TakeOptions struct {
+	// Server is whom to ask, as a role with REPLICATION. Without a tcp_user_timeout: while
+	// the bucket is slow, the connection is full, and Linux counts that as no answer.
+	Server *pgconn.Config
+	// Bucket is rooted at the archive.
+	Bucket bucket.Bucket
+	Sealer *Sealer
+	// Term is that in which it is taken. Label and Trigger are for backup.json.
+	Term           uint64
+	Label, Trigger string
+	// Parent is what an incremental backup is the change from, nil for a full one. It needs
+	// PostgreSQL 17 with summarize_wal. Opener reads its manifest, with encryption by the key.
+	Parent *Backup
+	Opener *Opener
+	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
+	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
+	Workers int
+	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
+	Archived func(ctx context.Context, timeline uint32, lsn ha.LSN) error
+	// Progress, if set, is called at most five times a second, not by several at once.
+	Progress func(Progress)
+	// At, if set, is called at each of PointsOfTake; an error ends the backup there. For
+	// tests; "piece" comes from several at once.
+	At func(point string) error
+}
+
+// taking is a base backup being taken.
+type taking struct {
+	TakeOptions
+	backup Backup
+	meter  *meter
+
+	buffers chan []byte // free ones; their number bounds the memory
+	group   *errgroup.Group
+	ctx     context.Context //nolint:containedctx // that of the group: sink has no room for one
+	mutex   sync.Mutex      // guards backup.Pieces and the sums
+
+	current  []byte // what the next piece consists of so far
+	tar      string // the archive being received, "" for none
+	number   int    // of its next piece
+	wantsTar bool   // false from the manifest on
+	text     []byte // the manifest
+}
+
+// Take takes a base backup and returns what it has written to backup.json. The error is ErrPromoted
+// when the server was promoted meanwhile. What a backup that did not end leaves is for Clean.
+func Take(ctx context.Context, o TakeOptions) (Backup, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
+	for range o.Workers + 1 {
+		t.buffers <- nil // made when needed: a small database needs one
+	}
+	t.backup = Backup{ID: newID(time.Now()), Type: TypeFull, Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC()}
+	if o.Parent != nil {
+		t.backup.Type, t.backup.Parent = TypeIncremental, o.Parent.ID
+	}
+	if err := t.run(ctx); err != nil {
+		return Backup{}, fmt.Errorf("base backup %s: %w", t.backup.ID, err)
+	}
+	return t.backup, nil
+}
+
+// newID is a name of a base backup: when, and something that no other has.
+func newID(now time.Time) string {
+	var unique [2]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	return now.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(unique[:])
+}
+
+func (t *taking) run(ctx context.Context) error {
+	if err := t.receive(ctx); err != nil {
+		return err
+	}
+	if err := t.point("pieces"); err != nil {
+		return err
+	}
+	manifest, err := t.put(ctx, FileManifest, t.text)
+	if err != nil {
+		return err
+	}
+	t.backup.Manifest = manifest
+	if err := t.point("manifest"); err != nil {
+		return err
+	}
+	if err := t.Archived(ctx, t.backup.StopTimeline, t.backup.StopLSN); err != nil {
+		return fmt.Errorf("wait until the WAL up to %s is archived: %w", t.backup.StopLSN, err)
+	}
+	if err := t.point("wal"); err != nil {
+		return err
+	}
+	if err := t.finish(ctx); err != nil {
+		return err
+	}
+	return t.point("written")
+}
+
+// receive has the server send the backup; all pieces are in the bucket afterwards.
+func (t *taking) receive(ctx context.Context) error {
+	t.group, t.ctx = errgroup.WithContext(ctx)
+	// The connection ends with the first upload that fails.
+	s, err := openStream(t.ctx, t.Server)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = t.copyFrom(s)
+	if uploaded := t.group.Wait(); uploaded != nil {
+		return uploaded // it is why the connection ended
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		t.meter.end()
+		sortPieces(t.backup.Pieces)
+	}
+	return err
+}
+
+func (t *taking) copyFrom(s *stream) (err error) {
+	if t.backup.SystemIdentifier, err = s.identity(); err != nil {
+		return err
+	}
+	t.backup.ServerVersion = s.version()
+	if err := t.point("connected"); err != nil {
+		return err
+	}
+	if t.Parent != nil {
+		if err := t.continueParent(s); err != nil {
+			return err
+		}
+	}
+	if err := t.start(s); err != nil {
+		return err
+	}
+	if err := s.copyOut(t); err != nil {
+		return err
+	}
+	return t.stop(s)
+}
+
+// continueParent makes the next backup of the connection the change from the parent.
+func (t *taking) continueParent(s *stream) error {
+	if t.Parent.SystemIdentifier != t.backup.SystemIdentifier {
+		return fmt.Errorf("the parent %s is of another database system (%s)", t.Parent.ID, t.Parent.SystemIdentifier)
+	}
+	manifest, err := readObject(t.ctx, t.Bucket, t.Opener, t.Parent.folder(), t.Parent.Manifest)
+	if err != nil {
+		return err
+	}
+	return s.uploadManifest(manifest)
+}
+
+// command is BASE_BACKUP. WAIT is off: it would wait for PostgreSQL's own archiver, not
+// for ours. TARGET asks for the protocol that one copy has all in it.
+func (t *taking) command() string {
+	options := []string{"LABEL 'toban " + t.backup.ID + "'", "PROGRESS", "CHECKPOINT 'fast'", "WAIT false",
+		"MANIFEST 'yes'", "MANIFEST_CHECKSUMS 'SHA256'", "TARGET 'client'"}
+	if t.Parent != nil {
+		options = append(options, "INCREMENTAL")
+	}
+	return "BASE_BACKUP (" + strings.Join(options, ", ") + ")"
+}
+
+// start begins the backup: the server says from where, and how much there is.
+func (t *taking) start(s *stream) (err error) {
+	if err := s.send(t.command()); err != nil {
+		return err
+	}
+	t.backup.StartLSN, t.backup.StartTimeline, err = s.position()
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	spaces, err := s.result()
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	total := int64(0)
+	for _, row := range spaces { // OID, location, size in KiB; the data directory has no OID
+		if len(row) != 3 {
+			return fmt.Errorf("start: the server describes a tablespace as %q", row)
+		}
+		kib, _ := strconv.ParseInt(row[2], 10, 64) // an estimate; it may be unknown
+		total += kib << 10
+	}
+	t.meter = newMeter(t.Progress, total)
+	return t.point("started")
+}
+
+// position is the result set with an LSN and a timeline.
+func (s *stream) position() (ha.LSN, uint32, error) {
+	rows, err := s.result()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 {
+		return 0, 0, fmt.Errorf("the server says %q for a position", rows)
+	}
+	lsn, err := ha.ParseLSN(rows[0][0])
+	if err != nil {
+		return 0, 0, err
+	}
+	timeline, err := strconv.ParseUint(rows[0][1], 10, 32)
+	return lsn, uint32(timeline), err
+}
+
+// archive begins a tar file.
+func (t *taking) archive(name, location string) error {
+	if !t.wantsTar {
+		return fmt.Errorf("the server sends %s after the manifest", name)
+	}
+	t.endTar()
+	t.tar, t.number = name, 0
+	if name == baseTar {
+		return nil
+	}
+	oid, err := strconv.ParseUint(strings.TrimSuffix(name, ".tar"), 10, 32)
+	if err != nil {
+		return fmt.Errorf("the server begins an archive %q", name)
+	}
+	t.backup.Tablespaces = append(t.backup.Tablespaces, Tablespace{OID: uint32(oid), Location: location})
+	return nil
+}
+
+// manifest ends the last tar file.
+func (t *taking) manifest() error {
+	t.endTar()
+	t.wantsTar = false
+	return nil
+}
+
+func (t *taking) data(content []byte) error {
+	if !t.wantsTar {
+		t.text = append(t.text, content...)
+		return nil
+	}
+	if t.tar == "" {
+		return errors.New("the server sends data of no archive")
+	}
+	t.meter.add(len(content))
+	for len(content) > 0 {
+		if t.current == nil {
+			if err := t.takeBuffer(); err != nil {
+				return err
+			}
+		}
+		n := min(len(content), PieceSize-len(t.current))
+		t.current = append(t.current, content[:n]...)
+		content = content[n:]
+		if len(t.current) == PieceSize {
+			t.cut()
+		}
+	}
+	return nil
+}
+
+// takeBuffer waits for a worker to have done with one.
+func (t *taking) takeBuffer() error {
+	select {
+	case buffer := <-t.buffers:
+		if buffer == nil {
+			buffer = make([]byte, 0, PieceSize)
+		}
+		t.current = buffer[:0]
+		return nil
+	case <-t.ctx.Done():
+		return t.ctx.Err()
+	}
+}
+
+// endTar makes a piece of what is left of a tar file.
+func (t *taking) endTar() {
+	if len(t.current) > 0 {
+		t.cut()
+	}
+	t.tar = ""
+}
+
+// cut has what has come so far written as a piece.
+func (t *taking) cut() {
+	content, name := t.current, PieceName(t.tar, t.number)
+	t.current = nil
+	t.number++
+	t.group.Go(func() error {
+		defer func() { t.buffers <- content }()
+		piece, err := t.put(t.ctx, name, content)
+		if err != nil {
+			return err
+		}
+		t.mutex.Lock()
+		t.backup.Pieces = append(t.backup.Pieces, piece)
+		t.mutex.Unlock()
+		return t.point("piece")
+	})
+}
+
+// PieceName is the name of a piece of a tar file, without the endings that a Sealer adds.
+func PieceName(tar string, number int) string { return fmt.Sprintf("%s.%05d", tar, number) }
+
+// put seals content and writes it; the name is that within the backup's folder.
+func (t *taking) put(ctx context.Context, name string, content []byte) (Object, error) {
+	sealed, err := t.Sealer.Seal(content)
+	if err != nil {
+		return Object{}, err
+	}
+	sum := sha256.Sum256(sealed)
+	object := Object{Name: t.Sealer.Name(name), Size: int64(len(sealed)), SHA256: hex.EncodeToString(sum[:])}
+	full := t.backup.folder() + object.Name
+	if err := attempt(ctx, func() error { return t.Bucket.Put(ctx, full, sealed) }); err != nil {
+		return Object{}, fmt.Errorf("write %s: %w", full, err)
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	t.backup.RawBytes += int64(len(content))
+	t.backup.StoredBytes += object.Size
+	return object, nil
+}
+
+// stop reads where the backup ends.
+func (t *taking) stop(s *stream) (err error) {
+	t.backup.StopLSN, t.backup.StopTimeline, err = s.position()
+	if err == nil {
+		err = s.ready()
+	}
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	t.backup.Stopped = time.Now().UTC()
+	return nil
+}
+
+// finish writes backup.json, if everything is still there: a later backup may have
+// taken this one for one that did not end, and cleaned it away.
+func (t *taking) finish(ctx context.Context) error {
+	folder := t.backup.folder()
+	there := map[string]int64{}
+	for object, err := range t.Bucket.List(ctx, folder) {
+		if err != nil {
+			return fmt.Errorf("look whether all is there: %w", err)
+		}
+		there[object.Name] = object.Size
+	}
+	for _, object := range append([]Object{t.backup.Manifest}, t.backup.Pieces...) {
+		if size, ok := there[folder+object.Name]; !ok || size != object.Size {
+			return &ObjectError{Name: folder + object.Name, What: Missing}
+		}
+	}
+	text, err := json.MarshalIndent(t.backup, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := t.Bucket.Create(ctx, folder+FileBackup, append(text, '\n')); err != nil {
+		return fmt.Errorf("write %s: %w", folder+FileBackup, err)
+	}
+	return nil
+}
+
+func (t *taking) point(name string) error {
+	if t.At == nil {
+		return nil
+	}
+	return t.At(name)
+}
+
+// Clean removes what backups have left that did not end: all in their folders, where there is no backup.json.
+// None may be under way. The bucket is rooted at the archive. Nothing is removed if the bucket can't be listed to its end.
+func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error) {
+	folders, complete := map[string][]string{}, map[string]bool{}
+	for object, err := range from.List(ctx, FolderBase) {
+		if err != nil {
+			return nil, fmt.Errorf("look for backups that did not end: %w", err)
+		}
+		id, name, ok := strings.Cut(strings.TrimPrefix(object.Name, FolderBase), "/")
+		if !ok {
+			continue
+		}
+		folders[id] = append(folders[id], object.Name)
+		complete[id] = complete[id] || name == FileBackup
+	}
+	for id, names := range folders {
+		if complete[id] {
+			continue
+		}
+		if err := from.Delete(ctx, names...); err != nil {
+			return removed, fmt.Errorf("remove what backup %s has left: %w", id, err)
+		}
+		removed = append(removed, names...)
+	}
+	return removed, nil
+}
+
+// The tries of a request to the bucket.
+const (
+	attempts     = 5
+	attemptPause = 200 * time.Millisecond // the first; each is twice the one before
+)
+
+// attempt does something until it succeeds, or another try is of no use.
+func attempt(ctx context.Context, do func() error) error {
+	pause := attemptPause
+	for n := 1; ; n++ {
+		err := do()
+		if err == nil || n == attempts || hopeless(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+func hopeless(err error) bool {
+	for _, known := range []error{bucket.ErrNotExist, bucket.ErrExists, bucket.ErrNoBucket, bucket.ErrDenied, bucket.ErrFull,
+		context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	var object *ObjectError
+	return errors.As(err, &object)
+}

@@ -1,0 +1,319 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/postgres"
+)
+
+// UnpackOptions say which base backup is to become a data directory, and where.
+type UnpackOptions struct {
+	// Bucket is rooted at the archive.
+	Bucket bucket.Bucket
+	Opener *Opener
+	// Chain is the backup with those it is the change from, the full one first.
+	Chain []Backup
+	// Data becomes the data directory. Neither it nor the folders of the tablespaces, by OID, may have anything in them.
+	Data        string
+	Tablespaces map[uint32]string
+	// Scratch is a folder on the same file system for the parts of a chain of
+	// several, Programs where pg_combinebackup is (PostgreSQL 17). A full backup needs neither.
+	Scratch, Programs string
+	// Workers download and decompress side by side; 0 is GOMAXPROCS. Each needs at
+	// most about 100 MiB: a piece, the same compressed, and its decoder's window.
+	Workers int
+	// Progress, if set, is called at most five times a second.
+	Progress func(Progress)
+}
+
+// Unpack makes a data directory of a base backup, and brings it to disk. It is
+// not consistent before WAL up to the stop LSN is replayed. Of an object that is not as it was written, the error
+// is an *ObjectError. What is half done after an error is the caller's to remove.
+func Unpack(ctx context.Context, o UnpackOptions) error {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if len(o.Chain) == 0 {
+		return errors.New("unpack: there is no backup")
+	}
+	total := int64(0)
+	for _, b := range o.Chain {
+		total += b.RawBytes
+	}
+	u := &unpacking{o, newMeter(o.Progress, total)}
+	err := u.run(ctx)
+	u.meter.end()
+	if err != nil {
+		return fmt.Errorf("unpack base backup %s: %w", o.Chain[len(o.Chain)-1].ID, err)
+	}
+	return nil
+}
+
+type unpacking struct {
+	UnpackOptions
+	meter *meter
+}
+
+func (u *unpacking) run(ctx context.Context) error {
+	last := u.Chain[len(u.Chain)-1]
+	for _, space := range last.Tablespaces {
+		if u.Tablespaces[space.OID] == "" {
+			return fmt.Errorf("there is no folder for tablespace %d (it was in %s)", space.OID, space.Location)
+		}
+	}
+	if len(u.Chain) > 1 {
+		return u.combine(ctx)
+	}
+	if last.Type != TypeFull {
+		return fmt.Errorf("it is %s, and its parent %s is not there", last.Type, last.Parent)
+	}
+	if err := u.unpackOne(ctx, last, u.Data, u.Tablespaces); err != nil {
+		return err
+	}
+	return u.sync()
+}
+
+// combine unpacks the whole chain and puts it together.
+func (u *unpacking) combine(ctx context.Context) error {
+	// The programs make what they have by a rename at the end for nobody: so all of it is on disk only after the sync.
+	args := []string{"--no-sync", "--manifest-checksums=SHA256", "--output", u.Data}
+	var folders []string
+	for i, b := range u.Chain {
+		folder := filepath.Join(u.Scratch, b.ID)
+		spaces := map[uint32]string{}
+		for _, space := range b.Tablespaces {
+			spaces[space.OID] = filepath.Join(u.Scratch, fmt.Sprintf("%s.%d", b.ID, space.OID))
+			if i == len(u.Chain)-1 { // the mapping is of the last backup's folders
+				args = append(args, "--tablespace-mapping", spaces[space.OID]+"="+u.Tablespaces[space.OID])
+			}
+		}
+		if err := u.unpackOne(ctx, b, folder, spaces); err != nil {
+			return fmt.Errorf("%s: %w", b.ID, err)
+		}
+		folders = append(folders, folder)
+	}
+	var words bytes.Buffer
+	cmd := exec.CommandContext(ctx, filepath.Join(u.Programs, "pg_combinebackup"), append(args, folders...)...)
+	cmd.Stderr = &words
+	if err := postgres.Children.Run(cmd); err != nil {
+		return fmt.Errorf("pg_combinebackup: %w: %s", err, strings.TrimSpace(words.String()))
+	}
+	if err := u.sync(); err != nil {
+		return err
+	}
+	return u.dropScratch()
+}
+
+func (u *unpacking) dropScratch() error {
+	for _, b := range u.Chain {
+		all, err := filepath.Glob(filepath.Join(u.Scratch, b.ID+"*"))
+		if err != nil {
+			return err
+		}
+		for _, folder := range all {
+			if err := os.RemoveAll(folder); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unpackOne unpacks one backup with its manifest.
+func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces map[uint32]string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the downloads, whatever ended this
+	folder := b.folder()
+	read := func(ctx context.Context, o Object) ([]byte, error) {
+		return readObject(ctx, u.Bucket, u.Opener, folder, o)
+	}
+	if err := makeEmpty(data); err != nil {
+		return err
+	}
+	if err := u.unpackTar(readOrdered(ctx, b.piecesOf(baseTar), u.Workers, read), data, spaces); err != nil {
+		return err
+	}
+	for _, space := range b.Tablespaces {
+		if err := makeEmpty(spaces[space.OID]); err != nil {
+			return err
+		}
+		pieces := b.piecesOf(fmt.Sprintf("%d.tar", space.OID))
+		if err := u.unpackTar(readOrdered(ctx, pieces, u.Workers, read), spaces[space.OID], nil); err != nil {
+			return err
+		}
+	}
+	manifest, err := read(ctx, b.Manifest)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(data, FileManifest), manifest, 0o600); err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	return nil
+}
+
+// makeEmpty makes a folder, which may be there already without anything in it.
+// PostgreSQL takes no data directory that others may enter.
+func makeEmpty(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make %s: %w", folder, err)
+	}
+	if err := os.Chmod(folder, 0o700); err != nil { //nolint:gosec // G302: it is a folder
+		return fmt.Errorf("make %s: %w", folder, err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("look into %s: %w", folder, err)
+	}
+	for _, entry := range entries {
+		if entry.Name() != "lost+found" { // a volume of its own has one
+			return fmt.Errorf("%s is not empty", folder)
+		}
+	}
+	return nil
+}
+
+// unpackTar unpacks a tar file into a folder. Nothing gets outside of it: os.Root sees to
+// that, also where a symbolic link would lead there. The only links are those of the tablespaces.
+func (u *unpacking) unpackTar(r io.Reader, folder string, spaces map[uint32]string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", folder, err)
+	}
+	defer root.Close()
+	files := tar.NewReader(r)
+	buffer := make([]byte, 1<<20)
+	for {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return u.drain(r)
+		}
+		if err != nil {
+			return fmt.Errorf("read the tar file: %w", err)
+		}
+		name := path.Clean(header.Name)
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = makeFolder(root, name)
+		case tar.TypeReg:
+			err = u.writeFile(root, name, files, buffer)
+		case tar.TypeSymlink:
+			err = linkTablespace(folder, name, spaces)
+		default:
+			err = fmt.Errorf("it is of type %q, which no backup has", header.Typeflag)
+		}
+		if err != nil {
+			return fmt.Errorf("unpack %q: %w", header.Name, err)
+		}
+	}
+}
+
+// drain reads what comes after the end of a tar file: only then every piece has been checked.
+func (u *unpacking) drain(r io.Reader) error {
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return err
+	}
+	return nil
+}
+
+func makeFolder(root *os.Root, name string) error {
+	if name == "." {
+		return nil
+	}
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func (u *unpacking) writeFile(root *os.Root, name string, content io.Reader, buffer []byte) error {
+	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	// Without its ReadFrom, which would take a buffer of its own for each file.
+	_, err = io.CopyBuffer(struct{ io.Writer }{counted{file, u.meter}}, struct{ io.Reader }{content}, buffer)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// counted counts what is written.
+type counted struct {
+	to    io.Writer
+	meter *meter
+}
+
+// Write implements io.Writer.
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	c.meter.add(n)
+	return n, err
+}
+
+var tablespaceLink = regexp.MustCompile(`^pg_tblspc/([1-9][0-9]*)$`)
+
+// linkTablespace makes the link of a tablespace, to where that goes now.
+func linkTablespace(folder, name string, spaces map[uint32]string) error {
+	m := tablespaceLink.FindStringSubmatch(name)
+	if m == nil {
+		return errors.New("it is a symbolic link, and of no tablespace")
+	}
+	oid, err := strconv.ParseUint(m[1], 10, 32)
+	if err != nil {
+		return err
+	}
+	target, ok := spaces[uint32(oid)]
+	if !ok {
+		return errors.New("it is of a tablespace that backup.json does not have")
+	}
+	absolute, err := filepath.Abs(target)
+	if err != nil {
+		return err
+	}
+	return os.Symlink(absolute, filepath.Join(folder, "pg_tblspc", m[1]))
+}
+
+// sync brings the data directory and the tablespaces to disk: whole file systems, which is
+// much faster than one fsync for each of a thousand small files (syncfs(2)).
+func (u *unpacking) sync() error {
+	folders := []string{u.Data, filepath.Dir(u.Data)}
+	for _, folder := range u.Tablespaces {
+		folders = append(folders, folder)
+	}
+	for _, name := range folders {
+		if err := syncFileSystem(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncFileSystem(name string) error {
+	folder, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("open %s to sync it: %w", name, err)
+	}
+	defer folder.Close()
+	if err := unix.Syncfs(int(folder.Fd())); err != nil {
+		return fmt.Errorf("write the file system of %s to disk: %w", name, err)
+	}
+	return nil
+}
