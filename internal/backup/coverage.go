@@ -1,0 +1,358 @@
+package backup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// ErrOutside says that a moment can't be restored: it is in no window.
+var ErrOutside = errors.New("outside of what can be restored")
+
+// GapError says that WAL is missing which is needed.
+type GapError struct{ Gap }
+
+func (e *GapError) Error() string { return "the archive has no WAL " + e.String() }
+
+// usable is WAL of a lineage in one segment.
+type usable struct {
+	WAL
+	// to is up to where in the segment it is of use, in bytes; term the place of its term in the lineage.
+	to   uint32
+	term int
+}
+
+// walOf is the WAL of a lineage by the number of the segment.
+type walOf struct {
+	lineage []ha.Start
+	all     map[uint64][]usable
+}
+
+// along gathers what the folders of a lineage's terms have. What lies in the folder of a
+// term is of use until the next leader's WAL begins: what its leader wrote there later was not continued.
+func (c Catalogue) along(lineage []ha.Start) walOf {
+	w := walOf{lineage, map[uint64][]usable{}}
+	for i, start := range lineage {
+		term := c.Terms[start.Term]
+		if term == nil {
+			continue
+		}
+		end := cutoff(lineage, i)
+		for _, p := range term.WAL {
+			at := p.Segment.Start()
+			if p.Segment.Timeline != timelineAt(lineage[:i+1], p.Segment.Number) || at+ha.LSN(p.From) >= end {
+				continue
+			}
+			to := uint32(min(at+ha.LSN(p.To), end) - at)
+			w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, to, i})
+		}
+	}
+	return w
+}
+
+// timelineAt is the timeline in the name of a segment. PostgreSQL looks for it under the newest
+// timeline of its history that begins in or before it (XLogFileReadAnyTLI in xlogrecovery.c), which is
+// also the name under which a new primary goes on with the segment that its timeline begins in.
+func timelineAt(lineage []ha.Start, number uint64) uint32 {
+	end := Segment{Number: number}.End()
+	for i := len(lineage) - 1; i >= 0; i-- {
+		// One that began where it was not continued has no WAL.
+		if s := lineage[i]; s.LSN < end && s.LSN < cutoff(lineage, i) {
+			return s.Timeline
+		}
+	}
+	return lineage[0].Timeline
+}
+
+// read says what a segment is read from, and how far that goes from its start: each time
+// what goes furthest, which is a whole one before parts, and the latest term's of the same.
+func (w walOf) read(number uint64) (from []usable, to uint32) {
+	for {
+		var best usable
+		for _, u := range w.all[number] {
+			if u.From <= to && u.to > to && (u.to > best.to || u.to == best.to && u.term >= best.term) {
+				best = u
+			}
+		}
+		if best.to == 0 {
+			return from, to
+		}
+		from, to = append(from, best), best.to
+	}
+}
+
+// covered follows the WAL from an LSN on. The server reads a segment from its start
+// on, so that is what has to be there.
+func (w walOf) covered(from ha.LSN) (to ha.LSN, missing *Gap) {
+	s := SegmentAt(0, from)
+	for {
+		_, n := w.read(s.Number)
+		if uint64(n) < segmentSize {
+			to = max(from, s.Start()+ha.LSN(n))
+			break
+		}
+		s.Number++
+	}
+	next, more := w.after(to)
+	if !more {
+		return to, nil
+	}
+	return to, &Gap{to, next}
+}
+
+// after is where WAL begins that lies beyond an LSN where there is none.
+func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
+	for _, in := range w.all {
+		for _, u := range in {
+			if at := u.Segment.Start() + ha.LSN(u.From); at >= lsn && (!ok || at < next) {
+				next, ok = at, true
+			}
+		}
+	}
+	return next, ok
+}
+
+// numbers are those of the segments there is anything of, in order.
+func (w walOf) numbers() []uint64 { return slices.Sorted(maps.Keys(w.all)) }
+
+// Covered is up to where a lineage's WAL is in the archive without a gap, from an LSN on;
+// that LSN if there is none. A gap follows if there is WAL beyond.
+func (c Catalogue) Covered(lineage []ha.Start, from ha.LSN) (to ha.LSN, missing *Gap) {
+	return c.along(lineage).covered(from)
+}
+
+// Lineages are those of the terms that have written WAL, the newest first.
+func (c Catalogue) Lineages() [][]ha.Start {
+	var all [][]ha.Start
+	for _, term := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
+		if t := c.Terms[term]; len(t.WAL) > 0 && len(t.Lineage) > 0 {
+			all = append(all, t.Lineage)
+		}
+	}
+	return all
+}
+
+// NewestLineage is that of the latest leader which has written WAL; if none has, of the
+// latest that meant to. It is nil for an empty archive.
+func (c Catalogue) NewestLineage() []ha.Start {
+	if all := c.Lineages(); len(all) > 0 {
+		return all[0]
+	}
+	for _, term := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
+		if lineage := c.Terms[term].Lineage; len(lineage) > 0 {
+			return lineage
+		}
+	}
+	return nil
+}
+
+// PlanWAL lists what to download in order to replay a lineage's WAL from one LSN to another: a
+// *GapError if it is not all there. The timeline is that of the last byte before to, so that a recovery that
+// ends before a later leader began does not go along that one's timeline. What is listed may
+// meanwhile be replaced by a longer part: an object that is gone is looked for in a new catalogue.
+func (c Catalogue) PlanWAL(lineage []ha.Start, from, to ha.LSN) (WALPlan, error) {
+	if len(lineage) == 0 {
+		return WALPlan{}, errors.New("plan the WAL: there is no lineage")
+	}
+	w := c.along(lineage)
+	if end, missing := w.covered(from); end < to {
+		if missing == nil {
+			missing = &Gap{end, to}
+		}
+		return WALPlan{}, fmt.Errorf("plan the WAL from %s to %s: %w", from, to, &GapError{*missing})
+	}
+	last := len(lineage) - 1
+	for last > 0 && (lineage[last].LSN >= to || lineage[last].LSN >= cutoff(lineage, last)) {
+		last--
+	}
+	limit := cutoff(lineage, last)
+	plan := WALPlan{Timeline: lineage[last].Timeline}
+	if err := c.planHistories(lineage, last, &plan); err != nil {
+		return WALPlan{}, err
+	}
+	lineage = lineage[:last+1]
+	for s := SegmentAt(0, from); s.Start() < to; s.Number++ {
+		s.Timeline = timelineAt(lineage, s.Number)
+		plan.Segments = append(plan.Segments, w.plan(s, limit))
+	}
+	return plan, nil
+}
+
+// plan says what a segment is made of, without what is at limit or beyond.
+func (w walOf) plan(s Segment, limit ha.LSN) PlannedSegment {
+	planned := PlannedSegment{Segment: s, File: s.String()}
+	parts, _ := w.read(s.Number)
+	for _, u := range parts {
+		if s.Start()+ha.LSN(u.From) < limit {
+			to := uint32(min(s.Start()+ha.LSN(u.to), limit) - s.Start())
+			planned.Objects = append(planned.Objects, PlannedObject{u.Object.Name, u.Piece, to})
+		}
+	}
+	return planned
+}
+
+// planHistories adds the history of each timeline but the first, up to the last-th of the lineage, from the latest leader
+// that has it, which may be a later one. The server must have that of the timeline it recovers along.
+func (c Catalogue) planHistories(lineage []ha.Start, last int, plan *WALPlan) error {
+	for i, start := range lineage[:last+1] {
+		if start.LSN >= cutoff(lineage, i) || start.Timeline <= 1 {
+			continue
+		}
+		name := ""
+		for _, s := range lineage[i:] {
+			if t := c.Terms[s.Term]; t != nil && t.Histories[start.Timeline].Name != "" {
+				name = t.Histories[start.Timeline].Name
+			}
+		}
+		if name == "" && start.Timeline == plan.Timeline {
+			return fmt.Errorf("plan the WAL: the archive has no %s", HistoryFile(start.Timeline))
+		}
+		if name != "" && !slices.Contains(plan.Histories, name) {
+			plan.Histories = append(plan.Histories, name)
+		}
+	}
+	return nil
+}
+
+// In says whether a backup's data is the beginning of a lineage's.
+func (c Catalogue) In(b Backup, lineage []ha.Start) bool {
+	if own := c.lineageOf(b, lineage); len(own) > 0 {
+		return ha.Joins(own, b.StopLSN, lineage)
+	}
+	return false
+}
+
+// lineageOf is the lineage of the term in which a backup was taken. Its leader may not have come to
+// write it down; then another's says it, that continues it.
+func (c Catalogue) lineageOf(b Backup, other []ha.Start) []ha.Start {
+	if t := c.Terms[b.Term]; t != nil && len(t.Lineage) > 0 {
+		return t.Lineage
+	}
+	i := slices.IndexFunc(other, func(s ha.Start) bool { return s.Term == b.Term })
+	return other[:i+1]
+}
+
+// Chain is a backup with all that it is made of, the full one first. It is an error if
+// something of it is not there.
+func (c Catalogue) Chain(id string) ([]Backup, error) {
+	var chain []Backup
+	for id != "" {
+		i := slices.IndexFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+		if i < 0 || len(chain) > len(c.Backups) {
+			return nil, fmt.Errorf("there is no backup %s", id)
+		}
+		b := c.Backups[i]
+		if name := c.lost(b); name != "" {
+			return nil, &ObjectError{Name: name, What: Missing}
+		}
+		chain, id = append(chain, b), b.Parent
+	}
+	slices.Reverse(chain)
+	return chain, nil
+}
+
+// lost is an object of a backup that is not there, or not of its size; "" for none.
+func (c Catalogue) lost(b Backup) string {
+	sizes := map[string]int64{}
+	for _, o := range c.Contents[b.ID] {
+		sizes[o.Name] = o.Size
+	}
+	for _, o := range append([]Object{b.Manifest}, b.Pieces...) {
+		if size, ok := sizes[FolderBase+b.ID+"/"+o.Name]; o.Name != "" && (!ok || size != o.Size) {
+			return FolderBase + b.ID + "/" + o.Name
+		}
+	}
+	return ""
+}
+
+// Window is what can be restored without a gap, to any moment in between.
+type Window struct {
+	Lineage []ha.Start
+	// Backups are those it has, the oldest first.
+	Backups []Backup
+	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
+	// in time: when the one stopped, and when the last of the other was written to the bucket.
+	From, To     ha.LSN
+	Since, Until time.Time
+	// Missing is the gap that it ends at, nil if it ends with the archive.
+	Missing *Gap
+}
+
+// Window is the latest of a lineage; false if it has none.
+func (c Catalogue) Window(lineage []ha.Start) (Window, bool) {
+	all := c.windows(lineage)
+	if len(all) == 0 {
+		return Window{}, false
+	}
+	return all[0], true
+}
+
+// windows are all of a lineage, the latest first: there is more than one where there are gaps.
+func (c Catalogue) windows(lineage []ha.Start) []Window {
+	if len(lineage) == 0 {
+		return nil
+	}
+	var all []Window
+	w := c.along(lineage)
+	backups := slices.Clone(c.Backups)
+	slices.SortStableFunc(backups, func(a, b Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
+	for _, b := range backups {
+		if _, err := c.Chain(b.ID); err != nil || !c.In(b, lineage) {
+			continue
+		}
+		to, missing := w.covered(b.StartLSN)
+		if to < b.StopLSN {
+			continue
+		}
+		if len(all) == 0 || all[len(all)-1].To != to {
+			all = append(all, Window{Lineage: lineage, To: to, Until: w.written(to), Missing: missing})
+		}
+		last := &all[len(all)-1]
+		last.From, last.Since = b.StopLSN, b.Stopped
+		last.Backups = slices.Insert(last.Backups, 0, b)
+	}
+	return all
+}
+
+// written is when the WAL before an LSN was.
+func (w walOf) written(end ha.LSN) time.Time {
+	from, _ := w.read(SegmentAt(0, end-1).Number)
+	var at time.Time
+	for _, u := range from {
+		if u.Object.Modified.After(at) {
+			at = u.Object.Modified
+		}
+	}
+	return at
+}
+
+// Choice is from what to restore.
+type Choice struct {
+	Lineage []ha.Start
+	Backup  Backup
+	// To is up to where the WAL is of use: to the end of its window.
+	To ha.LSN
+}
+
+// Choose finds the newest lineage that leads to an LSN, to a time if that is 0, or to the end of the archive if there
+// is no time either; and the latest backup before that. The error is ErrOutside if there is none.
+func (c Catalogue) Choose(lsn ha.LSN, at time.Time) (Choice, error) {
+	for _, lineage := range c.Lineages() {
+		for _, w := range c.windows(lineage) {
+			if lsn > w.To || lsn == 0 && at.After(w.Until) {
+				continue
+			}
+			for _, b := range slices.Backward(w.Backups) {
+				if lsn != 0 && b.StopLSN <= lsn || lsn == 0 && (at.IsZero() || !b.Stopped.After(at)) {
+					return Choice{lineage, b, w.To}, nil
+				}
+			}
+		}
+	}
+	return Choice{}, fmt.Errorf("restore: %w", ErrOutside)
+}

@@ -1,0 +1,376 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// smallSegments makes segments of four pages, so that thousands of histories can be gone through.
+func smallSegments(t testing.TB) {
+	segmentSize, partSize = 4*walPage, 4096
+	t.Cleanup(func() { segmentSize, partSize = SegmentSize, 1<<20 })
+}
+
+// leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
+type leader struct {
+	*testSource
+	archiver *Archiver
+	from     ha.LSN
+	begun    bool // the archive had WAL of this lineage
+}
+
+// world is an archive with all its leaders, who come and go.
+type world struct {
+	t       *testing.T
+	random  *rand.Rand
+	bucket  *memoryBucket
+	sealer  *Sealer
+	opener  *Opener
+	leaders []*leader
+	backups int
+	did     []string
+	counts  map[string]int
+}
+
+var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
+	w.sealer, _ = NewSealer("")
+	begin := ha.LSN(3 * segmentSize)
+	w.leaders = []*leader{{testSource: &testSource{[]ha.Start{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}
+	w.restart(w.leaders[0])
+	return w
+}
+
+func (w *world) note(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
+
+func (w *world) fatal(format string, args ...any) {
+	w.t.Helper()
+	for _, did := range w.did {
+		w.t.Log(did)
+	}
+	w.t.Fatalf(format, args...)
+}
+
+func (w *world) restart(l *leader) {
+	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Sealer: w.sealer, Source: l.testSource, Lineage: l.lineage,
+		Now: func() time.Time { return w.bucket.clock }})
+}
+
+func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
+
+// elect makes a leader from what one before it had, mostly the last.
+func (w *world) elect() {
+	p := w.newest()
+	if w.random.IntN(4) == 0 {
+		p = w.leaders[w.random.IntN(len(w.leaders))]
+	}
+	start := p.flushed - ha.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, ha.LSN(2*segmentSize)))+1))
+	if w.random.IntN(6) == 0 {
+		start = max(p.oldest, SegmentAt(0, start).Start())
+	}
+	var timeline uint32
+	for i, s := range p.lineage {
+		// Of a leader's WAL that it never had it knows no timeline.
+		if s.LSN < min(start, cutoff(p.lineage, i)) || i == 0 {
+			timeline = max(timeline, s.Timeline)
+		}
+	}
+	lineage := append(slices.Clone(p.lineage), ha.Start{Term: w.newest().lineage[len(w.newest().lineage)-1].Term + 1, LSN: start, Timeline: timeline + 1})
+	l := &leader{testSource: &testSource{lineage, start + 100, p.oldest}, from: p.from, begun: p.begun}
+	w.leaders = append(w.leaders, l)
+	w.note("term %d from %s, oldest %s: %v", lineage[len(lineage)-1].Term, start, l.oldest, lineage)
+	w.restart(l)
+}
+
+// archive lets an archiver do a step, with what may go wrong.
+func (w *world) archive(l *leader) {
+	calls, failAt, crash := 0, -1, w.random.IntN(2) == 0
+	if w.random.IntN(3) > 0 {
+		failAt = w.random.IntN(16)
+	}
+	w.bucket.fault = func(bool) error {
+		if calls++; failAt >= 0 && (calls-1 == failAt || crash && calls > failAt) {
+			return errInjected
+		}
+		return nil
+	}
+	_, err := l.archiver.Step(w.t.Context())
+	w.bucket.fault = func(bool) error { return nil }
+	if err != nil && !errors.Is(err, errInjected) {
+		w.fatal("step: %v", err)
+	}
+	w.note("term %d: archived %s of %s: %v", l.lineage[len(l.lineage)-1].Term, l.archiver.State().Archived, l.flushed, err)
+	if state := l.archiver.State(); state.Gap != nil {
+		l.from = max(l.from, state.Gap.To)
+		w.counts["gaps"]++
+	}
+	w.check(l)
+	if crash && failAt >= 0 && calls > failAt {
+		w.counts["crashes"]++
+		w.restart(l)
+	}
+}
+
+// check reads back what a leader says that it has archived.
+func (w *world) check(l *leader) {
+	to := l.archiver.State().Archived
+	if l.from >= to {
+		return
+	}
+	c, err := Read(w.t.Context(), w.bucket.without())
+	if err != nil {
+		w.fatal("read: %v", err)
+	}
+	if stretches := c.along(l.lineage).stretches(); !l.begun && len(stretches) > 0 {
+		// What went before there was any archive is in none.
+		l.from, l.begun = max(l.from, stretches[0].From), true
+	}
+	if l.from < to {
+		w.restore(c, l.lineage, l.from, to)
+	}
+}
+
+// restore reads WAL back as a server would.
+func (w *world) restore(c Catalogue, lineage []ha.Start, from, to ha.LSN) {
+	w.counts["restored"]++
+	plan, err := c.PlanWAL(lineage, from, to)
+	if err != nil {
+		// Its own leader has not come to write down the history, but then it has no WAL of its own.
+		own := lineage[len(lineage)-1]
+		if t := c.Terms[own.Term]; len(lineage) > 1 && to > own.LSN && (t == nil || len(t.WAL) == 0) {
+			return
+		}
+		w.fatal("%v: plan from %s to %s: %v", lineage, from, to, err)
+	}
+	files := map[string][]byte{}
+	for _, s := range plan.Segments {
+		content := make([]byte, segmentSize)
+		for _, o := range s.Objects {
+			raw, err := readWhole(w.t.Context(), w.bucket.without(), o.Name)
+			if err != nil {
+				w.fatal("%v", err)
+			}
+			r, err := w.opener.Open(o.Name, bytes.NewReader(raw))
+			if err != nil {
+				w.fatal("%v", err)
+			}
+			var plain bytes.Buffer
+			if _, err := plain.ReadFrom(r); err != nil || plain.Len() != int(o.Piece.To-o.Piece.From) {
+				w.fatal("%s has %d bytes: %v", o.Name, plain.Len(), err)
+			}
+			copy(content[o.Piece.From:o.To], plain.Bytes())
+		}
+		files[s.File] = content
+	}
+	for at := from; at < to; at = SegmentAt(0, at).End() {
+		number := SegmentAt(0, at).Number
+		end := min(to, SegmentAt(0, at).End())
+		got := serverReads(files, lineage, plan.Timeline, number)
+		if got == nil {
+			w.fatal("the server finds no segment %d of %v (timeline %d)", number, lineage, plan.Timeline)
+		}
+		want := make([]byte, end-at)
+		testWAL(lineage, at, want)
+		offset := at - (Segment{Number: number}).Start()
+		if got := got[offset : offset+end-at]; !bytes.Equal(got, want) {
+			w.fatal("%v: WAL from %s to %s is not what it was", lineage, at, end)
+		}
+	}
+}
+
+// serverReads is the file that a server reads a segment from, by the history of its timeline (XLogFileReadAnyTLI).
+func serverReads(files map[string][]byte, lineage []ha.Start, target uint32, number uint64) []byte {
+	known := false
+	for i, s := range slices.Backward(lineage) {
+		known = known || s.Timeline == target && s.LSN < cutoff(lineage, i)
+		if !known || s.LSN >= cutoff(lineage, i) || SegmentAt(0, s.LSN).Number > number {
+			continue
+		}
+		if content := files[Segment{s.Timeline, number}.String()]; content != nil {
+			return content
+		}
+	}
+	return nil
+}
+
+// backup puts one there that ends where the archive is.
+func (w *world) backup(l *leader) {
+	to := l.archiver.State().Archived
+	if l.from >= to {
+		return
+	}
+	w.backups++
+	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.lineage[len(l.lineage)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock}
+	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
+	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
+	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
+	c, _ := Read(w.t.Context(), w.bucket)
+	if window, ok := c.Window(l.lineage); ok && w.random.IntN(3) == 0 {
+		parent := window.Backups[len(window.Backups)-1]
+		b.Type, b.Parent, b.Started, b.Stopped = TypeIncremental, parent.ID, b.Started.Add(time.Second), b.Started.Add(time.Second)
+		b.StartLSN, b.StopLSN = max(b.StartLSN, parent.StartLSN), max(b.StopLSN, parent.StopLSN)
+	}
+	text, _ := json.Marshal(b)
+	_ = w.bucket.Put(w.t.Context(), b.folder()+"base.tar.00000.zst", []byte("abc"))
+	if w.random.IntN(5) > 0 {
+		_ = w.bucket.Put(w.t.Context(), b.folder()+FileBackup, text)
+	}
+	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.lineage, b.StartLSN, b.StopLSN, b.Parent)
+}
+
+// reach is up to where a backup leads along a lineage.
+type reach struct {
+	backup Backup
+	term   uint64
+	to     ha.LSN
+}
+
+func reaches(c Catalogue) map[string]reach {
+	all := map[string]reach{}
+	for _, lineage := range c.Lineages() {
+		for _, b := range c.Backups {
+			if _, err := c.Chain(b.ID); err != nil || !c.In(b, lineage) {
+				continue
+			}
+			to, _ := c.Covered(lineage, b.StartLSN)
+			if to >= b.StopLSN {
+				term := lineage[len(lineage)-1].Term
+				all[fmt.Sprintf("%s of term %d", b.ID, term)] = reach{b, term, to}
+			}
+		}
+	}
+	return all
+}
+
+// retain deletes what a policy allows, up to a crash, and looks whether every backup leads as far as before.
+func (w *world) retain() {
+	ctx := w.t.Context()
+	c, err := Read(ctx, w.bucket)
+	if err != nil {
+		w.fatal("%v", err)
+	}
+	before := reaches(c)
+	d := Retain(c, Policy{Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock})
+	names := d.Names
+	if w.random.IntN(2) == 0 {
+		names = names[:w.random.IntN(len(names)+1)]
+	}
+	w.note("retain: deletes %v of %v", names, d.Deleted)
+	_ = w.bucket.Delete(ctx, names...)
+	w.counts["deleted"] += len(names)
+	after, err := Read(ctx, w.bucket)
+	if err != nil || len(after.Unread) > 0 {
+		w.fatal("after retention: %v %v", err, after.Unread)
+	}
+	still := reaches(after)
+	for key, r := range before {
+		gone := !slices.ContainsFunc(after.Backups, func(b Backup) bool { return b.ID == r.backup.ID })
+		if gone {
+			continue
+		}
+		if still[key].to < r.to {
+			w.fatal("backup %s led to %s, now to %s", key, r.to, still[key].to)
+		}
+		w.restore(after, after.Terms[r.term].Lineage, r.backup.StartLSN, r.to)
+	}
+	if _, had := c.Window(c.NewestLineage()); had {
+		if _, has := after.Window(after.NewestLineage()); !has {
+			w.fatal("the last good backup is gone")
+		}
+	}
+	w.forget(after)
+}
+
+// forget moves up from where each leader's archive can be expected.
+func (w *world) forget(c Catalogue) {
+	newest := c.NewestLineage()
+	for _, l := range w.leaders {
+		first := ha.LSN(math.MaxUint64)
+		for _, b := range c.Backups {
+			if c.In(b, l.lineage) {
+				first = min(first, b.StartLSN)
+			}
+		}
+		// Without a backup of its own, only the newest leader's WAL is sure to be kept.
+		if first < math.MaxUint64 || len(newest) > 0 && l.lineage[len(l.lineage)-1] != newest[len(newest)-1] {
+			l.from = max(l.from, first)
+		}
+	}
+}
+
+func (w *world) step() {
+	l := w.newest()
+	if w.random.IntN(8) == 0 {
+		l = w.leaders[w.random.IntN(len(w.leaders))] // one that does not know yet that it is late
+	}
+	w.bucket.clock = w.bucket.clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
+	switch n := w.random.IntN(20); {
+	case n < 7:
+		l.flushed += ha.LSN(w.random.Uint64N(uint64(segmentSize)) + 1)
+		if w.random.IntN(5) == 0 {
+			l.flushed += ha.LSN(4 * segmentSize)
+		}
+	case n < 14:
+		w.archive(l)
+	case n < 15:
+		w.restart(l)
+	case n < 16:
+		w.elect()
+	case n < 18:
+		w.recycle(l)
+	case n < 19:
+		w.backup(l)
+	default:
+		w.retain()
+	}
+}
+
+// recycle takes old WAL away, sometimes more than is archived.
+func (w *world) recycle(l *leader) {
+	keep := l.archiver.State().Slot()
+	if w.random.IntN(5) == 0 {
+		keep = SegmentAt(0, l.flushed).Start()
+	}
+	l.oldest = max(l.oldest, min(keep, SegmentAt(0, l.flushed).Start()))
+	w.note("term %d: oldest %s", l.lineage[len(l.lineage)-1].Term, l.oldest)
+}
+
+func TestHistories(t *testing.T) {
+	smallSegments(t)
+	seed, schedules := uint64(time.Now().UnixNano()), 2500
+	if text := os.Getenv("TOBAN_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+		schedules = 1
+	}
+	counts := map[string]int{}
+	began := time.Now()
+	n := 0
+	for ; n < schedules && time.Since(began) < 8*time.Second && !t.Failed(); n++ {
+		t.Run(fmt.Sprintf("TOBAN_SEED=%d", seed+uint64(n)), func(t *testing.T) {
+			w := newWorld(t, seed+uint64(n))
+			for range 40 {
+				w.step()
+			}
+			for what, count := range w.counts {
+				counts[what] += count
+			}
+			if w.bucket.changed > 0 {
+				w.fatal("an object was changed")
+			}
+		})
+	}
+	t.Logf("%d schedules from seed %d: %v", n, seed, counts)
+}

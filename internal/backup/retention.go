@@ -1,0 +1,303 @@
+package backup
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+)
+
+// Policy says what is kept: what any of its rules keeps.
+type Policy struct {
+	// Count is how many backups at least, 0 for no such rule.
+	Count int
+	// Age is how far one can go back in time at least, 0 for no such rule.
+	Age time.Duration
+	Now time.Time
+	// InUse are ids of backups that are being restored from, or looked at.
+	InUse []string
+	// Unfinished is after how long without a new object a backup that did not end is given up; 0 is a day.
+	Unfinished time.Duration
+}
+
+// Why something is kept, or deleted.
+const (
+	KeptUnread      = "CatalogueIncomplete" // something there could not be understood
+	KeptNoPolicy    = "NoPolicy"
+	KeptCount       = "Count"
+	KeptAge         = "Age"
+	KeptLastGood    = "LastGood"
+	KeptInUse       = "InUse"
+	KeptParent      = "Parent" // of an incremental one that is kept
+	KeptUnderWay    = "UnderWay"
+	KeptNeeded      = "Needed" // by a kept backup, or by the next
+	KeptUnknown     = "LineageUnknown"
+	DeletedOutdated = "Outdated"
+	DeletedGivenUp  = "GivenUp"
+)
+
+// Verdict is what becomes of a thing: a backup's folder, or the WAL of a term.
+type Verdict struct{ Name, Reason, Message string }
+
+// Deletions are what Retain decides.
+type Deletions struct {
+	// Names are the objects to delete, in this order: whenever it is cut short, the archive is in order.
+	Names         []string
+	Kept, Deleted []Verdict
+}
+
+func (d *Deletions) keep(name, reason, message string) {
+	d.Kept = append(d.Kept, Verdict{name, reason, message})
+}
+
+func (d *Deletions) remove(v Verdict, names ...string) {
+	d.Deleted = append(d.Deleted, v)
+	d.Names = append(d.Names, names...)
+}
+
+// Retain decides what is deleted of an archive (invariants 6 and 9). It does no I/O.
+func Retain(c Catalogue, p Policy) Deletions {
+	var d Deletions
+	if len(c.Unread) > 0 {
+		d.keep("", KeptUnread, c.Unread[0])
+		return d
+	}
+	reasons := c.keptBackups(p)
+	var kept []Backup
+	// A child was started after its parent, and goes before it.
+	backups := slices.Clone(c.Backups)
+	slices.SortFunc(backups, func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
+	for _, b := range backups {
+		if v, ok := reasons[b.ID]; ok {
+			d.keep(v.Name, v.Reason, v.Message)
+			kept = append(kept, b)
+			continue
+		}
+		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.Contents[b.ID])...)
+	}
+	begun := c.retainUnfinished(p, &d)
+	// Where nothing can be restored, nothing says which WAL is of use.
+	if len(kept) > 0 {
+		c.retainWAL(kept, begun, &d)
+	}
+	return d
+}
+
+// folderNames are the objects of a backup's folder, backup.json first.
+func folderNames(folder string, in []bucket.Object) []string {
+	names := []string{folder + FileBackup}
+	for _, o := range in {
+		if o.Name != folder+FileBackup {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// keptBackups are the backups to keep, each with the first reason there is.
+func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
+	kept := map[string]Verdict{}
+	keep := func(b Backup, reason, message string) {
+		if _, ok := kept[b.ID]; !ok {
+			kept[b.ID] = Verdict{b.folder(), reason, message}
+		}
+	}
+	good := c.good()
+	for _, b := range c.Backups {
+		switch {
+		case p.Count <= 0 && p.Age <= 0:
+			keep(b, KeptNoPolicy, "nothing says how long to keep backups")
+		case slices.Contains(p.InUse, b.ID):
+			keep(b, KeptInUse, "it is being read")
+		case p.Age > 0 && b.Stopped.After(p.Now.Add(-p.Age)):
+			keep(b, KeptAge, fmt.Sprintf("it is not older than %s", p.Age))
+		}
+	}
+	for i, b := range slices.Backward(good) {
+		if len(good)-i <= p.Count {
+			keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", p.Count))
+		}
+	}
+	if i := lastBefore(good, p.Now.Add(-p.Age)); p.Age > 0 && i >= 0 {
+		keep(good[i], KeptAge, fmt.Sprintf("moments of the last %s need it", p.Age))
+	}
+	if len(good) > 0 {
+		keep(good[len(good)-1], KeptLastGood, "it is the last from which the end of the archive can be reached")
+	} else {
+		for _, b := range c.Backups {
+			keep(b, KeptLastGood, "from none can the end of the archive be reached")
+		}
+	}
+	c.keepParents(kept)
+	return kept
+}
+
+// good are the backups which lead to the end of the newest lineage's WAL; where there is
+// none, all that are whole. The oldest is first.
+func (c Catalogue) good() []Backup {
+	if w, ok := c.Window(c.NewestLineage()); ok {
+		good := slices.Clone(w.Backups)
+		slices.SortStableFunc(good, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+		return good
+	}
+	var good []Backup
+	for _, b := range c.Backups {
+		if _, err := c.Chain(b.ID); err == nil {
+			good = append(good, b)
+		}
+	}
+	return good
+}
+
+func lastBefore(backups []Backup, at time.Time) int {
+	for i, b := range slices.Backward(backups) {
+		if !b.Stopped.After(at) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c Catalogue) keepParents(kept map[string]Verdict) {
+	for _, child := range slices.Backward(c.Backups) {
+		for b := child; kept[child.ID].Name != "" && b.Parent != ""; {
+			i := slices.IndexFunc(c.Backups, func(o Backup) bool { return o.ID == b.Parent })
+			if i < 0 || c.Backups[i].ID == child.ID {
+				break
+			}
+			b = c.Backups[i]
+			if _, ok := kept[b.ID]; !ok {
+				kept[b.ID] = Verdict{b.folder(), KeptParent, child.ID + " consists of it too"}
+			}
+		}
+	}
+}
+
+// slack is by how much earlier than its first object the WAL may have been written that a backup
+// begins with: a standby begins at its last restartpoint, some checkpoint_timeout ago.
+const slack = time.Hour
+
+// retainUnfinished decides on backups that have not ended, and says since when WAL may be needed by one that still may.
+func (c Catalogue) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
+	patience := p.Unfinished
+	if patience <= 0 {
+		patience = 24 * time.Hour
+	}
+	begun = p.Now.Add(-slack)
+	for _, u := range c.Unfinished {
+		folder := FolderBase + u.ID + "/"
+		first, last := u.Objects[0].Modified, time.Time{}
+		var names []string
+		for _, o := range u.Objects {
+			names = append(names, o.Name)
+			if o.Modified.After(last) {
+				last = o.Modified
+			}
+			if o.Modified.Before(first) {
+				first = o.Modified
+			}
+		}
+		if p.Now.Sub(last) <= patience || slices.Contains(p.InUse, u.ID) {
+			d.keep(folder, KeptUnderWay, "it may be under way")
+			if first.Add(-slack).Before(begun) {
+				begun = first.Add(-slack)
+			}
+			continue
+		}
+		d.remove(Verdict{folder, DeletedGivenUp, "it has not ended, and has had nothing new since " + last.UTC().Format(time.RFC3339)}, names...)
+	}
+	return begun
+}
+
+// need is which WAL of a term is kept: from one LSN to another.
+type need struct {
+	from, to ha.LSN
+	message  string
+}
+
+// retainWAL decides on WAL. What was written after begun is kept.
+func (c Catalogue) retainWAL(kept []Backup, begun time.Time, d *Deletions) {
+	var old []WAL
+	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
+	for number, term := range c.Terms {
+		need, ok := c.need(number, kept)
+		if !ok {
+			d.keep(TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
+			continue
+		}
+		var gone []WAL
+		for _, p := range term.WAL {
+			if (p.Segment.End() <= need.from || p.Segment.Start() >= need.to) && p.Object.Modified.Before(begun) {
+				gone = append(gone, p)
+			}
+		}
+		old = append(old, gone...)
+		if len(gone) < len(term.WAL) || len(term.WAL) == 0 {
+			d.keep(TermFolder(number), KeptNeeded, need.message)
+		}
+		newest := c.NewestLineage()
+		of := func(b Backup) bool { return b.Term == number }
+		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) && number < newest[len(newest)-1].Term && !slices.ContainsFunc(kept, of)
+		if len(gone) > 0 {
+			d.Deleted = append(d.Deleted, Verdict{TermFolder(number), DeletedOutdated, fmt.Sprintf("%d pieces of WAL before %s", len(gone), need.from)})
+		}
+	}
+	slices.SortFunc(old, func(a, b WAL) int {
+		return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From), cmp.Compare(a.Object.Name, b.Object.Name))
+	})
+	for _, p := range old {
+		d.Names = append(d.Names, p.Object.Name)
+	}
+	for number, t := range c.Terms {
+		if left[number] {
+			d.Names = append(d.Names, t.notes()...)
+		}
+	}
+}
+
+// notes are the objects that say what the WAL in a folder is of, the lineage last.
+func (t *Term) notes() []string {
+	var names []string
+	for _, o := range t.Histories {
+		names = append(names, o.Name)
+	}
+	slices.Sort(names)
+	if t.Note.Name != "" {
+		names = append(names, t.Note.Name)
+	}
+	return names
+}
+
+// need is what kept backups may need of a term: along any lineage that has them both. The newest
+// leader's WAL, and that of later terms, is for the next backup too.
+func (c Catalogue) need(term uint64, kept []Backup) (need, bool) {
+	lineages := c.Lineages()
+	all := need{from: math.MaxUint64, message: "nothing"}
+	found := false
+	for n, lineage := range lineages {
+		i := slices.IndexFunc(lineage, func(s ha.Start) bool { return s.Term == term })
+		if i < 0 {
+			continue
+		}
+		found = true
+		in := false
+		for _, b := range kept {
+			if !c.In(b, lineage) && len(c.lineageOf(b, lineage)) > 0 {
+				continue
+			}
+			in = true
+			all.to = max(all.to, cutoff(lineage, i))
+			if b.StartLSN < all.from {
+				all.from, all.message = b.StartLSN, fmt.Sprintf("%s needs it from %s on", b.ID, b.StartLSN)
+			}
+		}
+		if n == 0 && !in {
+			return need{0, math.MaxUint64, "the next backup needs it"}, true
+		}
+	}
+	return all, found
+}
