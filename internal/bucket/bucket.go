@@ -22,7 +22,13 @@ var (
 	ErrDenied = errors.New("access denied")
 	// ErrFull says that there is no room.
 	ErrFull = errors.New("no space left")
+	// ErrInvalid says that the name or the size of an object is not legal.
+	ErrInvalid = errors.New("not a legal object")
 )
+
+// MaxObject is the size of the largest object, in bytes. Every store takes so
+// much in one request.
+const MaxObject = 64 << 20
 
 // Object is what a listing says of one.
 type Object struct {
@@ -34,18 +40,22 @@ type Object struct {
 }
 
 // Bucket holds objects. An object is there whole or not at all; who reads after a
-// write sees it. Its methods may be called at the same time, and return errors
+// write sees it. A name is of parts between slashes, which neither begin nor end
+// with a dot, and no name is the folder of another. Its methods may be called at the same time, and return errors
 // that errors.Is knows by the values above.
 type Bucket interface {
 	// Put writes an object, replacing one of the same name.
 	Put(ctx context.Context, name string, content []byte) error
 	// Create writes an object that must not be there yet: of two that try, one
-	// gets ErrExists.
+	// gets ErrExists. Where an answer was lost on the way, an object that has the
+	// same content counts as the one that was written: content that says who wrote
+	// it tells writers apart.
 	Create(ctx context.Context, name string, content []byte) error
 	// Get reads an object from its beginning.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
 	// List goes through the objects whose names begin with prefix, in the order of
-	// their bytes. An error ends it.
+	// their bytes. An error ends it. What others have put there under names that
+	// are not legal here is left out.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 	// Delete removes objects. One that is not there is no error.
 	Delete(ctx context.Context, names ...string) error
