@@ -222,20 +222,6 @@ func TestVolumeTakesNothingBroken(t *testing.T) {
 	}
 }
 
-func TestVolumeThatIsAwayIsAnError(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes as long as the patience")
-	}
-	t.Parallel()
-	world := newVolume(t, t.TempDir())
-	world.config.Volume.URL = "https://127.0.0.1:1" // nobody listens there
-	start := time.Now()
-	err := open(t, world.config).Put(t.Context(), "a", nil)
-	if took := time.Since(start); err == nil || took > 40*time.Second {
-		t.Errorf("%v after %s", err, took)
-	}
-}
-
 func TestVolumeWithAnotherIdentity(t *testing.T) {
 	world := newVolume(t, t.TempDir())
 	world.config.Volume.Identity = "another"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -112,13 +113,14 @@ func openStore(ctx context.Context, config Config) (store, error) {
 	if err != nil {
 		return nil, err
 	}
+	client := &http.Client{Transport: transport(secure)}
 	switch {
 	case config.S3 != nil:
-		return openS3(config, client(secure))
+		return openS3(config, client)
 	case config.GCS != nil:
-		return openGCS(ctx, config, client(secure))
+		return openGCS(ctx, config, client)
 	default:
-		return openAzure(config, client(secure))
+		return openAzure(config, client)
 	}
 }
 

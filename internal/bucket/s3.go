@@ -168,6 +168,8 @@ func s3Error(err error) error {
 		return fmt.Errorf("%w: %w", ErrDenied, err)
 	case "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
 		return fmt.Errorf("%w: %w", ErrFull, err)
+	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
+		return final{fmt.Errorf("the bucket may be in another region (%q): set s3.region: %w", answer.Region, err)}
 	case "ExpiredToken", "RequestTimeout", "BadDigest", "IncompleteBody":
 		return err
 	}

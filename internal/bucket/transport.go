@@ -25,11 +25,11 @@ const (
 	portion = 64 << 10
 )
 
-// client is what all stores speak HTTP with. HTTP/1.1: each request has a
+// transport is what all stores speak HTTP with. HTTP/1.1: each request has a
 // connection, and patience for its own.
-func client(config *tls.Config) *http.Client {
+func transport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: patience / 2, Control: keepLittle}
-	return &http.Client{Transport: &http.Transport{
+	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
@@ -46,7 +46,7 @@ func client(config *tls.Config) *http.Client {
 		IdleConnTimeout:     patience * 2 / 3, // before it counts as standing still
 		// Objects are compressed already, and are to come as they lie there.
 		DisableCompression: true,
-	}}
+	}
 }
 
 // keepLittle bounds what the kernel keeps of a connection (Linux' tcp(7), TCP_NOTSENT_LOWAT).

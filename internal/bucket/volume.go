@@ -39,7 +39,9 @@ func openVolume(config Config) (store, error) {
 	if u.Scheme != "https" {
 		return nil, fmt.Errorf("volume.url is %q: it must be https://", config.Volume.URL)
 	}
-	return volumeStore{client(config.mutual()), u}, nil
+	direct := transport(config.mutual())
+	direct.Proxy = nil // it is in the same cluster
+	return volumeStore{&http.Client{Transport: direct}, u}, nil
 }
 
 // mutual is TLS with certificates on both sides. The files are read for each
