@@ -286,7 +286,9 @@ func (a *Archiver) archiveSegments(ctx context.Context, end uint64) error {
 	return first
 }
 
-func (a *Archiver) segment(number uint64) Segment { return Segment{timelineAt(a.Lineage, number), number} }
+func (a *Archiver) segment(number uint64) Segment {
+	return Segment{timelineAt(a.Lineage, number), number}
+}
 
 // name is that of the object of a piece.
 func (a *Archiver) name(p Piece) string { return a.folder + a.Sealer.Name(p.String()) }

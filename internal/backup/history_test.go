@@ -319,7 +319,7 @@ func (w *world) step() {
 	w.bucket.clock = w.bucket.clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
 	switch n := w.random.IntN(20); {
 	case n < 7:
-		l.flushed += ha.LSN(w.random.Uint64N(uint64(segmentSize)) + 1)
+		l.flushed += ha.LSN(w.random.Uint64N(segmentSize) + 1)
 		if w.random.IntN(5) == 0 {
 			l.flushed += ha.LSN(4 * segmentSize)
 		}
@@ -350,17 +350,17 @@ func (w *world) recycle(l *leader) {
 
 func TestHistories(t *testing.T) {
 	smallSegments(t)
-	seed, schedules := uint64(time.Now().UnixNano()), 2500
+	seed, schedules := uint64(time.Now().UnixNano()), uint64(2500)
 	if text := os.Getenv("TOBAN_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 		schedules = 1
 	}
 	counts := map[string]int{}
 	began := time.Now()
-	n := 0
+	n := uint64(0)
 	for ; n < schedules && time.Since(began) < 8*time.Second && !t.Failed(); n++ {
-		t.Run(fmt.Sprintf("TOBAN_SEED=%d", seed+uint64(n)), func(t *testing.T) {
-			w := newWorld(t, seed+uint64(n))
+		t.Run(fmt.Sprintf("TOBAN_SEED=%d", seed+n), func(t *testing.T) {
+			w := newWorld(t, seed+n)
 			for range 40 {
 				w.step()
 			}

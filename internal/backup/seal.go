@@ -21,7 +21,7 @@ type Sealer struct {
 func NewSealer(recipient string) (*Sealer, error) {
 	s := &Sealer{encoders: sync.Pool{New: func() any {
 		// One goroutine each: who seals much seals pieces side by side.
-		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
 		if err != nil {
 			panic(err) // only bad options are an error
 		}
@@ -55,6 +55,7 @@ func (s *Sealer) Seal(content []byte) ([]byte, error) {
 		return compressed, nil
 	}
 	var sealed bytes.Buffer
+	sealed.Grow(len(compressed) + len(compressed)/4096 + 1<<10) // with age's header, and 16 bytes for each 64 KiB
 	w, err := age.Encrypt(&sealed, s.recipient)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)

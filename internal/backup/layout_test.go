@@ -1,0 +1,119 @@
+package backup
+
+import (
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+func TestSegmentNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want Segment
+		ok   bool
+	}{
+		"the example of the documentation":    {"0000000300000001000000A1", Segment{3, 0x1A1}, true},
+		"the last of a file of 4 GiB":         {"0000000100000000000000FF", Segment{1, 255}, true},
+		"the first of the next":               {"000000010000000100000000", Segment{1, 256}, true},
+		"the last of all":                     {"FFFFFFFFFFFFFFFF000000FF", Segment{0xFFFFFFFF, 1<<40 - 1}, true},
+		"a low part that no segment has":      {"000000010000000000000100", Segment{}, false},
+		"small letters, which are no names":   {"0000000300000001000000a1", Segment{}, false},
+		"the end of an abandoned timeline":    {"0000000300000001000000A1.partial", Segment{}, false},
+		"a backup history file of PostgreSQL": {"0000000300000001000000A1.00000028.backup", Segment{}, false},
+		"nothing":                             {"", Segment{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := ParseSegment(c.text)
+			if ok != c.ok || ok && (got != c.want || got.String() != c.text) {
+				t.Errorf("ParseSegment(%q) = %v, %v", c.text, got, ok)
+			}
+		})
+	}
+}
+
+func TestSegmentOfAnLSN(t *testing.T) {
+	for lsn, want := range map[string]string{"0/0": "000000020000000000000000", "1/A1FFFFFF": "0000000200000001000000A1", "1/A2000000": "0000000200000001000000A2"} {
+		at, err := ha.ParseLSN(lsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := SegmentAt(2, at)
+		if s.String() != want || s.Start() > at || s.End() <= at {
+			t.Errorf("%s is in %s, from %s to %s", lsn, s, s.Start(), s.End())
+		}
+	}
+}
+
+func TestPieceNames(t *testing.T) {
+	segment := Segment{3, 0x1A2}
+	for name, c := range map[string]struct {
+		text string
+		want Piece
+		ok   bool
+	}{
+		"a whole segment":          {"0000000300000001000000A2", Piece{segment, 0, SegmentSize}, true},
+		"a part":                   {"0000000300000001000000A2.00100000-0012F3A0", Piece{segment, 0x100000, 0x12F3A0}, true},
+		"a part up to the end":     {"0000000300000001000000A2.00000001-01000000", Piece{segment, 1, SegmentSize}, true},
+		"a whole one as a part":    {"0000000300000001000000A2.00000000-01000000", Piece{}, false},
+		"an empty part":            {"0000000300000001000000A2.00000010-00000010", Piece{}, false},
+		"from behind":              {"0000000300000001000000A2.00000020-00000010", Piece{}, false},
+		"beyond the segment":       {"0000000300000001000000A2.00000000-01000001", Piece{}, false},
+		"a part of no segment":     {"000000030000000100000100.00000000-00000010", Piece{}, false},
+		"something more behind it": {"0000000300000001000000A2.00000000-00000010.old", Piece{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := ParsePiece(c.text)
+			if ok != c.ok || ok && (got != c.want || got.String() != c.text) {
+				t.Errorf("ParsePiece(%q) = %v, %v", c.text, got, ok)
+			}
+		})
+	}
+}
+
+func TestTermFolders(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, rest string
+		term       uint64
+		ok         bool
+	}{
+		"a term":                        {"wal/0000002A/lineage.json", "lineage.json", 42, true},
+		"a term of more than 32 bits":   {"wal/1FFFFFFFF/x", "x", 0x1FFFFFFFF, true},
+		"more zeros than there are":     {"wal/00000002A/x", "", 0, false},
+		"fewer":                         {"wal/2A/x", "", 0, false},
+		"small letters":                 {"wal/0000002a/x", "", 0, false},
+		"a sign":                        {"wal/+000002A/x", "", 0, false},
+		"an object in the place of one": {"wal/0000002A", "", 0, false},
+		"another folder":                {"base/0000002A/x", "", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term, rest, ok := ParseTerm(c.text)
+			if ok != c.ok || ok && (term != c.term || rest != c.rest || TermFolder(term)+rest != c.text) {
+				t.Errorf("ParseTerm(%q) = %d, %q, %v", c.text, term, rest, ok)
+			}
+		})
+	}
+}
+
+func TestHistoryNames(t *testing.T) {
+	if n, ok := ParseHistory(HistoryFile(0x2A)); n != 42 || !ok {
+		t.Errorf("%s is of %d, %v", HistoryFile(42), n, ok)
+	}
+	for _, name := range []string{"2A.history", "0000002a.history", "0000002A.history.old", ""} {
+		if _, ok := ParseHistory(name); ok {
+			t.Errorf("%q is no history", name)
+		}
+	}
+}
+
+func TestUnsealed(t *testing.T) {
+	for name, c := range map[string]struct {
+		plain         string
+		encrypted, ok bool
+	}{
+		"a.zst": {"a", false, true}, "a.zst.age": {"a", true, true}, "a": {"a", false, false}, "a.age": {"a.age", false, false},
+	} {
+		if plain, encrypted, ok := Unsealed(name); ok != c.ok || ok && (plain != c.plain || encrypted != c.encrypted) {
+			t.Errorf("Unsealed(%q) = %q, %v, %v", name, plain, encrypted, ok)
+		}
+	}
+}
