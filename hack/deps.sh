@@ -12,6 +12,9 @@ needs=(
   'debootstrap debootstrap'                     # PostgreSQL images
   '/etc/ssl/certs/ca-certificates.crt ca-certificates'
   'psql postgresql-client'                      # the demo and the tests from outside
+  'zstd zstd'                                   # the way back by hand (docs/backup.md), and its test
+  'age age'
+  'jq jq'
 )
 # Tests with real servers, and pgbench: the release's own PostgreSQL.
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=('- postgresql')

@@ -54,12 +54,14 @@ func (t Target) String() string {
 }
 
 // Settings are the parameters with which a server recovers to the target along a timeline.
-// It also needs a file standby.signal, and the files that Prepare puts there
+// Targets that are not meant are not among them, and must not be set elsewhere: even set to nothing, a
+// second one takes the first away, or is refused ("multiple recovery targets specified"), as
+// their order has it (assign_recovery_target_time and the like).
+// The server also needs a file standby.signal, and the files that Prepare puts there
 // (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
 func (t Target) Settings(timeline uint32) (map[string]string, error) {
 	all := map[string]string{
 		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "",
-		"recovery_target": "", "recovery_target_time": "", "recovery_target_lsn": "", "recovery_target_xid": "", "recovery_target_name": "",
 		"recovery_target_inclusive":   strconv.FormatBool(!t.Exclusive),
 		"recovery_target_timeline":    strconv.FormatUint(uint64(timeline), 10),
 		"recovery_target_action":      "promote",
@@ -229,16 +231,16 @@ func putFile(folder, name string, content []byte) error {
 // feed puts segments there, in order but side by side, each as soon as the limit
 // allows it, until stop says so or all are.
 func (r *Recovery) feed(ctx context.Context, stop func(index int) bool) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, grouped := errgroup.WithContext(ctx)
 	group.SetLimit(r.Workers)
 	for r.next < len(r.Plan.Segments) && !stop(r.next) {
-		if err := r.awaitLimit(ctx, r.Plan.Segments[r.next].Segment.Start()); err != nil {
+		if err := r.awaitLimit(grouped, r.Plan.Segments[r.next].Segment.Start()); err != nil {
 			break // the group knows why, or ctx
 		}
 		index := r.next
 		r.next++
 		group.Go(func() error {
-			if err := r.putSegment(ctx, r.Plan.Segments[index]); err != nil {
+			if err := r.putSegment(grouped, r.Plan.Segments[index]); err != nil {
 				return err
 			}
 			r.finished(index)
@@ -313,7 +315,8 @@ func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 	}
 	length := int64(o.Piece.To - o.Piece.From)
 	content, err := unseal(r.Opener, o.Name, stored, length)
-	if errors.Is(err, io.ErrUnexpectedEOF) { // of zstd and of age alike
+	// Of a truncated object that is encrypted, age mostly can't say more than that it is altered.
+	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &ObjectError{o.Name, Truncated, err}
 	}
 	if err != nil {
@@ -382,8 +385,8 @@ const (
 
 // Run feeds a server that was started after Prepare, until it has left recovery at its
 // target, or, where the target is the end, until all is replayed: then it is the caller's to promote it. An error
-// is a *ShortError, a *StuckError, an *ObjectError, or why ctx has ended: as which
-// the end of the server's process belongs there.
+// is a *ShortError, a *StuckError, an *ObjectError, or why ctx has ended: it should be
+// one of WhileRunning.
 func (r *Recovery) Run(ctx context.Context, server Replayer) (Recovered, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

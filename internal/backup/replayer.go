@@ -72,6 +72,19 @@ func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 	return p, err
 }
 
+// WhileRunning is a context that ends when the server's process does, and says why.
+func WhileRunning(ctx context.Context, process *postgres.Process) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-process.Done():
+			cancel(process.Err())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // socketInfo is the connection string of the superuser's session on a Unix socket.
 func socketInfo(s *postgres.Server, database string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database)

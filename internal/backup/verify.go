@@ -186,7 +186,7 @@ func (v *verifying) recover(ctx context.Context) (string, error) {
 	if v.process, err = v.server.Start(ctx, v.Log); err != nil {
 		return "", err
 	}
-	ctx, cancel := v.whileRunning(ctx)
+	ctx, cancel := WhileRunning(ctx, v.process)
 	defer cancel()
 	replayer := &LocalReplayer{Server: v.server}
 	defer replayer.Close()
@@ -209,20 +209,6 @@ func (v *verifying) replayed(r Recovered) {
 		start := v.last().StartLSN
 		v.Progress(StepRecover, Progress{Done: int64(r.LSN - start), Total: int64(r.End - start)})
 	}
-}
-
-// whileRunning is a context that ends when the server does, and says why.
-func (v *verifying) whileRunning(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	process := v.process
-	go func() {
-		select {
-		case <-process.Done():
-			cancel(process.Err())
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
 }
 
 // configure writes a configuration of the scratch server's own: the database's may name files and addresses

@@ -1,0 +1,397 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// deadline is for what must come true: generous, for busy machines.
+const deadline = 120 * time.Second
+
+// memory is a bucket.
+type memory struct {
+	mutex   sync.Mutex
+	objects map[string][]byte
+}
+
+func (m *memory) Put(_ context.Context, name string, content []byte) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.objects[name] = bytes.Clone(content)
+	return nil
+}
+
+func (m *memory) Create(_ context.Context, name string, content []byte) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if _, ok := m.objects[name]; ok {
+		return bucket.ErrExists
+	}
+	m.objects[name] = bytes.Clone(content)
+	return nil
+}
+
+func (m *memory) Get(_ context.Context, name string) (io.ReadCloser, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	content, ok := m.objects[name]
+	if !ok {
+		return nil, bucket.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
+}
+
+func (m *memory) List(_ context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return func(yield func(bucket.Object, error) bool) {
+		for _, name := range m.names(prefix) {
+			if !yield(bucket.Object{Name: name, Size: int64(len(m.objects[name]))}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) Delete(_ context.Context, names ...string) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for _, name := range names {
+		delete(m.objects, name)
+	}
+	return nil
+}
+
+func (m *memory) names(prefix string) (all []string) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for name := range m.objects {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// copied is a bucket with the same objects.
+func (m *memory) copied() *memory { return &memory{objects: maps.Clone(m.objects)} }
+
+// node is one server, which listens on a Unix socket only.
+type node struct {
+	*testing.T
+	*postgres.Server
+	process *postgres.Process
+	log     *bytes.Buffer
+}
+
+func newNode(t *testing.T) *node {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	must(t, err)
+	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{Programs: programs(t), Volume: filepath.Join(folder, "volume"),
+		Run: filepath.Join(folder, "run"), Port: 5432}}
+	must(t, os.MkdirAll(n.Server.Run, 0o700))
+	must(t, os.MkdirAll(n.Volume, 0o700))
+	t.Cleanup(func() { n.stop(); _ = os.RemoveAll(folder) })
+	return n
+}
+
+// programs are those of the newest PostgreSQL version that is installed.
+func programs(t *testing.T) postgres.Programs {
+	t.Helper()
+	for major := 18; major >= 15; major-- {
+		if p, err := postgres.FindPrograms(t.Context(), major); err == nil {
+			return p
+		}
+	}
+	t.Fatal("no PostgreSQL server is installed: apt-get install postgresql")
+	return postgres.Programs{}
+}
+
+// configure writes the files of a server that everybody on this socket may use.
+func (n *node) configure(more map[string]string) {
+	n.Helper()
+	text := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = 30\nshared_buffers = '16MB'\n"+
+		"wal_keep_size = '1GB'\nfsync = off\nlog_min_messages = 'debug1'\n", n.Server.Run)
+	for name, value := range more {
+		text += fmt.Sprintf("%s = '%s'\n", name, value)
+	}
+	for name, content := range map[string]string{"postgresql.conf": text, "pg_hba.conf": "local all all trust\nlocal replication all trust\n"} {
+		must(n, os.WriteFile(filepath.Join(n.Data(), name), []byte(content), 0o600))
+	}
+}
+
+func (n *node) begin() {
+	n.Helper()
+	var err error
+	n.process, err = n.Start(n.Context(), n.log)
+	must(n, err)
+}
+
+func (n *node) ready() {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(n.Context(), deadline)
+	defer cancel()
+	must(n, n.process.Ready(ctx))
+}
+
+func (n *node) stop() {
+	if n.process == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	n.process.Stop(ctx, postgres.StopImmediate)
+	n.process = nil
+	if n.Failed() {
+		n.Logf("log of the server in %s:\n%s", n.Data(), n.log)
+	}
+}
+
+func (n *node) dial() *pgx.Conn {
+	n.Helper()
+	conn, err := pgx.Connect(n.Context(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable", n.Server.Run, n.Port))
+	must(n, err)
+	return conn
+}
+
+func (n *node) do(statements string) {
+	n.Helper()
+	conn := n.dial()
+	defer conn.Close(context.Background())
+	_, err := conn.Exec(n.Context(), statements, pgx.QueryExecModeSimpleProtocol)
+	must(n, err)
+}
+
+func (n *node) ask(query string) string {
+	n.Helper()
+	conn := n.dial()
+	defer conn.Close(context.Background())
+	var value *string
+	must(n, conn.QueryRow(n.Context(), "select ("+query+")::text").Scan(&value))
+	if value == nil {
+		return ""
+	}
+	return *value
+}
+
+// contents is what must be the same after a restore, whatever the rows of t.
+func (n *node) contents() string {
+	n.Helper()
+	return n.ask(`select concat_ws(' | ', (select string_agg(rolname || rolpassword, ',' order by rolname) from pg_authid where rolpassword is not null),
+		(select md5(string_agg(b, ',' order by i)) from big), (select string_agg(i::text, ',' order by i) from elsewhere),
+		(select pg_relation_filepath('elsewhere') like 'pg_tblspc/%'), (select convert_from(lo_get(4711), 'UTF8')), (select count(*) from unlogged))`)
+}
+
+func (n *node) rows() string { return n.ask("select string_agg(i::text, ',' order by i) from t") }
+
+// primary is a server with something of everything, of more than two pieces.
+func primary(t *testing.T) *node {
+	t.Helper()
+	n := newNode(t)
+	must(t, n.Initialise(t.Context(), n.log))
+	n.configure(nil)
+	n.begin()
+	n.ready()
+	space := filepath.Join(filepath.Dir(n.Volume), "space")
+	must(t, os.Mkdir(space, 0o700))
+	n.do("create tablespace fast location '" + space + "'")
+	n.do(`create role alice login password 'wonder'; create role bob login password 'builder';
+		create table t (i int primary key); insert into t values (1);
+		create table big as select i, md5(i::text) || md5((i + 1)::text) || md5((-i)::text) b from generate_series(1, 350000) i;
+		create table elsewhere tablespace fast as select generate_series(1, 100) i;
+		select lo_from_bytea(4711, 'a large object');
+		create unlogged table unlogged (i int)`)
+	return n
+}
+
+// archive is where a server's backups and WAL go, of one term.
+type archive struct {
+	*testing.T
+	*memory
+	source       *node
+	sealer       *backup.Sealer
+	opener       *backup.Opener
+	onlyParts    bool
+	copiedUntil  ha.LSN
+	waitedForWAL int
+	lastProgress backup.Progress
+}
+
+func newArchive(t *testing.T, source *node, key string) *archive {
+	t.Helper()
+	a := &archive{T: t, memory: &memory{objects: map[string][]byte{}}, source: source}
+	recipient := ""
+	var err error
+	if key != "" {
+		recipient, err = backup.Recipient(key)
+		must(t, err)
+	}
+	a.sealer, err = backup.NewSealer(recipient)
+	must(t, err)
+	a.opener, err = backup.NewOpener(key)
+	must(t, err)
+	lineage := `{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`
+	must(t, a.Put(t.Context(), backup.TermFolder(1)+backup.FileLineage, []byte(lineage)))
+	return a
+}
+
+func (a *archive) replication() *pgconn.Config {
+	a.Helper()
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable", a.source.Server.Run, a.source.Port))
+	must(a, err)
+	return config
+}
+
+func (a *archive) options() backup.TakeOptions {
+	return backup.TakeOptions{Server: a.replication(), Bucket: a, Sealer: a.sealer, Term: 1, Workers: 3,
+		Progress: func(p backup.Progress) { a.lastProgress = p },
+		Archived: func(context.Context, uint32, ha.LSN) error {
+			a.waitedForWAL++
+			a.archiveWAL()
+			return nil
+		}}
+}
+
+func (a *archive) take() backup.Backup {
+	a.Helper()
+	b, err := backup.Take(a.Context(), a.options())
+	must(a, err)
+	return b
+}
+
+// archiveWAL archives what has been flushed: whole segments, and what there is of the last.
+func (a *archive) archiveWAL() {
+	a.Helper()
+	flushed, err := ha.ParseLSN(a.source.ask("select pg_current_wal_flush_lsn()"))
+	must(a, err)
+	s := backup.SegmentAt(1, a.copiedUntil)
+	if a.copiedUntil == 0 {
+		s.Number = 1
+	}
+	for ; s.Start() < flushed; s.Number++ {
+		content, err := os.ReadFile(filepath.Join(a.source.Data(), "pg_wal", s.String()))
+		must(a, err)
+		end := min(flushed-s.Start(), backup.SegmentSize)
+		a.putSegment(s, content[:end])
+		a.copiedUntil = s.Start() + end
+	}
+}
+
+func (a *archive) putSegment(s backup.Segment, content []byte) {
+	a.Helper()
+	if len(content) == backup.SegmentSize && !a.onlyParts {
+		a.putPiece(backup.Piece{Segment: s, From: 0, To: backup.SegmentSize}, content)
+		return
+	}
+	const step = 5_000_000 // of no page
+	for from := 0; from < len(content); from += step {
+		to := min(from+step, len(content))
+		a.putPiece(backup.Piece{Segment: s, From: uint32(from), To: uint32(to)}, content[from:to])
+	}
+}
+
+func (a *archive) putPiece(p backup.Piece, content []byte) {
+	a.Helper()
+	sealed, err := a.sealer.Seal(content)
+	must(a, err)
+	must(a, a.Put(a.Context(), backup.TermFolder(1)+a.sealer.Name(p.String()), sealed))
+}
+
+// restored is a server that begins with a backup; it is not started yet.
+type restored struct {
+	*node
+	recovery *backup.Recovery
+	target   backup.Target
+}
+
+func (a *archive) unpack(b backup.Backup, n *node) error {
+	spaces := map[uint32]string{}
+	for _, s := range b.Tablespaces {
+		spaces[s.OID] = filepath.Join(n.Volume, fmt.Sprint(s.OID))
+	}
+	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Opener: a.opener, Chain: []backup.Backup{b},
+		Data: n.Data(), Tablespaces: spaces, Workers: 3})
+}
+
+func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
+	a.Helper()
+	r := &restored{node: newNode(a.T), target: target}
+	must(a, a.unpack(b, r.node))
+	must(a, backup.VerifyFiles(a.Context(), r.Data(), 3))
+	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target))
+	return r
+}
+
+func (a *archive) recoverOptions(b backup.Backup, n *node, target backup.Target) backup.RecoverOptions {
+	return backup.RecoverOptions{Bucket: a, Opener: a.opener, Plan: a.plan(b), Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
+		Target: target, Ahead: 2, Workers: 3}
+}
+
+// recover runs the recovery.
+func (r *restored) recover() (backup.Recovered, error) {
+	r.Helper()
+	if err := r.recovery.Prepare(r.Context()); err != nil {
+		return backup.Recovered{}, err
+	}
+	settings, err := r.target.Settings(1)
+	must(r, err)
+	r.configure(settings)
+	must(r, os.WriteFile(filepath.Join(r.Data(), "standby.signal"), nil, 0o600))
+	r.begin()
+	ctx, cancel := context.WithTimeout(r.Context(), deadline)
+	defer cancel()
+	ctx, end := backup.WhileRunning(ctx, r.process)
+	defer end()
+	replayer := &backup.LocalReplayer{Server: r.Server}
+	defer replayer.Close()
+	return r.recovery.Run(ctx, replayer)
+}
+
+// finish recovers, and promotes where the target is the end.
+func (r *restored) finish() backup.Recovered {
+	r.Helper()
+	reached, err := r.recover()
+	must(r, err)
+	if !reached.Ended {
+		s, err := r.Connect(r.Context())
+		must(r, err)
+		defer s.Close()
+		must(r, s.Promote(r.Context()))
+	}
+	return reached
+}
+
+func (n *node) eventuallyOutOfRecovery() {
+	n.Helper()
+	for end := time.Now().Add(deadline); n.ask("pg_is_in_recovery()") != "false"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			n.Fatal("it is still in recovery")
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,187 @@
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"toban.dev/internal/backup"
+)
+
+// silent is a server that does not answer.
+type silent struct{}
+
+func (silent) Position(context.Context) (backup.Position, error) {
+	return backup.Position{InRecovery: true, LSN: 1 << 40}, nil
+}
+
+func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
+	source := primary(t)
+	a := newArchive(t, source, "")
+	broken := errors.New("broken")
+	for _, point := range backup.PointsOfTake {
+		o := a.options()
+		o.At = func(at string) error {
+			if at == point {
+				return broken
+			}
+			return nil
+		}
+		if _, err := backup.Take(t.Context(), o); !errors.Is(err, broken) {
+			t.Errorf("at %s the error is %v", point, err)
+		}
+		c, err := backup.Read(t.Context(), a)
+		must(t, err)
+		if exists := len(c.Backups) == 1; exists != (point == "written") || len(c.Strangers) > 0 || len(c.Unread) > 0 {
+			t.Errorf("after %s there are %d backups, %v, %v", point, len(c.Backups), c.Strangers, c.Unread)
+		}
+		_, err = backup.Clean(t.Context(), a)
+		must(t, err)
+		if c, err = backup.Read(t.Context(), a); err != nil || len(c.Unfinished) > 0 {
+			t.Errorf("after %s %v is left, %v", point, c.Unfinished, err)
+		}
+		if source.ask("select count(*) from pg_stat_progress_basebackup") != "0" {
+			t.Logf("after %s the server still sends", point)
+		}
+	}
+	b := a.take()
+	must(t, a.unpack(b, newNode(t)))
+}
+
+func TestACancelledBackupEnds(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	var n atomic.Int32
+	o := a.options()
+	o.At = func(point string) error {
+		if point == "piece" && n.Add(1) == 1 {
+			cancel()
+		}
+		return nil
+	}
+	if _, err := backup.Take(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A backup that another one cleaned away while it was waiting must not come to exist.
+func TestABackupWhoseObjectsWereRemovedIsNone(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	o := a.options()
+	o.At = func(point string) error {
+		if point == "wal" {
+			_, err := backup.Clean(t.Context(), a)
+			return err
+		}
+		return nil
+	}
+	_, err := backup.Take(t.Context(), o)
+	var object *backup.ObjectError
+	if !errors.As(err, &object) || object.What != backup.Missing {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A standby that is promoted while it is copied.
+func TestAStandbyThatIsPromotedMeanwhileGivesNoBackup(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	b := a.take()
+	r := a.restore(b, backup.Target{})
+	_, err := r.recover()
+	must(t, err)
+	copied := newArchive(t, r.node, "")
+	o := copied.options()
+	o.At = func(point string) error {
+		if point == "started" {
+			r.do("select pg_promote()")
+		}
+		return nil
+	}
+	if _, err := backup.Take(t.Context(), o); !errors.Is(err, backup.ErrPromoted) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestAVerificationSaysWhatItFound(t *testing.T) {
+	source := primary(t)
+	a := newArchive(t, source, newKey(t))
+	b := a.take()
+	source.do("insert into t values (2)")
+	a.archiveWAL()
+	two := "2"
+	run := newNode(t)
+	o := backup.VerifyOptions{Bucket: a, Opener: a.opener, Chain: []backup.Backup{b}, Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
+		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2, Assertions: []backup.Assertion{
+			{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
+			{Name: "any", Database: "postgres", SQL: "select i from t order by 1"}}}
+	must(t, os.Mkdir(o.Folder, 0o700))
+	report, err := backup.Verify(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, run.log)
+	}
+	t.Logf("%+v", report)
+	if len(report.Steps) != 5 || report.LSN == "" || report.Commit.IsZero() || len(report.Answers) != 2 || report.Answers[1].Rows != 2 {
+		t.Errorf("the report is %+v", report)
+	}
+	o.Assertions[0].Want = new(string)
+	must(t, os.RemoveAll(o.Folder))
+	must(t, os.Mkdir(o.Folder, 0o700))
+	report, err = backup.Verify(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), `rows: it gives "2", expected ""`) {
+		t.Errorf("the error is %v, the report %+v", err, report)
+	}
+}
+
+var byHand = regexp.MustCompile("(?s)<!-- by-hand:begin -->\n```bash\n(.*)```\n<!-- by-hand:end -->")
+
+// The script of docs/backup.md is run as it stands there, with nothing of Toban.
+func TestTheWayBackByHand(t *testing.T) {
+	text := os.Getenv(manualVariable)
+	script := byHand.FindStringSubmatch(text)
+	if script == nil {
+		t.Fatal("docs/backup.md has no script between the marks")
+	}
+	for name, key := range map[string]string{"compressed": "", "encrypted": newKey(t)} {
+		t.Run(name, func(t *testing.T) {
+			source := primary(t)
+			a := newArchive(t, source, key)
+			a.take()
+			source.do("insert into t values (2); select pg_switch_wal(); insert into t values (3)")
+			a.archiveWAL()
+			want, rows := source.contents(), source.rows()
+			source.stop()
+			n := newNode(t)
+			for name, content := range a.objects {
+				file := filepath.Join(n.Volume, "archive", name)
+				must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				must(t, os.WriteFile(file, content, 0o600))
+			}
+			must(t, os.WriteFile(filepath.Join(n.Volume, "age.key"), []byte(key+"\n"), 0o600))
+			log, err := os.Create(filepath.Join(n.Volume, "log"))
+			must(t, err)
+			defer log.Close()
+			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script[1])
+			cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
+			cmd.Env = append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH"))
+			err = cmd.Run()
+			defer func() {
+				_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
+			}()
+			if err != nil {
+				said, _ := os.ReadFile(log.Name())
+				t.Fatalf("%v\n%s", err, said)
+			}
+			n.Server.Run = source.Server.Run // as the configuration in the backup says
+			n.eventuallyOutOfRecovery()
+			if n.contents() != want || n.rows() != rows {
+				t.Errorf("it has rows %s and %s\nexpected %s and %s", n.rows(), n.contents(), rows, want)
+			}
+		})
+	}
+}
