@@ -132,6 +132,12 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 			keep(b, KeptLastGood, "from none can the end of the archive be reached")
 		}
 	}
+	for _, t := range c.Terms {
+		// A leader that has not written WAL yet may be about to.
+		if w, ok := c.Window(t.Lineage); ok && len(t.WAL) == 0 && t.Lineage[len(t.Lineage)-1].Term > c.newestTerm() {
+			keep(w.Backups[len(w.Backups)-1], KeptLastGood, "it is the last that the leader of a new term can go on from")
+		}
+	}
 	c.keepParents(kept)
 	return kept
 }
@@ -151,6 +157,14 @@ func (c Catalogue) good() []Backup {
 		}
 	}
 	return good
+}
+
+func (c Catalogue) newestTerm() uint64 {
+	newest := c.NewestLineage()
+	if len(newest) == 0 {
+		return 0
+	}
+	return newest[len(newest)-1].Term
 }
 
 func lastBefore(backups []Backup, at time.Time) int {
@@ -239,9 +253,8 @@ func (c Catalogue) retainWAL(kept []Backup, begun time.Time, d *Deletions) {
 		if len(gone) < len(term.WAL) || len(term.WAL) == 0 {
 			d.keep(TermFolder(number), KeptNeeded, need.message)
 		}
-		newest := c.NewestLineage()
 		of := func(b Backup) bool { return b.Term == number }
-		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) && number < newest[len(newest)-1].Term && !slices.ContainsFunc(kept, of)
+		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) && number < c.newestTerm() && !slices.ContainsFunc(kept, of)
 		if len(gone) > 0 {
 			d.Deleted = append(d.Deleted, Verdict{TermFolder(number), DeletedOutdated, fmt.Sprintf("%d pieces of WAL before %s", len(gone), need.from)})
 		}
