@@ -23,6 +23,14 @@ const (
 
 	// ConditionStorageReady is true when every volume has the size of the spec.
 	ConditionStorageReady = "StorageReady"
+	// ConditionArchiving is true when the WAL reaches the archive as it is written. It is there where
+	// `spec.backup` is. The database does not wait for it, and neither does Ready.
+	ConditionArchiving = "Archiving"
+	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`. It is there where that is.
+	ConditionScheduled = "Scheduled"
+	// ConditionComplete, of a DatabaseBackup, is true when the backup is in the archive, with the WAL that it
+	// needs. While it is false, the reason says whether it is under way or has ended.
+	ConditionComplete = "Complete"
 )
 
 // docs/reference/conditions.md is written from what follows: each reason says what
@@ -189,4 +197,81 @@ const (
 	// To do: create it or mark one as the default, or create the SampleDB anew with another
 	// `spec.storage.storageClassName`; `kubectl get storageclass` lists them.
 	ReasonStorageClassNotFound = "StorageClassNotFound"
+)
+
+// Reasons of Archiving. None of them keeps Ready from being true.
+const (
+	// ReasonArchiving: the WAL is in the archive about a second after it is written.
+	// To do: nothing.
+	ReasonArchiving = "Archiving"
+
+	// ReasonArchiveStarting: the primary has not said yet how its archive is.
+	// To do: wait. If it stays, `kubectl logs NAME-0` with the primary's number says why.
+	ReasonArchiveStarting = "ArchiveStarting"
+
+	// ReasonArchiveBehind: WAL waits for the archive for longer than the message says.
+	// To do: see whether the store is slow or far away; while writes go on faster than it takes them, the lag grows.
+	ReasonArchiveBehind = "ArchiveBehind"
+
+	// ReasonArchiveGap: WAL was lost before it was archived; no moment across the gap can be restored.
+	// To do: wait: a new base backup is taken by itself, and the window begins anew with it.
+	ReasonArchiveGap = "ArchiveGap"
+
+	// ReasonArchiveFailing: the store does not take the WAL; the message has its words. The database goes on.
+	// To do: mend `spec.backup.store`, the Secret it names, or the store. WAL waits up to a quarter of the volume, then there is a gap.
+	ReasonArchiveFailing = "ArchiveFailing"
+
+	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
+	// To do: give `spec.backup.store` another prefix.
+	ReasonArchiveTaken = "ArchiveTaken"
+)
+
+// Reasons of Scheduled. None of them keeps Ready from being true.
+const (
+	// ReasonScheduled: a backup is taken whenever the schedule asks for one; `status.backup.nextBackupAt` says when that is.
+	// To do: nothing.
+	ReasonScheduled = "Scheduled"
+
+	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone can't be understood; WAL is archived, but no backup is due.
+	// To do: mend what the message names.
+	ReasonScheduleInvalid = "ScheduleInvalid"
+)
+
+// Reasons of Complete. They are those of a DatabaseBackup.
+const (
+	// ReasonCompleted: the backup is in the archive.
+	// To do: nothing.
+	ReasonCompleted = "Completed"
+
+	// ReasonWaiting: another backup of the SampleDB is under way, or has been asked for before.
+	// To do: wait; one is taken after the other.
+	ReasonWaiting = "Waiting"
+
+	// ReasonArchiveNotReady: the SampleDB has no archive, or it does not work.
+	// To do: set `spec.backup` of the SampleDB, or see its condition Archiving. The backup begins by itself.
+	ReasonArchiveNotReady = "ArchiveNotReady"
+
+	// ReasonSampleDBNotFound: there is no SampleDB of that name.
+	// To do: create it, or delete the DatabaseBackup.
+	ReasonSampleDBNotFound = "SampleDBNotFound"
+
+	// ReasonBackupNameTaken: a Job that is not this backup's has its name.
+	// To do: delete or rename that Job, or create the DatabaseBackup with another name.
+	ReasonBackupNameTaken = "BackupNameTaken"
+
+	// ReasonRunning: its Pod is being started or copies the data.
+	// To do: wait. The message and `kubectl logs job/NAME` say how far it is.
+	ReasonRunning = "Running"
+
+	// ReasonFailed: it has ended without a backup; the message has the last Pod's words.
+	// To do: mend what the message names, and create another DatabaseBackup.
+	ReasonFailed = "Failed"
+
+	// ReasonDeadlineExceeded: it took longer than `spec.deadline`, and was stopped.
+	// To do: see what it waited for in the message, and create another one with a longer deadline.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+
+	// ReasonCancelled: it was stopped by `spec.cancel`.
+	// To do: nothing.
+	ReasonCancelled = "Cancelled"
 )

@@ -10,29 +10,33 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const crdFile = "../../config/crd/toban.dev_sampledbs.yaml"
+var crdFiles = []string{"../../config/crd/toban.dev_sampledbs.yaml", "../../config/crd/toban.dev_databasebackups.yaml"}
 
 // A kube-apiserver refuses a CRD whose CEL rules do not compile or may cost too
 // much; so does this test, with the same code and without a server.
 func TestRulesAreAcceptedByTheAPIServer(t *testing.T) {
-	for _, e := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), readCRD(t)) {
-		t.Error(e)
+	for _, file := range crdFiles {
+		for _, e := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), readCRD(t, file)) {
+			t.Errorf("%s: %v", file, e)
+		}
 	}
 }
 
 // Others' CRDs of 400 KB and more can't be installed with plain kubectl apply,
 // which keeps a copy in an annotation of at most 256 KB.
 func TestCRDFitsIntoAnAnnotation(t *testing.T) {
-	info, err := os.Stat(crdFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Size() > 128<<10 {
-		t.Errorf("the CRD has %d bytes, wanted at most 128 KiB", info.Size())
+	for _, file := range crdFiles {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > 128<<10 {
+			t.Errorf("%s has %d bytes, wanted at most 128 KiB", file, info.Size())
+		}
 	}
 }
 
-func readCRD(t *testing.T) *apiextensions.CustomResourceDefinition {
+func readCRD(t *testing.T, crdFile string) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	text, err := os.ReadFile(crdFile)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.primary`,description="The instance that takes writes"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
+// +kubebuilder:printcolumn:name="Last backup",type=date,JSONPath=`.status.backup.lastBackupAt`,description="When the last complete backup ended"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and have only lower-case letters, digits and '-', because a Service bears the same name"
@@ -100,6 +101,12 @@ type SampleDBSpec struct {
 	// SQL. It can be mended as long as it fails; after it has run it can't be changed.
 	// +optional
 	Init *InitSpec `json:"init,omitempty"`
+
+	// Where the archive with the WAL and the base backups lies, and when backups are taken. Where it is not
+	// given there is no archive. To set or change the store's credentials or ca restarts the
+	// instances one by one.
+	// +optional
+	Backup *BackupSpec `json:"backup,omitempty"`
 
 	// What becomes of the volumes when the SampleDB is deleted: Delete removes
 	// them with the data, Retain keeps them, so that a SampleDB with the same name
@@ -386,6 +393,10 @@ type SampleDBStatus struct {
 	// When the init Job had done its work. It never runs again.
 	// +optional
 	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
+
+	// The archive and the backups in it. It is there where spec.backup is.
+	// +optional
+	Backup *BackupStatus `json:"backup,omitempty"`
 
 	// The instances, one by one.
 	// +listType=map

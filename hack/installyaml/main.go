@@ -13,6 +13,7 @@ import (
 var sources = []string{
 	"config/manager/namespace.yaml",
 	"config/crd/toban.dev_sampledbs.yaml",
+	"config/crd/toban.dev_databasebackups.yaml",
 	"config/rbac/operator.yaml",
 	"config/rbac/users.yaml",
 	"config/manager/deployment.yaml",

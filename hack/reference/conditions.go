@@ -86,8 +86,8 @@ func readConstant(spec *ast.ValueSpec, reason bool) (constant, error) {
 func render(path string, conditions []constant, reasons []group) string {
 	var p pageWriter
 	p.line("<!-- Written by make generate from %s. Don't edit it. -->\n", path)
-	p.line("# Conditions of a SampleDB\n")
-	p.line("`kubectl describe sampledb NAME` shows them with a message for people. To wait for one:\n")
+	p.line("# Conditions of a SampleDB and a DatabaseBackup\n")
+	p.line("`kubectl describe sampledb NAME` and `kubectl describe databasebackup NAME` show them with a message for people. To wait for one:\n")
 	p.line("```\nkubectl wait sampledb/NAME --for=condition=Ready --timeout=5m\n```\n")
 	p.line("| condition | meaning |\n| --- | --- |")
 	for _, c := range conditions {

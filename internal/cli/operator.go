@@ -22,6 +22,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -166,6 +167,17 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	}
 	if err := r.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
+	}
+	b := &databasebackup.Reconciler{
+		Client:   m.GetClient(),
+		Reader:   m.GetAPIReader(),
+		Pods:     databasebackup.HTTPSPods{Certificate: keeper.Certificate},
+		Settings: r.Settings,
+		Events:   r.Events,
+		Now:      time.Now,
+	}
+	if err := b.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		ServerNames:      serverNames(db),
 		Durability:       durability(db),
 		Witness:          known.Witness,
+		Archive:          Archive(db, known.Authority),
 	}.Revise()
 }
 

@@ -19,18 +19,24 @@ const (
 	FacetResources  = "resources"
 	FacetScheduling = "scheduling"
 	FacetMetadata   = "metadata"
+	// FacetStore are the Secrets of the archive's store. A Pod without it has none of them.
+	FacetStore = "store"
 )
 
 // facets is the annotation with each facet's value or hash. Comparing what was
 // asked for, and not the Pods, keeps a webhook that changes Pods from making them restart.
 func facets(db *v1.SampleDB) string {
 	pod := db.Spec.Pod
-	text, err := json.Marshal(map[string]string{
+	all := map[string]string{
 		FacetImage:      db.Spec.Image,
 		FacetResources:  Hash(db.Spec.Resources),
 		FacetScheduling: Hash([]any{pod.NodeSelector, pod.Tolerations, pod.Affinity, pod.PriorityClassName}),
 		FacetMetadata:   Hash([]any{pod.Labels, pod.Annotations}),
-	})
+	}
+	if credentials, authority := storeSecrets(db); credentials != "" || authority != "" {
+		all[FacetStore] = Hash([]any{credentials, authority})
+	}
+	text, err := json.Marshal(all)
 	if err != nil {
 		panic(err) // a map of strings can't fail
 	}
@@ -38,12 +44,14 @@ func facets(db *v1.SampleDB) string {
 }
 
 // Outdated are the facets in which a running Pod is not as the SampleDB wants
-// it, sorted. A facet that the Pod's operator did not know counts as equal.
+// it, sorted. A facet that the Pod's operator did not know counts as equal, but for that of the
+// store: without its Secrets in the Pod there would be no archive, so it counts as having none.
 func Outdated(db *v1.SampleDB, pod *corev1.Pod) []string {
 	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), parseFacets(facets(db))
 	var out []string
 	for name, value := range now {
-		if old, known := was[name]; known && old != value {
+		old, known := was[name]
+		if (known || name == FacetStore && was != nil) && old != value {
 			out = append(out, name)
 		}
 	}

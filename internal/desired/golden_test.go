@@ -20,6 +20,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -41,6 +42,23 @@ func sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
 }
 
 func three(db *v1.SampleDB) { db.Spec.Instances = 3 }
+
+// onVolume gives the archive a volume, which is what an empty backup means.
+func onVolume(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Backup = 2, &v1.BackupSpec{Schedule: "@daily"} }
+
+// inS3 sets every field of a backup to S3.
+func inS3(db *v1.SampleDB) {
+	db.Spec.Instances = 3
+	db.Spec.Backup = &v1.BackupSpec{
+		Store: v1.StoreSpec{S3: &v1.S3Store{
+			Bucket: "archives", Prefix: "production", Endpoint: "https://minio.example:9000/", Region: "tokyo", PathStyle: true,
+			Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
+		}},
+		Encryption: &v1.EncryptionSpec{Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"}},
+		Schedule:   "0 3 * * *", TimeZone: "Asia/Tokyo",
+		Retention: v1.RetentionSpec{Count: 14, Days: 30},
+	}
+}
 
 // full sets every field of the spec.
 func full(db *v1.SampleDB) {
@@ -87,7 +105,9 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 		"one":     sampleDB("one"),
 		"three":   sampleDB("three", three),
 		"full":    sampleDB("full", full),
-		"longest": sampleDB(strings.Repeat("n", naming.MaxName), three),
+		"longest": sampleDB(strings.Repeat("n", naming.MaxName), onVolume, three),
+		"volume":  sampleDB("volume", onVolume),
+		"s3":      sampleDB("s3", inS3),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -131,7 +151,30 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if budget := Budget(db); budget != nil {
 		out = append(out, budget)
 	}
+	if db.Spec.Backup != nil {
+		out = append(out, archiveObjects(t, db, config)...)
+	}
 	return out
+}
+
+// archiveObjects are those that come with spec.backup.
+func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
+	t.Helper()
+	settingsMap, err := BackupConfigMap(db, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := ScheduledBackup(db, time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC))
+	backup.UID = "0b5e"
+	out := []client.Object{settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour)}
+	if !OnVolume(db) {
+		return out
+	}
+	claim, err := ArchiveClaim(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, claim, ArchiveDeployment(db, settings), ArchiveService(db), ArchivePolicy(db))
 }
 
 // checkName holds names to 63 characters, and those of what makes Pods of itself to what leaves room for the ends.

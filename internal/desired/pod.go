@@ -109,7 +109,7 @@ func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 		},
 		Resources:       db.Spec.Resources,
 		SecurityContext: containerSecurity(),
-		VolumeMounts:    instanceMounts(),
+		VolumeMounts:    instanceMounts(db),
 		// An agent that runs is alive, even while it clones for hours; so there is no
 		// startup probe, which would put the first look at readiness off by a second.
 		LivenessProbe: probe("/livez", 10, 5, 6),

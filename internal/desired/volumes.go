@@ -17,6 +17,9 @@ const (
 	volumeRun       = "run"
 	volumeTmp       = "tmp"
 	volumeMemory    = "shm"
+	volumeStore     = "store"
+	volumeStoreCA   = "store-ca"
+	volumeArchive   = "archive"
 
 	pathTmp    = "/tmp"
 	pathMemory = "/dev/shm"
@@ -29,7 +32,8 @@ const secretMode int32 = 0o440
 const configMode int32 = 0o444
 
 func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
-	return []corev1.Volume{
+	store, _ := storeVolumes(db)
+	return append([]corev1.Volume{
 		configVolume(db),
 		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
@@ -37,11 +41,12 @@ func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
 		// Parallel queries share memory here; a container's own has 64 MB.
 		emptyVolume(volumeMemory, corev1.StorageMediumMemory),
-	}
+	}, store...)
 }
 
-func instanceMounts() []corev1.VolumeMount {
-	return []corev1.VolumeMount{
+func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
+	_, store := storeVolumes(db)
+	return append([]corev1.VolumeMount{
 		{Name: naming.VolumeData, MountPath: naming.PathVolume},
 		{Name: volumeConfig, MountPath: naming.PathConfig, ReadOnly: true},
 		{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
@@ -49,7 +54,7 @@ func instanceMounts() []corev1.VolumeMount {
 		{Name: volumeRun, MountPath: naming.PathRun},
 		{Name: volumeTmp, MountPath: pathTmp},
 		{Name: volumeMemory, MountPath: pathMemory},
-	}
+	}, store...)
 }
 
 func emptyVolume(name string, medium corev1.StorageMedium) corev1.Volume {

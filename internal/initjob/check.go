@@ -27,7 +27,7 @@ func checkPlan(plan Plan, password string) error {
 			return at(n.step+" "+n.name, err)
 		}
 	}
-	if plan.Owner == naming.RoleSuperuser || plan.Owner == naming.RoleReplication {
+	if plan.Owner == naming.RoleSuperuser || plan.Owner == naming.RoleReplication || plan.Owner == naming.RoleBackup {
 		return at("role "+plan.Owner, refuse("spec.init.owner %q is a role of the operator: choose another name", plan.Owner))
 	}
 	if password == "" {

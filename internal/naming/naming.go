@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // MaxName is the length of the longest legal SampleDB name. The CRD refuses
@@ -42,6 +43,12 @@ const (
 	// of its instances; the agents write it.
 	AnnotationElection = "toban.dev/election"
 
+	// AnnotationDue on a DatabaseBackup is when the schedule asked for it (RFC 3339).
+	AnnotationDue = "toban.dev/due"
+	// LabelOwner is the UID of the SampleDB that a DatabaseBackup was made for by its schedule: another
+	// SampleDB of the same name has backups of its own.
+	LabelOwner = "toban.dev/owner"
+
 	// SwitchoverAny leaves it to the instances which of them takes over.
 	SwitchoverAny = "any"
 
@@ -49,6 +56,8 @@ const (
 	Application       = "postgresql"
 	ComponentInstance = "instance"
 	ComponentInit     = "init"
+	ComponentBackup   = "backup"
+	ComponentArchive  = "archive"
 
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
@@ -68,6 +77,8 @@ const (
 	ContainerPostgreSQL = "postgresql"
 	ContainerInstall    = "install"
 	ContainerInit       = "init"
+	ContainerBackup     = "backup"
+	ContainerArchive    = "archive"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -81,6 +92,10 @@ const (
 	PathAuthority   = "/etc/toban/ca"       // the Secret NAME-ca
 	PathApp         = "/etc/toban/app"      // the Secret NAME-app, in the init Job
 	PathSQL         = "/etc/toban/sql"      // user's SQL, one folder a source: 00, 01, …
+	PathBackup      = "/etc/toban/backup"   // the ConfigMap NAME-backup, in the backup's Pod
+	PathStore       = "/etc/toban/store"    // the Secret with the credentials of the archive's store
+	PathStoreCA     = "/etc/toban/store-ca" // the Secret with ca.crt of the archive's store
+	PathArchive     = "/archive"            // the volume NAME-archive, in its server's Pod
 	PathRun         = "/var/run/postgresql" // the Unix socket, where the official image has it
 )
 
@@ -88,6 +103,7 @@ const (
 const (
 	KeyConfig   = "config.json" // ConfigMap NAME-config: protocol.Config
 	KeyInit     = "init.json"   // ConfigMap NAME-config: what the init Job does
+	KeyBackup   = "backup.json" // ConfigMap NAME-backup: protocol.BackupSettings
 	KeyCA       = "ca.crt"
 	KeyCAKey    = "ca.key"
 	KeyUsername = "username"
@@ -119,12 +135,15 @@ const (
 	IdentityInstance = "toban:instance"
 	IdentityInit     = "toban:init"
 	IdentityOperator = "toban:operator"
+	IdentityBackup   = "toban:backup"
+	IdentityArchive  = "toban:archive"
 )
 
 // Roles in PostgreSQL that are ours.
 const (
 	RoleSuperuser   = "postgres"
 	RoleReplication = "toban_replication"
+	RoleBackup      = "toban_backup"
 )
 
 // Names of a SampleDB's objects.
@@ -140,10 +159,24 @@ func Role(db string) string             { return db }
 func Budget(db string) string           { return db }
 func Lease(db string) string            { return db }
 func NetworkPolicy(db string) string    { return db }
+func BackupConfigMap(db string) string  { return db + "-backup" }
+func BackupPolicy(db string) string     { return db + "-backup" }
+func Archive(db string) string          { return db + "-archive" }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.
 func InitJob(db, hash string) string { return db + "-init-" + hash }
+
+// ArchivePath is the folder of a SampleDB's archive in its store (docs/backup.md). The UID
+// tells it from that of another SampleDB of the same name.
+func ArchivePath(namespace, db, uid string) string {
+	return fmt.Sprintf("%s/%s-%s", namespace, db, uid[:min(len(uid), 8)])
+}
+
+// ScheduledBackup is the name of the DatabaseBackup that is due at a time, so that it is made only once.
+func ScheduledBackup(db string, due time.Time) string {
+	return db + "-" + due.UTC().Format("20060102-150405")
+}
 
 // Instance is the name of the Pod with this ordinal.
 func Instance(db string, ordinal int) string { return fmt.Sprintf("%s-%d", db, ordinal) }

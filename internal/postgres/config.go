@@ -173,9 +173,13 @@ func hbaConf(settings Settings) string {
 		"local all all peer map=local",
 		"hostssl replication " + RoleReplication + " all cert map=toban",
 		"hostssl postgres " + RoleReplication + " all cert map=toban",
+		"hostssl replication " + RoleBackup + " all cert map=toban",
+		"hostssl postgres " + RoleBackup + " all cert map=toban",
 		"hostssl all postgres all cert map=toban",
 		"host replication " + RoleReplication + " all reject",
 		"host all " + RoleReplication + " all reject",
+		"host replication " + RoleBackup + " all reject",
+		"host all " + RoleBackup + " all reject",
 		"host all postgres all reject",
 	}
 	lines = append(lines, settings.HBA...)
@@ -188,6 +192,7 @@ func identConf(osUser string) string {
 	return strings.Join([]string{
 		"local " + osUser + " postgres",
 		"toban toban:instance " + RoleReplication,
+		"toban toban:backup " + RoleBackup,
 		"toban toban:init postgres",
 	}, "\n") + "\n"
 }

@@ -100,7 +100,8 @@ func (s *Session) Standbys(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// EnsureReplication makes the role of the standbys. It has no password.
+// EnsureReplication makes the role of the standbys, and that of base backups, which sees besides
+// whether a standby streams. They have no password.
 func (s *Session) EnsureReplication(ctx context.Context) error {
 	const statement = `do $$ begin
 		if not exists (select from pg_roles where rolname = 'toban_replication') then
@@ -108,9 +109,13 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 			grant execute on function pg_ls_dir(text, boolean, boolean), pg_stat_file(text, boolean),
 				pg_read_binary_file(text), pg_read_binary_file(text, bigint, bigint, boolean) to toban_replication;
 		end if;
+		if not exists (select from pg_roles where rolname = 'toban_backup') then
+			create role toban_backup login replication;
+			grant pg_read_all_stats to toban_backup;
+		end if;
 	end $$`
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
-		return fmt.Errorf("make the role %s: %w", RoleReplication, err)
+		return fmt.Errorf("make the roles %s and %s: %w", RoleReplication, RoleBackup, err)
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ import (
 // RoleReplication is the role that standbys log in with, by certificate.
 const RoleReplication = "toban_replication"
 
+// RoleBackup is the role that takes base backups, by certificate.
+const RoleBackup = "toban_backup"
+
 // The application names of those that copy and do not follow. No instance has
 // such a name, for those end with a number: pg_basebackup with a slot reports
 // what it has written as a standby does, and under a name of the rule in

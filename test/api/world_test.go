@@ -103,7 +103,7 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 		return err
 	}
 	switch object.(type) {
-	case *v1.SampleDB, *storagev1.StorageClass:
+	case *v1.SampleDB, *v1.DatabaseBackup, *storagev1.StorageClass:
 	default:
 		if object.GetLabels()[naming.LabelManagedBy] != naming.ManagedBy {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)

@@ -16,6 +16,7 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 			return fmt.Errorf("make the authority: %w", err)
 		}
 		s.config.Authority = string(authority.CertPEM())
+		s.config.Archive = desired.Archive(s.db, s.config.Authority)
 		s.config = s.config.Revise()
 	}
 	object, err := desired.ConfigMap(s.db, s.config)

@@ -66,6 +66,8 @@ func (r *Reconciler) phases() []phase {
 		{"init", r.applyInitial},
 		{"budget", r.applyBudget},
 		{"restarts", r.applyRestarts},
+		{"archive", r.applyArchive},
+		{"backups", r.applyBackups},
 	}
 }
 
@@ -179,11 +181,22 @@ const (
 
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
+	pause := s.untilChange()
+	if next := s.appointment.next; !next.IsZero() {
+		pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
+	}
+	return pause
+}
+
+// untilChange is after how long something may be different that nobody tells.
+func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
 	case s.asked():
 		return pauseWorking
+	case state.Phase == phaseReady && s.db.Spec.Backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
+		return pauseStuck
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret

@@ -32,6 +32,11 @@ const (
 	eventResized           = "Resized"               // every volume has its size
 	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
 	eventCleaningUp        = "CleaningUp"            // the SampleDB is deleted
+	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
+	eventArchiving         = "Archiving"             // the WAL reaches the archive
+	eventArchiveFailing    = "ArchiveFailing"        // it does not, or late
+	eventArchiveGap        = "ArchiveGap"            // WAL was lost before it was archived
+	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
 )
 
@@ -64,6 +69,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 	}
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
+	out = append(out, archiveChanges(old, now)...)
 	if old.Phase != now.Phase && now.Phase == phaseBlocked {
 		if c := meta.FindStatusCondition(now.Conditions, v1.ConditionReady); c != nil {
 			add(corev1.EventTypeWarning, eventBlocked, fmt.Sprintf("%s: %s", c.Reason, c.Message))

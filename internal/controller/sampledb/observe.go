@@ -28,6 +28,7 @@ type observed struct {
 	claims   map[int]*corev1.PersistentVolumeClaim
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
+	backups  []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	lease    *coordinationv1.Lease
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
@@ -107,6 +108,9 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	s.seen.jobs = jobs.Items
+	if err := r.observeBackups(ctx, s); err != nil {
+		return err
+	}
 	return r.observeClaims(ctx, s)
 }
 

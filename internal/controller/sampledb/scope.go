@@ -31,6 +31,9 @@ type scope struct {
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision
+	// scheduled is the condition Scheduled, appointment when backups are due.
+	scheduled   verdict
+	appointment appointment
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string
 	// waiting says what a deletion waits for, "" when for nothing.

@@ -37,7 +37,7 @@ const workers = 10
 func watched() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
-		&appsv1.StatefulSet{}, &batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
+		&appsv1.StatefulSet{}, &appsv1.Deployment{}, &batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
 		&rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
 }
@@ -78,6 +78,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Named("sampledb").
 		For(&v1.SampleDB{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready)).
+		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec), builder.WithPredicates(backupEnded())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, object := range watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
@@ -93,6 +94,15 @@ func switchoverChanged() predicate.Predicate {
 	}}
 }
 
+// backupEnded lets a DatabaseBackup through when it comes, goes or ends, and not each time it gets on.
+func backupEnded() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
+		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
+		return wasOne && isOne && ended(was) != ended(is)
+	}}
+}
+
 // byLabel is the SampleDB that an object says it belongs to.
 func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[naming.LabelSampleDB]
@@ -100,6 +110,15 @@ func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// bySpec is the SampleDB that a DatabaseBackup is of.
+func bySpec(_ context.Context, object client.Object) []reconcile.Request {
+	backup, ok := object.(*v1.DatabaseBackup)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.SampleDB}}}
 }
 
 // everyUnready are the SampleDBs whose storage a StorageClass may unblock.

@@ -40,6 +40,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
+		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
 		Conditions:         slices.Clone(old.Conditions),
 	}
@@ -74,8 +75,21 @@ func (s *scope) status() v1.SampleDBStatus {
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
 	}
+	s.setArchiveConditions(&out)
 	out.Phase = summary(out)
 	return out
+}
+
+// setArchiveConditions sets the conditions that are there only with spec.backup, or takes them away.
+func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
+	for kind, verdict := range map[string]verdict{v1.ConditionArchiving: s.archiving(), v1.ConditionScheduled: s.scheduled} {
+		switch {
+		case s.db.Spec.Backup == nil || verdict.reason == "" && s.db.Spec.Backup.Schedule == "":
+			meta.RemoveStatusCondition(&out.Conditions, kind)
+		case verdict.reason != "": // else the reconcile did not get there
+			meta.SetStatusCondition(&out.Conditions, s.condition(kind, verdict))
+		}
+	}
 }
 
 func (s *scope) condition(kind string, v verdict) metav1.Condition {

@@ -1,0 +1,247 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BackupSpec says where the archive of a SampleDB lies and when base backups are
+// taken. Its WAL goes there all the time.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
+type BackupSpec struct {
+	// Where the archive is kept. Where it is not given: a volume of its own in the cluster.
+	// +optional
+	Store StoreSpec `json:"store,omitempty"`
+
+	// The key to encrypt everything with before it leaves the Pod.
+	// +optional
+	Encryption *EncryptionSpec `json:"encryption,omitempty"`
+
+	// When base backups are taken, as in cron: minute, hour, day of the month, month,
+	// day of the week; or @hourly, @daily, @weekly. The first one is taken as soon as there is an
+	// archive. Empty: only that one, and those asked for by a DatabaseBackup.
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+
+	// The time zone of the schedule, for instance Asia/Tokyo. UTC where it is not given.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// What is kept.
+	// +optional
+	Retention RetentionSpec `json:"retention,omitempty"`
+}
+
+// StoreSpec is where archives are kept: one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.volume), has(self.s3), has(self.gcs), has(self.azure)].filter(x, x).size() <= 1",message="backup.store must have only one of volume, s3, gcs and azure"
+type StoreSpec struct {
+	// A PersistentVolumeClaim with a small server before it: NAME-archive.
+	// +optional
+	Volume *VolumeStore `json:"volume,omitempty"`
+
+	// Amazon S3, or what speaks its protocol.
+	// +optional
+	S3 *S3Store `json:"s3,omitempty"`
+
+	// Google Cloud Storage.
+	// +optional
+	GCS *GCSStore `json:"gcs,omitempty"`
+
+	// Azure Blob Storage.
+	// +optional
+	Azure *AzureStore `json:"azure,omitempty"`
+}
+
+// VolumeStore is a volume that the operator makes. It outlives the SampleDB, whatever
+// deletionPolicy says: the operator never deletes it.
+type VolumeStore struct {
+	// The size of the volume. Twice that of storage.size where it is not given. It can grow but not shrink.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// Its StorageClass; the cluster's default where it is not given.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// S3Store is a bucket of S3.
+type S3Store struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address with its protocol, such as https://minio.example.com:9000. Amazon's where it is not given.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^/]+/?$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// The region.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// Put the bucket's name into the path and not into the host's name, as most servers other than Amazon's want it.
+	// +optional
+	PathStyle bool `json:"pathStyle,omitempty"`
+
+	// A Secret with accessKeyID, secretAccessKey and, if there is one, sessionToken. Where
+	// it is not given, the Pods' own identity is used, as the cloud gives it to their ServiceAccount.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret with ca.crt: the authority of the server's certificate, where it is none of the public ones.
+	// +optional
+	CA *SecretReference `json:"ca,omitempty"`
+}
+
+// GCSStore is a bucket of Google Cloud Storage.
+type GCSStore struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=222
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// A Secret with credentials.json: a service account's key. Where it is not given, the Pods' own identity is used.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+}
+
+// AzureStore is a container of Azure Blob Storage.
+type AzureStore struct {
+	// The storage account.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=24
+	// +required
+	Account string `json:"account"`
+
+	// The container. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Container string `json:"container"`
+
+	// A folder in the container under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address where it is not Azure's own, such as https://azurite.example.com:10000/account.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// A Secret with accountKey or sasToken. Where it is not given, the Pods' own identity is used.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+}
+
+// SecretReference names a Secret of the same namespace.
+type SecretReference struct {
+	// Its name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// EncryptionSpec is how an archive is encrypted.
+type EncryptionSpec struct {
+	// The public half of the key, age1…, as `age-keygen` shows it. The instances
+	// encrypt with it, and can't read what they have written.
+	// +kubebuilder:validation:Pattern=`^age1[0-9a-z]{58}$`
+	// +required
+	Recipient string `json:"recipient"`
+
+	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore or verify get it.
+	// Keep a copy outside the cluster: without it the archive is of no use.
+	// +required
+	Key SecretReference `json:"key"`
+}
+
+// RetentionSpec is what of an archive is kept. The last good backup is always kept, and so is the WAL
+// that leads from any kept backup to now.
+type RetentionSpec struct {
+	// How many base backups are kept.
+	// +kubebuilder:default=7
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="backup.retention.count must be from 1 to 10000"
+	// +optional
+	Count int32 `json:"count,omitempty"`
+
+	// For how many days every moment can be restored.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 36500",message="backup.retention.days must be from 1 to 36500"
+	// +optional
+	Days int32 `json:"days,omitempty"`
+}
+
+// ArchiveReference is an archive by its place.
+type ArchiveReference struct {
+	// Where it is kept.
+	// +required
+	Store StoreSpec `json:"store"`
+
+	// Its folder there, as the status of its SampleDB and of its DatabaseBackups shows it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	Path string `json:"path"`
+
+	// The key it was encrypted with.
+	// +optional
+	Encryption *EncryptionSpec `json:"encryption,omitempty"`
+}
+
+// BackupStatus is how the archive of a SampleDB is, and its base backups.
+type BackupStatus struct {
+	// The archive's folder in the store, below the store's prefix.
+	// +optional
+	Archive string `json:"archive,omitempty"`
+
+	// Up to where the WAL is in the archive.
+	// +optional
+	ArchivedLSN string `json:"archivedLSN,omitempty"`
+	// How much of the primary's WAL is not there yet, in bytes, and for how long, in whole seconds.
+	// +optional
+	LagBytes int64 `json:"lagBytes,omitempty"`
+	// +optional
+	LagSeconds int64 `json:"lagSeconds,omitempty"`
+
+	// The moments that can be restored: from the end of the oldest backup that is kept,
+	// to when the operator last saw the archive go on.
+	// +optional
+	Earliest *metav1.Time `json:"earliest,omitempty"`
+	// +optional
+	Latest *metav1.Time `json:"latest,omitempty"`
+
+	// The last DatabaseBackup that is complete, and when it ended.
+	// +optional
+	LastBackup string `json:"lastBackup,omitempty"`
+	// +optional
+	LastBackupAt *metav1.Time `json:"lastBackupAt,omitempty"`
+
+	// When the next one is due by the schedule.
+	// +optional
+	NextBackupAt *metav1.Time `json:"nextBackupAt,omitempty"`
+}

@@ -1,0 +1,147 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DatabaseBackup is one base backup of a SampleDB. Creating it takes the backup.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb,categories=all
+// +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="Whose data it is"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
+// +kubebuilder:printcolumn:name="Done",type=string,JSONPath=`.status.done`,description="How far it is"
+// +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`,description="The size of the data"
+// +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.storedSize`,description="What it takes in the archive"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 57",message="metadata.name must be at most 57 characters, because the name of its Pod is made from it"
+type DatabaseBackup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What to back up.
+	// +required
+	Spec DatabaseBackupSpec `json:"spec"`
+
+	// What became of it.
+	// +optional
+	Status DatabaseBackupStatus `json:"status,omitempty"`
+}
+
+// DatabaseBackupSpec is what a user wants of a backup.
+//
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB",message="sampleDB can't be changed: create another DatabaseBackup"
+type DatabaseBackupSpec struct {
+	// The SampleDB, in the same namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	SampleDB string `json:"sampleDB"`
+
+	// How long it may take from its creation on, for instance 90m. When that is over it has failed.
+	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="deadline must be from 1m to 720h"
+	// +optional
+	Deadline metav1.Duration `json:"deadline,omitempty"`
+
+	// Stop it, if it has not ended yet.
+	// +optional
+	Cancel bool `json:"cancel,omitempty"`
+}
+
+// DatabaseBackupStatus is what became of a backup.
+type DatabaseBackupStatus struct {
+	// The generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// A summary for people: Pending, Running, Completed, Failed or Cancelled.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// How far it is.
+	// +optional
+	Progress *BackupProgress `json:"progress,omitempty"`
+
+	// How far it is, as "42%".
+	// +optional
+	Done string `json:"done,omitempty"`
+
+	// The instance it is taken from.
+	// +optional
+	Instance string `json:"instance,omitempty"`
+
+	// How many times its Pod was started.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// When it began and ended.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// From where to where its own WAL goes: restored, it is consistent from stopLSN on.
+	// +optional
+	StartLSN string `json:"startLSN,omitempty"`
+	// +optional
+	StopLSN string `json:"stopLSN,omitempty"`
+
+	// The version of PostgreSQL, and which database system it is.
+	// +optional
+	ServerVersion string `json:"serverVersion,omitempty"`
+	// +optional
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+
+	// The size of the data, and what it takes in the archive.
+	// +optional
+	Size string `json:"size,omitempty"`
+	// +optional
+	StoredSize string `json:"storedSize,omitempty"`
+
+	// Where it lies: the archive, and the backup's name in it. It is enough to restore
+	// it when the SampleDB is gone.
+	// +optional
+	Archive *ArchiveReference `json:"archive,omitempty"`
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// When it was complete: the end of the oldest backup in the archive, from which on every moment can be restored.
+	// +optional
+	Earliest *metav1.Time `json:"earliest,omitempty"`
+
+	// What is true and why.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// BackupProgress is how far a backup is.
+type BackupProgress struct {
+	// Bytes of data copied, and as far as is known how many there are.
+	Bytes int64 `json:"bytes"`
+	// +optional
+	Total int64 `json:"total,omitempty"`
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+	// Bytes a second.
+	// +optional
+	Rate int64 `json:"rate,omitempty"`
+}
+
+// DatabaseBackupList is a list of DatabaseBackups.
+//
+// +kubebuilder:object:root=true
+type DatabaseBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DatabaseBackup `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(&DatabaseBackup{}, &DatabaseBackupList{})
+}

@@ -1,0 +1,321 @@
+package databasebackup
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// patience is how long a Pod may take to say how far it is.
+const patience = 2 * time.Second
+
+// observed is what there is.
+type observed struct {
+	db *v1.SampleDB // nil where there is none
+	// job is the backup's own, nil where there is none; foreign says that one of its name is somebody else's.
+	job     *batchv1.Job
+	foreign bool
+	pods    []corev1.Pod // of the job, the oldest first
+	// others are the Pods of other backups of the SampleDB that have not ended, and backups the other backups.
+	others   []corev1.Pod
+	backups  []v1.DatabaseBackup
+	progress *protocol.BackupProgress // nil where the Pod could not be asked
+	result   *protocol.BackupResult   // what the last Pod left, nil where it left nothing
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeDB(ctx, s); err != nil {
+		return err
+	}
+	if err := r.observeJob(ctx, s); err != nil {
+		return err
+	}
+	if err := r.observePods(ctx, s); err != nil {
+		return err
+	}
+	var all v1.DatabaseBackupList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.backup.Namespace)); err != nil {
+		return fmt.Errorf("list DatabaseBackups: %w", err)
+	}
+	for _, other := range all.Items {
+		if other.Spec.SampleDB == s.backup.Spec.SampleDB && other.UID != s.backup.UID {
+			s.seen.backups = append(s.seen.backups, other)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeDB(ctx context.Context, s *scope) error {
+	db := &v1.SampleDB{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.backup.Namespace, Name: s.backup.Spec.SampleDB}, db)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the SampleDB: %w", err)
+	}
+	s.seen.db = db
+	return nil
+}
+
+// observeJob reads the Job past the cache: one that was created a moment ago must be seen, or the status
+// would say for a while that there is none; and one that is not ours is in no cache.
+func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
+	job := &batchv1.Job{}
+	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.backup), job)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read Job %s: %w", s.backup.Name, err)
+	}
+	s.seen.job, s.seen.foreign = job, !metav1.IsControlledBy(job, s.backup)
+	return nil
+}
+
+func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
+		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
+	})
+	if err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		switch {
+		case s.seen.job != nil && metav1.IsControlledBy(&pod, s.seen.job):
+			s.seen.pods = append(s.seen.pods, pod)
+		case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+			s.seen.others = append(s.seen.others, pod)
+		}
+	}
+	slices.SortFunc(s.seen.pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	if len(s.seen.pods) > 0 {
+		s.seen.result = result(s.lastWords())
+		s.seen.progress = r.ask(ctx, s, &s.seen.pods[len(s.seen.pods)-1])
+	}
+	return nil
+}
+
+// ask asks the Pod how far it is, nil where it does not say.
+func (r *Reconciler) ask(ctx context.Context, s *scope, pod *corev1.Pod) *protocol.BackupProgress {
+	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	settings := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: s.backup.Namespace, Name: naming.BackupConfigMap(s.backup.Spec.SampleDB)}
+	err := r.Client.Get(ctx, key, settings)
+	var parsed protocol.BackupSettings
+	if err == nil {
+		parsed, err = desired.ParseBackupSettings(settings)
+	}
+	var progress protocol.BackupProgress
+	if err == nil {
+		progress, err = r.Pods.Progress(ctx, parsed.Authority, pod.Status.PodIP)
+	}
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
+		return nil
+	}
+	return &progress
+}
+
+// lastWords is what the newest Pod that has ended left.
+func (s *scope) lastWords() string {
+	for _, pod := range slices.Backward(s.seen.pods) {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
+				return c.State.Terminated.Message
+			}
+		}
+	}
+	return ""
+}
+
+// result reads a termination message, nil where it is none of ours.
+func result(text string) *protocol.BackupResult {
+	out := &protocol.BackupResult{}
+	if text == "" || json.Unmarshal([]byte(text), out) != nil {
+		return nil
+	}
+	return out
+}
+
+// view is what the decision depends on.
+func (s *scope) view() view {
+	return view{
+		now: s.now, deadline: s.deadline(), cancel: s.backup.Spec.Cancel,
+		db: s.dbView(), job: s.jobView(), before: s.before(),
+	}
+}
+
+func (s *scope) dbView() dbView {
+	db := s.seen.db
+	if db == nil {
+		return dbView{}
+	}
+	out := dbView{found: true}
+	archiving := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving)
+	switch {
+	case db.DeletionTimestamp != nil:
+		out.notReady = "the SampleDB is being deleted"
+	case db.Spec.Backup == nil:
+		out.notReady = "the SampleDB has no spec.backup"
+	case archiving == nil:
+		out.notReady = "the archive has not been set up yet"
+	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap, archiving.Reason == v1.ReasonArchiveBehind:
+	default:
+		out.notReady = "the archive does not work: " + archiving.Message
+	}
+	return out
+}
+
+func (s *scope) jobView() jobView {
+	job := s.seen.job
+	switch {
+	case job == nil:
+		return jobView{}
+	case s.seen.foreign && job.DeletionTimestamp == nil:
+		return jobView{jobForeign, fmt.Sprintf("Job %s is not this backup's: delete it, or name the backup otherwise", job.Name)}
+	case s.seen.foreign:
+		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
+	case s.succeeded():
+		return jobView{jobComplete, s.completed()}
+	case job.DeletionTimestamp != nil:
+		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be made anew", job.Name)}
+	}
+	if failed := finished(job, batchv1.JobFailed); failed != nil {
+		if failed.Reason == batchv1.JobReasonDeadlineExceeded {
+			return jobView{jobLate, s.failure()}
+		}
+		return jobView{jobFailed, cmp.Or(s.failure(), failed.Message, "its Job has failed without saying why")}
+	}
+	return jobView{jobRunning, s.howFar()}
+}
+
+// succeeded says that a Pod has ended well. The Job itself says so a second or two later.
+func (s *scope) succeeded() bool {
+	return finished(s.seen.job, batchv1.JobComplete) != nil ||
+		slices.ContainsFunc(s.seen.pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
+}
+
+func (s *scope) completed() string {
+	switch r := s.seen.result; {
+	case r == nil:
+		return "the backup is in the archive; its Pod was removed before it could say which it is"
+	case r.Warning != "":
+		return fmt.Sprintf("the backup is in the archive as %s; %s", r.ID, r.Warning)
+	default:
+		return "the backup is in the archive as " + r.ID
+	}
+}
+
+// failure is why the last Pod that has ended had no success, "" where it is not known.
+func (s *scope) failure() string {
+	if s.seen.result != nil {
+		return s.seen.result.Error
+	}
+	return s.lastWords()
+}
+
+// howFar says in a sentence how far the backup is. Numbers are in the status, not here: a message that
+// changes every few seconds is for nobody.
+func (s *scope) howFar() string {
+	sentence := "its Pod is being started"
+	if len(s.seen.pods) > 0 {
+		sentence = cmp.Or(trouble(&s.seen.pods[len(s.seen.pods)-1]), sentence)
+	}
+	if p := s.seen.progress; p != nil {
+		sentence = p.Step
+	} else if was := meta.FindStatusCondition(s.backup.Status.Conditions, v1.ConditionComplete); was != nil && s.running() {
+		sentence = was.Message // not known is not changed
+	}
+	if failure := s.failure(); failure != "" && !s.running() {
+		sentence += "; the Pod before has failed: " + failure
+	}
+	return sentence
+}
+
+// running says that the newest Pod runs.
+func (s *scope) running() bool {
+	return len(s.seen.pods) > 0 && s.seen.pods[len(s.seen.pods)-1].Status.Phase == corev1.PodRunning
+}
+
+// trouble is what keeps a Pod from running, "" where nothing is known to.
+func trouble(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("no node takes %s: %s", pod.Name, c.Message)
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Message != "" {
+			return fmt.Sprintf("%s waits: %s: %s", pod.Name, w.Reason, w.Message)
+		}
+	}
+	return ""
+}
+
+// attempts is how many Pods there have been.
+func (s *scope) attempts() int32 {
+	count := int32(len(s.seen.pods))
+	if job := s.seen.job; job != nil && !s.seen.foreign {
+		count = max(count, job.Status.Failed+job.Status.Succeeded+job.Status.Active)
+	}
+	return max(count, s.backup.Status.Attempts)
+}
+
+// before names what has to end before this backup begins: one whose Pod still runs, though it may have been
+// cancelled, one that has begun, or one that was asked for earlier.
+func (s *scope) before() string {
+	for _, pod := range s.seen.others {
+		return fmt.Sprintf("waits for Pod %s of another backup to end", pod.Name)
+	}
+	for i := range s.seen.backups {
+		other := &s.seen.backups[i]
+		if other.Status.CompletedAt != nil || other.DeletionTimestamp != nil {
+			continue
+		}
+		if other.Status.StartedAt != nil || earlier(other, s.backup) {
+			return fmt.Sprintf("waits for the backup %s, which comes first", other.Name)
+		}
+	}
+	return ""
+}
+
+func earlier(a, b *v1.DatabaseBackup) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
+}
+
+// finished is the Job's condition of this type when it is true, else nil.
+func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		c := &job.Status.Conditions[i]
+		if c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}

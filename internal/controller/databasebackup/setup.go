@@ -1,0 +1,39 @@
+package databasebackup
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// Setup adds the controller to a manager. Its one worker takes one backup after the other, so that of
+// two that could begin, the second sees the first.
+func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named("databasebackup").
+		For(&v1.DatabaseBackup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Owns(&batchv1.Job{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(byJob)).
+		Complete(r)
+}
+
+// byJob is the backup that a Pod works for: its Job has the same name.
+func byJob(_ context.Context, object client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != "Job" || object.GetLabels()[naming.LabelComponent] != naming.ComponentBackup {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
+}

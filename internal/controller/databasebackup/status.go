@@ -1,0 +1,133 @@
+package databasebackup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// The phases: summaries for people, computed and never read.
+const (
+	phasePending   = "Pending"
+	phaseRunning   = "Running"
+	phaseCompleted = "Completed"
+	phaseFailed    = "Failed"
+	phaseCancelled = "Cancelled"
+)
+
+// status is what the backup's status should be after a decision.
+func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
+	out := *s.backup.Status.DeepCopy()
+	out.ObservedGeneration = s.backup.Generation
+	out.Conditions = slices.Clone(out.Conditions)
+	out.Phase = phase(d)
+	out.Attempts = s.attempts()
+	now := metav1.NewTime(s.now).Rfc3339Copy()
+	if d.Action == ActionCreate || s.seen.job != nil && !s.seen.foreign {
+		if out.StartedAt == nil {
+			out.StartedAt = &now
+		}
+		if out.Archive == nil && s.seen.db != nil && s.seen.db.Spec.Backup != nil {
+			out.Archive = archiveOf(s.seen.db)
+		}
+	}
+	if p := s.seen.progress; p != nil {
+		s.setProgress(&out, *p)
+	}
+	complete := metav1.ConditionFalse
+	if d.Over {
+		out.CompletedAt = &now
+		if d.Reason == v1.ReasonCompleted {
+			complete = metav1.ConditionTrue
+			out.Done = "100%"
+			setResult(&out, s.seen.result)
+		}
+	}
+	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
+		Type: v1.ConditionComplete, Status: complete, Reason: d.Reason, Message: cut(d.Message),
+		ObservedGeneration: s.backup.Generation, LastTransitionTime: now,
+	})
+	return out
+}
+
+func phase(d Decision) string {
+	switch d.Reason {
+	case v1.ReasonCompleted:
+		return phaseCompleted
+	case v1.ReasonCancelled:
+		return phaseCancelled
+	case v1.ReasonRunning:
+		return phaseRunning
+	}
+	if d.Over {
+		return phaseFailed
+	}
+	return phasePending
+}
+
+// archiveOf is where a SampleDB's backups lie, as it is now: the spec may say something else later.
+func archiveOf(db *v1.SampleDB) *v1.ArchiveReference {
+	return &v1.ArchiveReference{
+		Store:      *db.Spec.Backup.Store.DeepCopy(),
+		Path:       naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
+		Encryption: db.Spec.Backup.Encryption.DeepCopy(),
+	}
+}
+
+func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgress) {
+	out.Instance = cmp.Or(p.Instance, out.Instance)
+	out.Progress = &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate}
+	if p.Total > 0 {
+		// The total is an estimate: what is more than that is not more than all.
+		out.Progress.Percent = int32(min(100*p.Done/p.Total, 100))
+		out.Done = fmt.Sprintf("%d%%", out.Progress.Percent)
+	}
+}
+
+func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
+	if r == nil {
+		return
+	}
+	out.Instance = cmp.Or(r.Instance, out.Instance)
+	out.ID, out.StartLSN, out.StopLSN = r.ID, r.StartLSN, r.StopLSN
+	out.ServerVersion, out.SystemIdentifier = r.ServerVersion, r.SystemIdentifier
+	out.Size, out.StoredSize = size(r.Bytes), size(r.Stored)
+	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}
+	out.Earliest = moment(r.Earliest)
+}
+
+// moment is a time in the status, nil for none.
+func moment(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t).Rfc3339Copy()
+	return &at
+}
+
+// size writes bytes for people, in whole MiB from there on.
+func size(bytes int64) string {
+	const mib = 1 << 20
+	if bytes >= mib {
+		bytes = bytes / mib * mib
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+// cut keeps a message within what a condition may have.
+func cut(message string) string {
+	const most = 2000
+	if runes := []rune(message); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return message
+}

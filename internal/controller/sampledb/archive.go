@@ -1,0 +1,150 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// archiveBehind is for how long WAL may wait for the archive before it is said to be behind (seconds).
+const archiveBehind = 60
+
+// applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
+func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
+	if s.db.Spec.Backup != nil {
+		settings, err := desired.BackupConfigMap(s.db, s.config)
+		if err != nil {
+			return err
+		}
+		for _, object := range []client.Object{settings, desired.BackupPolicy(s.db, r.Settings)} {
+			if err := r.apply(ctx, s.db, object); err != nil {
+				return err
+			}
+		}
+	}
+	if !desired.OnVolume(s.db) {
+		return r.stopArchive(ctx, s)
+	}
+	claim, err := find(ctx, r.Client, s.db, naming.Archive(s.db.Name), &corev1.PersistentVolumeClaim{})
+	if err != nil {
+		return err
+	}
+	want, err := desired.ArchiveClaim(s.db, claim)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	for _, object := range []client.Object{
+		want, desired.ArchiveDeployment(s.db, r.Settings), desired.ArchiveService(s.db), desired.ArchivePolicy(s.db),
+	} {
+		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopArchive removes the server of a volume that is not used any more. The volume stays.
+func (r *Reconciler) stopArchive(ctx context.Context, s *scope) error {
+	server, err := find(ctx, r.Client, s.db, naming.Archive(s.db.Name), &appsv1.Deployment{})
+	if err != nil || server == nil || server.DeletionTimestamp != nil || !metav1.IsControlledBy(server, s.db) {
+		return err
+	}
+	return r.deleteObject(ctx, server)
+}
+
+// archiveState is what the primary says of its archive, nil where that is not known.
+func (s *scope) archiveState() *protocol.ArchiveStatus { return s.seen.answers[s.primary()].Archive }
+
+// archiving is true when the WAL reaches the archive.
+func (s *scope) archiving() verdict {
+	primary, state := s.primary(), s.archiveState()
+	switch {
+	case primary == "" && len(s.silent()) > 0:
+		return unknown("the agents could not be asked")
+	case primary == "":
+		return no(v1.ReasonArchiveStarting, "waits for a primary")
+	case state == nil:
+		return no(v1.ReasonArchiveStarting, primary+" has not said yet how its archive is")
+	case state.Reason == protocol.ArchiveTaken:
+		return no(v1.ReasonArchiveTaken, state.Error)
+	case state.Reason != "":
+		return no(v1.ReasonArchiveFailing, state.Error)
+	case s.openGap() != "":
+		return no(v1.ReasonArchiveGap, fmt.Sprintf("WAL %s is in no archive: a new base backup is taken", s.openGap()))
+	case state.LSN == "":
+		return no(v1.ReasonArchiveStarting, primary+" is looking where the archive ends")
+	case state.LagSeconds > archiveBehind:
+		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %d s", archiveBehind))
+	}
+	return yes(v1.ReasonArchiving, "the WAL reaches the archive as it is written")
+}
+
+// openGap is the gap that the primary knows of, "" where there is none or where a backup begins behind it.
+func (s *scope) openGap() string {
+	state := s.archiveState()
+	if state == nil || state.Gap == "" {
+		return ""
+	}
+	end, err := ha.ParseLSN(state.Gap[strings.LastIndexByte(state.Gap, ' ')+1:])
+	if err != nil {
+		return state.Gap // better a backup too many
+	}
+	for _, b := range s.seen.backups {
+		start, err := ha.ParseLSN(b.Status.StartLSN)
+		if err == nil && start >= end && s.inArchive(&b) {
+			return ""
+		}
+	}
+	return state.Gap
+}
+
+// inArchive says that a backup is complete and in the archive of this very SampleDB.
+func (s *scope) inArchive(b *v1.DatabaseBackup) bool {
+	return b.Status.CompletedAt != nil && b.Status.ID != "" && b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
+}
+
+func (s *scope) archivePath() string {
+	return naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
+}
+
+// backupStatus is what the status says of the archive, nil where there is none.
+func (s *scope) backupStatus() *v1.BackupStatus {
+	if s.db.Spec.Backup == nil {
+		return nil
+	}
+	out := v1.BackupStatus{}
+	if s.db.Status.Backup != nil {
+		out = *s.db.Status.Backup.DeepCopy() // not known is not gone
+	}
+	out.Archive, out.NextBackupAt = s.archivePath(), nil
+	if state := s.archiveState(); state != nil {
+		if state.LSN != "" && state.LSN != out.ArchivedLSN {
+			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()
+			out.ArchivedLSN, out.Latest = state.LSN, &at
+		}
+		out.LagBytes, out.LagSeconds = int64(state.LagBytes), int64(state.LagSeconds)
+	}
+	if !s.appointment.next.IsZero() {
+		at := metav1.NewTime(s.appointment.next).Rfc3339Copy()
+		out.NextBackupAt = &at
+	}
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if s.inArchive(b) && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
+			out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
+		}
+	}
+	return &out
+}

@@ -1,0 +1,128 @@
+package sampledb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them.
+func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
+	if s.db.Spec.Backup == nil {
+		return nil
+	}
+	var all v1.DatabaseBackupList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.db.Namespace)); err != nil {
+		return fmt.Errorf("list DatabaseBackups: %w", err)
+	}
+	for _, b := range all.Items {
+		if b.Spec.SampleDB == s.db.Name {
+			s.seen.backups = append(s.seen.backups, b)
+		}
+	}
+	return nil
+}
+
+// applyBackups creates the DatabaseBackup that is due. Its name is made of when it was due, so that an operator which
+// ends between creating and noting it, or does not see it yet, makes no second one.
+func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
+	if s.db.Spec.Backup == nil {
+		return nil
+	}
+	decided, err := s.agenda().decide()
+	s.appointment, s.scheduled = decided, scheduled(s.db, err)
+	if decided.due.IsZero() {
+		return nil
+	}
+	backup := desired.ScheduledBackup(s.db, decided.due)
+	err = r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return refused(err, "create", "DatabaseBackup", backup.Name)
+	}
+	s.note(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
+	return nil
+}
+
+// scheduled is the condition Scheduled, empty where there is no schedule.
+func scheduled(db *v1.SampleDB, err error) verdict {
+	switch {
+	case db.Spec.Backup.Schedule == "":
+		return verdict{}
+	case err != nil:
+		return no(v1.ReasonScheduleInvalid, err.Error())
+	}
+	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+db.Spec.Backup.Schedule)
+}
+
+// agenda is what the next backup depends on. Since when the archive works is read from the status, where it is
+// on record, and not from what is just being seen.
+func (s *scope) agenda() agenda {
+	out := agenda{schedule: s.db.Spec.Backup.Schedule, zone: s.db.Spec.Backup.TimeZone, now: s.now}
+	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil && archiveWorks(c) && !s.starting() {
+		out.working = c.LastTransitionTime.Time
+		if c.Reason == v1.ReasonArchiveGap {
+			out.gap = c.LastTransitionTime.Time
+		}
+	}
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if b.Labels[naming.LabelOwner] == string(s.db.UID) || s.inArchive(b) {
+			if at := dueAt(b); at.After(out.last) {
+				out.last = at
+			}
+		}
+		out.complete = out.complete || s.inArchive(b)
+		out.busy = out.busy || !ended(b)
+	}
+	return out
+}
+
+// archiveWorks says that a backup can be taken: WAL reaches the archive, late or after a gap.
+func archiveWorks(c *metav1.Condition) bool {
+	return c.Status == metav1.ConditionTrue || c.Reason == v1.ReasonArchiveGap || c.Reason == v1.ReasonArchiveBehind
+}
+
+// dueAt is for when a backup was due by the schedule, or when it was asked for.
+func dueAt(b *v1.DatabaseBackup) time.Time {
+	if at, err := time.Parse(time.RFC3339, b.Annotations[naming.AnnotationDue]); err == nil {
+		return at
+	}
+	return b.CreationTimestamp.Time
+}
+
+// ended says that a backup is over, well or not.
+func ended(b *v1.DatabaseBackup) bool {
+	return b.Status.CompletedAt != nil || b.DeletionTimestamp != nil
+}
+
+// archiveChanges are the events about the archive.
+func archiveChanges(old, now v1.SampleDBStatus) []event {
+	var out []event
+	if c := turned(old, now, v1.ConditionArchiving); c != nil {
+		switch {
+		case c.Status == metav1.ConditionTrue:
+			out = append(out, event{corev1.EventTypeNormal, eventArchiving, c.Message})
+		case c.Reason == v1.ReasonArchiveGap:
+			out = append(out, event{corev1.EventTypeWarning, eventArchiveGap, c.Message})
+		case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
+			out = append(out, event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
+		}
+	}
+	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
+		out = append(out, event{corev1.EventTypeWarning, eventScheduleInvalid, c.Message})
+	}
+	return out
+}

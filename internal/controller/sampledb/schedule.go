@@ -1,0 +1,114 @@
+package sampledb
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// failedPause is after how long another first backup is tried when the one before has failed.
+const failedPause = time.Hour
+
+// agenda is what decides when a backup is due.
+type agenda struct {
+	// schedule and zone are as in the spec.
+	schedule, zone string
+	now            time.Time
+	// working is since when the archive works, zero while it does not; gap since when it has one
+	// that no backup has made good, zero where there is none.
+	working, gap time.Time
+	// last is for when the latest backup was due, or when it was asked for; zero where there is none.
+	last time.Time
+	// complete says that there is a complete backup, busy that one waits or is under way.
+	complete, busy bool
+}
+
+// appointment is what follows of an agenda.
+type appointment struct {
+	// due is for when a backup has to be made now, zero for none; reason says why.
+	due    time.Time
+	reason string
+	// next is when the schedule asks for the next, zero where it never does.
+	next time.Time
+}
+
+// decide says whether a backup is due. Each time that it can name is one that is on record, so that
+// one who asks again (an operator that was started anew) gets the same. Runs that were missed are
+// caught up once. An error is of the schedule, and for the user; what does not depend on it is still due.
+func (a agenda) decide() (appointment, error) {
+	schedule, err := parseSchedule(a.schedule, a.zone)
+	out := appointment{}
+	if schedule != nil {
+		out.next = schedule.Next(a.now)
+	}
+	if a.working.IsZero() || a.busy {
+		return out, err
+	}
+	switch {
+	case a.last.IsZero():
+		out.due, out.reason = a.working, "the archive has none yet"
+	case a.gap.After(a.last):
+		out.due, out.reason = a.gap, "the archive has a gap"
+	case !a.complete && a.now.Sub(a.last) >= failedPause:
+		out.due, out.reason = a.last.Add(failedPause), "the archive has no complete one"
+	case schedule != nil:
+		if out.due = latest(schedule, a.last, a.now); !out.due.IsZero() {
+			out.reason = "the schedule asks for it"
+		}
+	}
+	return out, err
+}
+
+// parseSchedule reads a schedule, nil for none. Its errors are sentences for the user.
+func parseSchedule(text, zone string) (cron.Schedule, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // no schedule is a schedule that never asks for anything
+	}
+	location, err := time.LoadLocation(zone) // UTC for ""
+	if err != nil {
+		return nil, fmt.Errorf("spec.backup.timeZone %q is not known: it must be a name such as Asia/Tokyo", zone)
+	}
+	schedule, err := cron.ParseStandard(text)
+	if err != nil {
+		return nil, fmt.Errorf("spec.backup.schedule %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily", text, err)
+	}
+	return zoned{schedule, location}, nil
+}
+
+// zoned is a schedule of a time zone. The location of time.Local in a schedule of cron's means "that of the argument".
+type zoned struct {
+	cron.Schedule
+	location *time.Location
+}
+
+// Next is of cron.Schedule.
+func (z zoned) Next(t time.Time) time.Time {
+	next := z.Schedule.Next(t.In(z.location))
+	if next.IsZero() {
+		return next
+	}
+	return next.UTC()
+}
+
+// spans are how far back a missed run is looked for, the shorter ones first: a schedule of
+// every minute has few runs in the first, and one of every year has some in the last.
+var spans = []time.Duration{time.Hour, 24 * time.Hour, 32 * 24 * time.Hour, 5 * 366 * 24 * time.Hour}
+
+// latest is the last time the schedule asked for something after from and not after now, zero for never.
+func latest(schedule cron.Schedule, from, now time.Time) time.Time {
+	for _, span := range spans {
+		begin := now.Add(-span)
+		if begin.Before(from) {
+			begin = from
+		}
+		var found time.Time
+		for next := schedule.Next(begin); !next.IsZero() && !next.After(now); next = schedule.Next(next) {
+			found = next
+		}
+		if !found.IsZero() || begin.Equal(from) {
+			return found
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,118 @@
+package sampledb
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func at(text string) time.Time {
+	t, err := time.Parse("2006-01-02 15:04:05", text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestDecideWhenABackupIsDue(t *testing.T) {
+	working := at("2026-11-01 12:00:00")
+	base := func(modify ...func(*agenda)) agenda {
+		a := agenda{schedule: "0 3 * * *", now: at("2026-11-20 12:00:00"), working: working, last: at("2026-11-20 03:00:00"), complete: true}
+		for _, m := range modify {
+			m(&a)
+		}
+		return a
+	}
+	last := func(text string) func(*agenda) { return func(a *agenda) { a.last = at(text) } }
+	now := func(text string) func(*agenda) { return func(a *agenda) { a.now = at(text) } }
+	every := func(schedule, zone string) func(*agenda) {
+		return func(a *agenda) { a.schedule, a.zone = schedule, zone }
+	}
+	none := func(a *agenda) { a.last, a.complete = time.Time{}, false }
+	busy := func(a *agenda) { a.busy = true }
+	down := func(a *agenda) { a.working = time.Time{} }
+	failed := func(a *agenda) { a.complete = false }
+	gap := func(text string) func(*agenda) { return func(a *agenda) { a.gap = at(text) } }
+	for name, c := range map[string]struct {
+		agenda    agenda
+		due, next string
+	}{
+		"nothing before the next time":                       {base(), "", "2026-11-21 03:00:00"},
+		"the first one as soon as the archive works":         {base(none), "2026-11-01 12:00:00", "2026-11-21 03:00:00"},
+		"the first one without a schedule too":               {base(none, every("", "")), "2026-11-01 12:00:00", ""},
+		"none while the archive does not work":               {base(none, down), "", "2026-11-21 03:00:00"},
+		"none while one is under way":                        {base(last("2026-11-18 03:00:00"), busy), "", "2026-11-21 03:00:00"},
+		"one that is due":                                    {base(now("2026-11-21 03:00:00")), "2026-11-21 03:00:00", "2026-11-22 03:00:00"},
+		"of many that were missed only the last":             {base(last("2026-09-01 03:00:00")), "2026-11-20 03:00:00", "2026-11-21 03:00:00"},
+		"of a schedule of every minute, missed for a year":   {base(every("* * * * *", ""), last("2025-11-20 03:00:00")), "2026-11-20 12:00:00", "2026-11-20 12:01:00"},
+		"of a schedule of every year":                        {base(every("@yearly", ""), last("2023-06-01 00:00:00")), "2026-01-01 00:00:00", "2027-01-01 00:00:00"},
+		"in a time zone":                                     {base(every("0 3 * * *", "Asia/Tokyo")), "", "2026-11-20 18:00:00"},
+		"missed, in a time zone":                             {base(every("0 3 * * *", "Asia/Tokyo"), last("2026-11-18 18:00:00")), "2026-11-19 18:00:00", "2026-11-20 18:00:00"},
+		"over a gap, though the schedule is not due":         {base(gap("2026-11-20 11:00:00")), "2026-11-20 11:00:00", "2026-11-21 03:00:00"},
+		"not again for a gap that one was made for":          {base(gap("2026-11-20 02:00:00")), "", "2026-11-21 03:00:00"},
+		"another first one an hour after the first failed":   {base(failed), "2026-11-20 04:00:00", "2026-11-21 03:00:00"},
+		"but not before":                                     {base(failed, now("2026-11-20 03:30:00")), "", "2026-11-21 03:00:00"},
+		"a date that never comes":                            {base(every("0 0 30 2 *", "")), "", ""},
+		"summer time begins: 2:30 is left out that day":      {base(every("30 2 * * *", "Europe/Berlin"), last("2026-03-28 01:30:00"), now("2026-03-29 12:00:00")), "", "2026-03-30 00:30:00"},
+		"summer time begins: 4:00 comes an hour sooner":      {base(every("0 4 * * *", "Europe/Berlin"), last("2026-03-28 03:00:00"), now("2026-03-29 12:00:00")), "2026-03-29 02:00:00", "2026-03-30 02:00:00"},
+		"summer time ends: 4:00 comes an hour later":         {base(every("0 4 * * *", "Europe/Berlin"), last("2026-10-24 02:00:00"), now("2026-10-25 12:00:00")), "2026-10-25 03:00:00", "2026-10-26 03:00:00"},
+		"summer time ends: every hour is every hour of UTC":  {base(every("@hourly", "Europe/Berlin"), last("2026-10-25 00:00:00"), now("2026-10-25 01:30:00")), "2026-10-25 01:00:00", "2026-10-25 02:00:00"},
+		"a clock that was set back: nothing before the last": {base(now("2026-11-20 01:00:00")), "", "2026-11-20 03:00:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.agenda.decide()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := shown(got.due); s != c.due {
+				t.Errorf("due at %q, want %q", s, c.due)
+			}
+			if s := shown(got.next); s != c.next {
+				t.Errorf("next at %q, want %q", s, c.next)
+			}
+			if (got.reason == "") != got.due.IsZero() {
+				t.Errorf("the reason is %q", got.reason)
+			}
+			if again, _ := c.agenda.decide(); again != got {
+				t.Errorf("asked again it says %+v", again)
+			}
+		})
+	}
+}
+
+func shown(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// What was caught up is not caught up again: with the backup on record, nothing is due.
+func TestAMissedRunIsCaughtUpOnce(t *testing.T) {
+	a := agenda{schedule: "*/5 * * * *", now: at("2026-11-20 12:03:00"), working: at("2026-11-01 12:00:00"), last: at("2026-11-19 00:00:00"), complete: true}
+	first, _ := a.decide()
+	a.last = first.due
+	if second, _ := a.decide(); !second.due.IsZero() {
+		t.Errorf("after %s also %s is due", first.due, second.due)
+	}
+}
+
+func TestAScheduleThatCantBeUnderstoodIsASentence(t *testing.T) {
+	for name, c := range map[string]struct{ schedule, zone, want string }{
+		"five words":   {"every day", "", `spec.backup.schedule "every day"`},
+		"out of range": {"0 25 * * *", "", `spec.backup.schedule "0 25 * * *"`},
+		"seconds":      {"0 0 3 * * *", "", `spec.backup.schedule "0 0 3 * * *"`},
+		"no zone":      {"@daily", "Mars/Base", `spec.backup.timeZone "Mars/Base"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := agenda{schedule: c.schedule, zone: c.zone, now: at("2026-11-20 12:00:00"), working: at("2026-11-01 12:00:00")}
+			got, err := a.decide()
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it says %v", err)
+			}
+			if got.due.IsZero() {
+				t.Error("the first backup waits for the schedule to be mended")
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// backupRetries is how often the Pod of a backup is made anew after it has failed.
+	backupRetries int32 = 3
+	// backupKept is for how long an ended Job stays, for its log (seconds).
+	backupKept int32 = 24 * 60 * 60
+	// keptBackups is the default of backup.retention.count, where the CRD can't fill it in.
+	keptBackups = 7
+)
+
+// BackupSettings is what the Pods of a SampleDB's backups have to know. It must have an archive.
+func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSettings {
+	out := protocol.BackupSettings{
+		Archive:   *Archive(db, config.Authority),
+		Keep:      protocol.Retention{Count: int(db.Spec.Backup.Retention.Count), Days: int(db.Spec.Backup.Retention.Days)},
+		Authority: config.Authority,
+		Operator:  config.Operator,
+	}
+	if out.Keep.Count == 0 {
+		out.Keep.Count = keptBackups
+	}
+	for _, m := range config.Members {
+		out.Hosts = append(out.Hosts, m.Host)
+	}
+	return out
+}
+
+// BackupConfigMap is NAME-backup: the settings of the backups.
+func BackupConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, error) {
+	text, err := json.MarshalIndent(BackupSettings(db, config), "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", naming.KeyBackup, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: meta(db, naming.BackupConfigMap(db.Name)),
+		Data:       map[string]string{naming.KeyBackup: string(text) + "\n"},
+	}, nil
+}
+
+// ParseBackupSettings reads back what BackupConfigMap made.
+func ParseBackupSettings(cm *corev1.ConfigMap) (protocol.BackupSettings, error) {
+	var settings protocol.BackupSettings
+	if err := json.Unmarshal([]byte(cm.Data[naming.KeyBackup]), &settings); err != nil {
+		return settings, fmt.Errorf("read key %s of ConfigMap %s: %w", naming.KeyBackup, cm.Name, err)
+	}
+	return settings, nil
+}
+
+// ScheduledBackup is a DatabaseBackup that is due. No owner reference ties it to the SampleDB, only labels: it says
+// where a backup lies and how to get at it, which is needed most when the SampleDB is gone.
+func ScheduledBackup(db *v1.SampleDB, due time.Time) *v1.DatabaseBackup {
+	object := metav1.ObjectMeta{
+		Name: naming.ScheduledBackup(db.Name, due), Namespace: db.Namespace,
+		Labels:      merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
+		Annotations: map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)},
+	}
+	return &v1.DatabaseBackup{
+		ObjectMeta: object,
+		Spec:       v1.DatabaseBackupSpec{SampleDB: db.Name, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+	}
+}
+
+// backupSelector selects the Pods of all backups of a SampleDB.
+func backupSelector(db string) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentBackup}
+}
+
+// BackupJob takes a backup. Its Pods come one after the other, since each cleans up what the one before has left. The
+// time that remains of the backup's deadline is at least a second.
+func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, remaining time.Duration) *batchv1.Job {
+	retries, kept, seconds := backupRetries, backupKept, max(1, int64(remaining.Seconds()))
+	replace := batchv1.Failed
+	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: backup.Name, Namespace: backup.Namespace, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup"))},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit:            &retries,
+			ActiveDeadlineSeconds:   &seconds,
+			TTLSecondsAfterFinished: &kept,
+			PodReplacementPolicy:    &replace,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       backupPod(db, settings),
+			},
+		},
+	}
+}
+
+// backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
+// instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
+func backupPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
+	no, grace := false, int64(30)
+	volumes, mounts := backupVolumes(db)
+	return corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		ServiceAccountName:            naming.ServiceAccount(db.Name),
+		AutomountServiceAccountToken:  &no,
+		EnableServiceLinks:            &no,
+		TerminationGracePeriodSeconds: &grace,
+		SecurityContext:               podSecurity(instanceUser),
+		NodeSelector:                  db.Spec.Pod.NodeSelector,
+		Tolerations:                   db.Spec.Pod.Tolerations,
+		PriorityClassName:             db.Spec.Pod.PriorityClassName,
+		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
+		InitContainers:                []corev1.Container{installContainer(settings)},
+		Containers: []corev1.Container{{
+			Name:            naming.ContainerBackup,
+			Image:           Image(db, settings),
+			ImagePullPolicy: corev1.PullIfNotPresent,
+			Command: []string{
+				naming.PathBinary, "backup", "take",
+				"--settings", naming.PathBackup + "/" + naming.KeyBackup,
+				"--authority", naming.PathAuthority,
+				"--run", naming.PathRun,
+			},
+			Env:             []corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+			Resources:       requests("100m", "256Mi"),
+			SecurityContext: containerSecurity(),
+			VolumeMounts:    mounts,
+		}},
+		Volumes: volumes,
+	}
+}
+
+func backupVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
+	mode := configMode
+	store, storeMounts := storeVolumes(db)
+	volumes := []corev1.Volume{
+		{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)}, DefaultMode: &mode,
+		}}},
+		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
+		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
+		emptyVolume(volumeRun, corev1.StorageMediumMemory), // it has the Pod's key
+		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
+	}
+	mounts := []corev1.VolumeMount{
+		{Name: volumeConfig, MountPath: naming.PathBackup, ReadOnly: true},
+		{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
+		{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true},
+		{Name: volumeRun, MountPath: naming.PathRun},
+		{Name: volumeTmp, MountPath: pathTmp},
+	}
+	return append(volumes, store...), append(mounts, storeMounts...)
+}
+
+// BackupPolicy lets the operator ask the Pods of backups how far they are, and nobody else in.
+func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
+	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: meta(db, naming.BackupPolicy(db.Name)),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: backupSelector(db.Name)},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
+				From:  []networkingv1.NetworkPolicyPeer{{NamespaceSelector: operator}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,71 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+func TestWithoutABackupThereIsNoArchive(t *testing.T) {
+	db := sampleDB("x")
+	if Archive(db, "CA") != nil || OnVolume(db) || Config(db, Known{}).Archive != nil {
+		t.Error("a SampleDB without spec.backup has an archive")
+	}
+}
+
+// A Pod that was made before there were archives has no Secrets of the store, whatever its annotation does not say.
+func TestAPodIsOutdatedWhenItLacksTheSecretsOfTheStore(t *testing.T) {
+	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x"))}}}
+	if got := Outdated(sampleDB("x", onVolume), before); len(got) > 0 {
+		t.Errorf("a volume needs no Secret, but outdated are %v", got)
+	}
+	if got := Outdated(sampleDB("x", inS3), before); !slices.Equal(got, []string{FacetStore}) {
+		t.Errorf("outdated are %v, want the store", got)
+	}
+	broken := before.DeepCopy()
+	broken.Annotations[naming.AnnotationFacets] = "broken"
+	if got := Outdated(sampleDB("x", inS3), broken); len(got) > 0 {
+		t.Errorf("nothing is known of the Pod, but outdated are %v", got)
+	}
+}
+
+func TestTheClaimOfAnArchiveIsTwiceAnInstancesAndNeverShrinks(t *testing.T) {
+	claim, err := ArchiveClaim(sampleDB("x", onVolume), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := claim.Spec.Resources.Requests.Storage().String(); got != "20Gi" {
+		t.Errorf("size is %s, want 20Gi", got)
+	}
+	if len(claim.OwnerReferences) > 0 {
+		t.Error("the archive goes with the SampleDB")
+	}
+	smaller := sampleDB("x", onVolume, func(db *v1.SampleDB) { db.Spec.Backup.Store.Volume = &v1.VolumeStore{Size: "5Gi"} })
+	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("40Gi")
+	if claim, err = ArchiveClaim(smaller, claim); err != nil || claim.Spec.Resources.Requests.Storage().String() != "40Gi" {
+		t.Errorf("size is %s, %v", claim.Spec.Resources.Requests.Storage(), err)
+	}
+}
+
+// Neither a ConfigMap nor a Pod's command may have what is in a Secret; only its name is known here.
+func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
+	db := sampleDB("x", inS3)
+	settings := BackupSettings(db, Config(db, Known{Authority: "CA", Operator: "OP"}))
+	b := settings.Archive.Bucket
+	if b.Credentials != naming.PathStore || b.CA != "" || b.S3.Endpoint != "https://minio.example:9000" || b.Prefix != "production" {
+		t.Errorf("the bucket is %+v", b)
+	}
+	if settings.Archive.Path != "shop/x-0b5c" || !strings.HasPrefix(settings.Archive.Recipient, "age1") || settings.Keep.Days != 30 {
+		t.Errorf("the settings are %+v", settings)
+	}
+	if len(settings.Hosts) != 3 {
+		t.Errorf("the hosts are %v", settings.Hosts)
+	}
+}

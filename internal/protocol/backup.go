@@ -1,0 +1,76 @@
+package protocol
+
+import (
+	"context"
+	"time"
+)
+
+// PathBackup is of the server in a backup's Pod. GET: BackupProgress. For the operator.
+const PathBackup = "/v1/backup"
+
+// BackupSettings is all that the Pod of a backup has to know; it is in the ConfigMap
+// NAME-backup. What is secret is mounted.
+type BackupSettings struct {
+	// Hosts are the DNS names of the instances. The Pod itself finds out which of them is
+	// a standby that streams, since that changes.
+	Hosts []string `json:"hosts"`
+	// Archive is where the backup goes.
+	Archive Archive `json:"archive"`
+	// Keep is what remains in the archive.
+	Keep Retention `json:"keep"`
+	// Authority and Operator are the same as in Config.
+	Authority string `json:"authority"`
+	Operator  string `json:"operator"`
+}
+
+// Retention is what of an archive is kept. One that both or either asks for stays.
+type Retention struct {
+	// Count is how many base backups are kept.
+	Count int `json:"count"`
+	// Days is for how many days every moment can be restored, 0 for as many as the backups last.
+	Days int `json:"days,omitempty"`
+}
+
+// BackupProgress is how far a backup is.
+type BackupProgress struct {
+	// Instance is the one that it is taken from, "" before that is known.
+	Instance string `json:"instance,omitempty"`
+	// Step says in a few words what is being done.
+	Step string `json:"step"`
+	// Done and Total are bytes of data; Total is an estimate, 0 where there is none.
+	Done  int64 `json:"done"`
+	Total int64 `json:"total,omitempty"`
+	// Rate is in bytes a second.
+	Rate int64 `json:"rate,omitempty"`
+}
+
+// BackupResult is what a backup's Pod leaves as its termination message.
+type BackupResult struct {
+	// Error is why there is no backup, "" where there is one.
+	Error string `json:"error,omitempty"`
+	// Warning is what failed after the backup was complete: the removal of older ones.
+	Warning string `json:"warning,omitempty"`
+	// Instance is the one that it was taken from.
+	Instance string `json:"instance,omitempty"`
+	// ID is the backup's name in the archive.
+	ID string `json:"id,omitempty"`
+	// StartLSN and StopLSN are where its WAL begins, and where it is consistent.
+	StartLSN string `json:"startLSN,omitempty"`
+	StopLSN  string `json:"stopLSN,omitempty"`
+
+	ServerVersion    string `json:"serverVersion,omitempty"`
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+	// Started and Stopped are when PostgreSQL began and ended it.
+	Started time.Time `json:"started,omitzero"`
+	Stopped time.Time `json:"stopped,omitzero"`
+	// Bytes is the size of the data, Stored what it takes in the archive.
+	Bytes  int64 `json:"bytes,omitempty"`
+	Stored int64 `json:"stored,omitempty"`
+	// Earliest is the end of the oldest backup that is kept.
+	Earliest time.Time `json:"earliest,omitzero"`
+}
+
+// Backup asks the Pod of a backup how far it is.
+func (c *Client) Backup(ctx context.Context, host string) (BackupProgress, error) {
+	return call[BackupProgress](ctx, c, host, PathBackup, nil)
+}
