@@ -66,7 +66,7 @@ func TestRefusedWrites(t *testing.T) {
 	if err != nil {
 		t.Fatalf("reading goes on: %v", err)
 	}
-	body.Close()
+	_ = body.Close() // it was there
 	faulty.RefuseWritesAfter(-1)
 	if err := b.Put(t.Context(), "too many", nil); err != nil {
 		t.Errorf("afterwards: %v", err)

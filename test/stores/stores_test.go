@@ -25,7 +25,7 @@ func TestAzure(t *testing.T) {
 	azure.Container = "missing"
 	missing.Azure = &azure
 	denied.Credentials = servers.Secret(t, map[string]string{"accountKey": "YSB3cm9uZyBvbmU="})
-	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied})
+	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied, Many: true})
 }
 
 // TestGCS is of an emulator that knows no credentials.

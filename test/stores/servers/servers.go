@@ -180,23 +180,22 @@ func run(t *testing.T, command *exec.Cmd, port int) error {
 		case err := <-ended:
 			return fmt.Errorf("%s has ended: %w: %s", command.Path, err, said)
 		case <-ctx.Done():
-			stop(command, ended)
-			return fmt.Errorf("%s does not answer: %s", command.Path, said)
+			return fmt.Errorf("%s does not answer (%w): %s", command.Path, stop(command, ended), said)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	t.Cleanup(func() {
-		stop(command, ended)
-		if t.Failed() {
-			t.Logf("%s said: %s", command.Path, said)
+		if err := stop(command, ended); t.Failed() {
+			t.Logf("%s (%v) said: %s", command.Path, err, said)
 		}
 	})
 	return nil
 }
 
-func stop(command *exec.Cmd, ended <-chan error) {
-	_ = command.Process.Kill() // it has nothing to keep
-	_ = <-ended                // killed, as it was to be
+// stop ends a program, and says how it has ended.
+func stop(command *exec.Cmd, ended <-chan error) error {
+	_ = command.Process.Kill() // it has nothing to keep, or has ended already
+	return <-ended
 }
 
 // answers says whether there is an HTTP server at a port, whatever it says.
