@@ -163,7 +163,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.life = life
 	for _, actor := range []func(context.Context) error{
-		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.identity.renewLoop, reapLoop,
+		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

@@ -83,9 +83,29 @@ func (i *identity) renew(now time.Time) error {
 			return err
 		}
 	}
+	if err := i.link(); err != nil {
+		return err
+	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	i.leaf, i.pair = leaf, pair
+	return nil
+}
+
+// folderIdentity has the same files under the names that a Secret of the type
+// kubernetes.io/tls has them.
+const folderIdentity = "identity"
+
+func (i *identity) link() error {
+	folder := filepath.Join(i.run, folderIdentity)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("make the folder of the certificate: %w", err)
+	}
+	for name, file := range map[string]string{"tls.crt": postgres.FileCertificate, "tls.key": postgres.FileKey, "ca.crt": postgres.FileAuthority} {
+		if err := os.Symlink(filepath.Join("..", file), filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("link the certificate: %w", err)
+		}
+	}
 	return nil
 }
 

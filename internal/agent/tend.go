@@ -173,7 +173,7 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
 	if time.Since(t.chores) > choreInterval {
 		// The slots of a former primary would keep WAL for ever.
-		if err := t.session.EnsureSlots(ctx, nil); err != nil {
+		if err := t.keepSlots(ctx, nil); err != nil {
 			return err
 		}
 		t.chores = time.Now()
@@ -297,7 +297,7 @@ func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 	if err := t.session.EnsureReplication(ctx); err != nil {
 		return "", err
 	}
-	if err := t.session.EnsureSlots(ctx, t.slots()); err != nil {
+	if err := t.keepSlots(ctx, t.slots()); err != nil {
 		return "", err
 	}
 	file, size, err := t.session.OldestWAL(ctx)
@@ -310,6 +310,14 @@ func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 	}
 	t.chores = time.Now()
 	return start.String(), nil
+}
+
+// keepSlots makes the slots there are to be, and lets go of the WAL that is archived.
+func (t *tender) keepSlots(ctx context.Context, slots []string) error {
+	if err := t.session.EnsureSlots(ctx, t.withArchive(slots)); err != nil {
+		return err
+	}
+	return t.letWALGo(ctx, t.session)
 }
 
 // slots are those of the other members.

@@ -11,6 +11,16 @@ import (
 // it, because any of them may be the next to archive.
 const SlotArchive = "toban_archive"
 
+// EnsureSlot makes a slot that keeps WAL from now on, unless it is there.
+func (s *Session) EnsureSlot(ctx context.Context, slot string) error {
+	const query = `select pg_create_physical_replication_slot($1, true)
+		where not exists (select from pg_replication_slots where slot_name = $1)`
+	if _, err := s.conn.Exec(ctx, query, slot); err != nil {
+		return fmt.Errorf("make the replication slot %s: %w", slot, err)
+	}
+	return nil
+}
+
 // AdvanceSlot lets the server remove WAL before an LSN, as far as a slot keeps it. A
 // slot does not go back, nor beyond what a standby has replayed (PostgreSQL 17 documentation, 9.28.6).
 func (s *Session) AdvanceSlot(ctx context.Context, slot, lsn string) error {

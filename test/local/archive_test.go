@@ -1,0 +1,170 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// archived is a cluster of three whose WAL goes to a folder.
+func archived(t *testing.T) (*cluster, string) {
+	t.Helper()
+	c := formed(t, 3)
+	folder := filepath.Join(c.folder, "bucket")
+	c.must(os.Mkdir(folder, 0o755))
+	c.own(folder)
+	c.config.Archive = &protocol.Archive{Bucket: bucket.Config{Folder: folder}, Path: "test/db", Owner: "uid-1"}
+	c.sync()
+	return c, filepath.Join(folder, "test/db")
+}
+
+func (c *cluster) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// awaitArchived waits until all WAL that a leader has on disk now is in the archive.
+func (c *cluster) awaitArchived(leader string) ha.LSN {
+	c.Helper()
+	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
+	c.must(err)
+	want, err := ha.ParseLSN(text)
+	c.must(err)
+	c.await(leader, "archived up to "+text, func(s protocol.Status) bool {
+		if s.Archive == nil {
+			return false
+		}
+		have, err := ha.ParseLSN(s.Archive.LSN)
+		return err == nil && have >= want
+	})
+	return want
+}
+
+// covered is up to where the archive goes along its newest lineage, from where it begins.
+func (c *cluster) covered(folder string) (from, to ha.LSN, gap *backup.Gap) {
+	c.Helper()
+	catalogue, err := backup.Read(context.Background(), bucket.OpenFolder(folder))
+	c.must(err)
+	from = ha.LSN(1 << 63)
+	for _, term := range catalogue.Terms {
+		for _, w := range term.WAL {
+			from = min(from, w.Segment.Start())
+		}
+	}
+	to, gap = catalogue.Covered(catalogue.NewestLineage(), from)
+	return from, to, gap
+}
+
+// The leader is lost while it archives; the next one goes on where the archive ends.
+func TestFailoverLeavesNoGapInTheArchive(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	w := c.write3()
+	for range 2 {
+		w.goesOn()
+		old := c.leader()
+		c.awaitArchived(old)
+		c.exec(old, "select pg_switch_wal()")
+		c.kill(old, syscall.SIGKILL)
+		c.leader(old)
+		w.goesOn()
+		c.startOne(old)
+		c.whole()
+		c.sync()
+	}
+	w.check()
+	want := c.awaitArchived(c.leader())
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
+	}
+}
+
+// What can't be archived waits in the slot of every instance, and is archived when the bucket is back.
+func TestBucketAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	leader := c.leader()
+	c.awaitArchived(leader)
+	away := folder + ".away"
+	c.must(os.Rename(folder, away))
+	c.must(os.WriteFile(folder, nil, 0o600))
+	c.exec(leader, "select pg_switch_wal()", "insert into t values (2)", "checkpoint", "select pg_switch_wal()", "insert into t values (3)", "checkpoint")
+	c.await(leader, "not archiving", func(s protocol.Status) bool {
+		return s.Archive != nil && s.Archive.Reason == protocol.ArchiveFailing && s.Archive.LagBytes > 0
+	})
+	c.must(os.Remove(folder))
+	c.must(os.Rename(away, folder))
+	want := c.awaitArchived(leader)
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
+	}
+	c.await(leader, "archiving", func(s protocol.Status) bool { return s.Archive.Reason == "" && s.Archive.Gap == "" })
+}
+
+// Without its slot, the WAL is gone before the bucket is back: that is said.
+func TestWALThatIsGoneBeforeItWasArchivedIsAGap(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	c.config.Parameters["max_slot_wal_keep_size"], c.config.Parameters["wal_keep_size"] = "16MB", "16MB"
+	c.sync()
+	leader := c.leader()
+	c.awaitArchived(leader)
+	away := folder + ".away"
+	c.must(os.Rename(folder, away))
+	c.must(os.WriteFile(folder, nil, 0o600))
+	for range 6 {
+		c.exec(leader, "insert into t values (2)", "select pg_switch_wal()")
+	}
+	c.exec(leader, "checkpoint", "checkpoint")
+	c.must(os.Remove(folder))
+	c.must(os.Rename(away, folder))
+	c.awaitArchived(leader)
+	c.await(leader, "with a gap", func(s protocol.Status) bool { return s.Archive.Gap != "" && s.Archive.Reason == "" })
+	if _, _, gap := c.covered(folder); gap == nil {
+		t.Error("the archive itself has no gap")
+	}
+}
+
+func TestArchiveOfAnotherIsRefused(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	leader := c.leader()
+	c.awaitArchived(leader)
+	before, err := os.ReadDir(filepath.Join(folder, "wal"))
+	c.must(err)
+	c.config.Archive.Owner = "uid-2"
+	c.sync()
+	c.await(leader, "refused", func(s protocol.Status) bool { return s.Archive != nil && s.Archive.Reason == protocol.ArchiveTaken })
+	after, err := os.ReadDir(filepath.Join(folder, "wal"))
+	if err != nil || len(after) != len(before) {
+		t.Errorf("%d folders, before %d, %v", len(after), len(before), err)
+	}
+}
+
+// The slots let WAL go as the archive goes on, on standbys too.
+func TestArchivedWALIsLetGo(t *testing.T) {
+	t.Parallel()
+	c, _ := archived(t)
+	leader := c.leader()
+	for range 3 {
+		c.exec(leader, "insert into t values (2)", "select pg_switch_wal()")
+	}
+	want := c.awaitArchived(leader) / backup.SegmentSize * backup.SegmentSize
+	for _, name := range c.names() {
+		c.awaitQuery(name, "select (restart_lsn >= '"+want.String()+"')::text from pg_replication_slots where slot_name = 'toban_archive'", "true")
+	}
+	c.config.Archive = nil
+	c.sync()
+	for _, name := range c.names() {
+		c.awaitQuery(name, "select count(*)::text from pg_replication_slots where slot_name = 'toban_archive'", "0")
+	}
+}
