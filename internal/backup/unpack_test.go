@@ -1,0 +1,139 @@
+package backup
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+func tarOf(t *testing.T, headers ...tar.Header) *bytes.Reader {
+	t.Helper()
+	var text bytes.Buffer
+	w := tar.NewWriter(&text)
+	for _, h := range headers {
+		if err := w.WriteHeader(&h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, h.Size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(text.Bytes())
+}
+
+func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
+	file := func(name string) tar.Header { return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 3} }
+	spaces := tar.Header{Name: "pg_tblspc", Typeflag: tar.TypeDir}
+	link := func(name, to string) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to}
+	}
+	for name, c := range map[string]struct {
+		headers []tar.Header
+		ok      bool
+	}{
+		"files, a folder, a tablespace": {[]tar.Header{file("backup_label"), spaces, link("pg_tblspc/5", "/old")}, true},
+		"the folder above":              {[]tar.Header{file("../x")}, false},
+		"a root":                        {[]tar.Header{file("/x")}, false},
+		"a way back":                    {[]tar.Header{spaces, file("pg_tblspc/../../x")}, false},
+		"through a tablespace":          {[]tar.Header{spaces, link("pg_tblspc/5", "/old"), file("pg_tblspc/5/x")}, false},
+		"a link elsewhere":              {[]tar.Header{link("base", "..")}, false},
+		"a tablespace nobody has":       {[]tar.Header{spaces, link("pg_tblspc/6", "/old")}, false},
+		"a hard link":                   {[]tar.Header{{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}}, false},
+		"a device":                      {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, false},
+		"a file twice":                  {[]tar.Header{file("x"), file("x")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outside := t.TempDir()
+			data, space := filepath.Join(outside, "data"), filepath.Join(outside, "space")
+			for _, folder := range []string{data, space} {
+				if err := os.Mkdir(folder, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u := &unpacking{meter: newMeter(nil, 0)}
+			err := u.unpackTar(tarOf(t, c.headers...), data, map[uint32]string{5: space})
+			if (err == nil) != c.ok {
+				t.Errorf("the error is %v", err)
+			}
+			for _, folder := range []string{outside, space} {
+				if entries, err := os.ReadDir(folder); err != nil || len(entries) > 2 || folder == space && len(entries) > 0 {
+					t.Errorf("in %s there is %v, %v", folder, entries, err)
+				}
+			}
+		})
+	}
+}
+
+func TestRecordsEndWhereTheirPagesSay(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin  uint64
+		length uint32
+		end    uint64
+	}{
+		"within a page":         {100, 50, 150},
+		"to the end of a page":  {8192 - 24, 24, 8192},
+		"over a page":           {8192 - 24, 25, 8192 + 24 + 1},
+		"over two pages":        {8192 - 24, 24 + 8168 + 1, 2*8192 + 24 + 1},
+		"over a segment's edge": {SegmentSize - 8, 9, SegmentSize + 40 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if end := recordEnd(ha.LSN(c.begin), c.length); end != ha.LSN(c.end) {
+				t.Errorf("it ends at %s", end)
+			}
+		})
+	}
+}
+
+type recordingSink struct{ text string }
+
+func (s *recordingSink) archive(name, location string) error {
+	s.text += name + "@" + location
+	return nil
+}
+func (s *recordingSink) manifest() error           { s.text += "manifest"; return nil }
+func (s *recordingSink) data(content []byte) error { s.text += string(content); return nil }
+
+func TestMessagesOfABaseBackup(t *testing.T) {
+	for name, c := range map[string]struct{ message, want string }{
+		"the data directory":   {"nbase.tar\x00\x00", "base.tar@"},
+		"a tablespace":         {"n16400.tar\x00/fast\x00", "16400.tar@/fast"},
+		"data":                 {"dxyz", "xyz"},
+		"the manifest":         {"m", "manifest"},
+		"progress":             {"p12345678", ""},
+		"progress cut off":     {"p1234", "error"},
+		"a name with a folder": {"n../base.tar\x00\x00", "error"},
+		"a name cut off":       {"nbase.tar\x00", "error"},
+		"of no known type":     {"x", "error"},
+		"nothing":              {"", "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := &recordingSink{}
+			if err := chunk([]byte(c.message), to); err != nil {
+				to.text = "error"
+			}
+			if to.text != c.want {
+				t.Errorf("it is taken for %q, expected %q", to.text, c.want)
+			}
+		})
+	}
+}
+
+func TestTargets(t *testing.T) {
+	if _, err := (Target{XID: "7", Name: "x"}).Settings(1); err == nil {
+		t.Error("two targets are taken")
+	}
+	all, err := Target{LSN: 1 << 32, Exclusive: true}.Settings(7)
+	if err != nil || all["recovery_target_lsn"] != "1/0" || all["recovery_target_inclusive"] != "false" || all["recovery_target_timeline"] != "7" {
+		t.Errorf("the settings are %v, %v", all, err)
+	}
+	if _, set := all["recovery_target_time"]; set {
+		t.Error("a target that is not meant is set")
+	}
+}
