@@ -171,10 +171,21 @@ func (s *testSource) Oldest(context.Context) (ha.LSN, error)  { return s.oldest,
 
 func (s *testSource) Open(name string) (File, error) {
 	segment, ok := ParseSegment(name)
-	if !ok || segment.Start() < s.oldest || segment.Timeline != timelineAt(s.lineage, segment.Number) {
+	if !ok || segment.Start() < s.oldest || segment.Timeline != s.timeline(segment) {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
 	return &testFile{s, segment}, nil
+}
+
+// timeline is that of the last byte of a segment: of the last term that begins before it.
+func (s *testSource) timeline(segment Segment) uint32 {
+	timeline := uint32(0)
+	for _, start := range s.lineage {
+		if start.LSN <= segment.End()-1 {
+			timeline = start.Timeline
+		}
+	}
+	return timeline
 }
 
 func (s *testSource) History(timeline uint32) ([]byte, error) {
