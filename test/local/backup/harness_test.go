@@ -337,12 +337,12 @@ func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 	r := &restored{node: newNode(a.T), target: target}
 	must(a, a.unpack(b, r.node))
 	must(a, backup.VerifyFiles(a.Context(), r.Data(), 3))
-	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target))
+	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target, a.plan(b)))
 	return r
 }
 
-func (a *archive) recoverOptions(b backup.Backup, n *node, target backup.Target) backup.RecoverOptions {
-	return backup.RecoverOptions{Bucket: a, Opener: a.opener, Plan: a.plan(b), Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
+func (a *archive) recoverOptions(b backup.Backup, n *node, target backup.Target, plan backup.WALPlan) backup.RecoverOptions {
+	return backup.RecoverOptions{Bucket: a, Opener: a.opener, Plan: plan, Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
 		Target: target, Ahead: 2, Workers: 3}
 }
 

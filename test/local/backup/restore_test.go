@@ -120,8 +120,9 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 	b := a.take()
 	source.do("insert into t values (2); select pg_switch_wal(); insert into t values (3); select pg_switch_wal()")
 	a.archiveWAL()
+	plan := a.plan(b) // as it was made before an object broke
 	var segments []string
-	for _, s := range a.plan(b).Segments {
+	for _, s := range plan.Segments {
 		segments = append(segments, s.Objects[0].Name)
 	}
 	base := "base/" + b.ID + "/"
@@ -144,11 +145,10 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 				in.T, in.memory = t, a.copied()
 				change(in.memory)
 				n := newNode(t)
-				plan := a.plan(b)
 				err := in.unpack(b, n)
 				if err == nil {
-					o := in.recoverOptions(b, n, backup.Target{})
-					o.Plan, o.Ahead = plan, 100
+					o := in.recoverOptions(b, n, backup.Target{}, plan)
+					o.Ahead = 100
 					err = putAll(t, o)
 				}
 				var object *backup.ObjectError
