@@ -99,6 +99,9 @@ type RecoverOptions struct {
 	Opener *Opener
 	// Plan is the WAL from the start of the backup to the target.
 	Plan WALPlan
+	// Again, if set, plans a segment anew of which an object is gone: while the archive is written to, a part
+	// is replaced by a longer one.
+	Again func(ctx context.Context, s Segment) ([]PlannedObject, error)
 	// Backup is what the server begins with.
 	Backup Backup
 	// WAL is the folder pg_wal.
@@ -293,7 +296,24 @@ func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
 // itself has it in a new segment.
 func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
 	content := make([]byte, SegmentSize)
-	for _, o := range s.Objects {
+	err := r.assemble(ctx, content, s.Objects)
+	// Parts of an archive that is written to are replaced by longer ones.
+	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
+		objects, again := r.Again(ctx, s.Segment)
+		if again != nil {
+			return again
+		}
+		err = r.assemble(ctx, content, objects)
+	}
+	if err != nil {
+		return err
+	}
+	return putFile(r.WAL, s.File, content)
+}
+
+// assemble puts objects over each other.
+func (r *Recovery) assemble(ctx context.Context, content []byte, objects []PlannedObject) error {
+	for _, o := range objects {
 		part, err := r.piece(ctx, o)
 		if err != nil {
 			return err
@@ -302,7 +322,12 @@ func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
 			copy(content[o.Piece.From:o.To], part)
 		}
 	}
-	return putFile(r.WAL, s.File, content)
+	return nil
+}
+
+func isMissing(err error) bool {
+	var object *ObjectError
+	return errors.As(err, &object) && object.What == Missing
 }
 
 // sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.

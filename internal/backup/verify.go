@@ -77,6 +77,8 @@ type VerifyOptions struct {
 	// Chain is the backup with its parents, the full one first; Plan the WAL to the end of the archive.
 	Chain []Backup
 	Plan  WALPlan
+	// Again is that of RecoverOptions.
+	Again func(ctx context.Context, s Segment) ([]PlannedObject, error)
 	// Folder has room for the database and must be empty; Run is one with a short name, for the Unix socket.
 	Folder, Run string
 	Programs    postgres.Programs
@@ -177,7 +179,7 @@ func (v *verifying) recover(ctx context.Context) (string, error) {
 	if err := v.configure(ctx); err != nil {
 		return "", err
 	}
-	r := NewRecovery(RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Backup: v.last(),
+	r := NewRecovery(RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Again: v.Again, Backup: v.last(),
 		WAL: filepath.Join(v.server.Data(), "pg_wal"), Workers: v.Workers, Progress: v.replayed})
 	if err := r.Prepare(ctx); err != nil {
 		return "", err

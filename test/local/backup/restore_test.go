@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -101,6 +102,12 @@ func TestARestoreOfPartsOnly(t *testing.T) {
 	source.do("insert into t values (4)")
 	a.archiveWAL()
 	r := a.restore(b, backup.Target{})
+	objects := slices.Clone(a.plan(b).Segments[0].Objects)
+	gone := objects[0].Name
+	objects[0].Name = strings.Replace(gone, ".zst", "-longer.zst", 1)
+	a.objects[objects[0].Name] = a.objects[gone]
+	delete(a.objects, gone)
+	r.recovery.Again = func(context.Context, backup.Segment) ([]backup.PlannedObject, error) { return objects, nil }
 	r.finish()
 	if got := r.rows(); got != "1,2,3,4" {
 		t.Errorf("it has rows %s", got)
