@@ -50,11 +50,13 @@ func command(program string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(cli.Status(), cli.Switchover(), cli.Version(version))
+	backup := cli.Backup()
+	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.Version(version))
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init())
+	backup.AddCommand(cli.Take())
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive())
 	return root
 }

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// backupPoll is how often it is looked how far a backup is.
+const backupPoll = time.Second
+
+type backupOptions struct {
+	cluster
+	name     string
+	deadline time.Duration
+	wait     bool
+}
+
+// Backup is `toban backup`: it takes a base backup.
+func Backup() *cobra.Command {
+	var o backupOptions
+	c := &cobra.Command{
+		Use:   "backup NAME",
+		Short: "Take a base backup of a SampleDB",
+		Long:  "Creates a DatabaseBackup, which the operator takes, and shows how far it is. To stop it, set its spec.cancel.",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (NAME with the time where it is empty)")
+	f.DurationVar(&o.deadline, "deadline", 24*time.Hour, "how long it may take")
+	f.BoolVar(&o.wait, "wait", true, "wait until it has ended")
+	return c
+}
+
+func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	db, err := o.read(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	if db.Spec.Backup == nil {
+		return fmt.Errorf("the SampleDB %s has no archive: set spec.backup first, `backup: {}` for one on a volume of its own", name)
+	}
+	backup := &v1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now()))},
+		Spec:       v1.DatabaseBackupSpec{SampleDB: name, Deadline: metav1.Duration{Duration: o.deadline}},
+	}
+	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
+		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: asked for\n", backup.Name)
+		return nil
+	}
+	return awaitBackup(ctx, out, api, backup)
+}
+
+// awaitBackup tells how far a backup is until it has ended. Its error is that of the backup.
+func awaitBackup(ctx context.Context, out io.Writer, api client.Client, asked *v1.DatabaseBackup) error {
+	tick := time.NewTicker(backupPoll)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it goes on without being watched: kubectl get databasebackup %s", asked.Name)
+		case <-tick.C:
+		}
+		now := &v1.DatabaseBackup{}
+		if err := api.Get(ctx, client.ObjectKeyFromObject(asked), now); client.IgnoreNotFound(err) != nil {
+			continue // the API may be away for a moment, and the backup does not mind
+		} else if err != nil || now.UID != asked.UID {
+			return fmt.Errorf("the DatabaseBackup %s was deleted", asked.Name)
+		}
+		if line := backupLine(now); line != told && line != "" {
+			fmt.Fprintln(out, line)
+			told = line
+		}
+		if now.Status.CompletedAt != nil {
+			return backupOutcome(now)
+		}
+	}
+}
+
+// backupLine says in a line how far a backup is, "" while nothing is known.
+func backupLine(b *v1.DatabaseBackup) string {
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	if c == nil {
+		return ""
+	}
+	line := fmt.Sprintf("%s: %s", b.Name, c.Message)
+	if p := b.Status.Progress; p != nil && b.Status.CompletedAt == nil && b.Status.Done != "" {
+		line += fmt.Sprintf(" (%s, %d MiB/s)", b.Status.Done, p.Rate>>20)
+	}
+	if b.Status.CompletedAt != nil && b.Status.Size != "" {
+		line += fmt.Sprintf(" (%s, %s stored, from %s)", b.Status.Size, b.Status.StoredSize, b.Status.Instance)
+	}
+	return line
+}
+
+func backupOutcome(b *v1.DatabaseBackup) error {
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return nil
+	}
+	return fmt.Errorf("there is no backup: %s: %s", c.Reason, c.Message)
+}

@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// takeWorkers bounds the memory of a backup: each may need 100 MiB.
+	takeWorkers = 4
+	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
+	// look lists the whole archive.
+	archivedPoll     = time.Second
+	archivedPollMost = 15 * time.Second
+	// deleteBatch is how many objects are deleted at once.
+	deleteBatch = 100
+)
+
+type takeOptions struct {
+	settings, authority, run, termination, address string
+	port                                           uint16
+}
+
+// Take is `toban backup take`: the process in the Pod of a backup.
+func Take() *cobra.Command {
+	var o takeOptions
+	c := &cobra.Command{
+		Use:    "take",
+		Short:  "Take a base backup (in the Pod of a DatabaseBackup)",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
+	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for keys")
+	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
+	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
+	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
+	return c
+}
+
+// work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
+func (o takeOptions) work(ctx context.Context) error {
+	t := &take{takeOptions: o, log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
+	err := t.do(ctx)
+	if err != nil {
+		t.result.Error = err.Error()
+	}
+	if left := leave(o.termination, t.result); left != nil && err == nil {
+		return left
+	}
+	return err
+}
+
+// take is one run.
+type take struct {
+	takeOptions
+	settings protocol.BackupSettings
+	own      *issuer
+	archive  bucket.Bucket // rooted at the archive
+	progress progressServer
+	result   protocol.BackupResult
+	log      *slog.Logger
+}
+
+func (t *take) do(ctx context.Context) error {
+	text, err := os.ReadFile(t.takeOptions.settings)
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if err := json.Unmarshal(text, &t.settings); err != nil {
+		return fmt.Errorf("understand the settings %s: %w", t.takeOptions.settings, err)
+	}
+	if t.own, err = newIssuer(t.authority, naming.IdentityBackup, t.address); err != nil {
+		return err
+	}
+	t.progress.set(protocol.BackupProgress{Step: "opens the archive"})
+	stop, err := t.progress.serve(ctx, t.own, t.settings.Operator)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	taken, err := t.take(ctx)
+	if err != nil {
+		return err
+	}
+	t.note(taken)
+	if err := t.retain(ctx); err != nil {
+		// The backup is there, and the next one tries again.
+		t.result.Warning = "older backups could not be removed: " + err.Error()
+	}
+	return nil
+}
+
+// open opens the archive, and sees that it is the SampleDB's and that nothing unfinished lies in it.
+func (t *take) open(ctx context.Context) error {
+	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.run)
+	if err != nil {
+		return err
+	}
+	whole, err := bucket.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	t.archive = bucket.Sub(whole, t.settings.Archive.Path)
+	owner, err := backup.ReadOwner(ctx, t.archive)
+	if err != nil {
+		return fmt.Errorf("see whose archive it is: %w", err)
+	}
+	if owner.UID != t.settings.Archive.Owner {
+		return &backup.TakenError{Owner: owner}
+	}
+	removed, err := backup.Clean(ctx, t.archive)
+	if len(removed) > 0 {
+		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
+	}
+	return err
+}
+
+// storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
+// server, which it issues itself, and the authority of the user's server, where there is one.
+func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, error) {
+	if config.Volume != nil {
+		leaf, err := own.current()
+		if err != nil {
+			return config, err
+		}
+		config.Credentials = run
+		return config, errors.Join(
+			os.WriteFile(filepath.Join(run, "tls.crt"), leaf.CertPEM, 0o600),
+			os.WriteFile(filepath.Join(run, "tls.key"), leaf.KeyPEM, 0o600))
+	}
+	text, err := os.ReadFile(filepath.Join(naming.PathStoreCA, naming.KeyCA))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return config, fmt.Errorf("read the authority of the store: %w", err)
+	}
+	config.CA = string(text)
+	return config, nil
+}
+
+// take takes the backup from the best host.
+func (t *take) take(ctx context.Context) (backup.Backup, error) {
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	lineage := catalogue.NewestLineage()
+	if len(lineage) == 0 {
+		return backup.Backup{}, errors.New("the archive has no WAL yet")
+	}
+	t.progress.set(protocol.BackupProgress{Step: "looks for a standby"})
+	host, err := t.choose(ctx)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	sealer, err := backup.NewSealer(t.settings.Archive.Recipient)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	t.result.Instance, _, _ = strings.Cut(host, ".")
+	step := "copies the data of " + t.result.Instance
+	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
+	t.log.Info("takes a backup", "from", host, "term", lineage[len(lineage)-1].Term)
+	return backup.Take(ctx, backup.TakeOptions{
+		Server:   t.connection(host),
+		Bucket:   t.archive,
+		Sealer:   sealer,
+		Term:     lineage[len(lineage)-1].Term,
+		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
+		Archived: t.awaitWAL,
+		Progress: func(p backup.Progress) {
+			t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+		},
+	})
+}
+
+// awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
+func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
+	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
+		catalogue, err := backup.Read(ctx, t.archive)
+		if err != nil {
+			return err
+		}
+		lineage := catalogue.NewestLineage()
+		if to, _ := catalogue.Covered(lineage, lsn-1); to >= lsn {
+			return onTimeline(lineage, lsn, timeline)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// onTimeline is an error where the byte before an LSN is of another timeline: the server that was copied is not
+// one of those whose WAL is archived.
+func onTimeline(lineage []ha.Start, lsn ha.LSN, timeline uint32) error {
+	last := uint32(0)
+	for _, start := range lineage {
+		if start.LSN < lsn {
+			last = start.Timeline
+		}
+	}
+	if last != timeline {
+		return fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d", timeline, lsn, last)
+	}
+	return nil
+}
+
+// note puts into the result what was taken.
+func (t *take) note(b backup.Backup) {
+	r := &t.result
+	r.ID, r.StartLSN, r.StopLSN = b.ID, b.StartLSN.String(), b.StopLSN.String()
+	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
+	r.Started, r.Stopped, r.Bytes, r.Stored = b.Started, b.Stopped, b.RawBytes, b.StoredBytes
+}
+
+// retain removes what is not to be kept, and sees from when on the archive can be restored.
+func (t *take) retain(ctx context.Context) error {
+	t.progress.step("removes what is not to be kept")
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return err
+	}
+	keep := t.settings.Keep
+	d := backup.Retain(catalogue, backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
+	for _, v := range d.Deleted {
+		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
+	}
+	for _, names := range batches(d.Names) {
+		if err := t.archive.Delete(ctx, names...); err != nil {
+			return err
+		}
+	}
+	if len(d.Names) > 0 {
+		if catalogue, err = backup.Read(ctx, t.archive); err != nil {
+			return err
+		}
+	}
+	if w, ok := catalogue.Window(catalogue.NewestLineage()); ok {
+		t.result.Earliest = w.Since
+	}
+	return nil
+}
+
+// batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is
+// there all of its backup must be.
+func batches(names []string) [][]string {
+	var out [][]string
+	var batch []string
+	flush := func() {
+		if len(batch) > 0 {
+			out, batch = append(out, batch), nil
+		}
+	}
+	for _, name := range names {
+		alone := strings.HasSuffix(name, "/"+backup.FileBackup) || strings.HasSuffix(name, "/"+backup.FileLineage)
+		if alone || len(batch) == deleteBatch {
+			flush()
+		}
+		batch = append(batch, name)
+		if alone {
+			flush()
+		}
+	}
+	flush()
+	return out
+}
+
+// leave writes the result for the kubelet, short enough that the JSON stays whole.
+func leave(path string, result protocol.BackupResult) error {
+	const most = 1200 // characters of up to six bytes in JSON, in the 4096 of a termination message, in each of two
+	for _, text := range []*string{&result.Error, &result.Warning} {
+		if runes := []rune(*text); len(runes) > most {
+			*text = string(runes[:most]) + "…"
+		}
+	}
+	text, err := json.Marshal(result)
+	if err == nil && len(text) > maxTermination {
+		result.Error, result.Warning = strings.ToValidUTF8(result.Error[:min(len(result.Error), 500)], ""), ""
+		text, err = json.Marshal(result)
+	}
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // the kubelet reads it
+		return fmt.Errorf("leave the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+)
+
+// connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
+const connectPatience = 5 * time.Second
+
+// How a server is, in the order of preference.
+const (
+	hostStreams = iota // a standby that streams: the backup takes nothing from who writes
+	hostPrimary
+	hostUseless // a standby that does not stream is behind, nobody knows how far
+)
+
+// choose is the best of the hosts.
+func (t *take) choose(ctx context.Context) (string, error) {
+	best, chosen := hostUseless, ""
+	var words []string
+	for _, host := range t.settings.Hosts {
+		kind, err := t.look(ctx, host)
+		if err != nil {
+			words = append(words, err.Error())
+			continue
+		}
+		if kind < best {
+			best, chosen = kind, host
+		}
+	}
+	if chosen == "" {
+		return "", fmt.Errorf("no instance can be copied: %s", strings.Join(append(words, "no other streams or takes writes"), "; "))
+	}
+	return chosen, nil
+}
+
+// look asks a host what it is.
+func (t *take) look(ctx context.Context, host string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
+	if err != nil {
+		return hostUseless, fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close(ctx)
+	const query = "select pg_is_in_recovery(), exists (select from pg_catalog.pg_stat_wal_receiver where status = 'streaming')"
+	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return hostUseless, fmt.Errorf("ask %s what it is: %w", host, result.Err)
+	}
+	switch row := result.Rows[0]; { // a query without from or where has one row
+	case string(row[0]) == "f":
+		return hostPrimary, nil
+	case string(row[1]) == "t":
+		return hostStreams, nil
+	}
+	return hostUseless, nil
+}
+
+// connection says everything itself: pgconn would fill a gap from PG… variables.
+func (t *take) connection(host string) *pgconn.Config {
+	config, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		panic(err) // the text is right
+	}
+	config.Host, config.Port, config.Fallbacks = host, t.port, nil
+	config.TLSConfig = pki.ClientTLS(t.own.certificate, t.own.roots, naming.IdentityInstance)
+	config.Database, config.User, config.Password = "postgres", naming.RoleBackup, ""
+	config.ConnectTimeout = connectPatience
+	config.RuntimeParams = map[string]string{
+		"application_name": "toban backup", "statement_timeout": "0", "idle_session_timeout": "0",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+	}
+	return config
+}
+
+// progressServer tells the operator how far the backup is.
+type progressServer struct {
+	mu  sync.Mutex
+	now protocol.BackupProgress
+}
+
+func (p *progressServer) set(now protocol.BackupProgress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = now
+}
+
+// step changes what is being done; how much has been copied stays.
+func (p *progressServer) step(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now.Step = words
+}
+
+func (p *progressServer) get() protocol.BackupProgress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// serve answers the operator, whose authority is given in PEM, and nobody else.
+func (p *progressServer) serve(ctx context.Context, own *issuer, operator string) (stop func(), err error) {
+	pool, err := pki.Pool(operator)
+	if err != nil {
+		return nil, err
+	}
+	vouchers := func() (map[string]*x509.CertPool, error) {
+		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+protocol.PathBackup, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
+	})
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(naming.PortAgent))
+	if err != nil {
+		return nil, fmt.Errorf("listen for the operator: %w", err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
+	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, vouchers))) }()
+	return func() { _ = server.Close() }, nil
+}
