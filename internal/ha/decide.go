@@ -143,10 +143,20 @@ func lead(v View) *Decision {
 }
 
 // comesBack says that a leader whose server does not run may start it: only on
-// word that the fence would not stop it for again. What a peer said before counts for
-// longer elsewhere.
+// word that the fence would not stop it for again (what a peer said before counts for
+// longer elsewhere), and not while the others may be electing: it could be read
+// from after the new one's first commit.
 func (v View) comesBack() bool {
-	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && (!v.promisedLater() || !v.electable())
+	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && !(v.missed() && v.othersElect()) && (!v.promisedLater() || !v.electable())
+}
+
+// missed says whether a voter has lost this leader, and has not heard yet that it is back.
+func (v View) missed() bool {
+	m := v.Local.Memory
+	return slices.ContainsFunc(m.Record.Voters(), func(voter Voter) bool {
+		peer := v.Peers[voter.Instance()]
+		return voter != m.Voter && peer.Voter == voter && peer.LeaderLost && peer.Ballot.Term == m.Ballot.Term
+	})
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.

@@ -33,9 +33,13 @@ func TestDecideAsLeader(t *testing.T) {
 		"a leader without majority and API stops":     {three("db-0", primary("db-0", 4), cut), Fence, "", "Isolated"},
 		"a leader that has the API goes on": {
 			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.WitnessReachable = true })), Lead, "", "Leader"},
-		"a leader whose server has ended resigns":     {three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed"},
-		"alone it comes back itself":                  {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
-		"a leader that comes back asks first":         {three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed"},
+		"a leader whose server has ended resigns": {three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed"},
+		"alone it comes back itself":              {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
+		"a leader that comes back asks first":     {three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed"},
+		"nor while the others may be electing": {
+			three("db-0", primary("db-0", 4), back, both, hears("db-1", without(follower("db-1", 4, "db-0")))), Wait, "", "LeaderUnconfirmed"},
+		"which one alone can't": {
+			three("db-0", primary("db-0", 4), back, hears("db-1", without(follower("db-1", 4, "db-0")))), Lead, "", "Leader"},
 		"what was said before the fence is no answer": {three("db-0", primary("db-0", 4), back, both, cut), Wait, "", "LeaderUnconfirmed"},
 		"and leads when a majority knows of no later one": {
 			three("db-0", primary("db-0", 4), back, hears("db-1", follower("db-1", 4, "db-0"))), Lead, "", "Leader"},

@@ -355,6 +355,26 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 	return nil
 }
 
+// keepLogs keeps what the instances say of a round in which something was wrong.
+func (d *drill) keepLogs(ctx context.Context, r *Run) {
+	for i := range instances {
+		pod := naming.Instance(name, i)
+		file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d-%s.log", r.Fault, r.At.Unix(), pod))
+		text, err := d.user.Kubectl(ctx, "logs", pod)
+		if before, none := d.user.Kubectl(ctx, "logs", pod, "--previous"); none == nil {
+			text = before + text
+		}
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o600)
+		}
+		if err != nil {
+			d.say("the log of %s: %v", pod, err)
+			continue
+		}
+		r.Problems = append(r.Problems, "its log is in "+file)
+	}
+}
+
 func (d *drill) ids(ctx context.Context) ([]int64, error) {
 	conn, err := d.access.Connect(ctx)
 	if err != nil {

@@ -126,6 +126,9 @@ func (d *drill) all(ctx context.Context, chosen []fault) ([]Run, error) {
 				r.Problems = append(r.Problems, err.Error())
 			}
 			r.Round = i + 1
+			if len(r.Problems) > 0 || r.Needless > 0 {
+				d.keepLogs(ctx, &r)
+			}
 			runs = append(runs, r)
 			d.tell(r)
 			if err := writeRuns(d.options.json, runs); err != nil {
