@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -140,24 +139,19 @@ func (t *take) open(ctx context.Context) error {
 }
 
 // storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
-// server, which it issues itself, and the authority of the user's server, where there is one.
+// server, which it issues itself. It lives longer than any backup may take.
 func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, error) {
-	if config.Volume != nil {
-		leaf, err := own.current()
-		if err != nil {
-			return config, err
-		}
-		config.Credentials = run
-		return config, errors.Join(
-			os.WriteFile(filepath.Join(run, "tls.crt"), leaf.CertPEM, 0o600),
-			os.WriteFile(filepath.Join(run, "tls.key"), leaf.KeyPEM, 0o600))
+	if config.Volume == nil {
+		return config, nil
 	}
-	text, err := os.ReadFile(filepath.Join(naming.PathStoreCA, naming.KeyCA))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return config, fmt.Errorf("read the authority of the store: %w", err)
+	leaf, err := own.current()
+	if err != nil {
+		return config, err
 	}
-	config.CA = string(text)
-	return config, nil
+	config.Credentials = run
+	return config, errors.Join(
+		os.WriteFile(filepath.Join(run, "tls.crt"), leaf.CertPEM, 0o600),
+		os.WriteFile(filepath.Join(run, "tls.key"), leaf.KeyPEM, 0o600))
 }
 
 // take takes the backup from the best host.

@@ -117,12 +117,9 @@ func (p *progressServer) get() protocol.BackupProgress {
 
 // serve answers the operator, whose authority is given in PEM, and nobody else.
 func (p *progressServer) serve(ctx context.Context, own *issuer, operator string) (stop func(), err error) {
-	pool, err := pki.Pool(operator)
-	if err != nil {
-		return nil, err
-	}
 	vouchers := func() (map[string]*x509.CertPool, error) {
-		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, nil
+		pool, err := pki.Pool(operator)
+		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+protocol.PathBackup, func(w http.ResponseWriter, _ *http.Request) {

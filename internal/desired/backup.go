@@ -132,7 +132,7 @@ func backupPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 				"--authority", naming.PathAuthority,
 				"--run", naming.PathRun,
 			},
-			Env:             []corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(db)...),
 			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
 			Resources:       requests("100m", "256Mi"),
 			SecurityContext: containerSecurity(),

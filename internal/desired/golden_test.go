@@ -44,7 +44,9 @@ func sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
 func three(db *v1.SampleDB) { db.Spec.Instances = 3 }
 
 // onVolume gives the archive a volume, which is what an empty backup means.
-func onVolume(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Backup = 2, &v1.BackupSpec{Schedule: "@daily"} }
+func onVolume(db *v1.SampleDB) {
+	db.Spec.Instances, db.Spec.Backup = 2, &v1.BackupSpec{Schedule: "@daily"}
+}
 
 // inS3 sets every field of a backup to S3.
 func inS3(db *v1.SampleDB) {

@@ -87,6 +87,15 @@ func storeSecrets(db *v1.SampleDB) (credentials, authority string) {
 	return "", ""
 }
 
+// storeEnv makes programs trust the authority of the user's store besides those of the image. Go reads
+// every file in the folders of SSL_CERT_DIR (crypto/x509), once in a process.
+func storeEnv(db *v1.SampleDB) []corev1.EnvVar {
+	if _, authority := storeSecrets(db); authority == "" {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + naming.PathStoreCA}}
+}
+
 // storeVolumes mount the user's Secrets. One that is missing keeps no Pod from starting: the
 // database runs without its archive, and says so.
 func storeVolumes(db *v1.SampleDB) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {

@@ -1,0 +1,593 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+func archived(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{} }
+
+func daily(schedule string) func(*v1.SampleDB) {
+	return func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Schedule: schedule} }
+}
+
+// works is what a primary says of an archive that works.
+var works = protocol.ArchiveStatus{LSN: "0/5000000"}
+
+// archive lets the primary of a SampleDB say how its archive is.
+func (w *world) archive(db *v1.SampleDB, state *protocol.ArchiveStatus) *v1.SampleDB {
+	w.Helper()
+	w.agents.change("10.1.0.1", func(s *protocol.Status) { s.Archive = state })
+	return w.reconcile(db)
+}
+
+// backupPods answers for the Pods of backups.
+type backupPods struct{ progress *protocol.BackupProgress }
+
+func (p *backupPods) Progress(context.Context, string, string) (protocol.BackupProgress, error) {
+	if p.progress == nil {
+		return protocol.BackupProgress{}, errors.New("nobody listens")
+	}
+	return *p.progress, nil
+}
+
+// taker is the operator's other half, made anew for each reconcile: what it knows is what it reads.
+type taker struct {
+	*world
+	pods *backupPods
+}
+
+func (w *world) taker() *taker { return &taker{w, &backupPods{}} }
+
+func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
+	k.Helper()
+	k.now = k.now.Add(10 * time.Second)
+	r := &databasebackup.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Settings: k.reconciler.Settings,
+		Events: k.events, Now: func() time.Time { return k.now },
+	}
+	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	k.must(err)
+	now := &v1.DatabaseBackup{}
+	k.read(b.Name, now)
+	return now
+}
+
+// ask creates a DatabaseBackup and reconciles it once.
+func (k *taker) ask(name, db string, modify ...func(*v1.DatabaseBackup)) *v1.DatabaseBackup {
+	k.Helper()
+	b := &v1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+		Spec:       v1.DatabaseBackupSpec{SampleDB: db, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+	}
+	for _, m := range modify {
+		m(b)
+	}
+	k.must(k.api.Create(k.Context(), b))
+	return k.take(b)
+}
+
+func (k *taker) expectComplete(b *v1.DatabaseBackup, status metav1.ConditionStatus, reason, phase string) string {
+	k.Helper()
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	if c == nil || c.Status != status || c.Reason != reason || b.Status.Phase != phase {
+		k.Fatalf("the backup is %s: %+v, want %s for %s", b.Status.Phase, c, status, reason)
+	}
+	return c.Message
+}
+
+// pod makes a Pod of the backup's Job, as Kubernetes does.
+func (k *taker) pod(b *v1.DatabaseBackup, name string) *corev1.Pod {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(b.Name, job)
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = k.namespace, name
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	k.must(k.api.Create(k.Context(), pod))
+	k.phase(pod, corev1.PodRunning, nil)
+	return pod
+}
+
+// phase sets a Pod's phase; with a result it has ended and left that.
+func (k *taker) phase(pod *corev1.Pod, phase corev1.PodPhase, result *protocol.BackupResult) {
+	k.Helper()
+	pod.Status.Phase, pod.Status.PodIP = phase, "10.9.0.1"
+	pod.Status.PodIPs = []corev1.PodIP{{IP: "10.9.0.1"}}
+	if result != nil {
+		text, err := json.Marshal(result)
+		k.must(err)
+		code := int32(0)
+		if result.Error != "" {
+			code = 1
+		}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: naming.ContainerBackup, Image: "x", ImageID: "x",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)}},
+		}}
+	}
+	k.must(k.api.Status().Update(k.Context(), pod))
+}
+
+// failJob ends a Job as Kubernetes does when no more Pods are tried.
+func (k *taker) failJob(name, reason string) {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(name, job)
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.Failed = &now, 4
+	job.Status.Conditions = []batchv1.JobCondition{
+		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: reason},
+		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now},
+	}
+	k.must(k.api.Status().Update(k.Context(), job))
+}
+
+var taken = protocol.BackupResult{
+	ID: "20261120T031500Z-3f2a", Instance: "x-1", StartLSN: "0/4000028", StopLSN: "0/4000100", ServerVersion: "17.6",
+	SystemIdentifier: identifier, Bytes: 25 << 20, Stored: 4 << 20, Earliest: time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC),
+}
+
+func TestABackupMakesObjectsOnlyWhereItIsAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.started("plain")
+	for name, object := range map[string]client.Object{
+		"plain-backup":  &corev1.ConfigMap{},
+		"plain-archive": &appsv1.Deployment{},
+	} {
+		if w.find(name, object) {
+			t.Errorf("there is a %T %s without spec.backup", object, name)
+		}
+	}
+	db := w.started("x", archived)
+	for _, object := range []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}, &networkingv1.NetworkPolicy{},
+	} {
+		w.read("x-archive", object)
+		if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim == metav1.IsControlledBy(object, db) {
+			t.Errorf("%T goes with the SampleDB: %v", object, !isClaim)
+		}
+	}
+	w.read("x-backup", &corev1.ConfigMap{})
+	last := w.agents.configs[len(w.agents.configs)-1]
+	if a := last.Archive; a == nil || a.Owner != string(db.UID) || a.Bucket.CA == "" || !strings.HasPrefix(a.Path, w.namespace+"/x-") {
+		t.Errorf("the agents were told %+v", a)
+	}
+	w.expect(db, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonArchiveStarting)
+	// Taken away, the server goes and the volume stays.
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup = nil })
+	if w.find("x-archive", &appsv1.Deployment{}) {
+		t.Error("the server still runs")
+	}
+	w.read("x-archive", &corev1.PersistentVolumeClaim{})
+	if meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving) != nil || db.Status.Backup != nil {
+		t.Errorf("the status still speaks of an archive: %+v", db.Status)
+	}
+}
+
+func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", archived)
+	for _, c := range []struct {
+		state  protocol.ArchiveStatus
+		status metav1.ConditionStatus
+		reason string
+		words  string
+	}{
+		{works, metav1.ConditionTrue, v1.ReasonArchiving, ""},
+		{protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse, v1.ReasonArchiveBehind, "60 s"},
+		{protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse, v1.ReasonArchiveFailing, "access denied"},
+		{protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse, v1.ReasonArchiveTaken, "it is y's"},
+		{protocol.ArchiveStatus{LSN: "0/7000000", Gap: "from 0/6000000 to 0/6800000"}, metav1.ConditionFalse, v1.ReasonArchiveGap, "from 0/6000000"},
+		{protocol.ArchiveStatus{}, metav1.ConditionFalse, v1.ReasonArchiveStarting, ""},
+	} {
+		db = w.archive(db, &c.state)
+		if words := w.expect(db, v1.ConditionArchiving, c.status, c.reason); !strings.Contains(words, c.words) {
+			t.Errorf("%s says %q", c.reason, words)
+		}
+		w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	}
+	if b := db.Status.Backup; b.ArchivedLSN != "0/7000000" || b.Latest == nil || !strings.HasPrefix(b.Archive, w.namespace+"/x-") {
+		t.Errorf("the status has %+v", b)
+	}
+	w.agents.answers = map[string]protocol.Status{}
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionArchiving, metav1.ConditionUnknown, v1.ReasonUnknown)
+}
+
+func (w *world) backups() []string {
+	w.Helper()
+	var all v1.DatabaseBackupList
+	w.must(w.api.List(w.Context(), &all, client.InNamespace(w.namespace)))
+	var names []string
+	for _, b := range all.Items {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The first backup is made once, whatever happens between making and noting it.
+func TestTheFirstBackupIsTakenAsSoonAsTheArchiveWorks(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", archived)
+	if got := w.backups(); len(got) > 0 {
+		t.Fatalf("before the archive works there are %v", got)
+	}
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	first := w.backups()
+	if len(first) != 1 || !strings.HasPrefix(first[0], "x-20") {
+		t.Fatalf("there are %v", first)
+	}
+	b := &v1.DatabaseBackup{}
+	w.read(first[0], b)
+	if len(b.OwnerReferences) > 0 || b.Labels[naming.LabelOwner] != string(db.UID) {
+		t.Errorf("it would go with the SampleDB: %+v", b.ObjectMeta)
+	}
+	w.writes.take()
+	for range 3 {
+		db = w.reconcile(db)
+	}
+	if got := w.backups(); !slices.Equal(got, first) {
+		t.Errorf("there are %v", got)
+	}
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("at rest it writes %v", writes)
+	}
+}
+
+func TestMissedRunsAreCaughtUpOnce(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	db := w.started("x", daily("@hourly"))
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	b := &v1.DatabaseBackup{}
+	w.read(w.backups()[0], b)
+	k.complete(b)
+	db = w.reconcile(db)
+	if s := db.Status.Backup; s.LastBackup != b.Name || s.LastBackupAt == nil || s.Earliest == nil || s.NextBackupAt == nil {
+		t.Errorf("the status has %+v", s)
+	}
+	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
+	w.now = w.now.Add(50 * time.Hour) // the operator was away
+	for range 3 {
+		db = w.reconcile(db)
+	}
+	if got := w.backups(); len(got) != 2 {
+		t.Errorf("after two days there are %v", got)
+	}
+}
+
+func TestAGapAsksForABackup(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	db := w.started("x", archived)
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	b := &v1.DatabaseBackup{}
+	w.read(w.backups()[0], b)
+	k.complete(b)
+	w.now = w.now.Add(time.Hour)
+	db = w.archive(db, &protocol.ArchiveStatus{LSN: "0/7000000", Gap: "from 0/5000000 to 0/6000000"})
+	db = w.reconcile(db)
+	db = w.reconcile(db)
+	names := w.backups()
+	if len(names) != 2 {
+		t.Fatalf("there are %v", names)
+	}
+	w.read(names[1], b)
+	later := taken
+	later.StartLSN, later.StopLSN = "0/7000028", "0/7000100"
+	k.completeWith(b, later)
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionArchiving, metav1.ConditionTrue, v1.ReasonArchiving)
+}
+
+func TestABadScheduleIsToldAndLocksNothing(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", daily("@daily"))
+	db = w.edit(db, daily("every day"))
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	words := w.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonScheduleInvalid)
+	if !strings.Contains(words, `"every day"`) {
+		t.Errorf("it says %q", words)
+	}
+	w.expect(db, v1.ConditionArchiving, metav1.ConditionTrue, v1.ReasonArchiving)
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	if len(w.backups()) != 1 {
+		t.Errorf("there are %v", w.backups())
+	}
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Schedule, db.Spec.Backup.TimeZone = "0 3 * * *", "Asia/Tokyo" })
+	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
+	if events := w.drainEvents(); !strings.Contains(events, "ScheduleInvalid") {
+		t.Errorf("events: %s", events)
+	}
+}
+
+// complete plays a backup to its end.
+func (k *taker) complete(b *v1.DatabaseBackup) *v1.DatabaseBackup { return k.completeWith(b, taken) }
+
+func (k *taker) completeWith(b *v1.DatabaseBackup, result protocol.BackupResult) *v1.DatabaseBackup {
+	k.Helper()
+	b = k.take(b)
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	pod := k.pod(b, b.Name+"-a")
+	k.phase(pod, corev1.PodSucceeded, &result)
+	b = k.take(b)
+	k.expectComplete(b, metav1.ConditionTrue, v1.ReasonCompleted, "Completed")
+	return b
+}
+
+// ready is a SampleDB whose archive works, and whose first backup is over.
+func (w *world) ready(name string) (*taker, *v1.SampleDB) {
+	w.Helper()
+	k := w.taker()
+	db := w.started(name, instances(2), archived)
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	first := &v1.DatabaseBackup{}
+	w.read(w.backups()[0], first)
+	k.complete(first)
+	w.drainEvents()
+	return k, db
+}
+
+// Each reconcile is of an operator that was just started: at every step.
+func TestADatabaseBackupBecomesAJobAndItsResultTheStatus(t *testing.T) {
+	w := newWorld(t)
+	k, db := w.ready("x")
+	b := k.ask("now", "x")
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	job := &batchv1.Job{}
+	w.read("now", job)
+	if !metav1.IsControlledBy(job, b) || *job.Spec.ActiveDeadlineSeconds > 24*3600 || *job.Spec.ActiveDeadlineSeconds < 23*3600 {
+		t.Errorf("the Job is %+v", job.Spec)
+	}
+	if b.Status.Archive == nil || b.Status.Archive.Path != db.Status.Backup.Archive || b.Status.StartedAt == nil {
+		t.Errorf("the status is %+v", b.Status)
+	}
+	pod := k.pod(b, "now-a")
+	k.pods.progress = &protocol.BackupProgress{Instance: "x-1", Step: "copies the data of x-1", Done: 42, Total: 100, Rate: 7}
+	b = k.take(b)
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running"); words != "copies the data of x-1" {
+		t.Errorf("it says %q", words)
+	}
+	if b.Status.Done != "42%" || b.Status.Instance != "x-1" || b.Status.Attempts != 1 {
+		t.Errorf("the status is %+v", b.Status)
+	}
+	k.pods.progress = nil
+	k.phase(pod, corev1.PodSucceeded, &taken)
+	b = k.take(b)
+	k.expectComplete(b, metav1.ConditionTrue, v1.ReasonCompleted, "Completed")
+	if s := b.Status; s.ID != taken.ID || s.StopLSN != taken.StopLSN || s.Size != "25Mi" || s.StoredSize != "4Mi" || s.CompletedAt == nil || s.Done != "100%" {
+		t.Errorf("the status is %+v", s)
+	}
+	events := w.drainEvents()
+	for _, e := range []string{"Started", "Completed"} {
+		if strings.Count(events, "Normal "+e) != 1 {
+			t.Errorf("%s is not told once: %s", e, events)
+		}
+	}
+}
+
+func TestABackupThatIsOverStaysAsItIs(t *testing.T) {
+	w := newWorld(t)
+	k, db := w.ready("x")
+	b := k.complete(k.ask("now", "x"))
+	job := &batchv1.Job{}
+	w.read("now", job)
+	w.writes.take()
+	k.take(b)
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("it is over, and it writes %v", writes)
+	}
+	// The Job goes in time, and nothing begins anew.
+	w.must(w.api.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	k.expectComplete(k.take(b), metav1.ConditionTrue, v1.ReasonCompleted, "Completed")
+	db = w.reconcile(db)
+	if db.Status.Backup.LastBackup != "now" {
+		t.Errorf("the SampleDB's last backup is %+v", db.Status.Backup)
+	}
+}
+
+// The Job was created, and the operator ended before it could say so.
+func TestAJobThatIsThereAlreadyIsTakenOn(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	b := k.ask("now", "x")
+	b.Status = v1.DatabaseBackupStatus{}
+	w.must(w.api.Status().Update(t.Context(), b))
+	w.writes.take()
+	b = k.take(b)
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	if writes := w.writes.take(); len(writes) != 1 || !strings.HasSuffix(writes[0], "/status") {
+		t.Errorf("it writes %v", writes)
+	}
+	if b.Status.Archive == nil || b.Status.StartedAt == nil {
+		t.Errorf("the status is %+v", b.Status)
+	}
+}
+
+func TestAFailedPodIsTriedAgainAndAFailedJobIsNot(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	b := k.ask("now", "x")
+	pod := k.pod(b, "now-a")
+	b = k.take(b)
+	k.phase(pod, corev1.PodFailed, &protocol.BackupResult{Error: "the standby was promoted"})
+	b = k.take(b)
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running"); !strings.Contains(words, "the standby was promoted") {
+		t.Errorf("it says %q", words)
+	}
+	second := k.pod(b, "now-b")
+	b = k.take(b)
+	if b.Status.Attempts != 2 {
+		t.Errorf("attempts: %d", b.Status.Attempts)
+	}
+	k.phase(second, corev1.PodFailed, &protocol.BackupResult{Error: "access denied"})
+	k.failJob("now", batchv1.JobReasonBackoffLimitExceeded)
+	b = k.take(b)
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonFailed, "Failed"); words != "access denied" {
+		t.Errorf("it says %q", words)
+	}
+	if events := w.drainEvents(); !strings.Contains(events, "Warning Retried") || !strings.Contains(events, "Warning Failed") {
+		t.Errorf("events: %s", events)
+	}
+	if k.take(b).Status.CompletedAt == nil || !w.find("now", &batchv1.Job{}) {
+		t.Error("the Job with the log is gone")
+	}
+}
+
+func TestADeadlineStopsABackup(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	short := func(b *v1.DatabaseBackup) { b.Spec.Deadline = metav1.Duration{Duration: 10 * time.Minute} }
+	waiting := k.ask("waiting", "nobody", short)
+	k.expectComplete(waiting, metav1.ConditionFalse, v1.ReasonSampleDBNotFound, "Pending")
+	running := k.ask("running", "x", short)
+	k.expectComplete(running, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	w.now = w.now.Add(time.Hour)
+	if words := k.expectComplete(k.take(waiting), metav1.ConditionFalse, v1.ReasonDeadlineExceeded, "Failed"); !strings.Contains(words, "no SampleDB") {
+		t.Errorf("it says %q", words)
+	}
+	k.expectComplete(k.take(running), metav1.ConditionFalse, v1.ReasonDeadlineExceeded, "Failed")
+	if w.lives("running") {
+		t.Error("its Job goes on")
+	}
+}
+
+func TestTheDeadlineOfTheJobIsTheBackups(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	b := k.ask("now", "x")
+	k.failJob("now", batchv1.JobReasonDeadlineExceeded)
+	k.expectComplete(k.take(b), metav1.ConditionFalse, v1.ReasonDeadlineExceeded, "Failed")
+}
+
+// lives says that there is a Job that is not being deleted.
+func (w *world) lives(name string) bool {
+	w.Helper()
+	job := &batchv1.Job{}
+	return w.find(name, job) && job.DeletionTimestamp == nil
+}
+
+func (k *taker) cancel(b *v1.DatabaseBackup) *v1.DatabaseBackup {
+	k.Helper()
+	now := &v1.DatabaseBackup{}
+	k.read(b.Name, now)
+	now.Spec.Cancel = true
+	k.must(k.api.Update(k.Context(), now))
+	return k.take(now)
+}
+
+func TestCancelStopsABackupAndTheNextWaitsForItsPod(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	first := k.ask("first", "x")
+	pod := k.pod(first, "first-a")
+	second := k.ask("second", "x")
+	if words := k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending"); !strings.Contains(words, "first") {
+		t.Errorf("it says %q", words)
+	}
+	third := k.cancel(k.ask("third", "x"))
+	k.expectComplete(third, metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled")
+	first = k.cancel(first)
+	k.expectComplete(first, metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled")
+	if w.lives("first") {
+		t.Error("its Job goes on")
+	}
+	// Its Pod is still ending: two at once would clean each other's pieces away.
+	k.expectComplete(k.take(second), metav1.ConditionFalse, v1.ReasonWaiting, "Pending")
+	k.phase(pod, corev1.PodFailed, &protocol.BackupResult{Error: "context canceled"})
+	k.expectComplete(k.take(second), metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	if events := w.drainEvents(); strings.Count(events, "Normal Cancelled") != 2 {
+		t.Errorf("events: %s", events)
+	}
+}
+
+func TestABackupWaitsForWhatItNeeds(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	b := k.ask("early", "x")
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonSampleDBNotFound, "Pending")
+	db := w.started("x")
+	b = k.take(b)
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "spec.backup") {
+		t.Errorf("it says %q", words)
+	}
+	db = w.edit(db, archived)
+	db = w.archive(db, &protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "no such bucket"})
+	if words := k.expectComplete(k.take(b), metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "no such bucket") {
+		t.Errorf("it says %q", words)
+	}
+	state := works
+	w.archive(db, &state)
+	k.expectComplete(k.take(b), metav1.ConditionFalse, v1.ReasonRunning, "Running")
+}
+
+func TestAJobOfSomebodyElseIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	k, _ := w.ready("x")
+	theirs := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "x"}},
+		}}},
+	}
+	w.must(w.api.Create(t.Context(), theirs))
+	b := k.ask("theirs", "x")
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonBackupNameTaken, "Pending")
+	k.expectComplete(k.cancel(b), metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled")
+	if !w.lives("theirs") {
+		t.Error("somebody's Job is gone")
+	}
+}
+
+func TestDatabaseBackupsThatCantBeAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for name, c := range map[string]struct {
+		change func(*v1.DatabaseBackup)
+		want   string
+	}{
+		"too long a name": {func(b *v1.DatabaseBackup) { b.Name = strings.Repeat("n", 58) }, "at most 57 characters"},
+		"a short time":    {func(b *v1.DatabaseBackup) { b.Spec.Deadline.Duration = time.Second }, "deadline must be from 1m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &v1.DatabaseBackup{
+				ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x"},
+				Spec:       v1.DatabaseBackupSpec{SampleDB: "x", Deadline: metav1.Duration{Duration: time.Hour}},
+			}
+			c.change(b)
+			if err := w.api.Create(t.Context(), b); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+}
