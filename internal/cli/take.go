@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,8 +34,8 @@ const (
 )
 
 type takeOptions struct {
-	settings, authority, run, termination, address string
-	port                                           uint16
+	settings, authority, run, termination, address, listen string
+	port                                                   uint16
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -53,6 +54,7 @@ func Take() *cobra.Command {
 	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for keys")
 	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
 	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
+	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }
@@ -93,7 +95,7 @@ func (t *take) do(ctx context.Context) error {
 		return err
 	}
 	t.progress.set(protocol.BackupProgress{Step: "opens the archive"})
-	stop, err := t.progress.serve(ctx, t.own, t.settings.Operator)
+	stop, _, err := t.progress.serve(ctx, t.own, t.settings.Operator, t.listen)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -115,8 +114,8 @@ func (p *progressServer) get() protocol.BackupProgress {
 	return p.now
 }
 
-// serve answers the operator, whose authority is given in PEM, and nobody else.
-func (p *progressServer) serve(ctx context.Context, own *issuer, operator string) (stop func(), err error) {
+// serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
+func (p *progressServer) serve(ctx context.Context, own *issuer, operator, address string) (stop func(), port int, err error) {
 	vouchers := func() (map[string]*x509.CertPool, error) {
 		pool, err := pki.Pool(operator)
 		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
@@ -126,11 +125,12 @@ func (p *progressServer) serve(ctx context.Context, own *issuer, operator string
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
 	})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(naming.PortAgent))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the operator: %w", err)
+		return nil, 0, fmt.Errorf("listen for the operator: %w", err)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
 	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, vouchers))) }()
-	return func() { _ = server.Close() }, nil
+	bound, _ := listener.Addr().(*net.TCPAddr)
+	return func() { _ = server.Close() }, bound.Port, nil
 }
