@@ -16,8 +16,8 @@ trap finish EXIT
 step 'ring 1: pure'
 hack/check.sh
 
-step 'ring 2: local, real PostgreSQL servers'
-go test -count=1 -timeout 20m ./test/local/...
+step 'ring 2: local, real PostgreSQL servers, real object stores'
+go test -count=1 -timeout 20m ./test/local/... ./test/stores/...
 
 step 'ring 3: api, a real kube-apiserver'
 KUBEBUILDER_ASSETS=$(bin/localkube assets) go test -count=1 -timeout 20m ./test/api/...

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	corev1 "k8s.io/api/core/v1"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 	"toban.dev/test/outside"
 )
 
@@ -77,17 +79,11 @@ func (d *drill) renew(ctx context.Context) error {
 	if err := d.create(ctx); err != nil {
 		return err
 	}
+	if err := d.untilReady(ctx); err != nil {
+		return err
+	}
 	return until(ctx, creation, func(ctx context.Context) (err error) {
-		if err := d.book.read(ctx, d.world); err != nil {
-			return err
-		}
-		db, err := d.user.SampleDB(ctx, name)
-		if err == nil {
-			err = outside.Condition(db, "Ready", "True", "")
-		}
-		if err == nil {
-			d.access, err = d.world.access(ctx)
-		}
+		d.access, err = d.world.access(ctx)
 		return err
 	})
 }
@@ -145,6 +141,9 @@ func (d *drill) start(ctx context.Context) *clients {
 // round makes one fault, heals it, waits until all is whole, and judges.
 func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 	r = Run{Fault: f.name, At: time.Now().UTC()}
+	if err := d.freshen(ctx); err != nil {
+		return r, err
+	}
 	s, err := d.prepare(ctx, f)
 	if err != nil {
 		return r, err
@@ -188,6 +187,42 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 	c.running.Wait()
 	r.judge(c, f, s.t0, end)
 	return r, errors.Join(err, ctx.Err(), d.look(ctx, c, &r))
+}
+
+// freshen replaces the standbys' Pods whose containers have ended before: the kubelet
+// starts such a one ever later, for minutes in the end, which is about earlier rounds.
+func (d *drill) freshen(ctx context.Context) error {
+	pods, err := d.user.Pods(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		ended := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+		if !ended || pod.Labels[naming.LabelRole] != string(protocol.RoleStandby) {
+			continue
+		}
+		if _, err := d.user.Kubectl(ctx, "delete", "pod", pod.Name); err != nil {
+			return err
+		}
+		if err := d.untilReady(ctx); err != nil {
+			return fmt.Errorf("after %s was replaced: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// untilReady waits until all instances are there.
+func (d *drill) untilReady(ctx context.Context) error {
+	return until(ctx, creation, func(ctx context.Context) error {
+		if err := d.book.read(ctx, d.world); err != nil {
+			return err
+		}
+		db, err := d.user.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		return outside.Condition(db, "Ready", "True", "")
+	})
 }
 
 // prepare chooses who plays which part, makes the tables, and the way to the Service.
