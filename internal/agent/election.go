@@ -225,6 +225,7 @@ func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) er
 	}
 	a.Log.Info("elected", "term", term, "quorum", m.Record.Now.String(), "end", end.String())
 	a.watch.failed = ""
+	a.announceVictory(m.Ballot)
 	if leads {
 		a.look()
 		return nil
@@ -233,6 +234,16 @@ func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) er
 		return a.lead(ctx)
 	}
 	return a.longStep(func() error { return a.promote(ctx) })
+}
+
+// announceVictory tells the others who leads before the promotion, which may take
+// a second: a rival who does not know would ask for votes again, in vain, and the
+// term that it promised itself would then cost the winner its lead.
+func (a *Agent) announceVictory(ballot ha.Ballot) {
+	a.report(func(s *protocol.Status) {
+		s.Term, s.Leader, s.Election.LeaderLost = ballot.Term, ballot.Leader, false
+	})
+	a.tell()
 }
 
 // vote answers a candidate. The promise is on disk before anything is cut off, and
