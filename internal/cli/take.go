@@ -103,9 +103,19 @@ func (t *take) do(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	taken, err := t.take(ctx)
+	taken, err := t.take(ctx, false)
 	if err != nil {
 		return err
+	}
+	if err := t.usable(ctx, taken); err != nil {
+		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
+		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
+		if taken, err = t.take(ctx, true); err != nil {
+			return err
+		}
+		if err := t.usable(ctx, taken); err != nil {
+			return err
+		}
 	}
 	t.note(taken)
 	if err := t.retain(ctx); err != nil {
@@ -156,8 +166,24 @@ func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, 
 		os.WriteFile(filepath.Join(run, "tls.key"), leaf.KeyPEM, 0o600))
 }
 
-// take takes the backup from the best host.
-func (t *take) take(ctx context.Context) (backup.Backup, error) {
+// usable is an error where the archive does not have all WAL that a backup needs.
+func (t *take) usable(ctx context.Context, b backup.Backup) error {
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return err
+	}
+	to, missing := catalogue.Covered(catalogue.NewestLineage(), b.StartLSN)
+	switch {
+	case to >= b.StopLSN:
+		return nil
+	case missing != nil:
+		return fmt.Errorf("the archive has no WAL %s, which backup %s needs", missing, b.ID)
+	}
+	return fmt.Errorf("the archive has no WAL from %s on, which backup %s needs", to, b.ID)
+}
+
+// take takes the backup from the best host, or from the primary.
+func (t *take) take(ctx context.Context, primary bool) (backup.Backup, error) {
 	catalogue, err := backup.Read(ctx, t.archive)
 	if err != nil {
 		return backup.Backup{}, err
@@ -166,8 +192,8 @@ func (t *take) take(ctx context.Context) (backup.Backup, error) {
 	if len(lineage) == 0 {
 		return backup.Backup{}, errors.New("the archive has no WAL yet")
 	}
-	t.progress.set(protocol.BackupProgress{Step: "looks for a standby"})
-	host, err := t.choose(ctx)
+	t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
+	host, err := t.choose(ctx, primary)
 	if err != nil {
 		return backup.Backup{}, err
 	}

@@ -29,8 +29,8 @@ const (
 	hostUseless // a standby that does not stream is behind, nobody knows how far
 )
 
-// choose is the best of the hosts.
-func (t *take) choose(ctx context.Context) (string, error) {
+// choose is the best of the hosts, or the primary among them.
+func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 	best, chosen := hostUseless, ""
 	var words []string
 	for _, host := range t.settings.Hosts {
@@ -39,7 +39,7 @@ func (t *take) choose(ctx context.Context) (string, error) {
 			words = append(words, err.Error())
 			continue
 		}
-		if kind < best {
+		if kind < best && (!primary || kind == hostPrimary) {
 			best, chosen = kind, host
 		}
 	}

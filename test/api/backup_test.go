@@ -359,17 +359,23 @@ func (w *world) ready(name string) (*taker, *v1.SampleDB) {
 	return k, db
 }
 
+// checkJob checks the Job of a backup that may take a day.
+func (k *taker) checkJob(b *v1.DatabaseBackup) {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(b.Name, job)
+	if !metav1.IsControlledBy(job, b) || *job.Spec.ActiveDeadlineSeconds > 24*3600 || *job.Spec.ActiveDeadlineSeconds < 23*3600 {
+		k.Errorf("the Job is %+v", job.Spec)
+	}
+}
+
 // Each reconcile is of an operator that was just started: at every step.
 func TestADatabaseBackupBecomesAJobAndItsResultTheStatus(t *testing.T) {
 	w := newWorld(t)
 	k, db := w.ready("x")
 	b := k.ask("now", "x")
 	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
-	job := &batchv1.Job{}
-	w.read("now", job)
-	if !metav1.IsControlledBy(job, b) || *job.Spec.ActiveDeadlineSeconds > 24*3600 || *job.Spec.ActiveDeadlineSeconds < 23*3600 {
-		t.Errorf("the Job is %+v", job.Spec)
-	}
+	k.checkJob(b)
 	if b.Status.Archive == nil || b.Status.Archive.Path != db.Status.Backup.Archive || b.Status.StartedAt == nil {
 		t.Errorf("the status is %+v", b.Status)
 	}

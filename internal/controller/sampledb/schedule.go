@@ -7,7 +7,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// failedPause is after how long another first backup is tried when the one before has failed.
+// failedPause is after how long another backup is tried when the first, or the one over a gap, has failed.
 const failedPause = time.Hour
 
 // agenda is what decides when a backup is due.
@@ -50,6 +50,8 @@ func (a agenda) decide() (appointment, error) {
 		out.due, out.reason = a.working, "the archive has none yet"
 	case a.gap.After(a.last):
 		out.due, out.reason = a.gap, "the archive has a gap"
+	case !a.gap.IsZero() && a.now.Sub(a.last) >= failedPause:
+		out.due, out.reason = a.last.Add(failedPause), "the archive still has a gap"
 	case !a.complete && a.now.Sub(a.last) >= failedPause:
 		out.due, out.reason = a.last.Add(failedPause), "the archive has no complete one"
 	case schedule != nil:
