@@ -125,6 +125,13 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 	if i := lastBefore(good, p.Now.Add(-p.Age)); p.Age > 0 && i >= 0 {
 		keep(good[i], KeptAge, fmt.Sprintf("moments of the last %s need it", p.Age))
 	}
+	c.keepLast(good, keep)
+	c.keepParents(kept)
+	return kept
+}
+
+// keepLast keeps what leads to the end of the archive, or would if its leader wrote on.
+func (c Catalogue) keepLast(good []Backup, keep func(b Backup, reason, message string)) {
 	if len(good) > 0 {
 		keep(good[len(good)-1], KeptLastGood, "it is the last from which the end of the archive can be reached")
 	} else {
@@ -138,8 +145,6 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 			keep(w.Backups[len(w.Backups)-1], KeptLastGood, "it is the last that the leader of a new term can go on from")
 		}
 	}
-	c.keepParents(kept)
-	return kept
 }
 
 // good are the backups which lead to the end of the newest lineage's WAL; where there is

@@ -147,7 +147,8 @@ func lead(v View) *Decision {
 // longer elsewhere), and not while the others may be electing: it could be read
 // from after the new one's first commit.
 func (v View) comesBack() bool {
-	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && !(v.missed() && v.othersElect()) && (!v.promisedLater() || !v.electable())
+	electing := v.missed() && v.othersElect()
+	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && !electing && (!v.promisedLater() || !v.electable())
 }
 
 // missed says whether a voter has lost this leader, and has not heard yet that it is back.

@@ -122,13 +122,8 @@ func (d *drill) all(ctx context.Context, chosen []fault) ([]Run, error) {
 			if ctx.Err() != nil {
 				return runs, ctx.Err()
 			}
-			if err != nil {
-				r.Problems = append(r.Problems, err.Error())
-			}
 			r.Round = i + 1
-			if len(r.Problems) > 0 || r.Needless > 0 {
-				d.keepLogs(ctx, &r)
-			}
+			d.note(ctx, &r, err)
 			runs = append(runs, r)
 			d.tell(r)
 			if err := writeRuns(d.options.json, runs); err != nil {
@@ -142,6 +137,16 @@ func (d *drill) all(ctx context.Context, chosen []fault) ([]Run, error) {
 		}
 	}
 	return runs, nil
+}
+
+// note adds what went wrong with a round, and keeps what there is to learn from it.
+func (d *drill) note(ctx context.Context, r *Run, err error) {
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	if len(r.Problems) > 0 || r.Needless > 0 {
+		d.keepLogs(ctx, r)
+	}
 }
 
 // verdict is an error if something happened that must never happen.

@@ -41,12 +41,7 @@ func (n *node) decide(v ha.View) ha.Decision {
 	if n.w.breaks(NotSuperseded) && n.server == ha.ServerPrimary && n.mem.Won == n.mem.Ballot.Term {
 		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
 	}
-	if n.w.breaks(NoFence) {
-		v.Local.Unconfirmed = 0
-	}
-	if n.w.breaks(OldWord) && n.server != ha.ServerPrimary {
-		v.Local.Unconfirmed -= min(v.Local.Unconfirmed, 2*time.Second)
-	}
+	n.breakFence(&v)
 	if n.w.breaks(NoConfirmation) && n.leads() && !n.resigned() {
 		return ha.Decision{Action: ha.Lead, Ballot: n.mem.Ballot, Reason: "Leader"}
 	}
@@ -58,6 +53,16 @@ func (n *node) decide(v ha.View) ha.Decision {
 		d.Action, d.Target = ha.Follow, d.Ballot.Leader
 	}
 	return d
+}
+
+// breakFence makes the word of the others newer than it is.
+func (n *node) breakFence(v *ha.View) {
+	if n.w.breaks(NoFence) {
+		v.Local.Unconfirmed = 0
+	}
+	if n.w.breaks(OldWord) && n.server != ha.ServerPrimary {
+		v.Local.Unconfirmed -= min(v.Local.Unconfirmed, 2*time.Second)
+	}
 }
 
 // promisedLater says whether another has promised a later term in which nobody leads.
