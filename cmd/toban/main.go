@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	// Schedules have time zones, and our image no files of them.
+	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
 

@@ -174,6 +174,9 @@ const (
 	pauseWorking  = 2 * time.Second
 	pauseStuck    = 10 * time.Second
 	pauseResting  = 5 * time.Minute
+	// pauseArchiving is how old what the status says of the archive may be: only the
+	// agents know it, and that it goes on must not be believed for long.
+	pauseArchiving = 30 * time.Second
 
 	// stuckAfter is when what is under way is looked at less often.
 	stuckAfter = 2 * time.Minute
@@ -197,6 +200,8 @@ func (s *scope) untilChange() time.Duration {
 		return pauseWorking
 	case state.Phase == phaseReady && s.db.Spec.Backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
+	case state.Phase == phaseReady && s.db.Spec.Backup != nil:
+		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/ha"
+)
+
+// withBackup is a manifest with an archive on a volume of its own.
+func withBackup(name string, instances int, backup string) string {
+	return sampleDB(name, instances, "backup:\n"+strings.TrimRight(indent(backup), "\n"))
+}
+
+// archived waits until all WAL that the primary has on disk now is in the archive.
+func (s *story) archived(name string) {
+	s.Helper()
+	want, err := ha.ParseLSN(s.ask(name, "SELECT pg_current_wal_flush_lsn()::text"))
+	must(s.T, err)
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		if db.Status.Backup == nil || db.Status.Backup.ArchivedLSN == "" {
+			return fmt.Errorf("nothing is archived: %+v", db.Status.Backup)
+		}
+		have, err := ha.ParseLSN(db.Status.Backup.ArchivedLSN)
+		if err == nil && have < want {
+			return fmt.Errorf("archived up to %s, not yet to %s", have, want)
+		}
+		return err
+	})
+}
+
+// completed waits until a backup is in the archive.
+func (s *story) completed(name string) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		phase, err := s.Kubectl(ctx, "get", "databasebackup", name, "-o", "jsonpath={.status.phase} {.status.conditions[*].message}")
+		if err == nil && !strings.HasPrefix(phase, "Completed ") {
+			return fmt.Errorf("%s is %s", name, phase)
+		}
+		return err
+	})
+}
+
+// A SampleDB with backup has an archive, and a first backup, without more being
+// asked for; WAL and backups go on through a change of the primary.
+func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
+	s := begin(t)
+	s.apply(withBackup("kept", 3, "schedule: \"0 3 * * *\"\ntimeZone: Asia/Tokyo\nretention: {count: 2}"))
+	first := s.ready("kept").Status.Primary
+	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+	s.condition("kept", v1.ConditionScheduled, "True", v1.ReasonScheduled)
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, "kept")
+		if err == nil && (db.Status.Backup == nil || db.Status.Backup.LastBackup == "") {
+			err = fmt.Errorf("there is no first backup: %+v", db.Status.Backup)
+		}
+		return err
+	})
+	check := s.writing("kept")
+	s.run("delete", "pod", first, "--wait=false", "--grace-period=0", "--force")
+	s.electedAfter("kept", first)
+	s.ready("kept")
+	check()
+	s.archived("kept")
+	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+
+	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: now}\nspec: {sampleDB: kept}\n")
+	s.completed("now")
+	if from := s.run("get", "databasebackup", "now", "-o", "jsonpath={.status.instance}"); from == s.ready("kept").Status.Primary {
+		t.Errorf("the backup was taken from the primary %s, though standbys stream", from)
+	}
+}
+
+// What can't be is said in words, and prevents nothing else.
+func TestBackupThatCannotBe(t *testing.T) {
+	s := begin(t)
+	s.apply(withBackup("odd", 1, "schedule: every now and then"))
+	s.ready("odd")
+	if message := s.condition("odd", v1.ConditionScheduled, "False", v1.ReasonScheduleInvalid); !strings.Contains(message, "every now and then") {
+		t.Errorf("the message does not name the schedule: %s", message)
+	}
+	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: nobodys}\nspec: {sampleDB: nobody}\n")
+	s.until(func(ctx context.Context) error {
+		reason, err := s.Kubectl(ctx, "get", "databasebackup", "nobodys", "-o", "jsonpath={.status.conditions[?(@.type=='Complete')].reason}")
+		if err == nil && reason != v1.ReasonSampleDBNotFound {
+			err = fmt.Errorf("the reason is %q", reason)
+		}
+		return err
+	})
+}
