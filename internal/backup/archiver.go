@@ -2,13 +2,11 @@ package backup
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -392,41 +390,6 @@ func (a *Archiver) create(ctx context.Context, plain string, content []byte) err
 	return nil
 }
 
-// errRecycled says that a file is not the segment it was opened as.
-var errRecycled = errors.New("the file has been put to another use while it was read")
-
-// readWAL reads a piece from pg_wal. A segment that no slot keeps may be given another name
-// and be written over under our hands, so each page has to say that it is of this place.
-func (a *Archiver) readWAL(p Piece) ([]byte, error) {
-	file, err := a.Source.Open(p.Segment.String())
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	content := make([]byte, p.To-p.From)
-	if _, err := file.ReadAt(content, int64(p.From)); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	} else if err != nil {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return content, checkPages(content, p)
-}
-
-// checkPages looks whether each page that begins in a piece says that it is of this place. The ones that
-// follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
-func checkPages(content []byte, p Piece) error {
-	const header = 16 // magic, flags, timeline, address (xlog_internal.h)
-	for at := (p.From + walPage - 1) / walPage * walPage; at+header <= p.To; at += walPage {
-		page := content[at-p.From:]
-		address := ha.LSN(binary.LittleEndian.Uint64(page[8:]))
-		zero := address == 0 && binary.LittleEndian.Uint64(page) == 0
-		if want := p.Segment.Start() + ha.LSN(at); address != want && (at == 0 || !zero) {
-			return fmt.Errorf("%w: a page of %s is where that of %s should be", errRecycled, address, want)
-		}
-	}
-	return nil
-}
-
 // clean deletes the parts that others have replaced.
 func (a *Archiver) clean(ctx context.Context) error {
 	if len(a.garbage) == 0 {
@@ -452,150 +415,5 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	gap := &Gap{max(start, a.State().Archived), oldest}
 	a.change(func(s *State) { s.Gap = gap })
 	a.advance(SegmentAt(0, oldest).Number)
-	return nil
-}
-
-// open finds out where the archive ends, and writes what a term begins with.
-func (a *Archiver) open(ctx context.Context) error {
-	if err := Claim(ctx, a.Bucket, a.Owner); err != nil {
-		return err
-	}
-	oldest, err := a.Source.Oldest(ctx)
-	if err != nil {
-		return err
-	}
-	oldest = max(oldest, SegmentAt(0, a.Lineage[0].LSN).Start())
-	position, gap, err := a.find(ctx, oldest)
-	if err != nil {
-		return err
-	}
-	if err := a.writeLineage(ctx); err != nil {
-		return err
-	}
-	if err := a.writeHistories(ctx); err != nil {
-		return err
-	}
-	a.change(func(s *State) { s.Gap = gap })
-	a.next = SegmentAt(0, position).Number
-	a.reached(position)
-	return nil
-}
-
-// find lists the folders of the lineage's terms, and says from where on there is WAL to
-// archive: where the first stretch ends that reaches to the oldest WAL there is, or beyond.
-func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
-	c := Catalogue{Terms: map[uint64]*Term{}}
-	a.own, a.garbage = map[Piece]string{}, nil
-	for i := len(a.Lineage) - 1; i >= 0; i-- {
-		// What such a term has all lies before the oldest segment, and is of use only to see that there is a gap.
-		if cutoff(a.Lineage, i) < oldest && len(c.along(a.Lineage).all) > 0 {
-			continue
-		}
-		if err := a.listTerm(ctx, &c, a.Lineage[i].Term); err != nil {
-			return 0, nil, err
-		}
-	}
-	before := ha.LSN(0)
-	for _, stretch := range c.along(a.Lineage).stretches() {
-		if before != 0 {
-			gap = &Gap{before, stretch.From}
-		}
-		if stretch.To >= oldest {
-			a.takeOwn(c, SegmentAt(0, stretch.To).Number)
-			return stretch.To, gap, nil
-		}
-		before = stretch.To
-	}
-	if before != 0 {
-		gap = &Gap{before, oldest}
-	}
-	a.takeOwn(c, SegmentAt(0, oldest).Number)
-	return oldest, gap, nil
-}
-
-func (a *Archiver) listTerm(ctx context.Context, c *Catalogue, term uint64) error {
-	for o, err := range a.Bucket.List(ctx, TermFolder(term)) {
-		if err != nil {
-			return fmt.Errorf("list the WAL of term %d: %w", term, err)
-		}
-		if !strings.HasSuffix(o.Name, "/"+FileLineage) {
-			c.addWAL(o, nil)
-		}
-	}
-	return nil
-}
-
-// takeOwn notes what the own folder has from a segment on, and which parts there are of no use any more.
-func (a *Archiver) takeOwn(c Catalogue, from uint64) {
-	own := c.Terms[a.Lineage[len(a.Lineage)-1].Term]
-	if own == nil {
-		return
-	}
-	for _, p := range own.WAL {
-		superseded := slices.ContainsFunc(own.WAL, func(o WAL) bool {
-			return o.Segment == p.Segment && o.From <= p.From && o.To >= p.To && o.Piece != p.Piece
-		})
-		if superseded {
-			a.garbage = append(a.garbage, p.Object.Name)
-		} else if p.Segment.Number >= from {
-			a.own[p.Piece] = p.Object.Name
-		}
-	}
-}
-
-// stretches are the WAL without gaps, in order.
-func (w walOf) stretches() []Gap {
-	var all []Gap
-	for _, number := range w.numbers() {
-		_, n := w.read(number)
-		start := Segment{Number: number}.Start()
-		if n == 0 {
-			continue
-		}
-		if last := len(all) - 1; last >= 0 && all[last].To == start {
-			all[last].To += ha.LSN(n)
-		} else {
-			all = append(all, Gap{start, start + ha.LSN(n)})
-		}
-	}
-	return all
-}
-
-// writeLineage writes lineage.json, or sees that it is there.
-func (a *Archiver) writeLineage(ctx context.Context) error {
-	text, err := formatLineage(a.Lineage)
-	if err != nil {
-		return err
-	}
-	name := a.folder + FileLineage
-	err = a.Bucket.Create(ctx, name, text)
-	if !errors.Is(err, bucket.ErrExists) {
-		return err
-	}
-	there, err := readWhole(ctx, a.Bucket, name)
-	if err == nil && string(there) != string(text) {
-		err = fmt.Errorf("%s is of another lineage: %s", name, there)
-	}
-	return err
-}
-
-// writeHistories writes the history of each timeline that this leader has. That of its own must be there.
-func (a *Archiver) writeHistories(ctx context.Context) error {
-	own := a.Lineage[len(a.Lineage)-1].Timeline
-	for i, s := range a.Lineage {
-		if s.Timeline <= 1 || s.LSN >= cutoff(a.Lineage, i) {
-			continue
-		}
-		content, err := a.Source.History(s.Timeline)
-		if errors.Is(err, fs.ErrNotExist) && s.Timeline != own {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %w", HistoryFile(s.Timeline), err)
-		}
-		if err := a.create(ctx, HistoryFile(s.Timeline), content); err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -89,29 +89,13 @@ func (o initOptions) work(ctx context.Context) error {
 	return job.Run(ctx)
 }
 
-// initTLS issues a certificate for this run with the SampleDB's own authority.
+// initTLS shows certificates of the SampleDB's own authority.
 func initTLS(folder string) (*tls.Config, error) {
-	cert, err := os.ReadFile(filepath.Join(folder, naming.KeyCA))
-	if err != nil {
-		return nil, fmt.Errorf("read the authority: %w", err)
-	}
-	key, err := os.ReadFile(filepath.Join(folder, naming.KeyCAKey))
-	if err != nil {
-		return nil, fmt.Errorf("read the authority's key: %w", err)
-	}
-	authority, err := pki.ParseAuthority(cert, key)
+	own, err := newIssuer(folder, naming.IdentityInit)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := authority.Issue(naming.IdentityInit, nil, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	roots, err := pki.Pool(string(cert))
-	if err != nil {
-		return nil, err
-	}
-	return pki.ClientTLS(leaf.TLS, roots, naming.IdentityInstance), nil
+	return pki.ClientTLS(own.certificate, own.roots, naming.IdentityInstance), nil
 }
 
 // writeResult keeps the message short enough for the kubelet to leave the JSON whole.

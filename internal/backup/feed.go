@@ -1,0 +1,220 @@
+package backup
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/ha"
+)
+
+func (r *Recovery) putHistory(ctx context.Context, object string) error {
+	stored, err := download(ctx, r.Bucket, object, historyLimit)
+	if err != nil {
+		return err
+	}
+	content, err := unseal(r.Opener, object, stored, historyLimit)
+	if err != nil {
+		return err
+	}
+	plain, _, _ := Unsealed(filepath.Base(object))
+	return putFile(r.WAL, plain, content)
+}
+
+// putFile writes a file that appears whole: the server may look at any time. It need not be
+// on disk: after a crash it is fetched again.
+func putFile(folder, name string, content []byte) error {
+	temporary := filepath.Join(folder, ".toban."+name)
+	if err := os.WriteFile(temporary, content, 0o600); err != nil {
+		return fmt.Errorf("put %s there: %w", name, err)
+	}
+	if err := os.Rename(temporary, filepath.Join(folder, name)); err != nil {
+		return fmt.Errorf("put %s there: %w", name, err)
+	}
+	return nil
+}
+
+// feed puts segments there, in order but side by side, each as soon as the limit
+// allows it, until stop says so or all are.
+func (r *Recovery) feed(ctx context.Context, stop func(index int) bool) error {
+	group, grouped := errgroup.WithContext(ctx)
+	group.SetLimit(r.Workers)
+	for r.next < len(r.Plan.Segments) && !stop(r.next) {
+		if err := r.awaitLimit(grouped, r.Plan.Segments[r.next].Segment.Start()); err != nil {
+			break // the group knows why, or ctx
+		}
+		index := r.next
+		r.next++
+		group.Go(func() error {
+			if err := r.putSegment(grouped, r.Plan.Segments[index]); err != nil {
+				return err
+			}
+			r.finished(index)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func (r *Recovery) finished(index int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.done[index] = true
+	for r.done[r.fed] {
+		delete(r.done, r.fed)
+		r.fed++
+	}
+}
+
+func (r *Recovery) raise(limit ha.LSN) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if limit > r.limit {
+		r.limit = limit
+		close(r.moved)
+		r.moved = make(chan struct{})
+	}
+}
+
+func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
+	for {
+		r.mutex.Lock()
+		limit, moved := r.limit, r.moved
+		r.mutex.Unlock()
+		if start < limit {
+			return ctx.Err()
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// putSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
+// itself has it in a new segment.
+func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
+	content := make([]byte, SegmentSize)
+	err := r.assemble(ctx, content, s.Objects)
+	// Parts of an archive that is written to are replaced by longer ones.
+	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
+		objects, again := r.Again(ctx, s.Segment)
+		if again != nil {
+			return again
+		}
+		err = r.assemble(ctx, content, objects)
+	}
+	if err != nil {
+		return err
+	}
+	return putFile(r.WAL, s.File, content)
+}
+
+// assemble puts objects over each other.
+func (r *Recovery) assemble(ctx context.Context, content []byte, objects []PlannedObject) error {
+	for _, o := range objects {
+		part, err := r.piece(ctx, o)
+		if err != nil {
+			return err
+		}
+		if o.To > o.Piece.From {
+			copy(content[o.Piece.From:o.To], part)
+		}
+	}
+	return nil
+}
+
+func isMissing(err error) bool {
+	var object *ObjectError
+	return errors.As(err, &object) && object.What == Missing
+}
+
+// sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.
+const sealedLimit = SegmentSize + 1<<20
+
+func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
+	stored, err := download(ctx, r.Bucket, o.Name, sealedLimit)
+	if err != nil {
+		return nil, err
+	}
+	length := int64(o.Piece.To - o.Piece.From)
+	content, err := unseal(r.Opener, o.Name, stored, length)
+	// Of a truncated object that is encrypted, age mostly can't say more than that it is altered.
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, &ObjectError{o.Name, Truncated, err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) < length {
+		return nil, &ObjectError{o.Name, Altered, fmt.Errorf("it has %d of its %d bytes", len(content), length)}
+	}
+	if err := checkPage(content, o.Piece, r.Backup.SystemIdentifier); err != nil {
+		return nil, &ObjectError{o.Name, Altered, err}
+	}
+	return content, nil
+}
+
+// The sizes of WAL pages and their headers, in bytes (PostgreSQL 17, src/include/access/xlog_internal.h).
+const (
+	walPage   = 8192
+	pageShort = 24
+	pageLong  = 40
+)
+
+// checkPage looks at the first page that begins in a piece: whether it is of the place that
+// the piece has by its name. An object has no checksum that is kept elsewhere; this notices one in the place of another.
+func checkPage(content []byte, p Piece, system string) error {
+	at := (p.From + walPage - 1) / walPage * walPage
+	if at+pageLong > p.To {
+		return nil
+	}
+	page := content[at-p.From:]
+	if binary.LittleEndian.Uint16(page) == 0 {
+		return nil // nothing has been written there
+	}
+	timeline, address := binary.LittleEndian.Uint32(page[4:]), ha.LSN(binary.LittleEndian.Uint64(page[8:]))
+	if want := p.Segment.Start() + ha.LSN(at); address != want || timeline > p.Segment.Timeline {
+		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d", address, timeline, want, p.Segment.Timeline)
+	}
+	if at == 0 && system != "" {
+		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[pageShort:]), 10); is != system {
+			return fmt.Errorf("its content is of database system %s, not of %s", is, system)
+		}
+	}
+	return nil
+}
+
+// Position is what a server in recovery says of itself.
+type Position struct {
+	InRecovery bool
+	// LSN is the end of the last record replayed, 0 if it is not known. Before the server takes connections,
+	// it may be the start of the segment that it reads.
+	LSN ha.LSN
+	// Waits says that it waits for more WAL.
+	Waits  bool
+	Commit time.Time
+}
+
+// Replayer is a server in recovery. An error means that nothing is known.
+type Replayer interface {
+	Position(ctx context.Context) (Position, error)
+}
+
+// The times of Run.
+const (
+	lookInterval  = 100 * time.Millisecond
+	stuckPatience = 30 * time.Second
+)

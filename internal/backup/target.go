@@ -1,0 +1,82 @@
+package backup
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// Target is where a recovery ends: at the one that is set, or at the end of the
+// archive where none is.
+type Target struct {
+	// Time is of the last commit that is wanted.
+	Time time.Time
+	LSN  ha.LSN
+	XID  string
+	// Name is that of pg_create_restore_point.
+	Name string
+	// Exclusive stops before the time, the LSN or the XID, not after it.
+	Exclusive bool
+}
+
+// Latest says that the target is the end of the archive.
+func (t Target) Latest() bool { return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" }
+
+// timeFormat is how PostgreSQL is told a time, whatever its timezone.
+const timeFormat = "2006-01-02 15:04:05.999999-07:00"
+
+func (t Target) String() string {
+	switch {
+	case !t.Time.IsZero():
+		return "time " + t.Time.UTC().Format(timeFormat)
+	case t.LSN != 0:
+		return "LSN " + t.LSN.String()
+	case t.XID != "":
+		return "transaction " + t.XID
+	case t.Name != "":
+		return "restore point " + strconv.Quote(t.Name)
+	}
+	return "the end of the archive"
+}
+
+// Settings are the parameters with which a server recovers to the target along a timeline.
+// Targets that are not meant are not among them, and must not be set elsewhere: even set to nothing, a
+// second one takes the first away, or is refused ("multiple recovery targets specified"), as
+// their order has it (assign_recovery_target_time and the like).
+// The server also needs a file standby.signal, and the files that Prepare puts there
+// (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
+func (t Target) Settings(timeline uint32) (map[string]string, error) {
+	all := map[string]string{
+		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "",
+		"recovery_target_inclusive":   strconv.FormatBool(!t.Exclusive),
+		"recovery_target_timeline":    strconv.FormatUint(uint64(timeline), 10),
+		"recovery_target_action":      "promote",
+		"recovery_min_apply_delay":    "0",
+		"wal_retrieve_retry_interval": "100ms", // how long it takes to notice a file
+		"hot_standby":                 "on",    // it is asked how far it is
+		// What has been replayed must not come back under the names of segments to come. PostgreSQL 15 to 18
+		// do that only after a receiver was started (InstallXLogFileSegmentActive in xlog.c); that is nowhere promised.
+		"wal_recycle": "off",
+	}
+	chosen := map[string]string{}
+	if !t.Time.IsZero() {
+		chosen["recovery_target_time"] = t.Time.UTC().Format(timeFormat)
+	}
+	if t.LSN != 0 {
+		chosen["recovery_target_lsn"] = t.LSN.String()
+	}
+	if t.XID != "" {
+		chosen["recovery_target_xid"] = t.XID
+	}
+	if t.Name != "" {
+		chosen["recovery_target_name"] = t.Name
+	}
+	if len(chosen) > 1 {
+		return nil, fmt.Errorf("there is more than one target of the recovery: %v", chosen)
+	}
+	maps.Copy(all, chosen)
+	return all, nil
+}
