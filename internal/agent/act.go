@@ -60,8 +60,7 @@ func (a *Agent) act(ctx context.Context, d ha.Decision) error {
 // its first term. The memory comes first: whoever it names tries again.
 func (a *Agent) initialise(ctx context.Context) error {
 	_, err := a.memory.Change(func(m *ha.Memory) bool {
-		m.Ballot, m.Won = ha.Ballot{Term: 1, Leader: a.Name}, 1
-		m.Record = ha.Record{Term: 1, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1}}
+		leadAlone(m, a.Name, 1)
 		return true
 	})
 	if err != nil {

@@ -72,10 +72,12 @@ type Agent struct {
 	watch   watch
 	last    ha.Decision
 	// leading is the server while it is primary, tighter the rule by which commits
-	// wait while a change of the quorum is being prepared, full whether the volume has no room for WAL.
+	// wait while a change of the quorum is being prepared, full whether the volume has no room for WAL,
+	// stale whether a standby has not streamed for long that should.
 	leading atomic.Pointer[running]
 	tighter atomic.Pointer[ha.Rule]
 	full    atomic.Bool
+	stale   atomic.Bool
 	keeper  keeper
 
 	mutex   sync.Mutex
@@ -98,7 +100,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(options.Volume, "toban"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(options.Volume, folderState), 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
 	}
 	a := &Agent{
@@ -114,7 +116,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
 	a.witness = &witness{cluster: options.Cluster, wake: make(chan struct{}, 1), changed: a.look}
-	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, "toban"), a.server.Data()); err != nil {
+	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, folderState), a.server.Data()); err != nil {
 		return nil, err
 	}
 	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}

@@ -30,7 +30,7 @@ type good struct {
 	HBA        []string          `json:"hba"`
 }
 
-func (a *Agent) goodFile() string { return filepath.Join(a.Volume, "toban", "good.json") }
+func (a *Agent) goodFile() string { return filepath.Join(a.Volume, folderState, "good.json") }
 
 func (a *Agent) loadGood() (good, bool) {
 	var g good

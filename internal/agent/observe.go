@@ -16,8 +16,8 @@ type watch struct {
 	// to lead in it.
 	since, led time.Time
 	// idle is since when the leader has answered without leading, stalled since when
-	// a standby has not streamed though it leads.
-	idle, stalled time.Time
+	// a standby has not streamed though it leads, streams since when it has.
+	idle, stalled, streams time.Time
 	// rests is until when no campaign begins, resigned when this instance gave up
 	// the term resignedTerm.
 	rests, resigned time.Time
@@ -60,7 +60,7 @@ func (w *watch) turn(ballot ha.Ballot) {
 		return
 	}
 	w.ballot, w.since, w.led = ballot, time.Now(), time.Now()
-	w.idle, w.stalled = time.Time{}, time.Time{}
+	w.idle, w.stalled, w.streams = time.Time{}, time.Time{}, time.Time{}
 }
 
 // observeData looks at the data directory. What can't be read stays unknown.
@@ -127,11 +127,7 @@ func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
 	} else if heard && w.idle.IsZero() {
 		w.idle = time.Now()
 	}
-	if !leads || local.Streaming || local.Server != ha.ServerStandby {
-		w.stalled = time.Time{}
-	} else if w.stalled.IsZero() {
-		w.stalled = time.Now()
-	}
+	w.stall(leads && local.Server == ha.ServerStandby, local.Streaming)
 	local.Leaderless, local.Idle, local.Stalled = time.Since(w.led), ago(w.idle), ago(w.stalled)
 	if ballot.Leader == a.Name {
 		return
@@ -140,6 +136,27 @@ func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
 	local.Refused = min(a.peers.refusing(ballot.Leader), time.Since(w.since))
 	if local.Silence > ha.SilenceLimit || local.Refused > ha.RefusedLimit {
 		local.Leaderless = max(local.Leaderless, local.Silence-ha.SilenceLimit)
+	}
+}
+
+// streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
+// fails again and again streams for a moment each time.
+const streamsLimit = 3 * time.Second
+
+// stall notes since when a standby has not streamed that should.
+func (w *watch) stall(should, streams bool) {
+	switch {
+	case !should:
+		w.stalled, w.streams = time.Time{}, time.Time{}
+	case !streams:
+		w.streams = time.Time{}
+		if w.stalled.IsZero() {
+			w.stalled = time.Now()
+		}
+	case w.streams.IsZero():
+		w.streams = time.Now()
+	case time.Since(w.streams) > streamsLimit:
+		w.stalled = time.Time{}
 	}
 }
 

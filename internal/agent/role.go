@@ -108,10 +108,14 @@ func (a *Agent) catchUp() error {
 	return err
 }
 
+// staleLimit is how long a standby may fail to stream from a primary before it is no place to read from.
+const staleLimit = 10 * time.Second
+
 // describe puts what the others want to know into the status, and tells them at
 // once where it makes them decide anew.
 func (a *Agent) describe(view ha.View, d ha.Decision) {
 	m := view.Local.Memory
+	a.stale.Store(view.Local.Stalled > staleLimit)
 	before := decisive(a.Status())
 	a.report(func(s *protocol.Status) {
 		s.Term, s.Leader, s.Data = m.Ballot.Term, m.Ballot.Leader, protocol.Data(view.Local.Data)

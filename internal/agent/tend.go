@@ -37,6 +37,9 @@ type tender struct {
 	session  *postgres.Session
 	failures int
 	chores   time.Time // when the chores were last done
+	together time.Time // since when all members stream from the leader of the term, zero while not all do
+	term     uint64    // that term
+	pruned   uint64    // the term in which WAL of former timelines was removed
 	entered  time.Time // when a new session was last tried
 }
 
@@ -123,6 +126,9 @@ func (t *tender) look(ctx context.Context) error {
 // lookAtRole looks at what is particular to a role.
 func (t *tender) lookAtRole(ctx context.Context, state postgres.State, primary bool) error {
 	t.lookAtSpace()
+	if err := t.forgetSuperseded(); err != nil {
+		t.Log.Warn("WAL files of former timelines could not be removed", "error", err.Error())
+	}
 	if !primary {
 		return t.lookAtStandby(ctx, state)
 	}
@@ -262,7 +268,7 @@ func (t *tender) disconnect() {
 func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.following().Leader
 	t.report(func(s *protocol.Status) {
-		ready := role == protocol.RolePrimary || s.Ready && s.Role == role || state.Streaming
+		ready := role == protocol.RolePrimary || (s.Ready && s.Role == role || state.Streaming) && !t.stale.Load()
 		if ready && !s.Ready || s.Role != role {
 			t.Log.Info("the server answers", "role", string(role), "ready", ready)
 		}
@@ -318,6 +324,52 @@ func (t *tender) keepSlots(ctx context.Context, slots []string) error {
 		return err
 	}
 	return t.letWALGo(ctx, t.session)
+}
+
+// togetherLimit is how long all must have streamed from a leader for nobody to need WAL of former timelines.
+const togetherLimit = 3 * time.Second
+
+// forgetSuperseded removes WAL files of former timelines that a newer one has, once in a term, when
+// nobody can need them any more.
+func (t *tender) forgetSuperseded() error {
+	m := t.memory.Get()
+	if !t.allStream() || t.term != m.Ballot.Term {
+		t.together, t.term = time.Time{}, m.Ballot.Term
+		return nil
+	}
+	if t.together.IsZero() {
+		t.together = time.Now()
+	}
+	last := len(m.Lineage) - 1
+	if t.pruned == t.term || time.Since(t.together) < togetherLimit || last < 0 || m.Lineage[last].Term != t.term || m.Lineage[last].Timeline == 0 {
+		return nil
+	}
+	removed, err := t.server.ForgetSuperseded(m.Lineage[last].Timeline)
+	if err != nil {
+		return err
+	}
+	if t.pruned = t.term; removed > 0 {
+		t.Log.Info("removed WAL files of former timelines", "files", removed)
+	}
+	return nil
+}
+
+// allStream says that the leader leads, and every other member streams from it.
+func (a *Agent) allStream() bool {
+	ballot := a.memory.Get().Ballot
+	status, ok := a.Status(), true
+	if ballot.Leader != a.Name {
+		status, _, ok = a.peers.last(ballot.Leader)
+	}
+	if !ok || status.Role != protocol.RolePrimary || status.Term != ballot.Term {
+		return false
+	}
+	for _, m := range a.constituents() {
+		if m.Name != ballot.Leader && !slices.Contains(status.Standbys, m.Name) {
+			return false
+		}
+	}
+	return true
 }
 
 // slots are those of the other members.

@@ -3,8 +3,10 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +36,66 @@ func localeOptions(major int) []string {
 
 // Clone copies the data of another server through a replication connection, with
 // the WAL that was written meanwhile (pg_basebackup). What was in the data
-// directory is replaced only when the copy is whole.
+// directory is replaced only when the copy is whole, unless the volume has no room for both: then it goes first.
 func (s *Server) Clone(ctx context.Context, source Upstream, progress io.Writer) error {
 	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
 		"--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)
 	}
-	return s.grow(ctx, func() error { return run(s.Programs.command(ctx, "pg_basebackup", args...), progress) })
+	return s.grow(ctx, func() error {
+		if err := s.makeRoom(); err != nil {
+			return err
+		}
+		return run(s.Programs.command(ctx, "pg_basebackup", args...), progress)
+	})
+}
+
+// roomFor is how much more than the data that is there a copy may take, in bytes: WAL that is written meanwhile.
+const roomFor = 128 << 20
+
+// makeRoom removes the data that is about to be replaced where it and the copy would not both fit.
+func (s *Server) makeRoom() error {
+	free, err := s.FreeSpace()
+	if err != nil {
+		return err
+	}
+	used, err := sizeOf(s.Data())
+	if err != nil {
+		return err
+	}
+	if used == 0 || free > used+roomFor {
+		return nil
+	}
+	// By one step, and one that a full volume allows: no half of it is ever taken for data.
+	if err := os.Rename(s.Data(), s.incoming()); err != nil {
+		return fmt.Errorf("make room for a new copy: %w", err)
+	}
+	if err := os.RemoveAll(s.incoming()); err != nil {
+		return fmt.Errorf("make room for a new copy: %w", err)
+	}
+	return nil
+}
+
+// sizeOf is what the files in a folder have, in bytes; 0 where there is none.
+func sizeOf(folder string) (bytes uint64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			bytes += uint64(info.Size())
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("see how large %s is: %w", folder, err)
+	}
+	return bytes, nil
 }
 
 // grow lets make fill the folder incoming, writes it to disk and makes it the
@@ -62,7 +116,15 @@ func (s *Server) grow(ctx context.Context, fill func() error) error {
 	if err := os.RemoveAll(s.Data()); err != nil {
 		return fmt.Errorf("remove the replaced data directory: %w", err)
 	}
-	if err := os.Rename(s.incoming(), s.Data()); err != nil {
+	return s.MoveIn(s.incoming())
+}
+
+// MoveIn gives a data directory on the same volume its place, where none may be. It must be on disk.
+func (s *Server) MoveIn(data string) error {
+	if err := os.Remove(s.Data()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("put the new data directory in its place: %w", err)
+	}
+	if err := os.Rename(data, s.Data()); err != nil {
 		return fmt.Errorf("put the new data directory in its place: %w", err)
 	}
 	if err := syncFolder(s.Volume); err != nil {

@@ -62,3 +62,42 @@ func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {
 		t.Error("a timeline without history has a beginning")
 	}
 }
+
+func TestForgetSupersededKeepsTheNewestFileOfEachSegment(t *testing.T) {
+	s := &Server{Volume: t.TempDir()}
+	if err := os.MkdirAll(s.wal(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(s.wal(), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Timeline 3 begins in segment 5, 4 was abandoned elsewhere, 6 and 7 begin in segment 7.
+	write("00000007.history", "1\t0/5000100\tx\n3\t0/7000100\tx\n6\t0/7000200\tx\n")
+	kept := []string{"000000010000000000000004", "000000030000000000000005", "000000030000000000000006", "000000040000000000000006",
+		"000000070000000000000007", "000000030000000000000008", "000000080000000000000007", "00000003.history", "000000030000000000000007.partial"}
+	for _, name := range append(slices.Clone(kept), "000000010000000000000005", "000000030000000000000007", "000000060000000000000007", "000000040000000000000007") {
+		write(name, "")
+	}
+	removed, err := s.ForgetSuperseded(7)
+	if err != nil || removed != 4 {
+		t.Fatalf("removed %d, %v", removed, err)
+	}
+	entries, err := os.ReadDir(s.wal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	kept = append(kept, "00000007.history")
+	slices.Sort(kept)
+	if !slices.Equal(left, kept) {
+		t.Errorf("left: %v\nexpected %v", left, kept)
+	}
+	if _, err := s.ForgetSuperseded(9); err == nil {
+		t.Error("without the history of the timeline nobody knows what is superseded")
+	}
+}

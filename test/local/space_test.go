@@ -1,0 +1,111 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// handOver has the leader hand over to another instance.
+func (c *cluster) handOver(from, to string) {
+	c.Helper()
+	ordinal, _ := naming.Ordinal(from)
+	if _, err := c.operator.Switchover(c.Context(), c.host(ordinal), protocol.Switchover{To: to, Reason: "test"}); err != nil {
+		c.Fatal(err)
+	}
+	c.await(to, "leading", leading)
+}
+
+// walFiles are how many WAL files an instance has for each segment, at most.
+func (c *cluster) walFiles(name string) int {
+	c.Helper()
+	entries, err := os.ReadDir(filepath.Join(c.folder, name, "volume/data/pg_wal"))
+	c.must(err)
+	counts, most := map[string]int{}, 0
+	for _, entry := range entries {
+		if n := entry.Name(); len(n) == 24 {
+			counts[n[8:]]++
+			most = max(most, counts[n[8:]])
+		}
+	}
+	return most
+}
+
+// Each promotion leaves a file of 16 MB that nobody needs once all have followed: with many
+// promotions and few writes they would fill the volume.
+func TestManyPromotionsLeaveOneWALFileOfEachSegment(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.leader()
+	for _, next := range []string{"db-1", "db-2", "db-0", "db-1"} {
+		if next != leader {
+			c.handOver(leader, next)
+			leader = next
+		}
+		c.whole()
+	}
+	for _, name := range c.names() {
+		for end := time.Now().Add(deadline); c.walFiles(name) > 1; time.Sleep(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s has %d WAL files of a segment", name, c.walFiles(name))
+			}
+		}
+	}
+	// What one needs that is away is kept: it comes back without a new copy.
+	away := "db-0"
+	if leader == away {
+		t.Fatal("the leader is to be another")
+	}
+	c.kill(away, syscall.SIGKILL)
+	for _, next := range []string{"db-2", "db-1"} {
+		c.handOver(leader, next)
+		leader = next
+		c.exec(leader, "insert into t values (2)")
+	}
+	time.Sleep(100 * time.Millisecond)
+	c.startOne(away)
+	c.whole()
+	if log := c.logs[away].String(); strings.Contains(log, "pg_basebackup") {
+		t.Errorf("%s was copied anew:\n%s", away, log)
+	}
+}
+
+// A standby whose copy does not fit beside what it has gives that up first.
+func TestAVolumeWithoutRoomForTwoCopies(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it takes root to make a small volume")
+	}
+	t.Parallel()
+	c := newCluster(t, 3)
+	c.config.Parameters["min_wal_size"], c.config.Parameters["max_wal_size"] = "32MB", "32MB"
+	volume := filepath.Join(c.folder, "db-1/volume")
+	c.must(os.MkdirAll(volume, 0o700))
+	c.must(unix.Mount("tmpfs", volume, "tmpfs", 0, "size=190m"))
+	t.Cleanup(func() { _ = unix.Unmount(volume, unix.MNT_DETACH) })
+	c.start(c.names()...)
+	c.await("db-0", "primary", primary)
+	c.whole()
+	c.exec("db-0", "create table t as select repeat('x', 1000) as x from generate_series(1, 60000)", "checkpoint")
+	c.whole()
+	c.config.Parameters["max_slot_wal_keep_size"], c.config.Parameters["wal_keep_size"] = "1MB", "0"
+	c.sync()
+	c.kill("db-1", syscall.SIGTERM)
+	leader := c.leader("db-1")
+	for range 4 {
+		c.exec(leader, "insert into t select 'y' from generate_series(1, 100)", "select pg_switch_wal()", "checkpoint")
+	}
+	c.startOne("db-1")
+	c.await("db-1", "streaming", streaming)
+	c.awaitQuery("db-1", "select count(*)::text from t", "60400")
+	if log := c.logs["db-1"].String(); !strings.Contains(log, "WALRemoved") {
+		t.Errorf("the standby was not copied for the reason expected:\n%s", log)
+	}
+}
