@@ -144,6 +144,11 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 	if err := d.freshen(ctx); err != nil {
 		return r, err
 	}
+	if f.operator {
+		if err := until(ctx, 3*time.Minute, d.operatorLeads); err != nil {
+			return r, err
+		}
+	}
 	s, err := d.prepare(ctx, f)
 	if err != nil {
 		return r, err

@@ -12,6 +12,8 @@ type fault struct {
 	least, most int
 	// lasts is how long it is held at least before it is healed.
 	lasts time.Duration
+	// operator says that it takes an operator at work: the one before may have lost its node.
+	operator bool
 	// prepare does what comes before the moment that counts; may be nil.
 	prepare func(context.Context, *scene) error
 	// inject breaks it. It calls strike right before.
@@ -74,7 +76,7 @@ func otherFaults(o options) []fault {
 			inject: both(killPostmaster, deletePod(standbyOf, true))},
 		{name: "primary-and-standby-node", about: "the primary's postmaster is killed and a standby's node cut off at once", most: 1,
 			inject: both(killPostmaster, cutStandby)},
-		{name: "switchover", about: "the annotation toban.dev/switchover asks for another primary", least: 1, most: 1,
+		{name: "switchover", about: "the annotation toban.dev/switchover asks for another primary", least: 1, most: 1, operator: true,
 			inject: switchover},
 		{name: "standby-pod-deleted", about: "a standby's Pod is deleted with its grace period",
 			inject: deletePod(standbyOf, false)},

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -243,6 +244,35 @@ func soleprimary(last map[string]sight) (string, error) {
 		return "", fmt.Errorf("%d instances say that they are not in recovery", len(primaries))
 	}
 	return primaries[0], nil
+}
+
+// operatorLeads complains while no operator is at work: one whose Pod has ended may still hold the lease.
+func (w world) operatorLeads(ctx context.Context) error {
+	var lease coordinationv1.Lease
+	if err := w.Get(ctx, client.ObjectKey{Namespace: operator.Namespace, Name: naming.OperatorLease}, &lease); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := w.List(ctx, &pods, client.InNamespace(operator.Namespace)); err != nil {
+		return err
+	}
+	for _, p := range pods.Items {
+		holds := lease.Spec.HolderIdentity != nil && strings.HasPrefix(*lease.Spec.HolderIdentity, p.Name+"_")
+		if holds && lease.Spec.AcquireTime != nil && lease.Spec.AcquireTime.After(started(p)) {
+			return nil
+		}
+	}
+	return errors.New("no operator is at work")
+}
+
+// started is when the containers of a Pod that runs began, far away if they have not.
+func started(p corev1.Pod) time.Time {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			return c.State.Running.StartedAt.Time
+		}
+	}
+	return time.Now().Add(time.Hour)
 }
 
 // streaming complains while not every other instance streams from the primary.
