@@ -39,7 +39,8 @@ func (a *Archiver) open(ctx context.Context) error {
 }
 
 // find lists the folders of the lineage's terms, and says from where on there is WAL to
-// archive: where the first stretch ends that reaches to the oldest WAL there is, or beyond.
+// archive: where the stretch ends that has the start of the oldest WAL there is, or there. A stretch that begins
+// later may have a hole before it which can still be filled: segments are written side by side, and some failed.
 func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
 	c := Catalogue{Terms: map[uint64]*Term{}}
 	a.own, a.garbage = map[Piece]string{}, nil
@@ -54,6 +55,9 @@ func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, ga
 	}
 	before := ha.LSN(0)
 	for _, stretch := range c.along(a.Lineage).stretches() {
+		if stretch.From > oldest {
+			break
+		}
 		if before != 0 {
 			gap = &Gap{before, stretch.From}
 		}
@@ -63,11 +67,25 @@ func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, ga
 		}
 		before = stretch.To
 	}
+	gap = nil
+	if own := a.Lineage[len(a.Lineage)-1]; before == 0 && own.LSN < oldest && c.wrote() {
+		before = own.LSN // of what it has written itself all is lost, and what the archive has was not continued
+	}
 	if before != 0 {
 		gap = &Gap{before, oldest}
 	}
 	a.takeOwn(c, SegmentAt(0, oldest).Number)
 	return oldest, gap, nil
+}
+
+// wrote says that there is WAL in the archive, of use or not.
+func (c Catalogue) wrote() bool {
+	for _, t := range c.Terms {
+		if len(t.WAL) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *Archiver) listTerm(ctx context.Context, c *Catalogue, term uint64) error {
