@@ -148,7 +148,11 @@ func (a *Agent) lead(ctx context.Context) error {
 	if err := a.stop(ctx); err != nil {
 		return err
 	}
-	return a.longStep(func() error { return a.start(ctx, ha.ServerPrimary, ha.Ballot{}) })
+	err := a.longStep(func() error { return a.start(ctx, ha.ServerPrimary, ha.Ballot{}) })
+	if err != nil {
+		a.watch.failed = err.Error() // others may be able to lead
+	}
+	return err
 }
 
 // follow makes the instance a standby of the leader.

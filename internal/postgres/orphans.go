@@ -19,19 +19,24 @@ const orphanDeadline = 10 * time.Second
 // clear makes way for a new postmaster where no server of ours runs any more. A
 // killed postmaster may leave sessions that compute and do not notice; they
 // would go on writing, and keep the next one from starting. And in a new
-// container process ids start anew, so the pid file may name a stranger,
-// whom PostgreSQL would take for a running postmaster. A pid file of nobody is left: with it
+// container process ids start anew, so the pid file, or the lock of the Unix socket, may name a stranger,
+// whom PostgreSQL would take for a running postmaster: one of the agent's own threads is enough. A pid file of nobody is left: with it
 // PostgreSQL itself makes sure that nobody uses the old shared memory.
 func (s *Server) clear(ctx context.Context) error {
 	if err := s.killOrphans(ctx); err != nil {
 		return err
 	}
-	pid, err := s.pidInFile()
-	if err != nil || pid == 0 || syscall.Kill(pid, 0) != nil {
-		return err
-	}
-	if err := os.Remove(s.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the pid file of an earlier server: %w", err)
+	for _, file := range []string{s.pidFile(), s.socketLock()} {
+		pid, err := pidIn(file)
+		if err != nil {
+			return err
+		}
+		if pid == 0 || syscall.Kill(pid, 0) != nil {
+			continue
+		}
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove what an earlier server has left: %w", err)
+		}
 	}
 	return nil
 }
@@ -101,14 +106,19 @@ func isPostgres(pid int) bool {
 
 func (s *Server) pidFile() string { return filepath.Join(s.Data(), "postmaster.pid") }
 
-// pidInFile is the process id in the pid file, 0 where there is none.
-func (s *Server) pidInFile() (int, error) {
-	text, err := os.ReadFile(s.pidFile())
+// socketLock is the file by which a postmaster keeps the socket to itself.
+func (s *Server) socketLock() string {
+	return filepath.Join(s.Run, fmt.Sprintf(".s.PGSQL.%d.lock", s.Port))
+}
+
+// pidIn is the process id in the first line of a lock file, 0 where there is none.
+func pidIn(file string) (int, error) {
+	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the pid file of an earlier server: %w", err)
+		return 0, fmt.Errorf("read what an earlier server has left: %w", err)
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(line))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,12 +88,17 @@ func TestPidFileThatNamesAStrangerDoesNotPreventTheStart(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
 	c.kill("db-0", syscall.SIGTERM)
-	stranger := fmt.Sprintf("%d\n%s/db-0/volume/data\n1\n5432\n", os.Getpid(), c.folder)
-	file := filepath.Join(c.folder, "db-0/volume/data/postmaster.pid")
-	if err := os.WriteFile(file, []byte(stranger), 0o600); err != nil {
-		t.Fatal(err)
+	// The test itself belongs to somebody else; a process that the server's user may signal is what a thread of the agent is in a Pod.
+	sleeper := exec.Command("sleep", "600")
+	sleeper.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner}
+	c.must(sleeper.Start())
+	t.Cleanup(func() { _ = sleeper.Process.Kill(); _ = sleeper.Wait() })
+	stranger := fmt.Sprintf("%d\n%s/db-0/volume/data\n1\n5432\n", sleeper.Process.Pid, c.folder)
+	for _, name := range []string{"volume/data/postmaster.pid", "run/.s.PGSQL.5432.lock"} {
+		file := filepath.Join(c.folder, "db-0", name)
+		c.must(os.WriteFile(file, []byte(stranger), 0o600))
+		c.own(file)
 	}
-	c.own(file)
 	c.start("db-0")
 	c.await("db-0", "primary", primary)
 }
