@@ -32,6 +32,66 @@ type BackupSpec struct {
 	// What is kept.
 	// +optional
 	Retention RetentionSpec `json:"retention,omitempty"`
+
+	// How backups are proven: each is restored into a scratch volume, checked, and asked questions.
+	// Where it is not given: only those for which a user asks.
+	// +optional
+	Verification VerificationSpec `json:"verification,omitempty"`
+}
+
+// VerificationSpec is how backups are proven.
+type VerificationSpec struct {
+	// Verify every backup of the schedule when it is complete.
+	// +optional
+	AfterBackup bool `json:"afterBackup,omitempty"`
+
+	// When the last backup is verified again, with all WAL up to then: as backup.schedule, in the same time zone.
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+
+	// Questions to the restored database. Each must succeed, and give what is wanted.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Assertions []Assertion `json:"assertions,omitempty"`
+
+	// The size of the scratch volume; that of storage.size where it is not given.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// Its StorageClass; that of storage where it is not given.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// Assertion is a question to a restored database.
+type Assertion struct {
+	// Its name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+
+	// The database that is asked; that of init.database where it is not given.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Database string `json:"database,omitempty"`
+
+	// The question, in SQL. It is asked as superuser of a copy that is thrown away.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	SQL string `json:"sql"`
+
+	// What the first column of the first row must be, as text. Where it is not given, any answer will do that is no error.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Want *string `json:"want,omitempty"`
 }
 
 // StoreSpec is where archives are kept: one of its fields.
@@ -202,6 +262,11 @@ type ArchiveReference struct {
 	// +required
 	Store StoreSpec `json:"store"`
 
+	// For a volume: the PersistentVolumeClaim, as NAME-archive. Nobody else may use it meanwhile.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Claim string `json:"claim,omitempty"`
+
 	// Its folder there, as the status of its SampleDB and of its DatabaseBackups shows it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -240,6 +305,12 @@ type BackupStatus struct {
 	LastBackup string `json:"lastBackup,omitempty"`
 	// +optional
 	LastBackupAt *metav1.Time `json:"lastBackupAt,omitempty"`
+
+	// The last DatabaseBackup that was verified, and when.
+	// +optional
+	LastVerified string `json:"lastVerified,omitempty"`
+	// +optional
+	LastVerifiedAt *metav1.Time `json:"lastVerifiedAt,omitempty"`
 
 	// When the next one is due by the schedule.
 	// +optional

@@ -28,9 +28,15 @@ const (
 	ConditionArchiving = "Archiving"
 	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`. It is there where that is.
 	ConditionScheduled = "Scheduled"
+	// ConditionRestored is true when the data of `spec.restoreFrom` is there. Until then there is no instance.
+	// It is there where that is.
+	ConditionRestored = "Restored"
 	// ConditionComplete, of a DatabaseBackup, is true when the backup is in the archive, with the WAL that it
 	// needs. While it is false, the reason says whether it is under way or has ended.
 	ConditionComplete = "Complete"
+	// ConditionVerified, of a DatabaseBackup, is true when it was restored into a scratch volume, brought to the end of
+	// the WAL, checked file by file and page by page, and gave the wanted answers. It is there when that was asked for.
+	ConditionVerified = "Verified"
 )
 
 // docs/reference/conditions.md is written from what follows: each reason says what
@@ -237,6 +243,25 @@ const (
 	ReasonScheduleInvalid = "ScheduleInvalid"
 )
 
+// Reasons of Restored. Those that keep it from being true are reasons of Ready too.
+const (
+	// ReasonRestored: the data is there; the message says up to which moment.
+	// To do: nothing. `spec.restoreFrom` may be removed.
+	ReasonRestored = "Restored"
+
+	// ReasonRestoring: a Pod brings the data back; the message and `status.restore.progress` say how far it is.
+	// To do: wait.
+	ReasonRestoring = "Restoring"
+
+	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of the archive was changed.
+	// To do: mend `spec.restoreFrom` or what the message names. It is tried again within minutes, and at once when the spec changes.
+	ReasonRestoreFailed = "RestoreFailed"
+
+	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` names is not there, or has no archive, or is no complete backup.
+	// To do: mend `spec.restoreFrom`, or create what it names.
+	ReasonRestoreSourceNotFound = "RestoreSourceNotFound"
+)
+
 // Reasons of Complete. They are those of a DatabaseBackup.
 const (
 	// ReasonCompleted: the backup is in the archive.
@@ -274,4 +299,19 @@ const (
 	// ReasonCancelled: it was stopped by `spec.cancel`.
 	// To do: nothing.
 	ReasonCancelled = "Cancelled"
+)
+
+// Reasons of Verified. They are those of a DatabaseBackup.
+const (
+	// ReasonVerified: the backup can be restored; `status.verification` says how long that takes and up to where it leads.
+	// To do: nothing.
+	ReasonVerified = "Verified"
+
+	// ReasonVerifying: its Pod is being started, or restores and checks.
+	// To do: wait. The message and `kubectl logs` of the Job that it names say how far it is.
+	ReasonVerifying = "Verifying"
+
+	// ReasonVerificationFailed: the backup can't be restored, or does not have what it should; the message names the object or the question.
+	// To do: take another backup at once (`kubectl toban backup NAME`), and find out what has changed the object, or the data.
+	ReasonVerificationFailed = "VerificationFailed"
 )

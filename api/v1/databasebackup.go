@@ -14,6 +14,7 @@ import (
 // +kubebuilder:printcolumn:name="Done",type=string,JSONPath=`.status.done`,description="How far it is"
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`,description="The size of the data"
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.storedSize`,description="What it takes in the archive"
+// +kubebuilder:printcolumn:name="Verified",type=string,JSONPath=`.status.conditions[?(@.type=='Verified')].status`,description="Whether it was restored and checked"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 57",message="metadata.name must be at most 57 characters, because the name of its Pod is made from it"
 type DatabaseBackup struct {
@@ -39,6 +40,16 @@ type DatabaseBackupSpec struct {
 	// +required
 	SampleDB string `json:"sampleDB"`
 
+	// Which instance is copied: Standby is one that streams, where there is one, and the primary where there is none.
+	// Primary has all that was committed when the backup ends.
+	// +kubebuilder:default=Standby
+	// +optional
+	From BackupFrom `json:"from,omitempty"`
+
+	// Verify it when it is complete. To verify it again, set the annotation toban.dev/verify to another text, such as the time.
+	// +optional
+	Verify bool `json:"verify,omitempty"`
+
 	// How long it may take from its creation on, for instance 90m. When that is over it has failed.
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:Type=string
@@ -51,6 +62,16 @@ type DatabaseBackupSpec struct {
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
 }
+
+// BackupFrom is which instance is copied.
+// +kubebuilder:validation:Enum=Standby;Primary
+type BackupFrom string
+
+// The values of BackupFrom.
+const (
+	BackupFromStandby BackupFrom = "Standby"
+	BackupFromPrimary BackupFrom = "Primary"
+)
 
 // DatabaseBackupStatus is what became of a backup.
 type DatabaseBackupStatus struct {
@@ -113,11 +134,72 @@ type DatabaseBackupStatus struct {
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
+	// How it was last verified.
+	// +optional
+	Verification *VerificationStatus `json:"verification,omitempty"`
+
 	// What is true and why.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// VerificationStatus is what a verification has found.
+type VerificationStatus struct {
+	// Which request it was for: the value of the annotation toban.dev/verify, or spec.verify.
+	// +optional
+	Asked string `json:"asked,omitempty"`
+
+	// When it began and ended.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// How long it took until the database could have been used, in whole seconds: what a restore would take.
+	// +optional
+	RecoverySeconds int64 `json:"recoverySeconds,omitempty"`
+
+	// Up to where the WAL could be replayed, and when the last transaction was committed that is there.
+	// +optional
+	LSN string `json:"lsn,omitempty"`
+	// +optional
+	LastTransactionAt *metav1.Time `json:"lastTransactionAt,omitempty"`
+
+	// The steps: unpack, files, recover, amcheck, ask.
+	// +optional
+	Steps []VerificationStep `json:"steps,omitempty"`
+
+	// What the database has answered to the assertions.
+	// +optional
+	Answers []VerificationAnswer `json:"answers,omitempty"`
+
+	// The objects of the archive that are missing, truncated or altered.
+	// +optional
+	Objects []string `json:"objects,omitempty"`
+}
+
+// VerificationStep is a part of a verification.
+type VerificationStep struct {
+	Name string `json:"name"`
+	// How long it took, in whole seconds.
+	Seconds int64 `json:"seconds"`
+	// Why it was not done.
+	// +optional
+	Skipped string `json:"skipped,omitempty"`
+}
+
+// VerificationAnswer is the answer to an assertion.
+type VerificationAnswer struct {
+	Name string `json:"name"`
+	// The number of rows, and the first column of the first.
+	Rows int64 `json:"rows"`
+	// +optional
+	Got string `json:"got,omitempty"`
+	// What is wrong with it.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // BackupProgress is how far a backup is.

@@ -22,6 +22,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and have only lower-case letters, digits and '-', because a Service bears the same name"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initializedAt) || (has(self.spec.init) == has(oldSelf.spec.init) && (!has(self.spec.init) || self.spec.init == oldSelf.spec.init))",message="spec.init has run and runs only once: change the database with SQL instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.restoreFrom) || (has(oldSelf.spec.restoreFrom) && self.spec.restoreFrom == oldSelf.spec.restoreFrom) || !has(oldSelf.status) || (!has(oldSelf.status.systemIdentifier) && !(has(oldSelf.status.restore) && has(oldSelf.status.restore.completedAt)))",message="spec.restoreFrom says what a new SampleDB begins with, and this one has its data already: create another SampleDB with it"
 type SampleDB struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,6 +39,7 @@ type SampleDB struct {
 // SampleDBSpec is what a user wants a SampleDB to be.
 //
 // +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || has(self.backup)",message="deletionPolicy: Snapshot needs spec.backup, which says where the last backup goes: set it (backup: {} for a volume of its own), or choose Retain or Delete"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
@@ -97,6 +99,12 @@ type SampleDBSpec struct {
 	// +optional
 	PostgreSQL PostgreSQLSpec `json:"postgresql,omitempty"`
 
+	// What a new SampleDB begins with instead of an empty database: a backup, or the archive of another
+	// up to a moment. It can be mended as long as it fails; once the data is there it can
+	// only be removed, which changes nothing.
+	// +optional
+	RestoreFrom *RestoreSpec `json:"restoreFrom,omitempty"`
+
 	// What to do once in the new database: its name, owner, extensions and first
 	// SQL. It can be mended as long as it fails; after it has run it can't be changed.
 	// +optional
@@ -108,10 +116,11 @@ type SampleDBSpec struct {
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
-	// What becomes of the volumes when the SampleDB is deleted: Delete removes
-	// them with the data, Retain keeps them, so that a SampleDB with the same name
-	// finds its data again.
-	// +kubebuilder:default=Delete
+	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last
+	// backup, NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
+	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data.
+	// Where it is not given: Snapshot with spec.backup, Delete without. It can be changed while the
+	// SampleDB is being deleted, for instance because the backup can't be taken.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -180,14 +189,15 @@ const (
 	EvictionAllow   Eviction = "Allow"
 )
 
-// DeletionPolicy is what becomes of the volumes of a deleted SampleDB.
-// +kubebuilder:validation:Enum=Retain;Delete
+// DeletionPolicy is what becomes of the data of a deleted SampleDB.
+// +kubebuilder:validation:Enum=Snapshot;Retain;Delete
 type DeletionPolicy string
 
 // The values of DeletionPolicy.
 const (
-	DeletionRetain DeletionPolicy = "Retain"
-	DeletionDelete DeletionPolicy = "Delete"
+	DeletionSnapshot DeletionPolicy = "Snapshot"
+	DeletionRetain   DeletionPolicy = "Retain"
+	DeletionDelete   DeletionPolicy = "Delete"
 )
 
 // PostgreSQLSpec is what a user sets in PostgreSQL's own configuration.
@@ -340,7 +350,7 @@ type SampleDBStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// A summary for people: Pending, Creating, Ready, Updating, Degraded, Unavailable, Blocked
+	// A summary for people: Pending, Creating, Restoring, Ready, Updating, Degraded, Unavailable, Blocked
 	// or Deleting. The conditions say why.
 	// +optional
 	Phase string `json:"phase,omitempty"`
@@ -393,6 +403,10 @@ type SampleDBStatus struct {
 	// When the init Job had done its work. It never runs again.
 	// +optional
 	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
+
+	// What it has begun with, or is about to. It is there where spec.restoreFrom is or was.
+	// +optional
+	Restore *RestoreStatus `json:"restore,omitempty"`
 
 	// The archive and the backups in it. It is there where spec.backup is.
 	// +optional

@@ -39,6 +39,9 @@ func run() int {
 	if errors.Is(err, postgres.ErrNoPrograms) {
 		return naming.ExitImageUnusable
 	}
+	if cli.Refused(err) {
+		return naming.ExitRefused
+	}
 	return 1
 }
 
@@ -58,7 +61,7 @@ func command(program string) *cobra.Command {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
-	backup.AddCommand(cli.Take())
+	backup.AddCommand(cli.Take(), cli.Restore(), cli.Verify())
 	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive())
 	return root
 }

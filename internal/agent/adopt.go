@@ -19,6 +19,9 @@ const folderState = "toban"
 // term begins. It may be interrupted anywhere and be called again. Neither a server nor an agent may run.
 func Adopt(volume, instance, restored string, begins ha.Start) error {
 	server := &postgres.Server{Volume: volume}
+	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
+		return fmt.Errorf("make a place for the instance's memory: %w", err)
+	}
 	m, err := openMemory(instance, filepath.Join(volume, folderState), server.Data())
 	if err != nil {
 		return err

@@ -26,8 +26,7 @@ func (a *Agent) archiveLoop(ctx context.Context) error {
 	for {
 		if to, lineage, r := a.archiveTask(); r != nil {
 			if err := a.archive(ctx, r, to, lineage); err != nil {
-				a.Log.Warn("the WAL is not archived", "error", err.Error())
-				a.reportArchive(&protocol.ArchiveStatus{Reason: archiveReason(err), Error: err.Error(), Since: time.Now()})
+				a.notArchived(err)
 			}
 		} else {
 			a.reportArchive(nil)
@@ -36,6 +35,18 @@ func (a *Agent) archiveLoop(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// notArchived reports why nothing is archived, once for each reason.
+func (a *Agent) notArchived(err error) {
+	now := &protocol.ArchiveStatus{Reason: archiveReason(err), Error: err.Error(), Since: time.Now()}
+	if was := a.Status().Archive; was != nil && was.Reason != "" {
+		if now.Since = was.Since; was.Reason == now.Reason && was.Error == now.Error {
+			return
+		}
+	}
+	a.Log.Warn("the WAL is not archived", "error", err.Error())
+	a.reportArchive(now)
 }
 
 // archiveTask is what to archive and where to; the server is nil where there is nothing to do.

@@ -120,7 +120,31 @@ func (t *tender) look(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.applyConfig(ctx, t.session)
+	if err := t.applyConfig(ctx, t.session); err != nil {
+		return err
+	}
+	return t.close(ctx)
+}
+
+// close ends what clients there are, where none is to be let in any more.
+func (t *tender) close(ctx context.Context) error {
+	closed := t.currentConfig().Closed && t.closed()
+	if closed {
+		ended, err := t.session.EndClients(ctx)
+		if err != nil {
+			return err
+		}
+		closed = ended == 0 // those that were told to end are seen again until they have
+	}
+	t.report(func(s *protocol.Status) { s.Closed = closed })
+	return nil
+}
+
+// closed says that the server lets no client in.
+func (r *running) closed() bool {
+	r.files.Lock()
+	defer r.files.Unlock()
+	return r.settings.Closed
 }
 
 // lookAtRole looks at what is particular to a role.

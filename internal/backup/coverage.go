@@ -11,9 +11,6 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// ErrOutside says that a moment can't be restored: it is in no window.
-var ErrOutside = errors.New("outside of what can be restored")
-
 // GapError says that WAL is missing which is needed.
 type GapError struct{ Gap }
 
@@ -329,30 +326,4 @@ func (w walOf) written(end ha.LSN) time.Time {
 		}
 	}
 	return at
-}
-
-// Choice is from what to restore.
-type Choice struct {
-	Lineage []ha.Start
-	Backup  Backup
-	// To is up to where the WAL is of use: to the end of its window.
-	To ha.LSN
-}
-
-// Choose finds the newest lineage that leads to an LSN, to a time if that is 0, or to the end of the archive if there
-// is no time either; and the latest backup before that. The error is ErrOutside if there is none.
-func (c Catalogue) Choose(lsn ha.LSN, at time.Time) (Choice, error) {
-	for _, lineage := range c.Lineages() {
-		for _, w := range c.windows(lineage) {
-			if lsn > w.To || lsn == 0 && at.After(w.Until) {
-				continue
-			}
-			for _, b := range slices.Backward(w.Backups) {
-				if lsn != 0 && b.StopLSN <= lsn || lsn == 0 && (at.IsZero() || !b.Stopped.After(at)) {
-					return Choice{lineage, b, w.To}, nil
-				}
-			}
-		}
-	}
-	return Choice{}, fmt.Errorf("restore: %w", ErrOutside)
 }

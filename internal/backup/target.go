@@ -18,12 +18,16 @@ type Target struct {
 	XID  string
 	// Name is that of pg_create_restore_point.
 	Name string
+	// Immediate ends as soon as the data is consistent: it is as it was when the backup ended.
+	Immediate bool
 	// Exclusive stops before the time, the LSN or the XID, not after it.
 	Exclusive bool
 }
 
 // Latest says that the target is the end of the archive.
-func (t Target) Latest() bool { return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" }
+func (t Target) Latest() bool {
+	return t.Time.IsZero() && t.LSN == 0 && t.XID == "" && t.Name == "" && !t.Immediate
+}
 
 // timeFormat is how PostgreSQL is told a time, whatever its timezone.
 const timeFormat = "2006-01-02 15:04:05.999999-07:00"
@@ -38,6 +42,8 @@ func (t Target) String() string {
 		return "transaction " + t.XID
 	case t.Name != "":
 		return "restore point " + strconv.Quote(t.Name)
+	case t.Immediate:
+		return "the end of the backup"
 	}
 	return "the end of the archive"
 }
@@ -73,6 +79,9 @@ func (t Target) Settings(timeline uint32) (map[string]string, error) {
 	}
 	if t.Name != "" {
 		chosen["recovery_target_name"] = t.Name
+	}
+	if t.Immediate {
+		chosen["recovery_target"] = "immediate"
 	}
 	if len(chosen) > 1 {
 		return nil, fmt.Errorf("there is more than one target of the recovery: %v", chosen)

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,9 +92,8 @@ type VerifyOptions struct {
 
 type verifying struct {
 	VerifyOptions
-	server  *postgres.Server
-	process *postgres.Process
-	report  Report
+	scratch
+	report Report
 }
 
 // Verify restores a backup into a scratch folder, checks every file against the manifest, brings it to
@@ -111,8 +108,8 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 		return Report{}, errors.New("verify: there is no backup")
 	}
 	v := &verifying{VerifyOptions: o, report: Report{Backup: o.last().ID}}
-	v.server = &postgres.Server{Programs: o.Programs, Volume: o.Folder, Run: o.Run, Port: scratchPort}
-	defer v.stop(ctx)
+	v.scratch = newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)
+	defer v.kill(ctx)
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) (skipped string, err error)
@@ -125,20 +122,17 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 		}
 		v.report.Steps = append(v.report.Steps, s)
 		if err != nil {
-			v.report.Objects = brokenObjects(err)
+			v.report.Objects = BrokenObjects(err)
 			return v.report, fmt.Errorf("verify backup %s: %s: %w", v.report.Backup, step.name, err)
 		}
 	}
 	return v.report, nil
 }
 
-// scratchPort is part of the socket's name; nothing listens on the network.
-const scratchPort = 5432
-
 func (o VerifyOptions) last() Backup { return o.Chain[len(o.Chain)-1] }
 
-// brokenObjects are the names in an error.
-func brokenObjects(err error) []string {
+// BrokenObjects are the names of those that an error is about.
+func BrokenObjects(err error) []string {
 	var object *ObjectError
 	if errors.As(err, &object) {
 		return []string{object.Name}
@@ -150,24 +144,13 @@ func brokenObjects(err error) []string {
 	return nil
 }
 
-func (v *verifying) stop(ctx context.Context) {
-	if v.process != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		v.process.Stop(ctx, postgres.StopImmediate) // its data is of no use any more
-	}
-}
-
 func (v *verifying) unpack(ctx context.Context) (string, error) {
-	o := UnpackOptions{Bucket: v.Bucket, Opener: v.Opener, Chain: v.Chain, Data: v.server.Data(),
-		Tablespaces: map[uint32]string{}, Scratch: filepath.Join(v.Folder, "scratch"), Programs: v.Programs.Dir, Workers: v.Workers}
-	for _, space := range v.last().Tablespaces {
-		o.Tablespaces[space.OID] = filepath.Join(v.Folder, "tablespaces", strconv.FormatUint(uint64(space.OID), 10))
-	}
-	if v.Progress != nil {
-		o.Progress = func(p Progress) { v.Progress(StepUnpack, p) }
-	}
-	return "", Unpack(ctx, o)
+	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Opener: v.Opener, Chain: v.Chain, Workers: v.Workers,
+		Progress: func(p Progress) {
+			if v.Progress != nil {
+				v.Progress(StepUnpack, p)
+			}
+		}})
 }
 
 func (v *verifying) files(ctx context.Context) (string, error) {
@@ -176,33 +159,13 @@ func (v *verifying) files(ctx context.Context) (string, error) {
 
 // recover brings the server to the end of the archive, and out of recovery.
 func (v *verifying) recover(ctx context.Context) (string, error) {
-	if err := v.configure(ctx); err != nil {
-		return "", err
-	}
-	r := NewRecovery(RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Again: v.Again, Backup: v.last(),
-		WAL: filepath.Join(v.server.Data(), "pg_wal"), Workers: v.Workers, Progress: v.replayed})
-	if err := r.Prepare(ctx); err != nil {
-		return "", err
-	}
-	var err error
-	if v.process, err = v.server.Start(ctx, v.Log); err != nil {
-		return "", err
-	}
-	ctx, cancel := WhileRunning(ctx, v.process)
-	defer cancel()
-	replayer := &LocalReplayer{Server: v.server}
-	defer replayer.Close()
-	reached, err := r.Run(ctx, replayer)
+	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Again: v.Again,
+		Backup: v.last(), Workers: v.Workers, Progress: v.replayed})
 	v.report.LSN, v.report.Commit = reached.LSN.String(), reached.Commit
 	if err != nil {
 		return "", err
 	}
-	session, err := v.server.Connect(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer session.Close()
-	return "", session.Promote(ctx)
+	return "", v.scratch.promote(ctx)
 }
 
 // replayed reports the progress of the replay, in bytes of WAL.
@@ -211,56 +174,6 @@ func (v *verifying) replayed(r Recovered) {
 		start := v.last().StartLSN
 		v.Progress(StepRecover, Progress{Done: int64(r.LSN - start), Total: int64(r.End - start)})
 	}
-}
-
-// configure writes a configuration of the scratch server's own: the database's may name files and addresses
-// that are not here. It must not wait for a disk: if it crashes, all begins anew.
-func (v *verifying) configure(ctx context.Context) error {
-	control, err := v.server.Control(ctx)
-	if err != nil {
-		return err
-	}
-	all := map[string]string{}
-	for name, value := range v.Parameters {
-		if name = strings.ToLower(name); !postgres.Owned(name) && name != "synchronous_commit" {
-			all[name] = value
-		}
-	}
-	for name, bound := range control.Least { // a standby needs no less than its primary had
-		all[name] = strconv.Itoa(bound)
-	}
-	settings, err := Target{}.Settings(v.Plan.Timeline)
-	if err != nil {
-		return err
-	}
-	maps.Copy(all, settings)
-	maps.Copy(all, map[string]string{"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": v.Run,
-		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr", "lc_messages": "C",
-		"archive_mode": "off", "fsync": "off"})
-	files := map[string]string{
-		"postgresql.conf":      configText(all),
-		"postgresql.auto.conf": "",
-		// Nobody else gets at the socket: its folder is ours alone, and so is the socket.
-		"pg_hba.conf":    "local all all trust\n",
-		"pg_ident.conf":  "",
-		"standby.signal": "",
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(v.server.Data(), name), []byte(text), 0o600); err != nil {
-			return fmt.Errorf("configure the scratch server: %w", err)
-		}
-	}
-	return nil
-}
-
-// configText is a postgresql.conf (PostgreSQL 17 documentation, 19.1.2).
-func configText(all map[string]string) string {
-	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`, "\n", " ", "\r", " ")
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(all[name]))
-	}
-	return text.String()
 }
 
 // amcheck looks through all tables and B-tree indexes of all databases. An image without the

@@ -86,12 +86,14 @@ func (o archiveOptions) run(ctx context.Context) error {
 	return err
 }
 
-// may lets instances and backups read all that is there, which may be what a former SampleDB of the name has left to
-// restore from, and write only to their own archive (docs/backup.md, invariants 2 and 8).
+// may lets instances, backups and restores read all that is there, which may be what a former SampleDB of the name has left to
+// restore from; and instances and backups write to their own archive, and nowhere else (docs/backup.md, invariants 2 and 8).
 func (o archiveOptions) may(client *x509.Certificate, prefix string, write bool) bool {
 	switch client.Subject.CommonName {
 	case naming.IdentityInstance, naming.IdentityBackup:
 		return !write || strings.HasPrefix(prefix, strings.Trim(o.path, "/")+"/")
+	case naming.IdentityRestore:
+		return !write
 	}
 	return false
 }

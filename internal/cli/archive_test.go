@@ -172,7 +172,8 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 func TestAResultStaysWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	for name, text := range map[string]string{"short": "no", "long": strings.Repeat("long ", 4000), "quoted": strings.Repeat("\x01\"日", 3000)} {
-		if err := leave(file, protocol.BackupResult{Error: text, Warning: text, ID: "20261120T031500Z-3f2a"}); err != nil {
+		result := protocol.BackupResult{Error: text, Warning: text, ID: "20261120T031500Z-3f2a"}
+		if err := leave(file, &result, &result.Error, &result.Warning); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(file)

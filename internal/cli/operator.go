@@ -24,6 +24,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/sampledb"
+	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
@@ -178,6 +179,10 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	}
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
+	}
+	v := &verification.Reconciler{Client: b.Client, Reader: b.Reader, Settings: b.Settings, Events: b.Events, Now: time.Now}
+	if err := v.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ const (
 type takeOptions struct {
 	settings, authority, run, termination, address, listen string
 	port                                                   uint16
+	primary                                                bool
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -55,6 +56,7 @@ func Take() *cobra.Command {
 	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
 	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
 	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }
@@ -66,7 +68,7 @@ func (o takeOptions) work(ctx context.Context) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	if left := leave(o.termination, t.result); left != nil && err == nil {
+	if left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning); left != nil && err == nil {
 		return left
 	}
 	return err
@@ -103,7 +105,7 @@ func (t *take) do(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	taken, err := t.take(ctx, false)
+	taken, err := t.take(ctx, t.primary)
 	if err != nil {
 		return err
 	}
@@ -313,17 +315,12 @@ func batches(names []string) [][]string {
 	return out
 }
 
-// leave writes the result for the kubelet, short enough that the JSON stays whole.
-func leave(path string, result protocol.BackupResult) error {
-	const most = 1200 // characters of up to six bytes in JSON, in the 4096 of a termination message, in each of two
-	for _, text := range []*string{&result.Error, &result.Warning} {
-		if runes := []rune(*text); len(runes) > most {
-			*text = string(runes[:most]) + "…"
-		}
-	}
+// leave writes a result for the kubelet, with its words short enough that the JSON stays whole.
+func leave(path string, result any, words ...*string) error {
+	shorten(words, 1200) // characters of up to six bytes in JSON, of which a termination message has 4096
 	text, err := json.Marshal(result)
 	if err == nil && len(text) > maxTermination {
-		result.Error, result.Warning = strings.ToValidUTF8(result.Error[:min(len(result.Error), 500)], ""), ""
+		shorten(words, 250)
 		text, err = json.Marshal(result)
 	}
 	if err != nil {
@@ -333,4 +330,12 @@ func leave(path string, result protocol.BackupResult) error {
 		return fmt.Errorf("leave the result: %w", err)
 	}
 	return nil
+}
+
+func shorten(words []*string, most int) {
+	for _, text := range words {
+		if runes := []rune(*text); len(runes) > most {
+			*text = string(runes[:most]) + "…"
+		}
+	}
 }

@@ -130,9 +130,7 @@ func archivePod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 			},
 		}},
 		Volumes: []corev1.Volume{
-			{Name: volumeArchive, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: naming.Archive(db.Name)},
-			}},
+			claimVolume(volumeArchive, naming.Archive(db.Name)),
 			secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
 		},
 	}
@@ -152,7 +150,7 @@ func ArchiveService(db *v1.SampleDB) *corev1.Service {
 	}
 }
 
-// ArchivePolicy lets the instances and the backups reach the volume's server, and nobody else.
+// ArchivePolicy lets the instances, the backups and restores reach the volume's server, and nobody else.
 func ArchivePolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, naming.Archive(db.Name)),
@@ -166,6 +164,9 @@ func ArchivePolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 					From: []networkingv1.NetworkPolicyPeer{
 						{PodSelector: &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)}},
 						{PodSelector: &metav1.LabelSelector{MatchLabels: backupSelector(db.Name)}},
+						{PodSelector: &metav1.LabelSelector{MatchLabels: verifySelector(db.Name)}},
+						// A restore is of another SampleDB. It shows a certificate of this one's authority.
+						{PodSelector: &metav1.LabelSelector{MatchLabels: restoreSelector("")}},
 					},
 				},
 			},

@@ -29,6 +29,7 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 	out := protocol.BackupSettings{
 		Archive:   *Archive(db, config.Authority),
 		Keep:      protocol.Retention{Count: int(db.Spec.Backup.Retention.Count), Days: int(db.Spec.Backup.Retention.Days)},
+		Verify:    verification(db, config),
 		Authority: config.Authority,
 		Operator:  config.Operator,
 	}
@@ -72,8 +73,32 @@ func ScheduledBackup(db *v1.SampleDB, due time.Time) *v1.DatabaseBackup {
 	}
 	return &v1.DatabaseBackup{
 		ObjectMeta: object,
-		Spec:       v1.DatabaseBackupSpec{SampleDB: db.Name, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+		Spec:       v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromStandby, Verify: db.Spec.Backup.Verification.AfterBackup, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
 	}
+}
+
+// FinalBackup is the last DatabaseBackup of a SampleDB that is being deleted, of the primary.
+func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
+	return &v1.DatabaseBackup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: naming.FinalBackup(db.Name, string(db.UID)), Namespace: db.Namespace,
+			Labels: merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
+		},
+		Spec: v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromPrimary, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+	}
+}
+
+// DeletionPolicy is spec.deletionPolicy with its default.
+func DeletionPolicy(db *v1.SampleDB) v1.DeletionPolicy {
+	switch {
+	case db.Spec.DeletionPolicy == v1.DeletionSnapshot && db.Spec.Backup == nil:
+		return v1.DeletionRetain // the CRD refuses it; nothing is lost all the same
+	case db.Spec.DeletionPolicy != "":
+		return db.Spec.DeletionPolicy
+	case db.Spec.Backup != nil:
+		return v1.DeletionSnapshot
+	}
+	return v1.DeletionDelete
 }
 
 // backupSelector selects the Pods of all backups of a SampleDB.
@@ -99,7 +124,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 			PodReplacementPolicy:    &replace,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       backupPod(db, settings),
+				Spec:       backupPod(db, backup, settings),
 			},
 		},
 	}
@@ -107,9 +132,18 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
 // instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
-func backupPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
+func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) corev1.PodSpec {
 	no, grace := false, int64(30)
 	volumes, mounts := backupVolumes(db)
+	command := []string{
+		naming.PathBinary, "backup", "take",
+		"--settings", naming.PathBackup + "/" + naming.KeyBackup,
+		"--authority", naming.PathAuthority,
+		"--run", naming.PathRun,
+	}
+	if backup.Spec.From == v1.BackupFromPrimary {
+		command = append(command, "--from-primary")
+	}
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            naming.ServiceAccount(db.Name),
@@ -126,13 +160,8 @@ func backupPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 			Name:            naming.ContainerBackup,
 			Image:           Image(db, settings),
 			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command: []string{
-				naming.PathBinary, "backup", "take",
-				"--settings", naming.PathBackup + "/" + naming.KeyBackup,
-				"--authority", naming.PathAuthority,
-				"--run", naming.PathRun,
-			},
-			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(db)...),
+			Command:         command,
+			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(storeOf(db))...),
 			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
 			Resources:       requests("100m", "256Mi"),
 			SecurityContext: containerSecurity(),
@@ -144,7 +173,7 @@ func backupPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 
 func backupVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 	mode := configMode
-	store, storeMounts := storeVolumes(db)
+	store, storeMounts := storeVolumes(storeOf(db))
 	volumes := []corev1.Volume{
 		{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)}, DefaultMode: &mode,
@@ -164,13 +193,23 @@ func backupVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 	return append(volumes, store...), append(mounts, storeMounts...)
 }
 
-// BackupPolicy lets the operator ask the Pods of backups how far they are, and nobody else in.
+// BackupPolicy lets the operator ask the Pods of backups and verifications how far they are, and nobody else in.
 func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
+	return operatorOnly(db, naming.BackupPolicy(db.Name), metav1.LabelSelector{
+		MatchLabels: map[string]string{naming.LabelSampleDB: db.Name},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{naming.ComponentBackup, naming.ComponentVerify},
+		}},
+	}, settings)
+}
+
+// operatorOnly lets the operator reach what listens for it in the selected Pods, and nobody else in.
+func operatorOnly(db *v1.SampleDB, name string, selector metav1.LabelSelector, settings Settings) *networkingv1.NetworkPolicy {
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(db, naming.BackupPolicy(db.Name)),
+		ObjectMeta: meta(db, name),
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: backupSelector(db.Name)},
+			PodSelector: selector,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
 				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},

@@ -40,6 +40,8 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Durability:       durability(db),
 		Witness:          known.Witness,
 		Archive:          Archive(db, known.Authority),
+		// What is committed after the last backup would be lost.
+		Closed: db.DeletionTimestamp != nil && DeletionPolicy(db) == v1.DeletionSnapshot,
 	}.Revise()
 }
 

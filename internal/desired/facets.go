@@ -33,7 +33,7 @@ func facets(db *v1.SampleDB) string {
 		FacetScheduling: Hash([]any{pod.NodeSelector, pod.Tolerations, pod.Affinity, pod.PriorityClassName}),
 		FacetMetadata:   Hash([]any{pod.Labels, pod.Annotations}),
 	}
-	if credentials, authority := storeSecrets(db); credentials != "" || authority != "" {
+	if credentials, authority := storeSecrets(storeOf(db)); credentials != "" || authority != "" {
 		all[FacetStore] = Hash([]any{credentials, authority})
 	}
 	text, err := json.Marshal(all)

@@ -110,6 +110,9 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 		"longest": sampleDB(strings.Repeat("n", naming.MaxName), onVolume, three),
 		"volume":  sampleDB("volume", onVolume),
 		"s3":      sampleDB("s3", inS3),
+		"restored": sampleDB("restored", func(db *v1.SampleDB) {
+			db.Spec.RestoreFrom = &v1.RestoreSpec{SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"}}
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -155,6 +158,32 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	}
 	if db.Spec.Backup != nil {
 		out = append(out, archiveObjects(t, db, config)...)
+	}
+	if db.Spec.RestoreFrom != nil {
+		out = append(out, restoreObjects(t, db, config)...)
+	}
+	return out
+}
+
+// restoreObjects are those that come with spec.restoreFrom: from a bucket, and from a volume with its server and without.
+func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
+	t.Helper()
+	out := []client.Object{RestorePolicy(db, settings)}
+	volume := v1.ArchiveReference{Path: "shop/other-0b5d", Claim: "other-archive"}
+	for _, source := range []Source{
+		{Archive: ArchiveReference(sampleDB("other", inS3)), Backup: "20261120T031500Z-3f2a"},
+		{Archive: volume, Server: "other", Authority: "AUTHORITY\n"},
+		{Archive: volume},
+	} {
+		told, err := RestoreSettings(db, config, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		configMap, err := RestoreConfigMap(db, told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, configMap, RestoreJob(db, settings, source))
 	}
 	return out
 }

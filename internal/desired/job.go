@@ -93,12 +93,10 @@ func initVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 // the Pod from starting: nobody but the init Job could say that it is missing.
 func sqlVolume(name string, source v1.SQLSource) corev1.Volume {
 	_, selector := sourceKey(source)
-	optional := true
 	items := []corev1.KeyToPath{{Key: selector.Key, Path: selector.Key}}
 	if source.Secret != nil {
-		volume := secretVolume(name, selector.Name)
+		volume := optionalSecret(name, selector.Name)
 		volume.Secret.Items = items
-		volume.Secret.Optional = &optional
 		return volume
 	}
 	mode := configMode

@@ -101,7 +101,7 @@ func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 			"--authority", naming.PathAuthority,
 			"--volume", naming.PathVolume,
 		},
-		Env: append(instanceEnv(), storeEnv(db)...),
+		Env: append(instanceEnv(), storeEnv(storeOf(db))...),
 		Ports: []corev1.ContainerPort{
 			{Name: "postgresql", ContainerPort: naming.PortPostgreSQL, Protocol: corev1.ProtocolTCP},
 			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},

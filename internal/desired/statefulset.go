@@ -59,7 +59,8 @@ func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.Pers
 }
 
 // Claim is the volume claim of an instance. It never asks for less than current
-// (nil before the first time) does. It goes with the SampleDB when deletionPolicy is Delete.
+// (nil before the first time) does. With
+// deletionPolicy Delete it goes with the SampleDB, whoever deletes what belongs to that; else the operator alone removes it.
 func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	spec, err := claimSpec(db)
 	if err != nil {
@@ -74,7 +75,7 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 		}
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(db, naming.Claim(db.Name, ordinal)), Spec: spec}
-	if db.Spec.DeletionPolicy == v1.DeletionRetain {
+	if DeletionPolicy(db) != v1.DeletionDelete {
 		claim.OwnerReferences = nil
 	}
 	// What is taken from current must not make the claim look changed.

@@ -20,9 +20,12 @@ func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
 		return nil
 	}
 	out := &protocol.Archive{
-		Bucket: bucketConfig(db, authority),
+		Bucket: bucketConfig(db.Spec.Backup.Store),
 		Path:   naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
 		Owner:  string(db.UID),
+	}
+	if OnVolume(db) {
+		out.Bucket = volumeBucket(db.Name, db.Namespace, authority)
 	}
 	if e := db.Spec.Backup.Encryption; e != nil {
 		out.Recipient = e.Recipient
@@ -30,17 +33,28 @@ func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
 	return out
 }
 
-// OnVolume says that a SampleDB's archive lies on a volume of its own.
-func OnVolume(db *v1.SampleDB) bool {
-	b := db.Spec.Backup
-	return b != nil && b.Store.S3 == nil && b.Store.GCS == nil && b.Store.Azure == nil
+// ArchiveReference is where a SampleDB's archive lies, by its place. It must have one.
+func ArchiveReference(db *v1.SampleDB) v1.ArchiveReference {
+	out := v1.ArchiveReference{
+		Store:      *db.Spec.Backup.Store.DeepCopy(),
+		Path:       naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
+		Encryption: db.Spec.Backup.Encryption.DeepCopy(),
+	}
+	if OnVolume(db) {
+		out.Claim = naming.Archive(db.Name)
+	}
+	return out
 }
 
-// bucketConfig is the store as Pods open it. The certificate for a volume's server they
-// issue themselves.
-func bucketConfig(db *v1.SampleDB, authority string) bucket.Config {
+// OnVolume says that a SampleDB's archive lies on a volume of its own.
+func OnVolume(db *v1.SampleDB) bool { return db.Spec.Backup != nil && IsVolume(db.Spec.Backup.Store) }
+
+// IsVolume says that a store is a volume.
+func IsVolume(s v1.StoreSpec) bool { return s.S3 == nil && s.GCS == nil && s.Azure == nil }
+
+// bucketConfig is a store other than a volume as Pods open it.
+func bucketConfig(store v1.StoreSpec) bucket.Config {
 	var out bucket.Config
-	store := db.Spec.Backup.Store
 	switch {
 	case store.S3 != nil:
 		s := store.S3
@@ -53,30 +67,40 @@ func bucketConfig(db *v1.SampleDB, authority string) bucket.Config {
 		a := store.Azure
 		out.Azure = &bucket.Azure{Account: a.Account, Container: a.Container, Endpoint: a.Endpoint}
 		out.Prefix = a.Prefix
-	default:
-		host := naming.ServiceHost(naming.Archive(db.Name), db.Namespace)
-		out.Volume = &bucket.Volume{URL: fmt.Sprintf("https://%s:%d", host, naming.PortAgent), Identity: naming.IdentityArchive}
-		out.CA = authority
 	}
-	if credentials, _ := storeSecrets(db); credentials != "" {
+	if credentials, _ := storeSecrets(store); credentials != "" {
 		out.Credentials = naming.PathStore
 	}
 	return out
 }
 
-// storeSecrets are the names of the user's Secrets with the store's credentials and with its
-// authority, "" where there is none.
-func storeSecrets(db *v1.SampleDB) (credentials, authority string) {
-	if db.Spec.Backup == nil {
-		return "", ""
+// volumeBucket is the server of a SampleDB's volume. The certificate for it Pods issue themselves.
+func volumeBucket(db, namespace, authority string) bucket.Config {
+	host := naming.ServiceHost(naming.Archive(db), namespace)
+	return bucket.Config{
+		Volume: &bucket.Volume{URL: fmt.Sprintf("https://%s:%d", host, naming.PortAgent), Identity: naming.IdentityArchive},
+		CA:     authority,
 	}
+}
+
+// storeOf is where a SampleDB's archive is kept, empty where it has none.
+func storeOf(db *v1.SampleDB) v1.StoreSpec {
+	if db.Spec.Backup == nil {
+		return v1.StoreSpec{}
+	}
+	return db.Spec.Backup.Store
+}
+
+// storeSecrets are the names of the user's Secrets with a store's credentials and with its
+// authority, "" where there is none.
+func storeSecrets(s v1.StoreSpec) (credentials, authority string) {
 	name := func(r *v1.SecretReference) string {
 		if r == nil {
 			return ""
 		}
 		return r.Name
 	}
-	switch s := db.Spec.Backup.Store; {
+	switch {
 	case s.S3 != nil:
 		return name(s.S3.Credentials), name(s.S3.CA)
 	case s.GCS != nil:
@@ -89,8 +113,8 @@ func storeSecrets(db *v1.SampleDB) (credentials, authority string) {
 
 // storeEnv makes programs trust the authority of the user's store besides those of the image. Go reads
 // every file in the folders of SSL_CERT_DIR (crypto/x509), once in a process.
-func storeEnv(db *v1.SampleDB) []corev1.EnvVar {
-	if _, authority := storeSecrets(db); authority == "" {
+func storeEnv(store v1.StoreSpec) []corev1.EnvVar {
+	if _, authority := storeSecrets(store); authority == "" {
 		return nil
 	}
 	return []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + naming.PathStoreCA}}
@@ -98,20 +122,24 @@ func storeEnv(db *v1.SampleDB) []corev1.EnvVar {
 
 // storeVolumes mount the user's Secrets. One that is missing keeps no Pod from starting: the
 // database runs without its archive, and says so.
-func storeVolumes(db *v1.SampleDB) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
-	credentials, authority := storeSecrets(db)
+func storeVolumes(store v1.StoreSpec) (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	credentials, authority := storeSecrets(store)
 	for _, s := range []struct{ volume, secret, path string }{
 		{volumeStore, credentials, naming.PathStore},
 		{volumeStoreCA, authority, naming.PathStoreCA},
 	} {
-		if s.secret == "" {
-			continue
+		if s.secret != "" {
+			volumes = append(volumes, optionalSecret(s.volume, s.secret))
+			mounts = append(mounts, corev1.VolumeMount{Name: s.volume, MountPath: s.path, ReadOnly: true})
 		}
-		optional := true
-		volume := secretVolume(s.volume, s.secret)
-		volume.Secret.Optional = &optional
-		volumes = append(volumes, volume)
-		mounts = append(mounts, corev1.VolumeMount{Name: s.volume, MountPath: s.path, ReadOnly: true})
 	}
 	return volumes, mounts
+}
+
+// optionalSecret is a user's Secret that may be missing: the program says so better than the kubelet.
+func optionalSecret(name, secret string) corev1.Volume {
+	optional := true
+	volume := secretVolume(name, secret)
+	volume.Secret.Optional = &optional
+	return volume
 }

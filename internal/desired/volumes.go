@@ -20,6 +20,8 @@ const (
 	volumeStore     = "store"
 	volumeStoreCA   = "store-ca"
 	volumeArchive   = "archive"
+	volumeSource    = "source"
+	volumeKey       = "key"
 
 	pathTmp    = "/tmp"
 	pathMemory = "/dev/shm"
@@ -32,7 +34,7 @@ const secretMode int32 = 0o440
 const configMode int32 = 0o444
 
 func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
-	store, _ := storeVolumes(db)
+	store, _ := storeVolumes(storeOf(db))
 	return append([]corev1.Volume{
 		configVolume(db),
 		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
@@ -45,7 +47,7 @@ func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 }
 
 func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
-	_, store := storeVolumes(db)
+	_, store := storeVolumes(storeOf(db))
 	return append([]corev1.VolumeMount{
 		{Name: naming.VolumeData, MountPath: naming.PathVolume},
 		{Name: volumeConfig, MountPath: naming.PathConfig, ReadOnly: true},

@@ -45,6 +45,8 @@ const (
 
 	// AnnotationDue on a DatabaseBackup is when the schedule asked for it (RFC 3339).
 	AnnotationDue = "toban.dev/due"
+	// AnnotationVerify on a DatabaseBackup asks for its verification, once for each value.
+	AnnotationVerify = "toban.dev/verify"
 	// LabelOwner is the UID of the SampleDB that a DatabaseBackup was made for by its schedule: another
 	// SampleDB of the same name has backups of its own.
 	LabelOwner = "toban.dev/owner"
@@ -58,6 +60,8 @@ const (
 	ComponentInit     = "init"
 	ComponentBackup   = "backup"
 	ComponentArchive  = "archive"
+	ComponentRestore  = "restore"
+	ComponentVerify   = "verify"
 
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
@@ -79,6 +83,8 @@ const (
 	ContainerInit       = "init"
 	ContainerBackup     = "backup"
 	ContainerArchive    = "archive"
+	ContainerRestore    = "restore"
+	ContainerVerify     = "verify"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -96,14 +102,19 @@ const (
 	PathStore       = "/etc/toban/store"    // the Secret with the credentials of the archive's store
 	PathStoreCA     = "/etc/toban/store-ca" // the Secret with ca.crt of the archive's store
 	PathArchive     = "/archive"            // the volume NAME-archive, in its server's Pod
+	PathRestore     = "/etc/toban/restore"  // the ConfigMap NAME-restore, in the restore's Pod
+	PathSource      = "/etc/toban/source"   // the Secret NAME-ca of the SampleDB whose volume is restored from
+	PathKey         = "/etc/toban/key"      // the Secret with the key of an encrypted archive
 	PathRun         = "/var/run/postgresql" // the Unix socket, where the official image has it
 )
 
 // Keys of ConfigMaps and Secrets.
 const (
-	KeyConfig   = "config.json" // ConfigMap NAME-config: protocol.Config
-	KeyInit     = "init.json"   // ConfigMap NAME-config: what the init Job does
-	KeyBackup   = "backup.json" // ConfigMap NAME-backup: protocol.BackupSettings
+	KeyConfig   = "config.json"  // ConfigMap NAME-config: protocol.Config
+	KeyInit     = "init.json"    // ConfigMap NAME-config: what the init Job does
+	KeyBackup   = "backup.json"  // ConfigMap NAME-backup: protocol.BackupSettings
+	KeyRestore  = "restore.json" // ConfigMap NAME-restore: protocol.RestoreSettings
+	KeyAge      = "age.key"      // the user's Secret with the key of an archive
 	KeyCA       = "ca.crt"
 	KeyCAKey    = "ca.key"
 	KeyUsername = "username"
@@ -115,6 +126,9 @@ const (
 	KeyJDBC     = "jdbc-uri"
 	KeyPgpass   = "pgpass"
 )
+
+// ExitRefused is the exit code of a restore that would fail again in the same way.
+const ExitRefused = 65 // EX_DATAERR of sysexits.h
 
 // ExitImageUnusable is the exit code of an agent that finds no PostgreSQL of the
 // wanted version in the image; its termination message says so. It is EX_CONFIG of sysexits.h.
@@ -137,6 +151,7 @@ const (
 	IdentityOperator = "toban:operator"
 	IdentityBackup   = "toban:backup"
 	IdentityArchive  = "toban:archive"
+	IdentityRestore  = "toban:restore"
 )
 
 // Roles in PostgreSQL that are ours.
@@ -162,10 +177,18 @@ func NetworkPolicy(db string) string    { return db }
 func BackupConfigMap(db string) string  { return db + "-backup" }
 func BackupPolicy(db string) string     { return db + "-backup" }
 func Archive(db string) string          { return db + "-archive" }
+func RestoreConfigMap(db string) string { return db + "-restore" }
+func RestorePolicy(db string) string    { return db + "-restore" }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.
 func InitJob(db, hash string) string { return db + "-init-" + hash }
+
+// RestoreJob is named by the hash of what is restored, so that a mended spec.restoreFrom gets a new Job.
+func RestoreJob(db, hash string) string { return db + "-restore-" + hash }
+
+// VerifyJob is the Job that verifies a DatabaseBackup, by the hash of whose and which request it is.
+func VerifyJob(backup, hash string) string { return backup[:min(len(backup), 40)] + "-verify-" + hash }
 
 // ArchivePath is the folder of a SampleDB's archive in its store (docs/backup.md). The UID
 // tells it from that of another SampleDB of the same name.
@@ -177,6 +200,9 @@ func ArchivePath(namespace, db, uid string) string {
 func ScheduledBackup(db string, due time.Time) string {
 	return db + "-" + due.UTC().Format("20060102-150405")
 }
+
+// FinalBackup is the name of the last DatabaseBackup of a SampleDB, which is taken when it is deleted.
+func FinalBackup(db, uid string) string { return db + "-final-" + uid[:min(len(uid), 8)] }
 
 // Instance is the name of the Pod with this ordinal.
 func Instance(db string, ordinal int) string { return fmt.Sprintf("%s-%d", db, ordinal) }

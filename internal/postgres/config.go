@@ -19,6 +19,8 @@ type Settings struct {
 	// agent (see Owned) is left out of them.
 	Parameters map[string]string
 	HBA        []string
+	// Closed lets in nobody over the network but our own roles.
+	Closed bool
 	// Upstream is the server to follow, nil for a primary and for a standby that
 	// follows nobody for now.
 	Upstream *Upstream
@@ -181,6 +183,9 @@ func hbaConf(settings Settings) string {
 		"host replication " + RoleBackup + " all reject",
 		"host all " + RoleBackup + " all reject",
 		"host all postgres all reject",
+	}
+	if settings.Closed {
+		lines = append(lines, "host all all all reject")
 	}
 	lines = append(lines, settings.HBA...)
 	lines = append(lines, "host all all all scram-sha-256")

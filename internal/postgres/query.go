@@ -120,6 +120,17 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	return nil
 }
 
+// EndClients ends the sessions of all but our own roles, and says how many there were.
+func (s *Session) EndClients(ctx context.Context) (n int, err error) {
+	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
+		where backend_type in ('client backend', 'walsender') and not usename = any ($1)) ended`
+	own := []string{"postgres", RoleReplication, RoleBackup}
+	if err := s.conn.QueryRow(ctx, query, own).Scan(&n); err != nil {
+		return 0, fmt.Errorf("end the clients' sessions: %w", err)
+	}
+	return n, nil
+}
+
 // EnsureSlots makes the physical replication slots that are missing and drops
 // those of ours (toban_…) that are not wanted or are lost because the WAL they
 // reserved grew too large. On a standby it does the same; it may want none.

@@ -18,6 +18,8 @@ type BackupSettings struct {
 	Archive Archive `json:"archive"`
 	// Keep is what remains in the archive.
 	Keep Retention `json:"keep"`
+	// Verify is for the Pods that verify.
+	Verify Verification `json:"verify"`
 	// Authority and Operator are the same as in Config.
 	Authority string `json:"authority"`
 	Operator  string `json:"operator"`

@@ -52,6 +52,8 @@ type Config struct {
 	Witness string `json:"witness,omitempty"`
 	// Archive is where the WAL goes; nil for nowhere.
 	Archive *Archive `json:"archive,omitempty"`
+	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken.
+	Closed bool `json:"closed,omitempty"`
 }
 
 // The values of Config.Durability.
@@ -152,6 +154,9 @@ type Status struct {
 
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
+
+	// Closed says that no client is there any more, and none gets in.
+	Closed bool `json:"closed,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

@@ -54,6 +54,7 @@ func TestReviseNotices(t *testing.T) {
 		"Durability":       func(c *Config) { c.Durability = DurabilityAsync },
 		"Witness":          func(c *Config) { c.Witness = "another" },
 		"Archive":          func(c *Config) { c.Archive = &Archive{Path: "ns/x"} },
+		"Closed":           func(c *Config) { c.Closed = true },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },

@@ -54,7 +54,8 @@ func (s *story) completed(name string) {
 // asked for; WAL and backups go on through a change of the primary.
 func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s := begin(t)
-	s.apply(withBackup("kept", 3, "schedule: \"0 3 * * *\"\ntimeZone: Asia/Tokyo\nretention: {count: 2}"))
+	s.apply(withBackup("kept", 3, "schedule: \"0 3 * * *\"\ntimeZone: Asia/Tokyo\nretention: {count: 2}\n"+
+		"verification: {assertions: [{name: sound, sql: \"SELECT 'yes'\", want: \"yes\"}]}"))
 	first := s.ready("kept").Status.Primary
 	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 	s.condition("kept", v1.ConditionScheduled, "True", v1.ReasonScheduled)
@@ -75,6 +76,17 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 
 	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: now}\nspec: {sampleDB: kept}\n")
 	s.completed("now")
+	s.run("annotate", "databasebackup", "now", "toban.dev/verify=please")
+	s.until(func(ctx context.Context) error {
+		said, err := s.Kubectl(ctx, "get", "databasebackup", "now", "-o", "jsonpath={range .status.conditions[?(@.type=='Verified')]}{.status}: {.message}{end}")
+		if err == nil && !strings.HasPrefix(said, "True: ") {
+			err = fmt.Errorf("verified: %q", said)
+		}
+		return err
+	})
+	if answer := s.run("get", "databasebackup", "now", "-o", "jsonpath={.status.verification.answers[0].got}"); answer != "yes" {
+		t.Errorf("the question was answered with %q", answer)
+	}
 	if from := s.run("get", "databasebackup", "now", "-o", "jsonpath={.status.instance}"); from == s.ready("kept").Status.Primary {
 		t.Errorf("the backup was taken from the primary %s, though standbys stream", from)
 	}

@@ -14,18 +14,23 @@ import (
 
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"toban.dev/internal/cli"
 )
 
-// agentVariable makes this test program an agent.
+// agentVariable makes this test program an agent, or what else its value names.
 const agentVariable = "TOBAN_TEST_AGENT"
+
+// commands are those that it can be.
+var commands = map[string]func() *cobra.Command{"1": cli.Agent, "take": cli.Take, "restore": cli.Restore}
 
 // program is a copy of this test program that any user may run.
 var program string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(agentVariable) != "" {
-		os.Exit(runAgent())
+	if command := commands[os.Getenv(agentVariable)]; command != nil {
+		os.Exit(run(command()))
 	}
 	folder, err := os.MkdirTemp("/tmp", "toban-local-")
 	if err == nil {
@@ -43,10 +48,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func runAgent() int {
+func run(command *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := cli.Agent().ExecuteContext(ctx); err != nil {
+	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -179,7 +179,7 @@ func (s *scope) dbView() dbView {
 	out := dbView{found: true}
 	archiving := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving)
 	switch {
-	case db.DeletionTimestamp != nil:
+	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
 		out.notReady = "the SampleDB is being deleted"
 	case db.Spec.Backup == nil:
 		out.notReady = "the SampleDB has no spec.backup"

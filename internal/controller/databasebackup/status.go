@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/naming"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -37,7 +37,8 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 			out.StartedAt = &now
 		}
 		if out.Archive == nil && s.seen.db != nil && s.seen.db.Spec.Backup != nil {
-			out.Archive = archiveOf(s.seen.db)
+			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
+			out.Archive = &archive
 		}
 	}
 	if p := s.seen.progress; p != nil {
@@ -72,15 +73,6 @@ func phase(d Decision) string {
 		return phaseFailed
 	}
 	return phasePending
-}
-
-// archiveOf is where a SampleDB's backups lie, as it is now: the spec may say something else later.
-func archiveOf(db *v1.SampleDB) *v1.ArchiveReference {
-	return &v1.ArchiveReference{
-		Store:      *db.Spec.Backup.Store.DeepCopy(),
-		Path:       naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
-		Encryption: db.Spec.Backup.Encryption.DeepCopy(),
-	}
 }
 
 func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgress) {

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,10 +141,14 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		at := metav1.NewTime(s.appointment.next).Rfc3339Copy()
 		out.NextBackupAt = &at
 	}
+	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
+		out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
+	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if s.inArchive(b) && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
-			out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
+		v := b.Status.Verification
+		if v != nil && meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionVerified) && (out.LastVerifiedAt == nil || out.LastVerifiedAt.Before(v.CompletedAt)) {
+			out.LastVerified, out.LastVerifiedAt = b.Name, v.CompletedAt
 		}
 	}
 	return &out

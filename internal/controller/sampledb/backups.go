@@ -41,6 +41,9 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 	}
 	decided, err := s.agenda().decide()
 	s.appointment, s.scheduled = decided, scheduled(s.db, err)
+	if err := r.applyVerification(ctx, s); err != nil {
+		return err
+	}
 	if decided.due.IsZero() {
 		return nil
 	}

@@ -61,6 +61,7 @@ func (r *Reconciler) phases() []phase {
 		{"secrets", r.applySecrets},
 		{"access", r.applyAccess},
 		{"storage", r.applyStorage},
+		{"restore", r.applyRestore},
 		{"instances", r.applyInstances},
 		{"network", r.applyNetwork},
 		{"init", r.applyInitial},
@@ -88,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if db.DeletionTimestamp != nil {
 		return r.finish(ctx, s)
 	}
-	err := r.run(ctx, s)
+	err := r.run(ctx, s, r.phases())
 	if reported := r.report(ctx, s); reported != nil {
 		err = errors.Join(err, reported)
 	}
@@ -104,8 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // run does the phases up to the first that fails. A problem that the user can
 // mend is no error: it is kept in the scope for the status.
-func (r *Reconciler) run(ctx context.Context, s *scope) error {
-	for _, p := range r.phases() {
+func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
+	for _, p := range phases {
 		err := p.run(ctx, s)
 		if errors.As(err, &s.problem) {
 			return nil

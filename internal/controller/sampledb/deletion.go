@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -31,10 +32,14 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// cleanUp removes what the SampleDB has, in any state and without asking an agent: the
+// cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking an agent: the
 // StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It
 // returns true when all is gone that must be; the rest goes by owner references.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
+	var err error
+	if s.waiting, err = r.snapshot(ctx, s); err != nil || s.waiting != "" {
+		return false, err
+	}
 	if set := s.seen.set; set != nil && set.DeletionTimestamp == nil && metav1.IsControlledBy(set, s.db) {
 		if err := r.deleteObject(ctx, set); err != nil {
 			return false, err
@@ -89,7 +94,7 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 		if !ours(claim, s.db) {
 			continue
 		}
-		if s.db.Spec.DeletionPolicy != v1.DeletionRetain {
+		if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
 			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
 			if claim.DeletionTimestamp == nil {
 				if err := r.deleteClaim(ctx, claim); err != nil {

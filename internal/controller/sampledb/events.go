@@ -32,6 +32,8 @@ const (
 	eventResized           = "Resized"               // every volume has its size
 	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
 	eventCleaningUp        = "CleaningUp"            // the SampleDB is deleted
+	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
+	eventRestored          = "Restored"              // it is there
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
 	eventArchiveFailing    = "ArchiveFailing"        // it does not, or late
@@ -66,6 +68,9 @@ func changes(old, now v1.SampleDBStatus) []event {
 		case c.Reason != v1.ReasonInitRunning:
 			add(corev1.EventTypeWarning, eventInitFailed, c.Message)
 		}
+	}
+	if c := turned(old, now, v1.ConditionRestored); c != nil && c.Status == metav1.ConditionTrue {
+		add(corev1.EventTypeNormal, eventRestored, c.Message)
 	}
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
@@ -124,10 +129,15 @@ func storageChanges(old, now v1.SampleDBStatus) []event {
 }
 
 func messageOf(status v1.SampleDBStatus, kind string) string {
-	if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
+	if c := condition(status, kind); c != nil {
 		return c.Message
 	}
 	return ""
+}
+
+// condition is one of the status, nil where it is not there.
+func condition(status v1.SampleDBStatus, kind string) *metav1.Condition {
+	return meta.FindStatusCondition(status.Conditions, kind)
 }
 
 // turned is a condition whose status or reason has changed, else nil.

@@ -32,7 +32,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return nil
 	}
 	name := naming.InitJob(s.db.Name, desired.Plan(s.db).Hash)
-	current, err := r.sortJobs(ctx, s, name)
+	current, err := r.sortJobs(ctx, s, naming.ComponentInit, name)
 	if err != nil {
 		return err
 	}
@@ -61,13 +61,13 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// sortJobs finds the Job of this name that is ours and lives, and deletes those of
-// a former spec.init.
-func (r *Reconciler) sortJobs(ctx context.Context, s *scope, name string) (*batchv1.Job, error) {
+// sortJobs finds the Job of this name that is ours and lives, and deletes the component's others: those of
+// a former spec.
+func (r *Reconciler) sortJobs(ctx context.Context, s *scope, component, name string) (*batchv1.Job, error) {
 	var current *batchv1.Job
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
-		if !metav1.IsControlledBy(job, s.db) || job.DeletionTimestamp != nil {
+		if job.Labels[naming.LabelComponent] != component || !metav1.IsControlledBy(job, s.db) || job.DeletionTimestamp != nil {
 			continue
 		}
 		if job.Name == name {

@@ -28,8 +28,10 @@ type observed struct {
 	claims   map[int]*corev1.PersistentVolumeClaim
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
-	backups  []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
-	lease    *coordinationv1.Lease
+	// restorePods are those of the Jobs that bring the first data back.
+	restorePods []corev1.Pod
+	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	lease       *coordinationv1.Lease
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
 	answers map[string]protocol.Status
@@ -125,6 +127,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 		switch pod.Labels[naming.LabelComponent] {
 		case naming.ComponentInit:
 			s.seen.initPods = append(s.seen.initPods, *pod)
+		case naming.ComponentRestore:
+			s.seen.restorePods = append(s.seen.restorePods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

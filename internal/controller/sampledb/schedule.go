@@ -37,7 +37,7 @@ type appointment struct {
 // one who asks again (an operator that was started anew) gets the same. Runs that were missed are
 // caught up once. An error is of the schedule, and for the user; what does not depend on it is still due.
 func (a agenda) decide() (appointment, error) {
-	schedule, err := parseSchedule(a.schedule, a.zone)
+	schedule, err := parseSchedule("spec.backup.schedule", a.schedule, a.zone)
 	out := appointment{}
 	if schedule != nil {
 		out.next = schedule.Next(a.now)
@@ -62,8 +62,8 @@ func (a agenda) decide() (appointment, error) {
 	return out, err
 }
 
-// parseSchedule reads a schedule, nil for none. Its errors are sentences for the user.
-func parseSchedule(text, zone string) (cron.Schedule, error) {
+// parseSchedule reads the schedule in a field of the spec, nil for none. Its errors are sentences for the user.
+func parseSchedule(field, text, zone string) (cron.Schedule, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // no schedule is a schedule that never asks for anything
 	}
@@ -73,7 +73,7 @@ func parseSchedule(text, zone string) (cron.Schedule, error) {
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err != nil {
-		return nil, fmt.Errorf("spec.backup.schedule %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily", text, err)
+		return nil, fmt.Errorf("%s %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily", field, text, err)
 	}
 	return zoned{schedule, location}, nil
 }

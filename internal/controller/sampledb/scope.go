@@ -28,6 +28,9 @@ type scope struct {
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
+	// restore is the status of spec.restoreFrom, restored the condition Restored.
+	restore  *v1.RestoreStatus
+	restored verdict
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision

@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,12 +95,12 @@ func switchoverChanged() predicate.Predicate {
 	}}
 }
 
-// backupEnded lets a DatabaseBackup through when it comes, goes or ends, and not each time it gets on.
+// backupEnded lets a DatabaseBackup through when it comes, goes, ends or was verified, and not each time it gets on.
 func backupEnded() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
-		return wasOne && isOne && ended(was) != ended(is)
+		return wasOne && isOne && (ended(was) != ended(is) || !equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
 	}}
 }
 

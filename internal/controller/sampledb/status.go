@@ -19,6 +19,7 @@ import (
 const (
 	phasePending     = "Pending"     // waits for the cluster: a node, a volume
 	phaseCreating    = "Creating"    // first start
+	phaseRestoring   = "Restoring"   // the data of spec.restoreFrom is being brought back
 	phaseReady       = "Ready"       // all is as wanted
 	phaseUpdating    = "Updating"    // takes writes while a change is being applied
 	phaseDegraded    = "Degraded"    // takes writes, but something is not as it should be
@@ -40,6 +41,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
+		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
 		Conditions:         slices.Clone(old.Conditions),
@@ -76,6 +78,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
 	}
 	s.setArchiveConditions(&out)
+	s.setRestored(&out)
 	out.Phase = summary(out)
 	return out
 }
@@ -89,6 +92,19 @@ func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 		case verdict.reason != "": // else the reconcile did not get there
 			meta.SetStatusCondition(&out.Conditions, s.condition(kind, verdict))
 		}
+	}
+}
+
+// setRestored sets what there is only with spec.restoreFrom, where the reconcile got there.
+func (s *scope) setRestored(out *v1.SampleDBStatus) {
+	if s.restored.reason != "" || s.restore != nil {
+		out.Restore = s.restore
+	}
+	switch {
+	case s.db.Spec.RestoreFrom == nil:
+		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRestored)
+	case s.restored.reason != "":
+		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRestored, s.restored))
 	}
 }
 
@@ -172,6 +188,7 @@ var (
 		v1.ReasonNameTaken, v1.ReasonInvalidSpec, v1.ReasonImageUnusable, v1.ReasonStorageClassNotFound,
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
+		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting, v1.ReasonResizing, v1.ReasonProvisioning,
@@ -191,6 +208,8 @@ func summary(status v1.SampleDBStatus) string {
 		return phaseReady
 	case slices.Contains(blockedReasons, ready.Reason):
 		return phaseBlocked
+	case ready.Reason == v1.ReasonRestoring:
+		return phaseRestoring
 	case status.InitializedAt == nil && slices.Contains(pendingReasons, ready.Reason):
 		return phasePending
 	case status.InitializedAt == nil:

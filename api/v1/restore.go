@@ -1,0 +1,89 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RestoreSpec is what a new SampleDB begins with instead of an empty database: a
+// backup, or an archive up to a moment. What it is restored from is only read.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.backup), has(self.sampleDB), has(self.archive)].filter(x, x).size() == 1",message="restoreFrom must have exactly one of backup, sampleDB and archive"
+type RestoreSpec struct {
+	// The name of a DatabaseBackup in the same namespace. Without a target the database is as it was when that
+	// backup ended; with one it begins with that backup.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=57
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// The name of another SampleDB in the same namespace, which has an archive. It may run on meanwhile.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +optional
+	SampleDB string `json:"sampleDB,omitempty"`
+
+	// An archive by its place, as the status of a DatabaseBackup shows it: for one of another
+	// namespace or cluster.
+	// +optional
+	Archive *ArchiveReference `json:"archive,omitempty"`
+
+	// Up to which moment. Where it is not given: to the end of the archive, or of the backup.
+	// +optional
+	Target *RestoreTarget `json:"target,omitempty"`
+}
+
+// RestoreTarget is where a restore ends.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.time), has(self.lsn), has(self.transaction), has(self.name)].filter(x, x).size() == 1",message="restoreFrom.target must have exactly one of time, lsn, transaction and name"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !self.exclusive || !has(self.name)",message="restoreFrom.target.exclusive does not go with name: a named point lies between transactions"
+type RestoreTarget struct {
+	// A moment, such as 2026-11-20T03:15:00+09:00. What was committed until then is there.
+	// +kubebuilder:validation:Format=date-time
+	// +optional
+	Time string `json:"time,omitempty"`
+
+	// A position in the WAL, such as 0/3000060.
+	// +kubebuilder:validation:Pattern=`^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$`
+	// +optional
+	LSN string `json:"lsn,omitempty"`
+
+	// The number of a transaction, as pg_current_xact_id() shows it.
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,20}$`
+	// +optional
+	Transaction string `json:"transaction,omitempty"`
+
+	// The name of a point that was made with pg_create_restore_point.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// End right before the time, the position or the transaction, not after it.
+	// +optional
+	Exclusive bool `json:"exclusive,omitempty"`
+}
+
+// RestoreStatus is what a SampleDB has begun with, or how far that is.
+type RestoreStatus struct {
+	// The archive that is read, and the base backup in it.
+	// +optional
+	Archive string `json:"archive,omitempty"`
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// How far it is.
+	// +optional
+	Progress *BackupProgress `json:"progress,omitempty"`
+
+	// Up to which position the WAL was replayed, and when the last transaction was committed that is there.
+	// +optional
+	LSN string `json:"lsn,omitempty"`
+	// +optional
+	LastTransactionAt *metav1.Time `json:"lastTransactionAt,omitempty"`
+
+	// When it began and ended.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+}

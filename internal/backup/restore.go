@@ -1,0 +1,197 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// RestoreOptions say what is restored, and where.
+type RestoreOptions struct {
+	// Bucket is rooted at the archive, which is only read.
+	Bucket bucket.Bucket
+	Opener *Opener
+	Wanted Wanted
+	// Folder has room for the database and must be empty: the data directory becomes Folder/data. Run is a folder
+	// with a short name, for the Unix socket.
+	Folder, Run string
+	// Tablespaces is the folder, on the same file system, where those are to be for good.
+	Tablespaces string
+	Programs    postgres.Programs
+	// Parameters are those of the database to be.
+	Parameters map[string]string
+	Workers    int
+	// Log gets what the server says.
+	Log io.Writer
+	// Chosen, if set, is told from what it is restored; Progress how far a step is.
+	Chosen   func(Choice)
+	Progress func(step string, p Progress)
+}
+
+// Restored is what a restore has led to.
+type Restored struct {
+	Choice Choice
+	// Reached is how far the WAL was replayed.
+	Reached Recovered
+	// Begins is where the WAL of the new database begins, with a timeline of its own, and no term yet.
+	Begins ha.Start
+	// SystemIdentifier is the same as the source's.
+	SystemIdentifier string
+}
+
+type restoring struct {
+	RestoreOptions
+	scratch
+	catalogue Catalogue
+	plan      WALPlan
+	restored  Restored
+}
+
+// Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
+// primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
+// *ObjectError, *StuckError. What is half done after an error is the caller's to remove.
+func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
+	r.scratch.tablespaces = o.Tablespaces
+	defer r.kill(ctx)
+	for _, step := range []func(context.Context) error{r.choose, r.fetch, r.replay, r.finish} {
+		if err := step(ctx); err != nil {
+			return r.restored, err
+		}
+	}
+	return r.restored, nil
+}
+
+// choose finds what to restore from.
+func (r *restoring) choose(ctx context.Context) error {
+	var err error
+	if r.catalogue, err = Read(ctx, r.Bucket); err != nil {
+		return err
+	}
+	choice, err := r.catalogue.Choose(r.Wanted)
+	if err != nil {
+		return err
+	}
+	if r.plan, err = r.catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To); err != nil {
+		return err
+	}
+	r.restored.Choice = choice
+	if r.Chosen != nil {
+		r.Chosen(choice)
+	}
+	return nil
+}
+
+func (r *restoring) fetch(ctx context.Context) error {
+	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
+	if err != nil {
+		return err
+	}
+	return r.unpack(ctx, UnpackOptions{Bucket: r.Bucket, Opener: r.Opener, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack)})
+}
+
+func (r *restoring) stepped(step string) func(Progress) {
+	return func(p Progress) {
+		if r.Progress != nil {
+			r.Progress(step, p)
+		}
+	}
+}
+
+// replay brings the server to the target, and out of recovery.
+func (r *restoring) replay(ctx context.Context) error {
+	target := r.Wanted.Target
+	reached, err := r.recover(ctx, r.recovery(target, 0))
+	if short := (*ShortError)(nil); errors.As(err, &short) && target.endsWith(short.Reached) {
+		r.stop(ctx)
+		reached, err = r.recover(ctx, r.recovery(Target{}, short.Reached.LSN))
+	}
+	r.restored.Reached = reached
+	if err != nil || reached.Ended {
+		return err
+	}
+	return r.promote(ctx)
+}
+
+// endsWith says that a target is where all WAL is replayed that there is. PostgreSQL does not see that it is
+// reached before a later record comes.
+func (t Target) endsWith(reached Recovered) bool {
+	return !t.Time.IsZero() || t.LSN != 0 && reached.LSN >= t.LSN
+}
+
+func (r *restoring) recovery(target Target, from ha.LSN) RecoverOptions {
+	choice, progress := r.restored.Choice, r.stepped(StepRecover)
+	return RecoverOptions{
+		Bucket: r.Bucket, Opener: r.Opener, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
+		Ahead: ahead(r.Folder), Workers: r.Workers, Again: Replan(r.Bucket, choice),
+		Progress: func(at Recovered) {
+			if start := choice.Backup.StartLSN; at.LSN > start {
+				progress(Progress{Done: int64(at.LSN - start), Total: int64(at.End - start)})
+			}
+		},
+	}
+}
+
+// Replan plans segments anew of which a part was replaced meanwhile, for RecoverOptions.Again.
+func Replan(b bucket.Bucket, choice Choice) func(context.Context, Segment) ([]PlannedObject, error) {
+	return func(ctx context.Context, s Segment) ([]PlannedObject, error) {
+		catalogue, err := Read(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(plan.Segments, func(p PlannedSegment) bool { return p.Segment.Number == s.Number })
+		if i < 0 {
+			return nil, fmt.Errorf("plan %s anew: the archive has it no more", s)
+		}
+		return plan.Segments[i].Objects, nil
+	}
+}
+
+// ahead is how many segments may lie beyond the replay: a tenth of what is free on the volume.
+func ahead(folder string) int {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(folder, &stat); err != nil {
+		return 2
+	}
+	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / SegmentSize
+	return int(min(max(tenth, 2), 32))
+}
+
+// finish stops the new primary, and sees where its WAL begins.
+func (r *restoring) finish(ctx context.Context) error {
+	r.stop(ctx)
+	control, err := r.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	if control.State != "shut down" {
+		return fmt.Errorf("the restored server did not stop in order: it is %q", control.State)
+	}
+	fork, err := r.server.Fork(control.Timeline)
+	if err != nil {
+		return err
+	}
+	lsn, err := ha.ParseLSN(fork)
+	if err != nil {
+		return err
+	}
+	r.restored.Begins = ha.Start{LSN: lsn, Timeline: control.Timeline}
+	r.restored.SystemIdentifier = control.SystemIdentifier
+	return syncFileSystem(r.Folder)
+}

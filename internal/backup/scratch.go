@@ -1,0 +1,146 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"toban.dev/internal/postgres"
+)
+
+// scratch is a server that recovers in a folder of its own, and listens on a Unix socket only.
+type scratch struct {
+	server  *postgres.Server
+	process *postgres.Process
+	// tablespaces is the folder that they are in.
+	tablespaces string
+	parameters  map[string]string
+	log         io.Writer
+}
+
+// scratchPort is part of the socket's name; nothing listens on the network.
+const scratchPort = 5432
+
+func newScratch(programs postgres.Programs, folder, run string, parameters map[string]string, log io.Writer) scratch {
+	server := &postgres.Server{Programs: programs, Volume: folder, Run: run, Port: scratchPort}
+	return scratch{server: server, tablespaces: filepath.Join(folder, "tablespaces"), parameters: parameters, log: log}
+}
+
+// unpack makes the data directory and the tablespaces. Where they go is filled in.
+func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
+	o.Data, o.Scratch, o.Programs = s.server.Data(), filepath.Join(s.server.Volume, "scratch"), s.server.Programs.Dir
+	o.Tablespaces = map[uint32]string{}
+	for _, space := range o.Chain[len(o.Chain)-1].Tablespaces {
+		o.Tablespaces[space.OID] = filepath.Join(s.tablespaces, strconv.FormatUint(uint64(space.OID), 10))
+	}
+	return Unpack(ctx, o)
+}
+
+// recover starts the server and brings it to a target. At that it has left recovery, at the
+// end of the archive it has not. The folder pg_wal is filled in.
+func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, error) {
+	if err := s.configure(ctx, o.Target, o.Plan.Timeline); err != nil {
+		return Recovered{}, err
+	}
+	o.WAL = filepath.Join(s.server.Data(), "pg_wal")
+	r := NewRecovery(o)
+	if err := r.Prepare(ctx); err != nil {
+		return Recovered{}, err
+	}
+	var err error
+	if s.process, err = s.server.Start(ctx, s.log); err != nil {
+		return Recovered{}, err
+	}
+	ctx, cancel := WhileRunning(ctx, s.process)
+	defer cancel()
+	replayer := &LocalReplayer{Server: s.server}
+	defer replayer.Close()
+	return r.Run(ctx, replayer)
+}
+
+// promote ends the recovery of a server that has replayed all there is.
+func (s *scratch) promote(ctx context.Context) error {
+	session, err := s.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return session.Promote(ctx)
+}
+
+// stop stops the server in order.
+func (s *scratch) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, scratchPatience)
+	defer cancel()
+	s.process.Stop(ctx, postgres.StopFast)
+	s.process = nil
+}
+
+// scratchPatience is how long a server may take to stop in order: its checkpoint may be a large one.
+const scratchPatience = 30 * time.Minute
+
+// kill ends a server whose data is of no use any more.
+func (s *scratch) kill(ctx context.Context) {
+	if s.process != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		s.process.Stop(ctx, postgres.StopImmediate)
+	}
+}
+
+// configure writes a configuration of the scratch server's own: the database's may name files and addresses
+// that are not here. It must not wait for a disk: if it crashes, all begins anew.
+func (s *scratch) configure(ctx context.Context, target Target, timeline uint32) error {
+	control, err := s.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[string]string{}
+	for name, value := range s.parameters {
+		if name = strings.ToLower(name); !postgres.Owned(name) && name != "synchronous_commit" {
+			all[name] = value
+		}
+	}
+	for name, bound := range control.Least { // a standby needs no less than its primary had
+		all[name] = strconv.Itoa(bound)
+	}
+	settings, err := target.Settings(timeline)
+	if err != nil {
+		return err
+	}
+	maps.Copy(all, settings)
+	maps.Copy(all, map[string]string{"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
+		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr", "lc_messages": "C",
+		"archive_mode": "off", "fsync": "off"})
+	files := map[string]string{
+		"postgresql.conf":      configText(all),
+		"postgresql.auto.conf": "",
+		// Nobody else gets at the socket: its folder is ours alone, and so is the socket.
+		"pg_hba.conf":    "local all all trust\n",
+		"pg_ident.conf":  "",
+		"standby.signal": "",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.server.Data(), name), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("configure the scratch server: %w", err)
+		}
+	}
+	return nil
+}
+
+// configText is a postgresql.conf (PostgreSQL 17 documentation, 19.1.2).
+func configText(all map[string]string) string {
+	quote := strings.NewReplacer(`'`, `''`, `\`, `\\`, "\n", " ", "\r", " ")
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(all[name]))
+	}
+	return text.String()
+}

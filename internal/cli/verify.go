@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+type verifyOptions struct {
+	settings, authority, key, run, volume, backup, termination, address, listen string
+}
+
+// Verify is `toban backup verify`: the process in the Pod of a verification.
+func Verify() *cobra.Command {
+	var o verifyOptions
+	c := &cobra.Command{
+		Use:    "verify",
+		Short:  "Restore a backup into a scratch volume, and check it (in the Pod of a verification)",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
+	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
+	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for the socket and keys")
+	f.StringVar(&o.volume, "volume", naming.PathVolume, "the scratch volume")
+	f.StringVar(&o.backup, "backup", "", "name of the backup in the archive")
+	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
+	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
+	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+	return c
+}
+
+// work verifies, and leaves the result where the kubelet finds it, whatever came of it.
+func (o verifyOptions) work(ctx context.Context) error {
+	v := &verify{verifyOptions: o, log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+	err := v.do(ctx)
+	if err != nil {
+		v.result.Error = err.Error()
+	}
+	words := []*string{&v.result.Error}
+	for i := range v.result.Answers {
+		a := &v.result.Answers[i]
+		a.Got, a.Problem = first(a.Got, 100), first(a.Problem, 100)
+	}
+	return errors.Join(err, leave(o.termination, &v.result, words...))
+}
+
+// first are the first characters of a text.
+func first(text string, most int) string {
+	shorten([]*string{&text}, most)
+	return text
+}
+
+// verify is one run.
+type verify struct {
+	verifyOptions
+	settings protocol.BackupSettings
+	own      *issuer
+	progress progressServer
+	result   protocol.VerifyResult
+	log      *slog.Logger
+}
+
+func (v *verify) do(ctx context.Context) error {
+	text, err := os.ReadFile(v.verifyOptions.settings)
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if err := json.Unmarshal(text, &v.settings); err != nil {
+		return fmt.Errorf("understand the settings %s: %w", v.verifyOptions.settings, err)
+	}
+	if v.own, err = newIssuer(v.authority, naming.IdentityRestore, v.address); err != nil {
+		return err
+	}
+	v.progress.set(protocol.BackupProgress{Step: "opens the archive"})
+	stop, _, err := v.progress.serve(ctx, v.own, v.settings.Operator, v.listen)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	options, err := v.options(ctx)
+	if err != nil {
+		v.result.Objects = backup.BrokenObjects(err)
+		return err
+	}
+	begin := time.Now()
+	report, err := backup.Verify(ctx, options)
+	v.note(report)
+	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(), "steps", v.result.Steps, "lsn", report.LSN)
+	return err
+}
+
+// options plan the way to the end of the archive.
+func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
+	s := v.settings.Verify
+	programs, err := postgres.FindPrograms(ctx, s.Major)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	opener, err := openerOf(s.Encrypted, v.key)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.run)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	whole, err := bucket.Open(ctx, config)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	archive := bucket.Sub(whole, v.settings.Archive.Path)
+	catalogue, err := backup.Read(ctx, archive)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	chain, err := catalogue.Chain(v.backup)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	choice, err := catalogue.Choose(backup.Wanted{Backup: v.backup, Now: time.Now()})
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+	if err != nil {
+		return backup.VerifyOptions{}, err
+	}
+	out := backup.VerifyOptions{
+		Bucket: archive, Opener: opener, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
+		Folder: filepath.Join(v.volume, "scratch"), Run: v.run, Programs: programs, Parameters: s.Parameters,
+		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Progress: v.tell,
+	}
+	for _, a := range s.Assertions {
+		out.Assertions = append(out.Assertions, backup.Assertion(a))
+	}
+	return out, nil
+}
+
+// tell says how far a step is.
+func (v *verify) tell(step string, p backup.Progress) {
+	words := map[string]string{backup.StepUnpack: "fetches the backup", backup.StepRecover: "replays WAL"}
+	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+}
+
+// note puts into the result what was found.
+func (v *verify) note(r backup.Report) {
+	v.result.LSN, v.result.Commit, v.result.Objects = r.LSN, r.Commit, r.Objects
+	for _, s := range r.Steps {
+		v.result.Steps = append(v.result.Steps, protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
+		if s.Name == backup.StepUnpack || s.Name == backup.StepRecover {
+			v.result.Recovery += s.Took.Seconds()
+		}
+	}
+	for _, a := range r.Answers {
+		v.result.Answers = append(v.result.Answers, protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
+	}
+}

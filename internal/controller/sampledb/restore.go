@@ -1,0 +1,230 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed
+	// outside the spec, such as a Secret, is there by then.
+	restoreRetry = 5 * time.Minute
+	// waitRestore is how often it is looked how far a restore is.
+	waitRestore = 2 * time.Second
+)
+
+// applyRestore brings the data of spec.restoreFrom into the first instance's volume. Until it is there, no
+// instance is: what it finds out is a problem that nothing goes on after, and the condition Restored.
+func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
+	s.restore = s.db.Status.Restore.DeepCopy()
+	if s.restore != nil && s.restore.CompletedAt != nil {
+		s.restored = restoredTo(s.restore)
+		return nil
+	}
+	if s.config.SystemIdentifier != "" {
+		return nil // there is a database already
+	}
+	if s.db.Spec.RestoreFrom == nil {
+		return r.giveUpRestore(ctx, s)
+	}
+	err := r.restore(ctx, s)
+	var stop *problem
+	if errors.As(err, &stop) {
+		s.restored = no(stop.reason, stop.message)
+	}
+	return err
+}
+
+// giveUpRestore ends a restore that is not wanted any more, before anybody else uses its volume.
+func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
+	if s.restore == nil {
+		return nil
+	}
+	if _, err := r.sortJobs(ctx, s, naming.ComponentRestore, ""); err != nil {
+		return err
+	}
+	if pod := s.restoring(); pod != nil {
+		return &problem{v1.ReasonCreating, fmt.Sprintf("waits for Pod %s of a restore to end, which is not wanted any more", pod.Name), waitGone}
+	}
+	s.restore = nil
+	return nil
+}
+
+// restore makes the Job, and says how far it is.
+func (r *Reconciler) restore(ctx context.Context, s *scope) error {
+	job, err := r.sortJobs(ctx, s, naming.ComponentRestore, desired.RestoreJobName(s.db))
+	if err != nil {
+		return err
+	}
+	if job == nil {
+		return r.startRestore(ctx, s)
+	}
+	if s.restore == nil {
+		s.restore = &v1.RestoreStatus{}
+	}
+	pods := podsOf(s.seen.restorePods, job)
+	if finished(job, batchv1.JobComplete) != nil || succeeded(pods, job) {
+		s.noteRestored(restoreResult(pods))
+		return nil
+	}
+	words := cmp.Or(restoreResult(pods).Error, lastSaid(pods))
+	if failed := finished(job, batchv1.JobFailed); failed != nil {
+		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
+			return errors.Join(r.deleteJob(ctx, job), &problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
+		}
+		return &problem{v1.ReasonRestoreFailed, cmp.Or(words, fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name)), waitUser}
+	}
+	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
+}
+
+// startRestore makes what the Pod of a restore needs, and its Job.
+func (r *Reconciler) startRestore(ctx context.Context, s *scope) error {
+	if pod := s.restoring(); pod != nil {
+		return &problem{v1.ReasonRestoring, fmt.Sprintf("waits for Pod %s of a former restore to end", pod.Name), waitGone}
+	}
+	source, err := r.restoreSource(ctx, s.db)
+	if err != nil {
+		return err
+	}
+	settings, err := desired.RestoreSettings(s.db, s.config, source)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	config, err := desired.RestoreConfigMap(s.db, settings)
+	if err != nil {
+		return err
+	}
+	for _, object := range []client.Object{config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, source)} {
+		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	at := metav1.NewTime(s.now).Rfc3339Copy()
+	s.restore = &v1.RestoreStatus{Archive: source.Archive.Path, Backup: source.Backup, StartedAt: &at}
+	s.note(eventRestoring, "from the archive "+source.Archive.Path)
+	return &problem{v1.ReasonRestoring, "its Pod is being started", waitRestore}
+}
+
+// restoreProgress asks the Pod how far it is, in a sentence and in the status. What the Pods before have said goes with it.
+func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string) string {
+	sentence := "its Pod is being started"
+	pod := s.restoring()
+	if pod != nil {
+		if t := podTrouble(pod); t != nil {
+			sentence = t.message
+		}
+	}
+	if pod != nil && reachable(pod) {
+		asked, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		p, err := r.Agents.Restore(asked, s.db.UID, pod.Status.PodIP, s.config)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
+			return cmp.Or(s.restoreSaid(), sentence) // not known is not changed
+		}
+		s.restore.Progress = restoreProgress(p)
+		sentence = p.Step
+	}
+	if words != "" {
+		sentence += "; the Pod before has failed: " + words
+	}
+	return sentence
+}
+
+func restoreProgress(p protocol.BackupProgress) *v1.BackupProgress {
+	out := &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate}
+	if p.Total > 0 {
+		out.Percent = int32(min(100*p.Done/p.Total, 100))
+	}
+	return out
+}
+
+// restoreSaid is what the condition Restored says, where it says that the restore goes on.
+func (s *scope) restoreSaid() string {
+	if c := condition(s.db.Status, v1.ConditionRestored); c != nil && c.Reason == v1.ReasonRestoring {
+		return c.Message
+	}
+	return ""
+}
+
+// noteRestored takes what the Pod has left.
+func (s *scope) noteRestored(result protocol.RestoreResult) {
+	at := metav1.NewTime(s.now).Rfc3339Copy()
+	s.restore.CompletedAt, s.restore.LSN, s.restore.Progress = &at, result.LSN, nil
+	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)
+	if !result.Commit.IsZero() {
+		commit := metav1.NewTime(result.Commit).Rfc3339Copy()
+		s.restore.LastTransactionAt = &commit
+	}
+	s.restored = restoredTo(s.restore)
+}
+
+// restoredTo is the condition Restored once the data is there.
+func restoredTo(r *v1.RestoreStatus) verdict {
+	switch {
+	case r.LSN == "":
+		return yes(v1.ReasonRestored, "the volume had a database already, which was kept")
+	case r.LastTransactionAt == nil:
+		return yes(v1.ReasonRestored, fmt.Sprintf("backup %s, and the WAL up to %s", r.Backup, r.LSN))
+	}
+	return yes(v1.ReasonRestored, fmt.Sprintf("backup %s, and the WAL up to %s; the last transaction is of %s",
+		r.Backup, r.LSN, r.LastTransactionAt.UTC().Format(time.RFC3339)))
+}
+
+// restoring is a Pod of a restore that has not ended, nil where there is none.
+func (s *scope) restoring() *corev1.Pod {
+	for i := range s.seen.restorePods {
+		pod := &s.seen.restorePods[i]
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return pod
+		}
+	}
+	return nil
+}
+
+// podsOf are the Pods of a Job, the oldest first.
+func podsOf(pods []corev1.Pod, job *batchv1.Job) []corev1.Pod {
+	own := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) })
+	slices.SortFunc(own, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return own
+}
+
+// lastSaid is what the newest Pod that has ended left.
+func lastSaid(pods []corev1.Pod) string {
+	for _, pod := range slices.Backward(pods) {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.State.Terminated != nil && c.State.Terminated.Message != "" {
+				return c.State.Terminated.Message
+			}
+		}
+	}
+	return ""
+}
+
+// restoreResult reads it, empty where it is none of ours.
+func restoreResult(pods []corev1.Pod) protocol.RestoreResult {
+	var out protocol.RestoreResult
+	if err := json.Unmarshal([]byte(lastSaid(pods)), &out); err != nil {
+		return protocol.RestoreResult{}
+	}
+	return out
+}

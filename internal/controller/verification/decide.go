@@ -1,0 +1,115 @@
+package verification
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// jobState is how the Job of a verification is.
+type jobState int
+
+const (
+	jobNone jobState = iota
+	jobRunning
+	jobEnded
+)
+
+// view is all that the decision depends on.
+type view struct {
+	// complete says that there is a backup to verify, possible that its SampleDB is there, whose archive it lies in.
+	complete, possible bool
+	// asked names the request, done the one that the last verification was for.
+	asked, done string
+
+	job     jobState
+	name    string
+	started metav1.Time
+	// result is what the Pod has left, nil where it left nothing; words is what is known besides.
+	result *protocol.VerifyResult
+	words  string
+}
+
+// decision is what is done, and what the condition Verified says; without a reason nothing is asked for.
+type decision struct {
+	create, over bool
+	reason       string
+	message      string
+}
+
+// decide says what to do. It is pure.
+func decide(v view) decision {
+	switch {
+	case !v.complete || v.asked == "" || v.asked == v.done:
+		return decision{}
+	case v.job == jobEnded && v.result == nil:
+		return decision{over: true, reason: v1.ReasonVerificationFailed, message: cmp.Or(v.words, "its Pod has ended without saying why: kubectl describe job "+v.name)}
+	case v.job == jobEnded && v.result.Error != "":
+		return decision{over: true, reason: v1.ReasonVerificationFailed, message: v.result.Error}
+	case v.job == jobEnded:
+		return decision{over: true, reason: v1.ReasonVerified, message: fmt.Sprintf("restored up to %s in %s",
+			v.result.LSN, time.Duration(v.result.Recovery*float64(time.Second)).Round(100*time.Millisecond))}
+	case v.job == jobRunning:
+		return decision{reason: v1.ReasonVerifying, message: cmp.Or(v.words, "Job "+v.name+" restores and checks it")}
+	case !v.possible:
+		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB whose archive it lies in"}
+	}
+	return decision{create: true, reason: v1.ReasonVerifying, message: "its Pod is being started"}
+}
+
+// status is what the status of the backup should be.
+func status(backup *v1.DatabaseBackup, v view, d decision, now time.Time) v1.DatabaseBackupStatus {
+	out := *backup.Status.DeepCopy()
+	verified := metav1.ConditionFalse
+	if d.reason == v1.ReasonVerified {
+		verified = metav1.ConditionTrue
+	}
+	at := metav1.NewTime(now).Rfc3339Copy()
+	if d.over {
+		out.Verification = found(v, at)
+	} else if meta.FindStatusCondition(out.Conditions, v1.ConditionVerified) != nil {
+		verified = meta.FindStatusCondition(out.Conditions, v1.ConditionVerified).Status // what was found before still holds
+	}
+	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
+		Type: v1.ConditionVerified, Status: verified, Reason: d.reason, Message: cut(d.message),
+		ObservedGeneration: backup.Generation, LastTransitionTime: at,
+	})
+	return out
+}
+
+// found is what a verification that is over has found.
+func found(v view, at metav1.Time) *v1.VerificationStatus {
+	started := v.started.Rfc3339Copy()
+	out := &v1.VerificationStatus{Asked: v.asked, StartedAt: &started, CompletedAt: &at}
+	r := v.result
+	if r == nil {
+		return out
+	}
+	out.LSN, out.RecoverySeconds, out.Objects = r.LSN, int64(r.Recovery+0.5), r.Objects
+	if !r.Commit.IsZero() {
+		commit := metav1.NewTime(r.Commit).Rfc3339Copy()
+		out.LastTransactionAt = &commit
+	}
+	for _, s := range r.Steps {
+		out.Steps = append(out.Steps, v1.VerificationStep{Name: s.Name, Seconds: int64(s.Seconds + 0.5), Skipped: s.Skipped})
+	}
+	for _, a := range r.Answers {
+		out.Answers = append(out.Answers, v1.VerificationAnswer{Name: a.Name, Rows: int64(a.Rows), Got: a.Got, Problem: a.Problem})
+	}
+	return out
+}
+
+// cut keeps a message within what a condition may have.
+func cut(message string) string {
+	const most = 2000
+	if runes := []rune(message); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return message
+}

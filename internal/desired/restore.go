@@ -1,0 +1,202 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// restoreRetries is how often the Pod of a restore is made anew after it has failed.
+const restoreRetries int32 = 3
+
+// Source is what a SampleDB is restored from, with every name looked up.
+type Source struct {
+	Archive v1.ArchiveReference
+	// Backup is the id of the base backup to begin with, "" for the best.
+	Backup string
+	// Server is the SampleDB whose server has the archive's volume, Authority the certificate (PEM) of its authority.
+	// "" where there is none: then the volume is mounted.
+	Server, Authority string
+}
+
+// RestoreSettings is what the Pod of a restore has to know.
+func RestoreSettings(db *v1.SampleDB, config protocol.Config, source Source) (protocol.RestoreSettings, error) {
+	target, err := restoreTarget(db.Spec.RestoreFrom)
+	return protocol.RestoreSettings{
+		Instance:   naming.Instance(db.Name, 0),
+		Major:      config.Major,
+		Bucket:     source.bucket(db.Namespace),
+		Path:       source.Archive.Path,
+		Encrypted:  source.Archive.Encryption != nil,
+		Backup:     source.Backup,
+		Target:     target,
+		Parameters: config.Parameters,
+		Operator:   config.Operator,
+	}, err
+}
+
+func (s Source) bucket(namespace string) bucket.Config {
+	switch {
+	case !IsVolume(s.Archive.Store):
+		return bucketConfig(s.Archive.Store)
+	case s.Server != "":
+		return volumeBucket(s.Server, namespace, s.Authority)
+	}
+	return bucket.Config{Folder: naming.PathArchive}
+}
+
+func restoreTarget(spec *v1.RestoreSpec) (protocol.RestoreTarget, error) {
+	t := spec.Target
+	if t == nil {
+		return protocol.RestoreTarget{Immediate: spec.Backup != ""}, nil
+	}
+	out := protocol.RestoreTarget{LSN: t.LSN, Transaction: t.Transaction, Name: t.Name, Exclusive: t.Exclusive}
+	if t.Time == "" {
+		return out, nil
+	}
+	at, err := time.Parse(time.RFC3339, t.Time)
+	if err != nil {
+		return out, fmt.Errorf("restoreFrom.target.time %q must be like 2026-11-20T03:15:00+09:00", t.Time)
+	}
+	out.Time = at
+	return out, nil
+}
+
+// RestoreConfigMap is NAME-restore: the settings of the restore.
+func RestoreConfigMap(db *v1.SampleDB, settings protocol.RestoreSettings) (*corev1.ConfigMap, error) {
+	text, err := json.MarshalIndent(settings, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", naming.KeyRestore, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: meta(db, naming.RestoreConfigMap(db.Name)),
+		Data:       map[string]string{naming.KeyRestore: string(text) + "\n"},
+	}, nil
+}
+
+// restoreSelector selects the Pods of restores, of one SampleDB or, for "", of all in the namespace.
+func restoreSelector(db string) map[string]string {
+	out := map[string]string{naming.LabelComponent: naming.ComponentRestore}
+	if db != "" {
+		out[naming.LabelSampleDB] = db
+	}
+	return out
+}
+
+// RestoreJobName is that of the Job for what spec.restoreFrom says now.
+func RestoreJobName(db *v1.SampleDB) string {
+	return naming.RestoreJob(db.Name, Hash(db.Spec.RestoreFrom))
+}
+
+// RestoreJob brings the data of a new SampleDB back, into the volume of its first instance. Where another try would fail in the
+// same way it ends at once.
+func RestoreJob(db *v1.SampleDB, settings Settings, source Source) *batchv1.Job {
+	retries, kept, replace := restoreRetries, backupKept, batchv1.Failed
+	container := naming.ContainerRestore
+	object := meta(db, RestoreJobName(db))
+	object.Labels = merged(naming.Common(db.Name), restoreSelector(db.Name))
+	return &batchv1.Job{
+		ObjectMeta: object,
+		Spec: batchv1.JobSpec{
+			BackoffLimit:            &retries,
+			TTLSecondsAfterFinished: &kept,
+			PodReplacementPolicy:    &replace,
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action: batchv1.PodFailurePolicyActionFailJob,
+				OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+					ContainerName: &container,
+					Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
+					Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
+				},
+			}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
+				Spec:       restorePod(db, settings, source),
+			},
+		},
+	}
+}
+
+func restorePod(db *v1.SampleDB, settings Settings, source Source) corev1.PodSpec {
+	no, grace := false, int64(30)
+	volumes, mounts := restoreVolumes(db, source)
+	resources := db.Spec.Resources
+	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
+		resources = requests("100m", "256Mi")
+	}
+	return corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		ServiceAccountName:            naming.ServiceAccount(db.Name),
+		AutomountServiceAccountToken:  &no,
+		EnableServiceLinks:            &no,
+		TerminationGracePeriodSeconds: &grace,
+		SecurityContext:               podSecurity(instanceUser),
+		Affinity:                      db.Spec.Pod.Affinity,
+		NodeSelector:                  db.Spec.Pod.NodeSelector,
+		Tolerations:                   db.Spec.Pod.Tolerations,
+		PriorityClassName:             db.Spec.Pod.PriorityClassName,
+		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
+		InitContainers:                []corev1.Container{installContainer(settings)},
+		Containers: []corev1.Container{{
+			Name:            naming.ContainerRestore,
+			Image:           Image(db, settings),
+			ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:         []string{naming.PathBinary, "backup", "restore"},
+			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(source.Archive.Store)...),
+			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+			Resources:       resources,
+			SecurityContext: containerSecurity(),
+			VolumeMounts:    mounts,
+		}},
+		Volumes: volumes,
+	}
+}
+
+// restoreVolumes mount the volume of the first instance, and what it takes to read the archive.
+func restoreVolumes(db *v1.SampleDB, source Source) ([]corev1.Volume, []corev1.VolumeMount) {
+	mode := configMode
+	volumes, mounts := storeVolumes(source.Archive.Store)
+	add := func(volume corev1.Volume, path string, readOnly bool) {
+		volumes = append(volumes, volume)
+		mounts = append(mounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
+	}
+	add(corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: naming.RestoreConfigMap(db.Name)}, DefaultMode: &mode,
+	}}}, naming.PathRestore, true)
+	add(secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)), naming.PathAuthority, true)
+	add(emptyVolume(volumeProgram, corev1.StorageMediumDefault), naming.PathProgram, true)
+	add(emptyVolume(volumeRun, corev1.StorageMediumMemory), naming.PathRun, false) // it has the Pod's key
+	add(emptyVolume(volumeTmp, corev1.StorageMediumDefault), pathTmp, false)
+	add(claimVolume(naming.VolumeData, naming.Claim(db.Name, 0)), naming.PathVolume, false)
+	if source.Archive.Encryption != nil {
+		add(optionalSecret(volumeKey, source.Archive.Encryption.Key.Name), naming.PathKey, true)
+	}
+	switch {
+	case source.Server != "":
+		add(secretVolume(volumeSource, naming.AuthoritySecret(source.Server)), naming.PathSource, true)
+	case IsVolume(source.Archive.Store):
+		add(claimVolume(volumeArchive, source.Archive.Claim), naming.PathArchive, true)
+	}
+	return volumes, mounts
+}
+
+func claimVolume(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}
+}
+
+// RestorePolicy lets the operator ask the Pod of a restore how far it is, and nobody else in.
+func RestorePolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
+	return operatorOnly(db, naming.RestorePolicy(db.Name), metav1.LabelSelector{MatchLabels: restoreSelector(db.Name)}, settings)
+}

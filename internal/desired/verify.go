@@ -1,0 +1,108 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// verification is what Pods that verify a SampleDB's backups have to know.
+func verification(db *v1.SampleDB, config protocol.Config) protocol.Verification {
+	out := protocol.Verification{Major: config.Major, Encrypted: db.Spec.Backup.Encryption != nil, Parameters: map[string]string{}}
+	for name, value := range config.Parameters {
+		// What an extension needs. The rest is about the load, of which there is none.
+		if strings.HasSuffix(name, "_preload_libraries") || strings.Contains(name, ".") {
+			out.Parameters[name] = value
+		}
+	}
+	for _, a := range db.Spec.Backup.Verification.Assertions {
+		database := a.Database
+		if database == "" {
+			database = initSpec(db).Database
+		}
+		out.Assertions = append(out.Assertions, protocol.Assertion{Name: a.Name, Database: database, SQL: a.SQL, Want: a.Want})
+	}
+	return out
+}
+
+// verifySelector selects the Pods of all verifications of a SampleDB.
+func verifySelector(db string) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentVerify}
+}
+
+// VerifyJobName is that of the Job for one request.
+func VerifyJobName(backup *v1.DatabaseBackup, asked string) string {
+	return naming.VerifyJob(backup.Name, Hash([]string{string(backup.UID), asked}))
+}
+
+// VerifyJob verifies a backup, once: what it finds is the result, whatever that is.
+func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, asked string) (*batchv1.Job, error) {
+	spec, err := verifyPod(db, backup, settings)
+	if err != nil {
+		return nil, err
+	}
+	retries, kept := int32(0), backupKept
+	labels := merged(naming.Common(db.Name), verifySelector(db.Name))
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: VerifyJobName(backup, asked), Namespace: backup.Namespace, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup"))},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit:            &retries,
+			TTLSecondsAfterFinished: &kept,
+			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+		},
+	}, nil
+}
+
+// verifyPod is that of a backup, with a scratch volume and the key.
+func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (corev1.PodSpec, error) {
+	scratch, err := scratchVolume(db)
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	pod := backupPod(db, backup, settings)
+	c := &pod.Containers[0]
+	c.Name = naming.ContainerVerify
+	c.Command = []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}
+	c.Resources = requests("100m", "512Mi")
+	pod.Volumes = append(slices.Clone(pod.Volumes), scratch)
+	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume})
+	if e := db.Spec.Backup.Encryption; e != nil {
+		pod.Volumes = append(pod.Volumes, optionalSecret(volumeKey, e.Key.Name))
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
+	}
+	return pod, nil
+}
+
+// scratchVolume is made for the Pod and goes with it.
+func scratchVolume(db *v1.SampleDB) (corev1.Volume, error) {
+	spec, err := claimSpec(db)
+	if err != nil {
+		return corev1.Volume{}, err
+	}
+	v := db.Spec.Backup.Verification
+	if v.Size != "" {
+		size, err := resource.ParseQuantity(v.Size)
+		if err != nil {
+			return corev1.Volume{}, fmt.Errorf("backup.verification.size %q must be a quantity such as 20Gi: %w", v.Size, err)
+		}
+		spec.Resources.Requests[corev1.ResourceStorage] = size
+	}
+	if v.StorageClassName != nil {
+		spec.StorageClassName = v.StorageClassName
+	}
+	return corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{ObjectMeta: metav1.ObjectMeta{Labels: naming.Common(db.Name)}, Spec: spec},
+	}}}, nil
+}

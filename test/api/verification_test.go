@@ -1,0 +1,145 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/verification"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// verify reconciles the verification of a backup once.
+func (k *taker) verify(b *v1.DatabaseBackup) *v1.DatabaseBackup {
+	k.Helper()
+	k.now = k.now.Add(10 * time.Second)
+	r := &verification.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Settings: k.reconciler.Settings,
+		Events: k.events, Now: func() time.Time { return k.now },
+	}
+	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	k.must(err)
+	now := &v1.DatabaseBackup{}
+	k.read(b.Name, now)
+	return now
+}
+
+// verifies ends the Pod of a verification with a result.
+func (k *taker) verifies(b *v1.DatabaseBackup, asked string, result protocol.VerifyResult) *v1.DatabaseBackup {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(desired.VerifyJobName(b, asked), job)
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = k.namespace, job.Name+"-a"
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	k.must(k.api.Create(k.Context(), pod))
+	text, err := json.Marshal(result)
+	k.must(err)
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerVerify, Image: "x", ImageID: "x",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}}}}
+	k.must(k.api.Status().Update(k.Context(), pod))
+	return k.verify(b)
+}
+
+func (k *taker) expectVerified(b *v1.DatabaseBackup, status metav1.ConditionStatus, reason string) string {
+	k.Helper()
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified)
+	if c == nil || c.Status != status || c.Reason != reason {
+		k.Fatalf("the condition is %+v, want %s for %s", c, status, reason)
+	}
+	return c.Message
+}
+
+var proven = protocol.VerifyResult{LSN: "0/6000000", Recovery: 2.4,
+	Steps:   []protocol.VerifyStep{{Name: "unpack", Seconds: 1.2}, {Name: "amcheck", Skipped: "the image has no pg_amcheck"}},
+	Answers: []protocol.VerifyAnswer{{Name: "orders", Rows: 1, Got: "t"}}}
+
+func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Verification = v1.VerificationSpec{AfterBackup: true, Size: "3Gi", Assertions: []v1.Assertion{{Name: "orders", SQL: "select true"}}}
+	})
+	settings := &corev1.ConfigMap{}
+	k.read("x-backup", settings)
+	told, err := desired.ParseBackupSettings(settings)
+	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" || told.Verify.Major != 17 {
+		t.Errorf("the Pod is told %+v, %v", told.Verify, err)
+	}
+	b := k.ask("one", "x")
+	if b = k.verify(b); meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified) != nil {
+		t.Error("nobody asked for it")
+	}
+	b = k.ask("two", "x", func(b *v1.DatabaseBackup) { b.Spec.Verify = true })
+	k.complete(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "one"}})
+	b = k.complete(k.take(b))
+	b = k.verify(b)
+	k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerifying)
+	job := &batchv1.Job{}
+	k.read(desired.VerifyJobName(b, "spec.verify"), job)
+	scratch := ""
+	for _, v := range job.Spec.Template.Spec.Volumes {
+		if v.Ephemeral != nil {
+			scratch = v.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String()
+		}
+	}
+	if scratch != "3Gi" || !metav1.IsControlledBy(job, b) {
+		t.Errorf("the Job has a scratch volume of %q", scratch)
+	}
+	b = k.verifies(b, "spec.verify", proven)
+	if m := k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerified); !strings.Contains(m, "0/6000000") || !strings.Contains(m, "2.4s") {
+		t.Errorf("it says %q", m)
+	}
+	if v := b.Status.Verification; v.RecoverySeconds != 2 || len(v.Steps) != 2 || v.Answers[0].Got != "t" || v.CompletedAt == nil {
+		t.Errorf("the status is %+v", v)
+	}
+	if db = k.reconcile(db); db.Status.Backup.LastVerified != "two" {
+		t.Errorf("the SampleDB says %+v", db.Status.Backup)
+	}
+	// Once more, and now something is broken; until then what was found before holds.
+	b.Annotations = map[string]string{naming.AnnotationVerify: "again"}
+	k.must(k.api.Update(k.Context(), b))
+	b = k.verify(b)
+	k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerifying)
+	b = k.verifies(b, "again", protocol.VerifyResult{Error: "base/two/base.tar.00000.zst is altered", Objects: []string{"base/two/base.tar.00000.zst"}})
+	if m := k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerificationFailed); !strings.Contains(m, "is altered") || len(b.Status.Verification.Objects) != 1 {
+		t.Errorf("it says %q, %+v", m, b.Status.Verification)
+	}
+}
+
+func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = "nonsense" })
+	if m := k.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonScheduleInvalid); !strings.Contains(m, "verification.schedule") {
+		t.Errorf("it says %q", m)
+	}
+	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = "@hourly" })
+	last := &v1.DatabaseBackup{}
+	k.read(k.backups()[0], last)
+	if last.Annotations[naming.AnnotationVerify] != "" {
+		t.Error("it is not due yet")
+	}
+	k.now = k.now.Add(3 * time.Hour)
+	db = k.reconcile(db)
+	k.read(last.Name, last)
+	due, err := time.Parse(time.RFC3339, last.Annotations[naming.AnnotationVerify])
+	if err != nil || due.After(k.now) || k.now.Sub(due) > time.Hour {
+		t.Errorf("at %s it was asked for %s, %v", k.now, due, err)
+	}
+	before := last.Annotations[naming.AnnotationVerify]
+	k.reconcile(db)
+	if k.read(last.Name, last); last.Annotations[naming.AnnotationVerify] != before {
+		t.Error("it is asked for twice")
+	}
+}

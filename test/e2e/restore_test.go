@@ -1,0 +1,62 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	v1 "toban.dev/api/v1"
+)
+
+// The way back: to a moment, while the source runs on; and after the source was deleted, by the backup that was taken then.
+func TestRestore(t *testing.T) {
+	s := begin(t)
+	s.apply(withBackup("main", 1, "{}"))
+	s.ready("main")
+	s.sql("main", "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, "main")
+		if err == nil && (db.Status.Backup == nil || db.Status.Backup.LastBackup == "") {
+			err = fmt.Errorf("there is no first backup: %+v", db.Status.Backup)
+		}
+		return err
+	})
+	s.sql("main", "INSERT INTO kept VALUES (2)")
+	at := s.ask("main", `SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	s.sql("main", "INSERT INTO kept VALUES (3)")
+	s.archived("main")
+
+	s.apply(sampleDB("past", 2, fmt.Sprintf("restoreFrom:\n  sampleDB: main\n  target: {time: %q}", at)))
+	s.ready("past")
+	s.condition("past", v1.ConditionRestored, "True", v1.ReasonRestored)
+	s.kept("past", "1,2")
+	s.everyInstanceStreams("past", 1)
+
+	s.apply(sampleDB("never", 1, "restoreFrom:\n  sampleDB: main\n  target: {time: \"2020-01-01T00:00:00Z\"}"))
+	if words := s.condition("never", v1.ConditionRestored, "False", v1.ReasonRestoreFailed); !strings.Contains(words, "outside of what can be restored") {
+		t.Errorf("the message does not name the window: %s", words)
+	}
+
+	s.sql("main", "INSERT INTO kept VALUES (4)")
+	s.run("delete", "sampledb", "main", "--timeout=5m")
+	final := strings.TrimSpace(s.run("get", "databasebackups", "-o", `jsonpath={range .items[?(@.spec.from=="Primary")]}{.metadata.name}{"\n"}{end}`))
+	if !strings.HasPrefix(final, "main-final-") {
+		t.Fatalf("the last backup is %q", final)
+	}
+	s.apply(withBackup("main", 1, "{}") + "  restoreFrom: {backup: " + final + "}\n")
+	s.ready("main")
+	s.kept("main", "1,2,3,4")
+	s.sql("main", "INSERT INTO kept VALUES (5)")
+	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+}
+
+// kept checks the rows of the table kept, as the application's role.
+func (s *story) kept(name, want string) {
+	s.Helper()
+	if got := s.ask(name, "SELECT string_agg(n::text, ',' ORDER BY n) FROM kept"); got != want {
+		s.Errorf("%s has the rows %s, expected %s", name, got, want)
+	}
+}
