@@ -157,9 +157,9 @@ type VerificationStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// How long it took until the database could have been used, in whole seconds: what a restore would take.
+	// How long it took until the database could have been used, for instance 2.4s: what a restore would take.
 	// +optional
-	RecoverySeconds int64 `json:"recoverySeconds,omitempty"`
+	RecoveryTime *metav1.Duration `json:"recoveryTime,omitempty"`
 
 	// Up to where the WAL could be replayed, and when the last transaction was committed that is there.
 	// +optional
@@ -183,8 +183,8 @@ type VerificationStatus struct {
 // VerificationStep is a part of a verification.
 type VerificationStep struct {
 	Name string `json:"name"`
-	// How long it took, in whole seconds.
-	Seconds int64 `json:"seconds"`
+	// How long it took.
+	Took metav1.Duration `json:"took"`
 	// Why it was not done.
 	// +optional
 	Skipped string `json:"skipped,omitempty"`

@@ -73,7 +73,10 @@ func ScheduledBackup(db *v1.SampleDB, due time.Time) *v1.DatabaseBackup {
 	}
 	return &v1.DatabaseBackup{
 		ObjectMeta: object,
-		Spec:       v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromStandby, Verify: db.Spec.Backup.Verification.AfterBackup, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+		Spec: v1.DatabaseBackupSpec{
+			SampleDB: db.Name, From: v1.BackupFromStandby, Verify: db.Spec.Backup.Verification.AfterBackup,
+			Deadline: metav1.Duration{Duration: 24 * time.Hour},
+		},
 	}
 }
 

@@ -39,6 +39,9 @@ func verifySelector(db string) map[string]string {
 	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentVerify}
 }
 
+// verifyKept is for how long an ended Job stays, for its log (seconds). Its scratch volume stays with it.
+const verifyKept int32 = 10 * 60
+
 // VerifyJobName is that of the Job for one request.
 func VerifyJobName(backup *v1.DatabaseBackup, asked string) string {
 	return naming.VerifyJob(backup.Name, Hash([]string{string(backup.UID), asked}))
@@ -50,7 +53,7 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	if err != nil {
 		return nil, err
 	}
-	retries, kept := int32(0), backupKept
+	retries, kept := int32(0), verifyKept
 	labels := merged(naming.Common(db.Name), verifySelector(db.Name))
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

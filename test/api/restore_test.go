@@ -88,21 +88,15 @@ func TestANewSampleDBBeginsWithABackup(t *testing.T) {
 	db = k.edit(db, from(v1.RestoreSpec{Backup: b.Name}))
 	k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoring)
 	k.read("again-restore", &networkingv1.NetworkPolicy{})
-	settings := &corev1.ConfigMap{}
-	k.read("again-restore", settings)
-	var told protocol.RestoreSettings
-	k.must(json.Unmarshal([]byte(settings.Data[naming.KeyRestore]), &told))
-	if told.Backup != taken.ID || !told.Target.Immediate || told.Path != b.Status.Archive.Path || told.Instance != "again-0" ||
-		told.Bucket.Volume == nil || !strings.Contains(told.Bucket.Volume.URL, "x-archive.") {
-		t.Errorf("the Pod is told %+v", told)
-	}
+	k.checkRestoreSettings(b)
 	job := k.restoreJob(db)
 	if pod := job.Spec.Template.Spec; !hasMount(pod, naming.PathVolume) || !hasMount(pod, naming.PathSource) || hasMount(pod, naming.PathArchive) {
 		t.Errorf("it mounts %+v", pod.Containers[0].VolumeMounts)
 	}
 	pod := k.restorePod(job, "y-restore-a", nil)
 	db = k.reconcile(db)
-	if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoring); words != "replays WAL" || db.Status.Restore.Progress.Percent != 50 || db.Status.Phase != "Restoring" {
+	words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoring)
+	if words != "replays WAL" || db.Status.Restore.Progress.Percent != 50 || db.Status.Phase != "Restoring" {
 		t.Errorf("it is %s: %q, %+v", db.Status.Phase, words, db.Status.Restore.Progress)
 	}
 	if k.find("again", &appsv1.StatefulSet{}) {
@@ -119,17 +113,35 @@ func TestANewSampleDBBeginsWithABackup(t *testing.T) {
 		db = k.reconcile(db)
 	}
 	k.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
-	// It may be removed, which changes nothing, and not be set again.
 	k.must(k.api.Delete(k.Context(), job))
+	k.checkRestoreFromIsOver(db)
+}
+
+// checkRestoreFromIsOver: it may be removed, which changes nothing, and not be set again.
+func (k *taker) checkRestoreFromIsOver(db *v1.SampleDB) {
+	k.Helper()
 	changed := db.DeepCopy()
 	changed.Spec.RestoreFrom.Backup = "other"
 	if err := k.api.Update(k.Context(), changed); err == nil || !strings.Contains(err.Error(), "has its data already") {
-		t.Errorf("another restoreFrom: %v", err)
+		k.Errorf("another restoreFrom: %v", err)
 	}
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.RestoreFrom = nil })
 	k.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 	if db.Status.Restore == nil {
-		t.Error("what it has begun with is forgotten")
+		k.Error("what it has begun with is forgotten")
+	}
+}
+
+// checkRestoreSettings checks what the Pod is told that restores a backup of x into again.
+func (k *taker) checkRestoreSettings(b *v1.DatabaseBackup) {
+	k.Helper()
+	settings := &corev1.ConfigMap{}
+	k.read("again-restore", settings)
+	var told protocol.RestoreSettings
+	k.must(json.Unmarshal([]byte(settings.Data[naming.KeyRestore]), &told))
+	if told.Backup != taken.ID || !told.Target.Immediate || told.Path != b.Status.Archive.Path || told.Instance != "again-0" ||
+		told.Bucket.Volume == nil || !strings.Contains(told.Bucket.Volume.URL, "x-archive.") {
+		k.Errorf("the Pod is told %+v", told)
 	}
 }
 

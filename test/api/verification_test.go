@@ -71,12 +71,7 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	db = k.edit(db, func(db *v1.SampleDB) {
 		db.Spec.Backup.Verification = v1.VerificationSpec{AfterBackup: true, Size: "3Gi", Assertions: []v1.Assertion{{Name: "orders", SQL: "select true"}}}
 	})
-	settings := &corev1.ConfigMap{}
-	k.read("x-backup", settings)
-	told, err := desired.ParseBackupSettings(settings)
-	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" || told.Verify.Major != 17 {
-		t.Errorf("the Pod is told %+v, %v", told.Verify, err)
-	}
+	k.checkVerifySettings()
 	b := k.ask("one", "x")
 	if b = k.verify(b); meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified) != nil {
 		t.Error("nobody asked for it")
@@ -86,22 +81,14 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	b = k.complete(k.take(b))
 	b = k.verify(b)
 	k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerifying)
-	job := &batchv1.Job{}
-	k.read(desired.VerifyJobName(b, "spec.verify"), job)
-	scratch := ""
-	for _, v := range job.Spec.Template.Spec.Volumes {
-		if v.Ephemeral != nil {
-			scratch = v.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String()
-		}
-	}
-	if scratch != "3Gi" || !metav1.IsControlledBy(job, b) {
+	if scratch := k.scratch(b, "spec.verify"); scratch != "3Gi" {
 		t.Errorf("the Job has a scratch volume of %q", scratch)
 	}
 	b = k.verifies(b, "spec.verify", proven)
 	if m := k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerified); !strings.Contains(m, "0/6000000") || !strings.Contains(m, "2.4s") {
 		t.Errorf("it says %q", m)
 	}
-	if v := b.Status.Verification; v.RecoverySeconds != 2 || len(v.Steps) != 2 || v.Answers[0].Got != "t" || v.CompletedAt == nil {
+	if v := b.Status.Verification; v.RecoveryTime.Duration != 2400*time.Millisecond || len(v.Steps) != 2 || v.Answers[0].Got != "t" || v.CompletedAt == nil {
 		t.Errorf("the status is %+v", v)
 	}
 	if db = k.reconcile(db); db.Status.Backup.LastVerified != "two" {
@@ -116,6 +103,33 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	if m := k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerificationFailed); !strings.Contains(m, "is altered") || len(b.Status.Verification.Objects) != 1 {
 		t.Errorf("it says %q, %+v", m, b.Status.Verification)
 	}
+}
+
+// checkVerifySettings checks what the Pods are told that verify backups of x.
+func (k *taker) checkVerifySettings() {
+	k.Helper()
+	settings := &corev1.ConfigMap{}
+	k.read("x-backup", settings)
+	told, err := desired.ParseBackupSettings(settings)
+	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" || told.Verify.Major != 17 {
+		k.Errorf("the Pod is told %+v, %v", told.Verify, err)
+	}
+}
+
+// scratch is the size of the scratch volume of a verification.
+func (k *taker) scratch(b *v1.DatabaseBackup, asked string) string {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(desired.VerifyJobName(b, asked), job)
+	if !metav1.IsControlledBy(job, b) {
+		k.Error("the Job does not go with the backup")
+	}
+	for _, v := range job.Spec.Template.Spec.Volumes {
+		if v.Ephemeral != nil {
+			return v.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String()
+		}
+	}
+	return ""
 }
 
 func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {

@@ -21,7 +21,7 @@ func (c *cluster) command(verb string, settings any, args ...string) (cmd *exec.
 	c.Helper()
 	text, err := json.Marshal(settings)
 	c.must(err)
-	folder, err := os.MkdirTemp("/tmp", "toban-job-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	folder, err := os.MkdirTemp("/tmp", "toban-job-")
 	c.must(err)
 	c.Cleanup(func() { _ = os.RemoveAll(folder) })
 	c.own(folder)
@@ -223,7 +223,7 @@ func TestARestoreThatIsKilledBeginsAnew(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			_ = cmd.Process.Kill()
-			<-ended
+			t.Logf("it has ended: %v", <-ended)
 			_, err := c.restore(settings)
 			c.must(err)
 			c.start("db-0")

@@ -147,7 +147,8 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		v := b.Status.Verification
-		if v != nil && meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionVerified) && (out.LastVerifiedAt == nil || out.LastVerifiedAt.Before(v.CompletedAt)) {
+		verified := v != nil && meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionVerified)
+		if verified && (out.LastVerifiedAt == nil || out.LastVerifiedAt.Before(v.CompletedAt)) {
 			out.LastVerified, out.LastVerifiedAt = b.Name, v.CompletedAt
 		}
 	}

@@ -89,7 +89,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
 			return errors.Join(r.deleteJob(ctx, job), &problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
 		}
-		return &problem{v1.ReasonRestoreFailed, cmp.Or(words, fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name)), waitUser}
+		words = cmp.Or(words, fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
+		return &problem{v1.ReasonRestoreFailed, words, waitUser}
 	}
 	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
 }

@@ -49,12 +49,13 @@ func decide(v view) decision {
 	case !v.complete || v.asked == "" || v.asked == v.done:
 		return decision{}
 	case v.job == jobEnded && v.result == nil:
-		return decision{over: true, reason: v1.ReasonVerificationFailed, message: cmp.Or(v.words, "its Pod has ended without saying why: kubectl describe job "+v.name)}
+		words := cmp.Or(v.words, "its Pod has ended without saying why: kubectl describe job "+v.name)
+		return decision{over: true, reason: v1.ReasonVerificationFailed, message: words}
 	case v.job == jobEnded && v.result.Error != "":
 		return decision{over: true, reason: v1.ReasonVerificationFailed, message: v.result.Error}
 	case v.job == jobEnded:
 		return decision{over: true, reason: v1.ReasonVerified, message: fmt.Sprintf("restored up to %s in %s",
-			v.result.LSN, time.Duration(v.result.Recovery*float64(time.Second)).Round(100*time.Millisecond))}
+			v.result.LSN, duration(v.result.Recovery).Duration)}
 	case v.job == jobRunning:
 		return decision{reason: v1.ReasonVerifying, message: cmp.Or(v.words, "Job "+v.name+" restores and checks it")}
 	case !v.possible:
@@ -91,18 +92,24 @@ func found(v view, at metav1.Time) *v1.VerificationStatus {
 	if r == nil {
 		return out
 	}
-	out.LSN, out.RecoverySeconds, out.Objects = r.LSN, int64(r.Recovery+0.5), r.Objects
+	recovery := duration(r.Recovery)
+	out.LSN, out.RecoveryTime, out.Objects = r.LSN, &recovery, r.Objects
 	if !r.Commit.IsZero() {
 		commit := metav1.NewTime(r.Commit).Rfc3339Copy()
 		out.LastTransactionAt = &commit
 	}
 	for _, s := range r.Steps {
-		out.Steps = append(out.Steps, v1.VerificationStep{Name: s.Name, Seconds: int64(s.Seconds + 0.5), Skipped: s.Skipped})
+		out.Steps = append(out.Steps, v1.VerificationStep{Name: s.Name, Took: duration(s.Seconds), Skipped: s.Skipped})
 	}
 	for _, a := range r.Answers {
 		out.Answers = append(out.Answers, v1.VerificationAnswer{Name: a.Name, Rows: int64(a.Rows), Got: a.Got, Problem: a.Problem})
 	}
 	return out
+}
+
+// duration is a time in seconds, for people.
+func duration(seconds float64) metav1.Duration {
+	return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second)).Round(10 * time.Millisecond)}
 }
 
 // cut keeps a message within what a condition may have.
