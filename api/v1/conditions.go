@@ -296,6 +296,10 @@ const (
 	// To do: see what it waited for in the message, and create another one with a longer deadline.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 
+	// ReasonRemoved: it was complete, and `spec.backup.retention` has removed its data from the archive since.
+	// To do: nothing; the DatabaseBackup may be deleted.
+	ReasonRemoved = "Removed"
+
 	// ReasonCancelled: it was stopped by `spec.cancel`.
 	// To do: nothing.
 	ReasonCancelled = "Cancelled"

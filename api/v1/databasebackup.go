@@ -79,7 +79,7 @@ type DatabaseBackupStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// A summary for people: Pending, Running, Completed, Failed or Cancelled.
+	// A summary for people: Pending, Running, Completed, Failed, Cancelled or Removed.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 

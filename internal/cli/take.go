@@ -29,6 +29,8 @@ const (
 	// look lists the whole archive.
 	archivedPoll     = time.Second
 	archivedPollMost = 15 * time.Second
+	// mostRemoved bounds how many removed backups the result names.
+	mostRemoved = 30
 	// deleteBatch is how many objects are deleted at once.
 	deleteBatch = 100
 )
@@ -274,6 +276,9 @@ func (t *take) retain(ctx context.Context) error {
 	d := backup.Retain(catalogue, backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
 	for _, v := range d.Deleted {
 		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
+		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated && len(t.result.Removed) < mostRemoved {
+			t.result.Removed = append(t.result.Removed, strings.TrimSuffix(id, "/"))
+		}
 	}
 	for _, names := range batches(d.Names) {
 		if err := t.archive.Delete(ctx, names...); err != nil {

@@ -17,6 +17,8 @@ type Metrics struct {
 	primary   *prometheus.GaugeVec
 	condition *prometheus.GaugeVec
 	decisions *prometheus.CounterVec
+
+	lagBytes, lagSeconds, earliest, lastBackup, lastVerified *prometheus.GaugeVec
 }
 
 // New makes the metrics and registers them.
@@ -31,13 +33,31 @@ func New(registry prometheus.Registerer) *Metrics {
 			"1 when an instance is known to take writes, else 0.", of...),
 		condition: gauge("toban_sampledb_condition",
 			"A condition of a SampleDB: 1 true, 0 false, -1 unknown.", append(of, "type")...),
+		lagBytes: gauge("toban_sampledb_archive_lag_bytes",
+			"WAL of the primary that is not in the archive yet.", of...),
+		lagSeconds: gauge("toban_sampledb_archive_lag_seconds",
+			"For how long that WAL has waited.", of...),
+		earliest: gauge("toban_sampledb_restorable_since_timestamp_seconds",
+			"From when on every moment can be restored.", of...),
+		lastBackup: gauge("toban_sampledb_last_backup_timestamp_seconds",
+			"When the last complete backup ended.", of...),
+		lastVerified: gauge("toban_sampledb_last_verified_timestamp_seconds",
+			"When a backup was last restored and found good.", of...),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "toban_restart_decisions_total",
 			Help: "Decisions whether an instance restarts, by what was decided and why.",
 		}, []string{"action", "reason"}),
 	}
-	registry.MustRegister(m.wanted, m.ready, m.primary, m.condition, m.decisions)
+	registry.MustRegister(m.decisions)
+	for _, g := range m.gauges() {
+		registry.MustRegister(g)
+	}
 	return m
+}
+
+// gauges are those of a SampleDB.
+func (m *Metrics) gauges() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.wanted, m.ready, m.primary, m.condition, m.lagBytes, m.lagSeconds, m.earliest, m.lastBackup, m.lastVerified}
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -55,6 +75,15 @@ func (m *Metrics) Observe(db *v1.SampleDB, status v1.SampleDBStatus) {
 	m.primary.WithLabelValues(db.Namespace, db.Name).Set(known)
 	for _, c := range status.Conditions {
 		m.condition.WithLabelValues(db.Namespace, db.Name, c.Type).Set(value(c.Status))
+	}
+	if b := status.Backup; b != nil {
+		m.lagBytes.WithLabelValues(db.Namespace, db.Name).Set(float64(b.LagBytes))
+		m.lagSeconds.WithLabelValues(db.Namespace, db.Name).Set(float64(b.LagSeconds))
+		for g, at := range map[*prometheus.GaugeVec]*metav1.Time{m.earliest: b.Earliest, m.lastBackup: b.LastBackupAt, m.lastVerified: b.LastVerifiedAt} {
+			if at != nil {
+				g.WithLabelValues(db.Namespace, db.Name).Set(float64(at.Unix()))
+			}
+		}
 	}
 }
 
@@ -74,7 +103,7 @@ func (m *Metrics) Decided(action, reason string) { m.decisions.WithLabelValues(a
 // Forget drops what is shown of a SampleDB that is gone.
 func (m *Metrics) Forget(namespace, name string) {
 	of := prometheus.Labels{"namespace": namespace, "sampledb": name}
-	for _, g := range []*prometheus.GaugeVec{m.wanted, m.ready, m.primary, m.condition} {
+	for _, g := range m.gauges() {
 		g.DeletePartialMatch(of)
 	}
 }

@@ -21,6 +21,12 @@ func TestNamesAndLabels(t *testing.T) {
 		"toban_sampledb_primary_known":    {"namespace", "sampledb"},
 		"toban_sampledb_condition":        {"namespace", "sampledb", "type"},
 		"toban_restart_decisions_total":   {"action", "reason"},
+
+		"toban_sampledb_archive_lag_bytes":                  {"namespace", "sampledb"},
+		"toban_sampledb_archive_lag_seconds":                {"namespace", "sampledb"},
+		"toban_sampledb_restorable_since_timestamp_seconds": {"namespace", "sampledb"},
+		"toban_sampledb_last_backup_timestamp_seconds":      {"namespace", "sampledb"},
+		"toban_sampledb_last_verified_timestamp_seconds":    {"namespace", "sampledb"},
 	}
 	registry := prometheus.NewRegistry()
 	m := New(registry)
@@ -62,6 +68,12 @@ func TestObserve(t *testing.T) {
 		"toban_sampledb_condition shop x Available":            1,
 		"toban_sampledb_condition shop x Ready":                0,
 		"toban_sampledb_condition shop x ConfigurationApplied": -1,
+
+		"toban_sampledb_archive_lag_bytes shop x":                  512,
+		"toban_sampledb_archive_lag_seconds shop x":                7,
+		"toban_sampledb_restorable_since_timestamp_seconds shop x": 1795230000,
+		"toban_sampledb_last_backup_timestamp_seconds shop x":      1795230000,
+		"toban_sampledb_last_verified_timestamp_seconds shop x":    1795230000,
 	} {
 		t.Run(series, func(t *testing.T) {
 			if got, known := gather(t, registry)[series]; !known || got != want {
@@ -133,9 +145,14 @@ func sampleDB(namespace, name string) *v1.SampleDB {
 }
 
 func status() v1.SampleDBStatus {
-	return v1.SampleDBStatus{ReadyInstances: 2, Conditions: []metav1.Condition{
-		{Type: v1.ConditionAvailable, Status: metav1.ConditionTrue},
-		{Type: v1.ConditionReady, Status: metav1.ConditionFalse},
-		{Type: v1.ConditionConfigurationApplied, Status: metav1.ConditionUnknown},
-	}}
+	at := metav1.Unix(1795230000, 0)
+	return v1.SampleDBStatus{
+		ReadyInstances: 2,
+		Conditions: []metav1.Condition{
+			{Type: v1.ConditionAvailable, Status: metav1.ConditionTrue},
+			{Type: v1.ConditionReady, Status: metav1.ConditionFalse},
+			{Type: v1.ConditionConfigurationApplied, Status: metav1.ConditionUnknown},
+		},
+		Backup: &v1.BackupStatus{LagBytes: 512, LagSeconds: 7, Earliest: &at, LastBackupAt: &at, LastVerifiedAt: &at},
+	}
 }

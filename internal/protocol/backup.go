@@ -68,6 +68,8 @@ type BackupResult struct {
 	// Bytes is the size of the data, Stored what it takes in the archive.
 	Bytes  int64 `json:"bytes,omitempty"`
 	Stored int64 `json:"stored,omitempty"`
+	// Removed are the ids of older backups that the retention has removed, of many the first.
+	Removed []string `json:"removed,omitempty"`
 	// Earliest is the end of the oldest backup that is kept.
 	Earliest time.Time `json:"earliest,omitzero"`
 }

@@ -7,10 +7,12 @@ package databasebackup
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
+	if err := r.noteRemoved(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := r.report(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -112,6 +117,31 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 			return fmt.Errorf("delete Job %s: %w", job.Name, err)
 		}
 	case ActionNone:
+	}
+	return nil
+}
+
+// noteRemoved tells of the backups whose data this one's retention has removed. It comes before its own status is over.
+func (r *Reconciler) noteRemoved(ctx context.Context, s *scope) error {
+	if s.seen.result == nil {
+		return nil
+	}
+	for i := range s.seen.backups {
+		other := &s.seen.backups[i]
+		if other.Status.Archive == nil || s.backup.Status.Archive == nil || other.Status.Archive.Path != s.backup.Status.Archive.Path ||
+			other.Status.Phase == phaseRemoved || !slices.Contains(s.seen.result.Removed, other.Status.ID) {
+			continue
+		}
+		changed := other.DeepCopy()
+		changed.Status.Phase = phaseRemoved
+		meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
+			Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved,
+			Message: "spec.backup.retention did not keep it when " + s.backup.Name + " was complete", ObservedGeneration: other.Generation,
+		})
+		err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(other), client.FieldOwner(naming.FieldOwner))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("note that %s was removed: %w", other.Name, err)
+		}
 	}
 	return nil
 }
