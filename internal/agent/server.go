@@ -272,7 +272,7 @@ func (a *Agent) promote(ctx context.Context) error {
 	}
 	r.role = ha.ServerPrimary
 	a.leading.Store(r)
-	if err := session.EnsureSlots(ctx, a.slots()); err != nil {
+	if err := session.EnsureSlots(ctx, a.withArchive(a.slots())); err != nil {
 		a.Log.Warn("the standbys' slots could not be made yet", "error", err.Error())
 	}
 	if err := a.noteTimeline(ctx, session); err != nil {
