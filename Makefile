@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test check build generate images push bench-startup drill clean deps
+.PHONY: help up down demo test check build generate images push bench-startup bench-backup drill clean deps
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,9 @@ push: build ## Push all images: make push REGISTRY=registry.example.com/team
 
 bench-startup: up ## Measure from kubectl apply to the first write and to three instances
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/startup $(ARGS)
+
+bench-backup: deps ## Measure backups and restores against pg_basebackup and pgBackRest
+	@hack/bench-backup.sh $(ARGS)
 
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)

@@ -37,6 +37,7 @@ type tender struct {
 	session  *postgres.Session
 	failures int
 	chores   time.Time // when the chores were last done
+	archives bool      // the slot of the archive was among those that were kept then
 	together time.Time // since when all members stream from the leader of the term, zero while not all do
 	term     uint64    // that term
 	pruned   uint64    // the term in which WAL of former timelines was removed
@@ -201,7 +202,7 @@ func (t *tender) enter(ctx context.Context) error {
 // the end of its WAL.
 func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error {
 	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
-	if time.Since(t.chores) > choreInterval {
+	if t.choresAreDue() {
 		// The slots of a former primary would keep WAL for ever.
 		if err := t.keepSlots(ctx, nil); err != nil {
 			return err
@@ -318,7 +319,7 @@ func (t *tender) reportState(state postgres.State, role protocol.Role, standbys 
 // it proves that they work, keeps the standbys' role and slots, and looks how far
 // back the WAL goes.
 func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
-	if time.Since(t.chores) < choreInterval {
+	if !t.choresAreDue() {
 		return "", nil
 	}
 	if err := t.session.ProveWrite(ctx); err != nil {
@@ -342,11 +343,18 @@ func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 	return start.String(), nil
 }
 
+// choresAreDue says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it.
+func (t *tender) choresAreDue() bool {
+	return time.Since(t.chores) > choreInterval || t.archives != (t.currentConfig().Archive != nil)
+}
+
 // keepSlots makes the slots there are to be, and lets go of the WAL that is archived.
 func (t *tender) keepSlots(ctx context.Context, slots []string) error {
+	archives := t.currentConfig().Archive != nil
 	if err := t.session.EnsureSlots(ctx, t.withArchive(slots)); err != nil {
 		return err
 	}
+	t.archives = archives
 	return t.letWALGo(ctx, t.session)
 }
 

@@ -88,6 +88,32 @@ func TestFailoverLeavesNoGapInTheArchive(t *testing.T) {
 	}
 }
 
+// Who takes over has the WAL that the one before could not archive, and keeps it.
+func TestFailoverWhileTheBucketIsAway(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	old := c.leader()
+	c.awaitArchived(old)
+	for _, name := range c.names() {
+		c.awaitQuery(name, "select count(*)::text from pg_replication_slots where slot_name = 'toban_archive'", "1")
+	}
+	away := folder + ".away"
+	c.must(os.Rename(folder, away))
+	c.must(os.WriteFile(folder, nil, 0o600))
+	for range 4 {
+		c.exec(old, "insert into t values (2)", "select pg_switch_wal()")
+	}
+	c.kill(old, syscall.SIGKILL)
+	leader := c.leader(old)
+	c.exec(leader, "checkpoint", "insert into t values (3)", "select pg_switch_wal()", "checkpoint")
+	c.must(os.Remove(folder))
+	c.must(os.Rename(away, folder))
+	want := c.awaitArchived(leader)
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
+	}
+}
+
 // What can't be archived waits in the slot of every instance, and is archived when the bucket is back.
 func TestBucketAwayForAWhile(t *testing.T) {
 	t.Parallel()

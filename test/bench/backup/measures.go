@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
+)
+
+// measure is something whose time is taken, after its preparation.
+type measure struct {
+	name        string
+	prepare, do func(context.Context) error
+}
+
+// measures are the limits, and each tool's backup and restore.
+func (b *bench) measures() []measure {
+	return []measure{
+		{"limit: tar and zstd -1 with all processors", nil, func(ctx context.Context) error {
+			return b.shell(ctx, "tar -c --exclude=pg_wal -C %s . | zstd -q -1 -T0 > /dev/null", b.server.Data())
+		}},
+		{"limit: copying the files", nil, func(ctx context.Context) error {
+			return b.shell(ctx, "cp -r %s %s && sync -f %s", b.server.Data(), b.restored(), b.restored())
+		}},
+		{"backup: toban", b.emptyArchive, b.take},
+		{"backup: pg_basebackup, zstd with all processors", b.remove("basebackup"), func(ctx context.Context) error {
+			return b.tool(ctx, "pg_basebackup", "--pgdata", b.at("basebackup"), "--format", "tar", "--wal-method", "none", "--checkpoint", "fast",
+				"--no-manifest", "--compress", fmt.Sprintf("client-zstd:level=1,workers=%d", runtime.NumCPU()))
+		}},
+		{"backup: pgBackRest, zstd with all processors", b.newRepo, func(ctx context.Context) error {
+			return b.pgbackrest(ctx, "backup", "--type=full", "--start-fast", "--no-archive-check")
+		}},
+		{"restore: toban, the files", nil, b.unpack},
+		{"restore: toban, until it takes writes", nil, b.restore},
+		{"restore: tar of pg_basebackup, the files", nil, func(ctx context.Context) error {
+			return b.shell(ctx, "zstd -q -dc %s/base.tar.zst | tar -x -C %s && sync -f %s", b.at("basebackup"), b.restored(), b.restored())
+		}},
+		{"restore: pgBackRest, the files", nil, func(ctx context.Context) error {
+			return b.pgbackrest(ctx, "restore", "--pg1-path="+b.restored(), "--type=none")
+		}},
+		{"verification: toban", nil, b.verify},
+	}
+}
+
+func (b *bench) remove(name string) func(context.Context) error {
+	return func(context.Context) error { return os.RemoveAll(b.at(name)) }
+}
+
+// pgbackrest runs it with as many processes as there are processors.
+func (b *bench) pgbackrest(ctx context.Context, command string, more ...string) error {
+	args := []string{"--stanza=bench", "--repo1-path=" + b.at("pgbackrest/repo"), "--log-path=" + b.at("pgbackrest/log"), "--lock-path=" + b.at("pgbackrest"),
+		"--pg1-socket-path=" + b.server.Run, "--pg1-user=postgres", "--log-level-console=warn", "--config=/dev/null"}
+	if command != "restore" {
+		args = append(args, "--pg1-path="+b.server.Data())
+	}
+	if command != "stanza-create" {
+		args = append(args, fmt.Sprintf("--process-max=%d", runtime.NumCPU()))
+	}
+	if command == "backup" {
+		args = append(args, "--compress-type=zst", "--compress-level=1")
+	}
+	return b.command(ctx, "pgbackrest", append(append(args, more...), command)...)
+}
+
+func (b *bench) newRepo(ctx context.Context) error {
+	if err := errors.Join(os.RemoveAll(b.at("pgbackrest/repo")), os.MkdirAll(b.at("pgbackrest/repo"), 0o700)); err != nil {
+		return err
+	}
+	return b.pgbackrest(ctx, "stanza-create")
+}
+
+// take takes a base backup into the archive.
+func (b *bench) take(ctx context.Context) error {
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable", b.server.Run, b.server.Port))
+	if err != nil {
+		return err
+	}
+	taken, err := backup.Take(ctx, backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Sealer: b.archive.sealer, Term: 1,
+		Archived: func(ctx context.Context, _ uint32, lsn ha.LSN) error { return b.archive.upTo(ctx, lsn) }})
+	b.archive.last = taken
+	return err
+}
+
+func (b *bench) unpack(ctx context.Context) error {
+	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last},
+		Data: filepath.Join(b.restored(), "data")})
+}
+
+func (b *bench) restore(ctx context.Context) error {
+	run, err := os.MkdirTemp("/tmp", "toban-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(run)
+	_, err = backup.Restore(ctx, backup.RestoreOptions{
+		Bucket: b.archive.bucket, Opener: b.archive.opener, Wanted: backup.Wanted{Backup: b.archive.last.ID, Target: backup.Target{Immediate: true}, Now: time.Now()},
+		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
+	})
+	return err
+}
+
+func (b *bench) verify(ctx context.Context) error {
+	run, err := os.MkdirTemp("/tmp", "toban-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(run)
+	catalogue, err := backup.Read(ctx, b.archive.bucket)
+	if err != nil {
+		return err
+	}
+	choice, err := catalogue.Choose(backup.Wanted{Backup: b.archive.last.ID, Now: time.Now()})
+	if err != nil {
+		return err
+	}
+	plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+	if err != nil {
+		return err
+	}
+	_, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last}, Plan: plan,
+		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
+	return err
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// archive is where backups and WAL go: a folder.
+type archive struct {
+	bucket   bucket.Bucket
+	sealer   *backup.Sealer
+	opener   *backup.Opener
+	source   *source
+	archiver *backup.Archiver
+	last     backup.Backup
+	log      io.Writer
+}
+
+func (b *bench) openArchive(ctx context.Context) error {
+	session, err := b.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	sealer, err := backup.NewSealer("")
+	if err != nil {
+		return err
+	}
+	b.archive = &archive{bucket: bucket.OpenFolder(b.at("bucket")), sealer: sealer, opener: &backup.Opener{}, log: io.Discard,
+		source: &source{b.server, session}}
+	return b.emptyArchive(ctx)
+}
+
+// emptyArchive begins the archive anew, with the WAL from now on.
+func (b *bench) emptyArchive(ctx context.Context) error {
+	if err := errors.Join(os.RemoveAll(b.at("bucket")), os.MkdirAll(b.at("bucket"), 0o700)); err != nil {
+		return err
+	}
+	return b.archive.begin(ctx)
+}
+
+// begin is an archiver that has not looked yet. The lineage begins where the WAL is now.
+func (a *archive) begin(ctx context.Context) error {
+	now, err := a.source.Flushed(ctx)
+	if err != nil {
+		return err
+	}
+	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
+		Bucket: a.bucket, Sealer: a.sealer, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench"},
+		Lineage: []ha.Start{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
+	})
+	return err
+}
+
+// upTo archives until an LSN is in the archive.
+func (a *archive) upTo(ctx context.Context, lsn ha.LSN) error {
+	for a.archiver.State().Archived < lsn {
+		if _, err := a.archiver.Step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source is the WAL of the server.
+type source struct {
+	server  *postgres.Server
+	session *postgres.Session
+}
+
+// Flushed is of backup.Source.
+func (s *source) Flushed(ctx context.Context) (ha.LSN, error) {
+	text, err := s.session.FlushedWAL(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return ha.ParseLSN(text)
+}
+
+// Oldest is of backup.Source.
+func (s *source) Oldest(ctx context.Context) (ha.LSN, error) {
+	file, size, err := s.session.OldestWAL(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return ha.SegmentStart(file, size)
+}
+
+// Open is of backup.Source.
+func (s *source) Open(name string) (backup.File, error) { return s.server.OpenWAL(name) }
+
+// History is of backup.Source; the first timeline has none.
+func (s *source) History(uint32) ([]byte, error) { return nil, os.ErrNotExist }
+
+// catchUp measures how fast WAL gets into the archive that has waited.
+func (b *bench) catchUp(ctx context.Context) error {
+	if err := b.emptyArchive(ctx); err != nil {
+		return err
+	}
+	from, err := b.archive.source.Flushed(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "writing %d GiB of WAL\n", b.wal)
+	to := from
+	for i := 0; to < from+ha.LSN(b.wal)<<30; i++ {
+		if err := b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", "--transactions=2000", "--builtin=simple-update"); err != nil {
+			return err
+		}
+		sql := fmt.Sprintf("create unlogged table if not exists none (); create table w%d as select i, md5(i::text) from generate_series(1, 2000000) i; drop table w%d", i, i)
+		if err := b.tool(ctx, "psql", "--quiet", "--command", sql); err != nil {
+			return err
+		}
+		if to, err = b.archive.source.Flushed(ctx); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	if err := b.archive.upTo(ctx, to); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	fmt.Printf("\ncatching up with %d MB of WAL: %.1f s, %.0f MB/s\n", (to-from)/1e6, took.Seconds(), float64(to-from)/1e6/took.Seconds())
+	return nil
+}
+
+// lag measures how far behind the archive is while pgbench writes.
+func (b *bench) lag(ctx context.Context) error {
+	archiving, stop := context.WithCancel(ctx)
+	defer stop()
+	go b.archive.archiver.Run(archiving, 500*time.Millisecond)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", fmt.Sprintf("--time=%d", int(b.load.Seconds())))
+	}()
+	var lags []time.Duration
+	begin, err := b.archive.source.Flushed(ctx)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			end := b.archive.archiver.State().Flushed
+			slices.Sort(lags)
+			at := func(p int) float64 { return lags[len(lags)*p/100].Seconds() }
+			fmt.Printf("lag under pgbench, %d MB of WAL in %s: p50 %.2f s, p99 %.2f s, most %.2f s (%d samples)\n", (end-begin)/1e6, b.load, at(50), at(99), lags[len(lags)-1].Seconds(), len(lags))
+			return err
+		case <-tick.C:
+			lag := time.Duration(0)
+			if s := b.archive.archiver.State(); s.Lag() > 0 && !s.ArchivedAt.IsZero() {
+				lag = time.Since(s.ArchivedAt)
+			}
+			lags = append(lags, lag)
+		}
+	}
+}
