@@ -127,7 +127,8 @@ func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
 	} else if heard && w.idle.IsZero() {
 		w.idle = time.Now()
 	}
-	w.stall(leads && local.Server == ha.ServerStandby, local.Streaming)
+	// A server that does not even start is no better than one that does not stream.
+	w.stall(leads && ballot.Leader != a.Name && local.Server != ha.ServerPrimary && local.Data == ha.DataPresent, local.Streaming)
 	local.Leaderless, local.Idle, local.Stalled = time.Since(w.led), ago(w.idle), ago(w.stalled)
 	if ballot.Leader == a.Name {
 		return

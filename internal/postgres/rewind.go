@@ -37,10 +37,10 @@ func (s *Server) unmark() error {
 }
 
 // ErrSameTimeline says that a rewind had nothing to do, because the source's
-// control file names the timeline that the data is of. PostgreSQL up to 15
-// says so, too, of a source that has been promoted and has not written
-// its first checkpoint yet: then it may be tried again.
-var ErrSameTimeline = errors.New("the source's control file names the same timeline")
+// control file names the timeline that the data is of; or that it would go by a timeline that the source has left. Of a source that
+// has been promoted and has not written its first checkpoint yet, PostgreSQL up to 15
+// takes the timeline before for the present one: then it may be tried again.
+var ErrSameTimeline = errors.New("the source's control file names the same timeline, or one that it has left")
 
 // Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
 // second one comes just before the first change.
@@ -56,6 +56,9 @@ const (
 func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer) error {
 	if err := s.prepareRewind(ctx); err != nil {
 		return fmt.Errorf("prepare the rewind: %w", err)
+	}
+	if s.unsettled(ctx, source) {
+		return fmt.Errorf("wait for the source's first checkpoint: %w", ErrSameTimeline)
 	}
 	if err := WriteFile(s.marker(), []byte("pg_rewind has begun and not ended: this data is not whole\n"), 0o600); err != nil {
 		return err
@@ -76,6 +79,18 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 		return err
 	}
 	return s.unmark()
+}
+
+// unsettled says that a source has not written a checkpoint since its promotion. Data that was rewound by its former
+// timeline can't be started: "requested timeline 3 does not contain minimum recovery point 0/60568B8 on
+// timeline 1". What can't be learned is left to pg_rewind.
+func (s *Server) unsettled(ctx context.Context, source Upstream) bool {
+	const query = `select timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int from pg_control_checkpoint()`
+	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command", query,
+		s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	var out strings.Builder
+	cmd.Stdout = &out
+	return Children.Run(cmd) == nil && strings.TrimSpace(out.String()) == "f"
 }
 
 // untouched says whether a pg_rewind that failed has ended by itself before it

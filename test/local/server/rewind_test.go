@@ -200,3 +200,37 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 	must(t, primary.Clone(t.Context(), primary.upstream(source, 0), primary.log))
 	primary.rejoined(source)
 }
+
+// The source has followed over one promotion and was then promoted itself, a moment ago: in PostgreSQL 15 its control file
+// still names the first timeline, by which a rewind would leave data that can't be started.
+func TestRewindDoesNotGoByATimelineThatTheSourceHasLeft(t *testing.T) {
+	primary, standbys := pair(t, 2)
+	former, next := standbys[0], standbys[1]
+	primary.stop(postgres.StopFast)
+	cut := func(n *node, term uint64) {
+		must(t, n.Revoke(term))
+		must(t, n.process.StopReceiving(within(t, deadline)))
+		n.endOfWAL()
+	}
+	former.keepWAL()
+	cut(former, 2)
+	former.promote()
+	former.slots(next)
+	next.follow(former, 2)
+	next.streams()
+	former.do("create table before as select i from generate_series(1, 200000) i")
+	next.eventually("it has the table", func() bool { return next.ask("select to_regclass('before')") != "" })
+	cut(next, 3)
+	former.do("create table tail as select i from generate_series(1, 1000) i; update before set i = -i")
+	former.stop(postgres.StopFast)
+	next.promote()
+	err := former.rewind(next)
+	if next.Programs.Major <= 15 && next.ask("select timeline_id from pg_control_checkpoint()") != "3" && !errors.Is(err, postgres.ErrSameTimeline) {
+		t.Errorf("the source has no checkpoint, and the rewind says %v", err)
+	}
+	next.checkpoint()
+	if err != nil {
+		must(t, former.rewind(next))
+	}
+	former.rejoined(next)
+}
