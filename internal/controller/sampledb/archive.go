@@ -113,7 +113,8 @@ func (s *scope) openGap() string {
 
 // inArchive says that a backup is complete and in the archive of this very SampleDB.
 func (s *scope) inArchive(b *v1.DatabaseBackup) bool {
-	return meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) && b.Status.ID != "" && b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
+	return meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) && b.Status.ID != "" &&
+		b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
 }
 
 func (s *scope) archivePath() string {

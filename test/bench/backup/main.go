@@ -44,7 +44,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err := os.Mkdir(o.folder, 0o700); err != nil {
 		return fmt.Errorf("make a folder of its own: %w", err)
 	}
-	defer os.RemoveAll(o.folder)
+	defer func() { _ = os.RemoveAll(o.folder) }()
 	b := &bench{options: o, times: map[string][]time.Duration{}}
 	if err := b.begin(ctx); err != nil {
 		return err

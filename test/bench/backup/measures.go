@@ -99,9 +99,10 @@ func (b *bench) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(run)
+	defer func() { _ = os.RemoveAll(run) }()
 	_, err = backup.Restore(ctx, backup.RestoreOptions{
-		Bucket: b.archive.bucket, Opener: b.archive.opener, Wanted: backup.Wanted{Backup: b.archive.last.ID, Target: backup.Target{Immediate: true}, Now: time.Now()},
+		Bucket: b.archive.bucket, Opener: b.archive.opener,
+		Wanted: backup.Wanted{Backup: b.archive.last.ID, Target: backup.Target{Immediate: true}, Now: time.Now()},
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
 	})
 	return err
@@ -112,7 +113,7 @@ func (b *bench) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(run)
+	defer func() { _ = os.RemoveAll(run) }()
 	catalogue, err := backup.Read(ctx, b.archive.bucket)
 	if err != nil {
 		return err

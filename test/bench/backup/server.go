@@ -31,7 +31,8 @@ func (b *bench) begin(ctx context.Context) error {
 	if err := b.server.Initialise(ctx, log); err != nil {
 		return err
 	}
-	conf := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = '512MB'\nmax_wal_size = '8GB'\nwal_keep_size = '8GB'\n", b.server.Run)
+	conf := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = '512MB'\n"+
+		"max_wal_size = '8GB'\nwal_keep_size = '8GB'\n", b.server.Run)
 	for name, text := range map[string]string{"postgresql.conf": conf, "pg_hba.conf": "local all all trust\nlocal replication all trust\n"} {
 		if err := os.WriteFile(filepath.Join(b.server.Data(), name), []byte(text), 0o600); err != nil {
 			return err
