@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -106,8 +107,8 @@ func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
 	if db.Spec.Durability != v1.DurabilityQuorum || db.Spec.Eviction != v1.EvictionProtect {
 		t.Errorf("defaults are %q and %q", db.Spec.Durability, db.Spec.Eviction)
 	}
-	if db.Spec.DeletionPolicy != v1.DeletionDelete || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
-		t.Errorf("defaults are %q and %q", db.Spec.DeletionPolicy, db.Spec.Storage.WhenScaled)
+	if policy := desired.DeletionPolicy(db); policy != v1.DeletionDelete || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
+		t.Errorf("defaults are %q and %q", policy, db.Spec.Storage.WhenScaled)
 	}
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
