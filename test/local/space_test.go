@@ -109,3 +109,23 @@ func TestAVolumeWithoutRoomForTwoCopies(t *testing.T) {
 		t.Errorf("the standby was not copied for the reason expected:\n%s", log)
 	}
 }
+
+// A standby whose server can't even start is copied anew, once.
+func TestAStandbyThatCannotStartIsCopiedAnewOnce(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	c.kill("db-1", syscall.SIGTERM)
+	label := "START WAL LOCATION: 9/99000028 (file 000000010000000900000099)\nCHECKPOINT LOCATION: 9/99000060\nBACKUP METHOD: streamed\n" +
+		"BACKUP FROM: standby\nSTART TIME: 2026-11-21 03:00:00 UTC\nLABEL: nothing\nSTART TIMELINE: 1\n"
+	file := filepath.Join(c.folder, "db-1/volume/data/backup_label")
+	c.must(os.WriteFile(file, []byte(label), 0o600))
+	c.own(file)
+	c.startOne("db-1")
+	c.await("db-1", "streaming", streaming)
+	c.whole()
+	time.Sleep(3 * time.Second) // another copy would begin at once
+	c.await("db-1", "streaming", streaming)
+	if n := strings.Count(c.logs["db-1"].String(), "pg_basebackup: base backup completed"); n != 1 {
+		t.Errorf("it was copied %d times:\n%s", n, c.logs["db-1"])
+	}
+}
