@@ -38,27 +38,20 @@ func (a *Archiver) open(ctx context.Context) error {
 	return nil
 }
 
-// find lists the folders of the lineage's terms, and says from where on there is WAL to
-// archive: where the stretch ends that has the start of the oldest WAL there is, or there. A stretch that begins
-// later may have a hole before it which can still be filled: segments are written side by side, and some failed.
+// find says from where on there is WAL to archive: where the stretch ends that has the start of the oldest WAL there
+// is, or there; and which WAL before that is missing. A stretch that begins later may have a hole before it which can
+// still be filled: segments are written side by side, and some failed.
 func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
-	c := Catalogue{Terms: map[uint64]*Term{}}
-	a.own, a.garbage = map[Piece]string{}, nil
-	for i := len(a.Lineage) - 1; i >= 0; i-- {
-		// What such a term has all lies before the oldest segment, and is of use only to see that there is a gap.
-		if cutoff(a.Lineage, i) < oldest && len(c.along(a.Lineage).all) > 0 {
-			continue
-		}
-		if err := a.listTerm(ctx, &c, a.Lineage[i].Term); err != nil {
-			return 0, nil, err
-		}
+	c, err := a.list(ctx)
+	if err != nil {
+		return 0, nil, err
 	}
-	before := ha.LSN(0)
-	for _, stretch := range c.along(a.Lineage).stretches() {
+	before := c.left(a.Lineage, oldest)
+	for i, stretch := range c.along(a.Lineage).stretches() {
 		if stretch.From > oldest {
 			break
 		}
-		if before != 0 {
+		if i > 0 {
 			gap = &Gap{before, stretch.From}
 		}
 		if stretch.To >= oldest {
@@ -67,37 +60,39 @@ func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, ga
 		}
 		before = stretch.To
 	}
-	gap = nil
-	if own := a.Lineage[len(a.Lineage)-1]; before == 0 && own.LSN < oldest && c.wrote() {
-		before = own.LSN // of what it has written itself all is lost, and what the archive has was not continued
-	}
-	if before != 0 {
-		gap = &Gap{before, oldest}
-	}
 	a.takeOwn(c, SegmentAt(0, oldest).Number)
-	return oldest, gap, nil
-}
-
-// wrote says that there is WAL in the archive, of use or not.
-func (c Catalogue) wrote() bool {
-	for _, t := range c.Terms {
-		if len(t.WAL) > 0 {
-			return true
-		}
+	if before == 0 {
+		return oldest, nil, nil // the archive begins here
 	}
-	return false
+	return oldest, &Gap{before, oldest}, nil
 }
 
-func (a *Archiver) listTerm(ctx context.Context, c *Catalogue, term uint64) error {
-	for o, err := range a.Bucket.List(ctx, TermFolder(term)) {
+// list lists the WAL of the lineage's terms. All of it: a hole may be older than the term before.
+func (a *Archiver) list(ctx context.Context) (Catalogue, error) {
+	c := Catalogue{Terms: map[uint64]*Term{}}
+	a.own, a.garbage = map[Piece]string{}, nil
+	for o, err := range a.Bucket.List(ctx, FolderWAL) {
 		if err != nil {
-			return fmt.Errorf("list the WAL of term %d: %w", term, err)
+			return c, fmt.Errorf("list the WAL: %w", err)
 		}
-		if !strings.HasSuffix(o.Name, "/"+FileLineage) {
+		term, _, ok := ParseTerm(o.Name)
+		ours := func(s ha.Start) bool { return s.Term == term }
+		if ok && slices.ContainsFunc(a.Lineage, ours) && !strings.HasSuffix(o.Name, "/"+FileLineage) {
 			c.addWAL(o, nil)
 		}
 	}
-	return nil
+	return c, nil
+}
+
+// left is where the lineage left the last of its terms that has WAL in the archive, if that was before an LSN, and 0
+// otherwise: when nothing of that WAL was continued, all from there on is missing.
+func (c Catalogue) left(lineage []ha.Start, before ha.LSN) ha.LSN {
+	for i, s := range slices.Backward(lineage) {
+		if t := c.Terms[s.Term]; t != nil && len(t.WAL) > 0 && cutoff(lineage, i) < before {
+			return cutoff(lineage, i)
+		}
+	}
+	return 0
 }
 
 // takeOwn notes what the own folder has from a segment on, and which parts there are of no use any more.
