@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type leader struct {
 	archiver *Archiver
 	from     ha.LSN
 	begun    bool // the archive had WAL of this lineage
+	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its successors' WAL makes good.
+	dismissed bool
 }
 
 // world is an archive with all its leaders, who come and go.
@@ -65,6 +68,7 @@ func (w *world) fatal(format string, args ...any) {
 }
 
 func (w *world) restart(l *leader) {
+	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Sealer: w.sealer, Source: l.testSource, Lineage: l.lineage,
 		Now: func() time.Time { return w.bucket.clock }})
 }
@@ -127,7 +131,7 @@ func (w *world) archive(l *leader) {
 // check reads back what a leader says that it has archived.
 func (w *world) check(l *leader) {
 	to := l.archiver.State().Archived
-	if l.from >= to {
+	if l.from >= to || l.dismissed {
 		return
 	}
 	c, err := Read(w.t.Context(), w.bucket.without())
@@ -287,6 +291,12 @@ func (w *world) retain() {
 	w.note("retain: deletes %v of %v", names, d.Deleted)
 	_ = w.bucket.Delete(ctx, names...)
 	w.counts["deleted"] += len(names)
+	for _, l := range w.leaders {
+		note := func(name string) bool {
+			return strings.HasPrefix(name, l.archiver.folder) && (strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
+		}
+		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
+	}
 	after, err := Read(ctx, w.bucket)
 	if err != nil || len(after.Unread) > 0 {
 		w.fatal("after retention: %v %v", err, after.Unread)
@@ -381,6 +391,8 @@ var foundSeeds = []uint64{
 	1795228303725733798, // one did not say that its own first WAL is lost
 	1795234640472817081, // nor that the WAL of the leader before it is, which had archived nothing
 	1795234929464644937, // nor that there is a hole before what it has written itself
+	1795235682633043664, // a late leader writes on into the folder whose notes retention has removed
+	1795235983549027686, // and where that was cut short
 	1795234938412257803, // retention deletes the lineage of a term without WAL; others lead over the same
 }
 
