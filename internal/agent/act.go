@@ -93,11 +93,6 @@ func (a *Agent) rewind(ctx context.Context, d ha.Decision) error {
 		return err
 	}
 	err = a.server.Rewind(ctx, source, a.ServerLog)
-	if errors.Is(err, postgres.ErrNoRewind) {
-		// What the lineage here says beyond the leader's was never written.
-		a.watch.rewindFailed = false
-		return a.inherit(ctx, d)
-	}
 	// PostgreSQL 15 takes a primary that has not written a checkpoint since its
 	// promotion for one of the timeline before: that passes.
 	early := errors.Is(err, postgres.ErrSameTimeline) && time.Since(a.watch.since) < checkpointDeadline

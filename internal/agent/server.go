@@ -317,14 +317,24 @@ func (r *running) configurePrimary() error {
 	return r.rewrite()
 }
 
-// noteTimeline puts the number of the timeline that has just begun into the lineage.
+// noteTimeline puts the timeline that has just begun into the lineage, with where it did: a leader that had resigned and
+// was elected again was so with less than its WAL, up to before the record of its shutdown.
 func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) error {
 	state, err := session.State(ctx)
 	if err != nil {
 		return err
 	}
+	fork, err := a.server.Fork(state.Timeline)
+	if err != nil {
+		return err
+	}
+	begins, err := ha.ParseLSN(fork)
+	if err != nil {
+		return err
+	}
 	lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
-	lineage[len(lineage)-1].Timeline = state.Timeline
+	last := &lineage[len(lineage)-1]
+	last.Timeline, last.LSN = state.Timeline, begins
 	return a.memory.SetLineage(lineage)
 }
 

@@ -42,14 +42,10 @@ func (s *Server) unmark() error {
 // takes the timeline before for the present one: then it may be tried again.
 var ErrSameTimeline = errors.New("the source's control file names the same timeline, or one that it has left")
 
-// ErrNoRewind says that a rewind had nothing to do: all WAL that the data has is the source's, too.
-var ErrNoRewind = errors.New("there is nothing to rewind")
-
 // Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
 // second one comes just before the first change.
 const (
 	rewindSame   = "source and target cluster are on the same timeline"
-	rewindNot    = "no rewind required"
 	rewindWrites = "need to copy"
 )
 
@@ -78,9 +74,6 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	}
 	if strings.Contains(messages.String(), rewindSame) {
 		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrSameTimeline), s.unmark())
-	}
-	if strings.Contains(messages.String(), rewindNot) {
-		return errors.Join(fmt.Errorf("pg_rewind: %w", ErrNoRewind), s.unmark())
 	}
 	if err := syncFileSystem(s.Data()); err != nil {
 		return err

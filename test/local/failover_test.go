@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
+	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -398,4 +401,65 @@ func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 		}
 	}
 	c.whole()
+}
+
+// A leader resigns for a later term that somebody has promised in vain, nobody else can be elected, and so it is again. What the
+// others may have of its last WAL, the record of its shutdown, is the beginning of its new WAL: they follow, without a rewind.
+func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it takes root to make a small volume")
+	}
+	t.Parallel()
+	c := newCluster(t, 3)
+	full := filepath.Join(c.folder, "db-2/volume")
+	c.smallVolume(full, "250m")
+	c.start(c.names()...)
+	c.await("db-0", "primary", primary)
+	c.whole()
+	c.exec("db-0", "create table t (n int)", "insert into t values (1)")
+	c.kill("db-1", syscall.SIGTERM)
+	c.kill("db-2", syscall.SIGTERM)
+	filling := c.fill(full)
+	c.promise("db-2", 5)
+	c.startOne("db-2")
+	again := c.await("db-0", "leading a later term", func(s protocol.Status) bool { return leading(s) && s.Term > 5 })
+	c.must(os.Remove(filling))
+	c.startOne("db-1")
+	c.whole()
+	starts := again.Election.Lineage
+	last := starts[len(starts)-1]
+	history, err := os.ReadFile(filepath.Join(c.folder, "db-0/volume/data/pg_wal", backup.HistoryFile(last.Timeline)))
+	c.must(err)
+	if !strings.Contains(string(history), last.LSN.String()) {
+		t.Errorf("the lineage says that its WAL begins at %s, PostgreSQL:\n%s", last.LSN, history)
+	}
+	for _, name := range c.names() {
+		if log := c.logs[name].String(); strings.Contains(log, "pg_rewind") {
+			t.Errorf("%s was rewound:\n%s", name, log)
+		}
+	}
+}
+
+// promise makes an instance that does not run promise a term to itself.
+func (c *cluster) promise(name string, term uint64) {
+	c.Helper()
+	file := filepath.Join(c.folder, name, "volume/toban/memory.json")
+	text, err := os.ReadFile(file)
+	c.must(err)
+	var memory map[string]any
+	c.must(json.Unmarshal(text, &memory))
+	memory["ballot"] = map[string]any{"term": term, "leader": name}
+	text, err = json.Marshal(memory)
+	c.must(err)
+	c.must(os.WriteFile(file, text, 0o600))
+}
+
+// fill leaves less of a volume than a leader needs, by a file.
+func (c *cluster) fill(volume string) string {
+	c.Helper()
+	var stat unix.Statfs_t
+	c.must(unix.Statfs(volume, &stat))
+	file := filepath.Join(volume, "filling")
+	c.must(os.WriteFile(file, make([]byte, int64(stat.Bavail)*stat.Bsize-8<<20), 0o600))
+	return file
 }

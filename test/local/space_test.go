@@ -78,6 +78,14 @@ func TestManyPromotionsLeaveOneWALFileOfEachSegment(t *testing.T) {
 	}
 }
 
+// smallVolume makes a volume of a size.
+func (c *cluster) smallVolume(path, size string) {
+	c.Helper()
+	c.must(os.MkdirAll(path, 0o700))
+	c.must(unix.Mount("tmpfs", path, "tmpfs", 0, "size="+size))
+	c.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+}
+
 // A standby whose copy does not fit beside what it has gives that up first.
 func TestAVolumeWithoutRoomForTwoCopies(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -87,9 +95,7 @@ func TestAVolumeWithoutRoomForTwoCopies(t *testing.T) {
 	c := newCluster(t, 3)
 	c.config.Parameters["min_wal_size"], c.config.Parameters["max_wal_size"] = "32MB", "32MB"
 	volume := filepath.Join(c.folder, "db-1/volume")
-	c.must(os.MkdirAll(volume, 0o700))
-	c.must(unix.Mount("tmpfs", volume, "tmpfs", 0, "size=190m"))
-	t.Cleanup(func() { _ = unix.Unmount(volume, unix.MNT_DETACH) })
+	c.smallVolume(volume, "190m")
 	c.start(c.names()...)
 	c.await("db-0", "primary", primary)
 	c.whole()
