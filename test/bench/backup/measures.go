@@ -57,9 +57,9 @@ func (b *bench) remove(name string) func(context.Context) error {
 // pgbackrest runs it with as many processes as there are processors.
 func (b *bench) pgbackrest(ctx context.Context, command string, more ...string) error {
 	args := []string{"--stanza=bench", "--repo1-path=" + b.at("pgbackrest/repo"), "--log-path=" + b.at("pgbackrest/log"), "--lock-path=" + b.at("pgbackrest"),
-		"--pg1-socket-path=" + b.server.Run, "--pg1-user=postgres", "--log-level-console=warn", "--config=/dev/null"}
+		"--log-level-console=warn", "--config=/dev/null"}
 	if command != "restore" {
-		args = append(args, "--pg1-path="+b.server.Data())
+		args = append(args, "--pg1-path="+b.server.Data(), "--pg1-socket-path="+b.server.Run, "--pg1-user=postgres")
 	}
 	if command != "stanza-create" {
 		args = append(args, fmt.Sprintf("--process-max=%d", runtime.NumCPU()))

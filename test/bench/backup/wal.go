@@ -24,6 +24,7 @@ type archive struct {
 	archiver *backup.Archiver
 	last     backup.Backup
 	log      io.Writer
+	system   string // the identifier of the database system
 }
 
 func (b *bench) openArchive(ctx context.Context) error {
@@ -35,7 +36,11 @@ func (b *bench) openArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.archive = &archive{bucket: bucket.OpenFolder(b.at("bucket")), sealer: sealer, opener: &backup.Opener{}, log: io.Discard,
+	control, err := b.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), sealer: sealer, opener: &backup.Opener{}, log: io.Discard,
 		source: &source{b.server, session}}
 	return b.emptyArchive(ctx)
 }
@@ -55,7 +60,7 @@ func (a *archive) begin(ctx context.Context) error {
 		return err
 	}
 	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
-		Bucket: a.bucket, Sealer: a.sealer, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench"},
+		Bucket: a.bucket, Sealer: a.sealer, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
 		Lineage: []ha.Start{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
 	})
 	return err
