@@ -12,47 +12,61 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// How long a vote may take, and the end of the WAL to become known before it.
+// How long a vote may take, a pre-vote, which waits for no disk, and the end of the WAL to become known before a vote.
 const (
-	voteDeadline = time.Second
-	endDeadline  = 800 * time.Millisecond
+	voteDeadline    = time.Second
+	preVoteDeadline = 300 * time.Millisecond
+	endDeadline     = 800 * time.Millisecond
 )
 
-// campaign asks for the votes of the next term and, having them, leads it. A
+// campaign asks for the votes of the next term, if it would get them, and, having them, leads it. A
 // primary that does so, alone having a vote, goes on meanwhile.
 func (a *Agent) campaign(ctx context.Context) error {
-	term, resigned := a.highestTerm()+1, a.resignedTerm()
+	m := a.memory.Get()
+	request := ha.VoteRequest{Term: a.highestTerm() + 1, Candidate: m.Voter, Resigned: a.resignedTerm()}
+	leads := a.running != nil && a.running.role == ha.ServerPrimary
+	if !leads {
+		if would, err := a.preVote(ctx, m, request); err != nil || !would {
+			return err
+		}
+	}
+	stands := false
 	m, err := a.memory.Change(func(m *ha.Memory) bool {
-		m.Ballot = ha.Ballot{Term: term, Leader: a.Name}
-		return true
+		if stands = m.Ballot.Term < request.Term; stands { // another may have been promised meanwhile
+			m.Ballot = ha.Ballot{Term: request.Term, Leader: a.Name}
+		}
+		return stands
 	})
-	if err != nil {
+	if err != nil || !stands {
 		return err
 	}
-	leads := a.running != nil && a.running.role == ha.ServerPrimary
 	end := ha.LSN(math.MaxUint64)
 	if !leads {
-		if end, err = a.finalEnd(ctx, term); err != nil {
+		if end, err = a.finalEnd(ctx, request.Term); err != nil {
 			a.rest()
 			return err
 		}
 	}
-	a.Log.Info("asking for votes", "term", term, "position", m.Position(end).String())
-	tally := a.poll(ctx, m, ha.VoteRequest{Term: term, Candidate: m.Voter, Position: m.Position(end), Resigned: resigned})
-	if tally.Newest.Newer(m.Record) {
-		_, err = a.memory.Change(func(m *ha.Memory) bool {
-			newer := tally.Newest.Newer(m.Record) // another may have been accepted meanwhile
-			if newer {
-				m.Record = tally.Newest
-			}
-			return newer
-		})
-	}
-	if !tally.Won || err != nil {
-		a.lost(term, tally)
+	request.Position = m.Position(end)
+	a.Log.Info("asking for votes", "term", request.Term, "position", request.Position.String())
+	if won, err := a.poll(ctx, m, request); err != nil || !won {
+		a.rest()
 		return err
 	}
-	return a.won(ctx, term, end, leads)
+	return a.won(ctx, request.Term, end, leads)
+}
+
+// preVote asks whether a campaign would be won. One in vain would bind those that promise the term.
+func (a *Agent) preVote(ctx context.Context, m ha.Memory, request ha.VoteRequest) (would bool, err error) {
+	local := a.observe(ctx).Local
+	request.PreVote, request.Position = true, m.Position(max(local.End, local.Received))
+	ctx, cancel := context.WithTimeout(ctx, preVoteDeadline)
+	defer cancel()
+	would, err = a.poll(ctx, m, request)
+	if !would {
+		a.watch.rests = time.Now().Add(leastRest + jitter())
+	}
+	return would, err
 }
 
 // highestTerm is the highest that the instance has heard of from anybody.
@@ -106,9 +120,28 @@ type ballotPaper struct {
 	err   error
 }
 
-// poll asks all voters at once, and counts as soon as the result is clear. What
+// poll asks for votes, and takes the newest record that it hears of.
+func (a *Agent) poll(ctx context.Context, m ha.Memory, request ha.VoteRequest) (won bool, err error) {
+	tally := a.collect(ctx, m, request)
+	if tally.Newest.Newer(m.Record) {
+		_, err = a.memory.Change(func(m *ha.Memory) bool {
+			newer := tally.Newest.Newer(m.Record) // another may have been accepted meanwhile
+			if newer {
+				m.Record = tally.Newest
+			}
+			return newer
+		})
+	}
+	for voter, refusal := range tally.Refusals {
+		a.Log.Info("the vote is refused", "preVote", request.PreVote, "term", request.Term, "voter", string(voter),
+			"reason", refusal.Reason, "message", refusal.Message)
+	}
+	return tally.Won, err
+}
+
+// collect asks all voters at once, and counts as soon as the result is clear. What
 // others ask meanwhile is answered meanwhile, so that two candidates do not wait for each other.
-func (a *Agent) poll(ctx context.Context, m ha.Memory, request ha.VoteRequest) ha.Tally {
+func (a *Agent) collect(ctx context.Context, m ha.Memory, request ha.VoteRequest) ha.Tally {
 	ctx, cancel := context.WithTimeout(ctx, voteDeadline)
 	defer cancel()
 	replies := map[ha.Voter]ha.VoteReply{m.Voter: {Granted: true, Ballot: m.Ballot, Position: request.Position, Record: m.Record}}
@@ -126,14 +159,14 @@ func (a *Agent) poll(ctx context.Context, m ha.Memory, request ha.VoteRequest) h
 			default:
 				replies[paper.voter] = paper.reply
 			}
-			if tally := ha.Count(m, m.Ballot.Term, replies, witness); tally.Won {
+			if tally := ha.Count(m, request.Term, replies, witness); tally.Won {
 				return tally
 			}
 		case task := <-a.tasks:
 			task(ctx)
 		}
 	}
-	return ha.Count(m, m.Ballot.Term, replies, witness)
+	return ha.Count(m, request.Term, replies, witness)
 }
 
 // askAll sends the requests; as many replies come as the channel has room for.
@@ -179,14 +212,6 @@ func witnessOf(r ha.Record) string {
 	return ""
 }
 
-// lost is the end of a campaign in vain.
-func (a *Agent) lost(term uint64, tally ha.Tally) {
-	for voter, refusal := range tally.Refusals {
-		a.Log.Info("the vote is refused", "term", term, "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
-	}
-	a.rest()
-}
-
 // After a campaign in vain the first by ordinal tries again at once, and each of
 // the others only after those before it have had the time for one.
 const (
@@ -196,9 +221,10 @@ const (
 
 func (a *Agent) rest() {
 	rank := slices.IndexFunc(a.currentConfig().Members, func(m protocol.Member) bool { return m.Name == a.Name })
-	jitter := rand.N(leastRest) //nolint:gosec // no secret
-	a.watch.rests = time.Now().Add(leastRest + time.Duration(max(0, rank))*restStep + jitter)
+	a.watch.rests = time.Now().Add(leastRest + time.Duration(max(0, rank))*restStep + jitter())
 }
+
+func jitter() time.Duration { return rand.N(leastRest) } //nolint:gosec // no secret
 
 // won makes the instance the leader of a term. Its lineage and the victory are on
 // disk before the server is one.
@@ -251,7 +277,7 @@ func (a *Agent) announceVictory(ballot ha.Ballot) {
 func (a *Agent) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
 	voting := a.voting(ctx)
 	reply := ha.Consider(voting, request)
-	if !reply.Granted {
+	if !reply.Granted || request.PreVote {
 		return reply, nil
 	}
 	m, err := a.memory.Change(func(m *ha.Memory) bool { *m = ha.Promise(*m, request); return true })

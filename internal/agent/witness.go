@@ -108,6 +108,10 @@ func (w *witness) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteRepl
 	if w.cluster == nil {
 		return ha.VoteReply{}, errNoCluster
 	}
+	if request.PreVote {
+		seen := w.last()
+		return ha.Consider(ha.Voting{Memory: ha.Memory{Voter: request.Voter, Ballot: seen.ballot, Record: seen.record}, Witness: true}, request), nil
+	}
 	return w.cluster.Vote(ctx, request)
 }
 

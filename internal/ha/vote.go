@@ -13,6 +13,8 @@ type VoteRequest struct {
 	// Resigned is the term that its leader has given up, as the candidate has heard
 	// from itself; 0 if it has not. The voter may not have heard of it yet.
 	Resigned uint64 `json:"resigned,omitempty"`
+	// PreVote asks only whether the vote would be given (Consider): nothing is promised, and the candidate still receives.
+	PreVote bool `json:"preVote,omitempty"`
 }
 
 // VoteReply is a voter's answer with what it knows.

@@ -29,10 +29,19 @@ func (n *node) startCampaign(renewal bool) {
 	}
 	c := &campaign{term: term + 1, renewal: renewal, resigned: n.resignedLeader(), replies: map[ha.Voter]ha.VoteReply{}}
 	n.campaign = c
+	if n.w.preVotes && !renewal {
+		n.preVote(c)
+		return
+	}
+	n.stand(c)
+}
+
+// stand makes the candidature durable, and prepares to ask.
+func (n *node) stand(c *campaign) {
 	m := n.mem
 	m.Ballot = ha.Ballot{Term: c.term, Leader: n.name}
 	n.store(m)
-	n.highest = c.term
+	n.highest = max(n.highest, c.term)
 	n.later(n.w.between(1*ms, 20*ms), func() { n.prepare(c, 20) })
 }
 

@@ -22,15 +22,17 @@ type event struct {
 type World struct {
 	rng    *rand.Rand
 	broken Breakage
-	now    time.Duration
-	seq    uint64
-	ids    uint64
-	queue  []event
-	nodes  []*node
-	api    api
-	net    network
-	op     operator
-	check  checker
+	// preVotes says that candidates ask before they stand. In most schedules they don't: no invariant may need it.
+	preVotes bool
+	now      time.Duration
+	seq      uint64
+	ids      uint64
+	queue    []event
+	nodes    []*node
+	api      api
+	net      network
+	op       operator
+	check    checker
 	// faults is how often each fault happens, by its number.
 	faults [18]int
 	// ambush says that something happens to the next leader.
@@ -57,7 +59,7 @@ type Result struct {
 
 // Run runs one schedule.
 func Run(seed uint64, broken Breakage, tracing bool) Result {
-	w := &World{rng: rand.New(rand.NewPCG(seed, 1)), broken: broken, tracing: tracing} // #nosec G404 -- a simulation must be repeatable
+	w := &World{rng: rand.New(rand.NewPCG(seed, 1)), broken: broken, tracing: tracing, preVotes: seed%3 == 0} // #nosec G404 -- a simulation must be repeatable
 	w.queue = make([]event, 0, 256)
 	w.build()
 	w.schedule()
