@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -394,6 +396,7 @@ func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 	if s.Role == protocol.RolePrimary {
 		t.Errorf("it says %+v", s)
 	}
+	c.promisesNothing(left, ha.NewVoter(leader, "another"), s)
 	c.startOne(leader)
 	for _, name := range c.names() {
 		if c.agents[name] == nil {
@@ -401,6 +404,23 @@ func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 		}
 	}
 	c.whole()
+}
+
+// promisesNothing asks an instance that has lost its leader for a pre-vote, which it would give, and then for the vote.
+func (c *cluster) promisesNothing(name string, candidate ha.Voter, before protocol.Status) {
+	c.Helper()
+	client := protocol.NewClient(c.clientTLS(c.authority, naming.IdentityInstance), naming.PortAgent)
+	ordinal, _ := naming.Ordinal(name)
+	request := ha.VoteRequest{Term: before.Term + 1, Candidate: candidate, Voter: before.Election.Voter, PreVote: true,
+		Position: ha.Position{Term: before.Term, LSN: math.MaxInt64}}
+	for _, preVote := range []bool{true, false} {
+		request.PreVote = preVote
+		reply, err := client.Vote(c.Context(), c.host(ordinal), request)
+		c.must(err)
+		if promised := reply.Ballot.Term == request.Term; !reply.Granted || promised == preVote {
+			c.Errorf("pre-vote %v: %+v", preVote, reply)
+		}
+	}
 }
 
 // A leader resigns for a later term that somebody has promised in vain, nobody else can be elected, and so it is again. What the
