@@ -130,7 +130,7 @@ func (a *Agent) source(d ha.Decision) (postgres.Upstream, error) {
 // lead makes the instance the primary of the term that it has won.
 func (a *Agent) lead(ctx context.Context) error {
 	if a.running != nil && a.running.role == ha.ServerPrimary {
-		return nil
+		return a.confirm(ctx)
 	}
 	m := a.memory.Get()
 	if len(m.Lineage) == 0 {
@@ -152,8 +152,9 @@ func (a *Agent) lead(ctx context.Context) error {
 	err := a.longStep(func() error { return a.start(ctx, ha.ServerPrimary, ha.Ballot{}) })
 	if err != nil {
 		a.watch.failed = err.Error() // others may be able to lead
+		return err
 	}
-	return err
+	return a.confirm(ctx)
 }
 
 // follow makes the instance a standby of the leader.

@@ -113,7 +113,7 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 
 // plain are the settings of a configuration, without what follows from the role.
 func (r *running) plain(g good) postgres.Settings {
-	return postgres.Settings{Name: r.Name, Parameters: g.Parameters, HBA: g.HBA, Closed: r.currentConfig().Closed}
+	return postgres.Settings{Name: r.Name, Parameters: g.Parameters, HBA: g.HBA}
 }
 
 // remember reports which configuration runs, and why not the wanted one.

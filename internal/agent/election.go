@@ -26,7 +26,8 @@ func (a *Agent) campaign(ctx context.Context) error {
 	request := ha.VoteRequest{Term: a.highestTerm() + 1, Candidate: m.Voter, Resigned: a.resignedTerm()}
 	leads := a.running != nil && a.running.role == ha.ServerPrimary
 	if !leads {
-		if would, err := a.preVote(ctx, m, request); err != nil || !would {
+		// Whoever has confirmed its leader meanwhile does not stand against it.
+		if would, err := a.preVote(ctx, m, request); err != nil || !would || !a.observe(ctx).LeaderLost() {
 			return err
 		}
 	}
@@ -67,6 +68,40 @@ func (a *Agent) preVote(ctx context.Context, m ha.Memory, request ha.VoteRequest
 		a.watch.rests = time.Now().Add(leastRest + jitter())
 	}
 	return would, err
+}
+
+// confirmPatience is for how long a server that has come up may wait for a majority's word.
+const confirmPatience = time.Second
+
+// confirm lets clients into the server of a leader that has come back, when a majority says that it still is one. Until then others may
+// have elected another, and who reads here would read what that one has overtaken. One that gets no such word leaves the lead to others.
+func (a *Agent) confirm(ctx context.Context) error {
+	r := a.running
+	if r.confirmed.Load() {
+		return nil
+	}
+	if _, err := r.session(ctx); err != nil {
+		return nil //nolint:nilerr // it is still recovering
+	}
+	if r.up.IsZero() {
+		r.up = time.Now()
+	}
+	m, asked := a.memory.Get(), time.Now()
+	tally := a.collect(ctx, m, ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Confirm: true})
+	if tally.Won && time.Since(asked) < ha.FenceLimit && a.memory.Get().Ballot == m.Ballot {
+		a.Log.Info("a majority confirms the leader", "term", m.Ballot.Term)
+		r.confirmed.Store(true)
+		defer r.look()
+		return r.rewrite()
+	}
+	if time.Since(r.up) < confirmPatience {
+		a.look()
+		return nil
+	}
+	for voter, refusal := range tally.Refusals {
+		a.Log.Info("does not confirm the leader", "term", m.Ballot.Term, "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
+	}
+	return a.fence(ctx)
 }
 
 // highestTerm is the highest that the instance has heard of from anybody.
@@ -275,6 +310,9 @@ func (a *Agent) announceVictory(ballot ha.Ballot) {
 // vote answers a candidate. The promise is on disk before anything is cut off, and
 // the vote is given after that.
 func (a *Agent) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
+	if request.Confirm {
+		return a.confirms(ctx, request)
+	}
 	voting := a.voting(ctx)
 	reply := ha.Consider(voting, request)
 	if !reply.Granted || request.PreVote {
@@ -294,6 +332,25 @@ func (a *Agent) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply,
 	a.Log.Info("voted", "term", request.Term, "candidate", string(request.Candidate), "granted", reply.Granted, "message", reply.Message)
 	a.look()
 	return reply, nil
+}
+
+// confirms answers a leader that has come back, and measures anew whether it is lost.
+func (a *Agent) confirms(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
+	m, reply := ha.Confirm(a.voting(ctx), request)
+	if !reply.Granted {
+		return reply, nil
+	}
+	_, err := a.memory.Change(func(now *ha.Memory) bool {
+		changed := now.Ballot != m.Ballot && now.Ballot.Term <= m.Ballot.Term
+		if changed {
+			now.Ballot = m.Ballot
+		}
+		return changed
+	})
+	a.peers.met(m.Ballot.Leader)
+	a.watch.idle = time.Time{}
+	a.look()
+	return reply, err
 }
 
 func (a *Agent) voting(ctx context.Context) ha.Voting {

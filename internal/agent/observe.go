@@ -121,7 +121,7 @@ func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
 	w, ballot := &a.watch, local.Memory.Ballot
 	leader, heard := peers[ballot.Leader]
 	leads := heard && leader.Leading && leader.Ballot.Term == ballot.Term
-	own := ballot.Leader == a.Name && local.Server == ha.ServerPrimary
+	own := ballot.Leader == a.Name && local.Server == ha.ServerPrimary && a.running.confirmed.Load()
 	if leads || own {
 		w.led, w.idle = time.Now(), time.Time{}
 	} else if heard && w.idle.IsZero() {

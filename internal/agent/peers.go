@@ -185,6 +185,17 @@ func (p *peers) told(status protocol.Status) {
 	p.hear(answer{status: status, address: before.address, asked: before.asked, at: time.Now()})
 }
 
+// met notes that the leader has asked something itself, as one: it is not silent, nor does it refuse, nor has it resigned.
+func (p *peers) met(name string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if a, ok := p.heard[name]; ok {
+		a.asked, a.status.Resigned = time.Now(), false
+		p.heard[name] = a
+	}
+	delete(p.refused, name)
+}
+
 // spread tells all others how this instance is.
 func (p *peers) spread(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {

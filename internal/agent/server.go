@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -27,6 +28,9 @@ type running struct {
 	poke chan struct{}
 	// role changes once, by promotion; only the role loop changes it.
 	role ha.Server
+	// confirmed lets clients in: that of a leader that comes back waits for a majority's word, since up.
+	confirmed atomic.Bool
+	up        time.Time
 
 	// files guards the configuration files and what is in them.
 	files    sync.Mutex
@@ -64,6 +68,9 @@ func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) e
 	}
 	a.watch.known, a.watch.failed = false, ""
 	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, poke: make(chan struct{}, 1)}
+	m := a.memory.Get()
+	alone := m.Record.Elects(map[ha.Voter]bool{m.Voter: true}, false)
+	r.confirmed.Store(!r.primary || alone)
 	if !r.primary {
 		r.least = control.Least
 	}
@@ -179,6 +186,7 @@ func (r *running) rewrite() error {
 func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error) {
 	m, upstream, primary := r.memory.Get(), r.following(), r.isPrimary()
 	settings.Synchronous = r.rule(m).String()
+	settings.Closed = r.currentConfig().Closed || !r.confirmed.Load()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.lowerBounds()
 	if primary {
 		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart

@@ -293,7 +293,10 @@ func (t *tender) disconnect() {
 func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.following().Leader
 	t.report(func(s *protocol.Status) {
-		ready := role == protocol.RolePrimary || (s.Ready && s.Role == role || state.Streaming) && !t.stale.Load()
+		ready := t.confirmed.Load()
+		if role != protocol.RolePrimary {
+			ready = (s.Ready && s.Role == role || state.Streaming) && !t.stale.Load()
+		}
 		if ready && !s.Ready || s.Role != role {
 			t.Log.Info("the server answers", "role", string(role), "ready", ready)
 		}

@@ -108,11 +108,21 @@ func (w *witness) vote(ctx context.Context, request ha.VoteRequest) (ha.VoteRepl
 	if w.cluster == nil {
 		return ha.VoteReply{}, errNoCluster
 	}
-	if request.PreVote {
-		seen := w.last()
-		return ha.Consider(ha.Voting{Memory: ha.Memory{Voter: request.Voter, Ballot: seen.ballot, Record: seen.record}, Witness: true}, request), nil
+	if !request.PreVote && !request.Confirm {
+		return w.cluster.Vote(ctx, request)
 	}
-	return w.cluster.Vote(ctx, request)
+	asked := time.Now()
+	m, err := w.cluster.Witness(ctx)
+	if err != nil {
+		return ha.VoteReply{}, err
+	}
+	w.seen.Store(&sighting{at: asked, ballot: m.Ballot, record: m.Record})
+	voting := ha.Voting{Memory: m, Witness: true}
+	if request.Confirm {
+		_, reply := ha.Confirm(voting, request)
+		return reply, nil
+	}
+	return ha.Consider(voting, request), nil
 }
 
 func (w *witness) record(ctx context.Context, proposal protocol.Proposal) (ha.AcceptReply, error) {

@@ -15,6 +15,8 @@ type VoteRequest struct {
 	Resigned uint64 `json:"resigned,omitempty"`
 	// PreVote asks only whether the vote would be given (Consider): nothing is promised, and the candidate still receives.
 	PreVote bool `json:"preVote,omitempty"`
+	// Confirm asks to have the candidate, which has won the term, for its leader still (Confirm).
+	Confirm bool `json:"confirm,omitempty"`
 }
 
 // VoteReply is a voter's answer with what it knows.
@@ -82,6 +84,28 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 	}
 	reply.Granted = true
 	return reply
+}
+
+// Confirm is the memory of a voter that has the winner of a term, which asks, for its leader, if it knows of no later term. It must be durable
+// before it is answered; and the voter measures anew from then on whether that leader is lost: so it gives no other its
+// vote for SilenceLimit, or until the leader's agent has ended. Nor does it stand itself.
+func Confirm(v Voting, r VoteRequest) (Memory, VoteReply) {
+	m := v.Memory
+	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Record: m.Record}
+	switch {
+	case r.Voter != m.Voter:
+		reply.Reason, reply.Message = RefusedOtherVoter, fmt.Sprintf("this is the voter %s, not %s", m.Voter, r.Voter)
+		return m, reply
+	case m.Ballot.Term > r.Term:
+		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote of term %d is given to %s", m.Ballot.Term, m.Ballot.Leader)
+		return m, reply
+	case v.Witness:
+		reply.Granted = true
+		return m, reply
+	}
+	m.Ballot = Ballot{Term: r.Term, Leader: r.Candidate.Instance()}
+	reply.Granted, reply.Ballot = true, m.Ballot
+	return m, reply
 }
 
 // Promise is the memory with the vote in it. It must be durable before the voter

@@ -180,3 +180,29 @@ func TestLearn(t *testing.T) {
 		})
 	}
 }
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	request := VoteRequest{Term: 3, Candidate: "db-2.c", Voter: "db-1.b", Confirm: true}
+	mistaken := request
+	mistaken.Voter = "db-1.z"
+	for name, c := range map[string]struct {
+		voting  Voting
+		request VoteRequest
+		refused string
+		ballot  Ballot
+	}{
+		"its leader":                          {Voting{Memory: remembers(3, "db-2"), LeaderLost: true}, request, "", Ballot{3, "db-2"}},
+		"the winner of a term asked in vain":  {Voting{Memory: remembers(3, "db-1")}, request, "", Ballot{3, "db-2"}},
+		"the leader of a later term":          {Voting{Memory: remembers(2, "db-0")}, request, "", Ballot{3, "db-2"}},
+		"not that of an earlier one":          {Voting{Memory: remembers(4, "db-0")}, request, RefusedOldTerm, Ballot{4, "db-0"}},
+		"not for a memory that is lost":       {Voting{Memory: remembers(3, "db-2")}, mistaken, RefusedOtherVoter, Ballot{3, "db-2"}},
+		"the witness says only what it has":   {Voting{Memory: remembers(2, "db-0"), Witness: true}, request, "", Ballot{2, "db-0"}},
+		"nor does it confirm the earlier one": {Voting{Memory: remembers(4, "db-0"), Witness: true}, request, RefusedOldTerm, Ballot{4, "db-0"}},
+	} {
+		m, reply := Confirm(c.voting, c.request)
+		if reply.Granted != (c.refused == "") || reply.Reason != c.refused || m.Ballot != c.ballot || reply.Ballot != c.ballot {
+			t.Errorf("%s: %+v, and the ballot %v", name, reply, m.Ballot)
+		}
+	}
+}

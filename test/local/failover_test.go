@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -404,6 +405,79 @@ func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 		}
 	}
 	c.whole()
+}
+
+// A leader comes back, but its recovery takes so long that another is elected meanwhile. Nobody may read from it what that
+// one has overtaken.
+func TestALeaderThatComesBackTooLateLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	old := c.leader()
+	ordinal, _ := naming.Ordinal(old)
+	c.exec(old, "create role reader login password 'r'", "create table large as select generate_series(1, 1000000) n")
+	var agents []int // the others see nothing until it is back
+	for _, name := range c.names() {
+		if name != old {
+			agents = append(agents, c.agents[name].Process.Pid)
+		}
+	}
+	signal := func(what syscall.Signal) {
+		for _, pid := range agents {
+			_ = syscall.Kill(pid, what)
+		}
+	}
+	signal(syscall.SIGSTOP)
+	c.kill(old, syscall.SIGKILL)
+	c.startOne(old)
+	signal(syscall.SIGCONT)
+	recovering := c.recovering(old)
+	defer func() { _ = syscall.Kill(recovering, syscall.SIGCONT) }()
+	next := c.leader(old)
+	address := fmt.Sprintf("host=%s port=%d user=reader password=r dbname=postgres sslmode=require connect_timeout=2", c.host(ordinal), naming.PortPostgreSQL)
+	read := make(chan string, 1)
+	go func() { read <- readsFromPrimary(c.Context(), address, c.logs[old].String) }()
+	_ = syscall.Kill(recovering, syscall.SIGCONT)
+	c.await(old, "a standby", streaming)
+	if words := <-read; words != "" {
+		t.Errorf("while %s leads, %s", next, words)
+	}
+}
+
+// recovering stops the process that recovers the server of an instance, and returns its id.
+func (c *cluster) recovering(name string) int {
+	c.Helper()
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		processes, _ := filepath.Glob("/proc/[0-9]*")
+		for _, process := range processes {
+			command, _ := os.ReadFile(process + "/cmdline")
+			data, _ := os.Readlink(process + "/cwd")
+			if strings.Contains(string(command), "startup") && data == filepath.Join(c.folder, name, "volume/data") {
+				pid, _ := strconv.Atoi(filepath.Base(process))
+				_ = syscall.Kill(pid, syscall.SIGSTOP)
+				return pid
+			}
+		}
+	}
+	c.Fatalf("the server of %s does not recover", name)
+	return 0
+}
+
+// readsFromPrimary tries to read from a server, as fast as it can until its agent says that it is a standby, and says so if that was as from
+// a primary.
+func readsFromPrimary(ctx context.Context, address string, log func() string) string {
+	for !strings.Contains(log(), "standby of ") {
+		conn, err := pgx.Connect(ctx, address)
+		if err != nil {
+			continue
+		}
+		standby := true
+		err = conn.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&standby)
+		_ = conn.Close(ctx)
+		if err == nil && !standby {
+			return "a client reads from " + address + " as from a primary"
+		}
+	}
+	return ""
 }
 
 // promisesNothing asks an instance that has lost its leader for a pre-vote, which it would give, and then for the vote.

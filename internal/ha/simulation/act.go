@@ -16,6 +16,10 @@ func (n *node) tick() {
 	n.poll()
 	n.turn()
 	n.checkIsolation()
+	if n.starting { // whoever starts a server does nothing else meanwhile
+		n.later(n.w.between(200*ms, 350*ms), n.tick)
+		return
+	}
 	v := n.view()
 	n.measure(&v)
 	d := n.decide(v)
@@ -145,18 +149,84 @@ func (n *node) startPrimary() {
 	}
 	n.starting = true
 	term := n.mem.Won
-	n.later(n.w.between(30*ms, 300*ms), func() {
-		if !n.starting {
-			return
+	if n.elected == term {
+		n.later(n.w.between(30*ms, 300*ms), func() { n.open(term) })
+		return
+	}
+	recovery := n.w.between(30*ms, 300*ms)
+	if n.w.chance(0.12) {
+		recovery = n.w.between(time.Second, 6*time.Second)
+	}
+	n.later(recovery, func() { n.confirm(term) })
+}
+
+// open lets clients in.
+func (n *node) open(term uint64) {
+	if !n.starting {
+		return
+	}
+	n.starting = false
+	if n.mem.Won != term || n.data != ha.DataPresent || n.rebuild != nil || !n.leads() && !n.w.breaks(StaleAction) {
+		return
+	}
+	again := n.elected != term
+	n.stopServer()
+	n.server, n.failed, n.resignedTerm, n.elected = ha.ServerPrimary, "", 0, 0
+	if again {
+		n.w.checkComesBack(n)
+	}
+	n.takeLead(term)
+}
+
+// confirm opens the server of a leader that has come back, if a majority says that it still is one.
+func (n *node) confirm(term uint64) {
+	if !n.starting || n.mem.Won != term || !n.leads() || n.w.breaks(OpensUnasked) {
+		n.open(term)
+		return
+	}
+	asked, opened := n.clock(), false
+	replies := map[ha.Voter]ha.VoteReply{n.mem.Voter: {Granted: true, Ballot: n.mem.Ballot, Record: n.mem.Record}}
+	var witness *ha.VoteReply
+	look := func() {
+		if !opened && n.starting && n.clock()-asked < ha.FenceLimit && ha.Count(n.mem, term, replies, witness).Won {
+			opened, n.lastContact = true, n.w.now
+			n.open(term)
 		}
-		n.starting = false
-		if n.mem.Won != term || n.data != ha.DataPresent || n.rebuild != nil || !n.leads() && !n.w.breaks(StaleAction) {
-			return
+	}
+	request := ha.VoteRequest{Term: term, Candidate: n.mem.Voter, Confirm: true}
+	for _, v := range n.mem.Record.Voters() {
+		r := request
+		r.Voter = v
+		if v == n.mem.Voter {
+			continue
 		}
-		n.stopServer()
-		n.server, n.failed, n.resignedTerm = ha.ServerPrimary, "", 0
-		n.takeLead(term)
+		n.ask(indexOf(v.Instance()), func(p *node, reply func(func())) {
+			if p.busy() || p.starting {
+				return
+			}
+			answer := p.confirms(r)
+			reply(func() {
+				replies[v] = answer
+				look()
+			})
+		}, nil)
+	}
+	if n.mem.Record.Witnesses(witnessID) {
+		r := request
+		r.Voter = witnessID
+		n.read(func(m ha.Memory, _ int) {
+			_, answer := ha.Confirm(ha.Voting{Memory: m, Witness: true}, r)
+			witness = &answer
+			look()
+		})
+	}
+	n.later(time.Second, func() {
+		if !opened && n.starting {
+			n.log("is not confirmed: %v", replies)
+			n.starting = false
+		}
 	})
+	look()
 }
 
 // resign stops the primary in order: what its standbys lack is sent first.

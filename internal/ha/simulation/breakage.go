@@ -29,5 +29,6 @@ const (
 	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
 	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"
+	OpensUnasked      Breakage = "a leader that comes back opens its server without asking again"
 	OldWord           Breakage = "a fenced primary comes back on what was said before"
 )

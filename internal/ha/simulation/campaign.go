@@ -104,7 +104,7 @@ func (n *node) askVote(c *campaign, v ha.Voter) {
 	r := c.request
 	r.Voter = v
 	n.ask(indexOf(v.Instance()), func(p *node, reply func(func())) {
-		if p.busy() {
+		if p.busy() || p.starting {
 			return
 		}
 		p.vote(r, func(answer ha.VoteReply) {
@@ -174,6 +174,7 @@ func (n *node) win(c *campaign) {
 		m.Lineage = append(m.Lineage[:len(m.Lineage):len(m.Lineage)], ha.Start{Term: c.term, LSN: n.end(), Timeline: timeline + 1})
 	}
 	n.store(m)
+	n.elected, n.lastContact = c.term, n.w.now // a majority has just answered
 	n.log("WINS term %d at %d with record %d.%d", c.term, n.end(), m.Record.Term, m.Record.Version)
 	n.w.wins(n, c.term)
 	if c.renewal {

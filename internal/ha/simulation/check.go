@@ -64,6 +64,20 @@ func (w *World) checkComplete(n *node, term uint64) {
 	}
 }
 
+// checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there for a later term
+// only now and then.
+func (w *World) checkComesBack(n *node) {
+	if n.mem.Record.Witnesses(witnessID) {
+		return
+	}
+	for _, a := range w.check.acks {
+		if a.kept && a.term > n.mem.Won {
+			w.fail("a leader that comes back reads nothing stale", "%s opens in term %d, and %d was acknowledged in term %d", n.name, n.mem.Won, a.index, a.term)
+			return
+		}
+	}
+}
+
 // acknowledge notes that a client was told of a commit.
 func (w *World) acknowledge(n *node, index int) {
 	if n.server != ha.ServerPrimary {

@@ -40,6 +40,7 @@ type node struct {
 	// The server.
 	server    ha.Server
 	starting  bool
+	elected   uint64 // the term just won, until its server is open
 	failed    string
 	following uint64
 	upstream  int

@@ -25,6 +25,9 @@ func (n *node) askPreVote(c *campaign, v ha.Voter) {
 	r := c.request
 	r.Voter = v
 	n.ask(indexOf(v.Instance()), func(p *node, reply func(func())) {
+		if p.busy() || p.starting {
+			return
+		}
 		answer := p.consider(r)
 		reply(func() {
 			if n.campaign == c && c.request.PreVote {
@@ -48,7 +51,7 @@ func (n *node) countPreVotes(c *campaign, last bool) {
 		m.Record = t.Newest
 		n.store(m)
 		n.endCampaign(c, "NewerRecord")
-	case t.Won && n.mem.Ballot.Term < c.term:
+	case t.Won && n.mem.Ballot.Term < c.term && n.view().LeaderLost():
 		c.replies, c.witness, c.request = map[ha.Voter]ha.VoteReply{}, nil, ha.VoteRequest{}
 		n.stand(c)
 	case t.Won || last:
