@@ -28,8 +28,8 @@ const (
 	ConditionArchiving = "Archiving"
 	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`. It is there where that is.
 	ConditionScheduled = "Scheduled"
-	// ConditionRestored is true when the data of `spec.restoreFrom` is there. Until then there is no instance.
-	// It is there where that is.
+	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the former is, there is no
+	// instance. It is there where one of them is, or was.
 	ConditionRestored = "Restored"
 	// ConditionComplete, of a DatabaseBackup, is true when the backup is in the archive, with the WAL that it
 	// needs. While it is false, the reason says whether it is under way or has ended.
@@ -243,10 +243,11 @@ const (
 	ReasonScheduleInvalid = "ScheduleInvalid"
 )
 
-// Reasons of Restored. Those that keep it from being true are reasons of Ready too.
+// Reasons of Restored. Those that keep it from being true are reasons of Ready too, but while a restore in place is prepared, and
+// when that has failed: the database serves then as before.
 const (
 	// ReasonRestored: the data is there; the message says up to which moment.
-	// To do: nothing. `spec.restoreFrom` may be removed.
+	// To do: nothing. `spec.restoreFrom` or `spec.restore` may be removed.
 	ReasonRestored = "Restored"
 
 	// ReasonRestoring: a Pod brings the data back; the message and `status.restore.progress` say how far it is.
@@ -254,11 +255,11 @@ const (
 	ReasonRestoring = "Restoring"
 
 	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of the archive was changed.
-	// To do: mend `spec.restoreFrom` or what the message names. It is tried again within minutes, and at once when the spec changes.
+	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again within minutes, and at once when the spec changes.
 	ReasonRestoreFailed = "RestoreFailed"
 
-	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` names is not there, or has no archive, or is no complete backup.
-	// To do: mend `spec.restoreFrom`, or create what it names.
+	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names is not there, or has no archive, or is no complete backup of it.
+	// To do: mend it, or create what it names.
 	ReasonRestoreSourceNotFound = "RestoreSourceNotFound"
 )
 

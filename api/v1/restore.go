@@ -63,8 +63,51 @@ type RestoreTarget struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 }
 
-// RestoreStatus is what a SampleDB has begun with, or how far that is.
+// What becomes of the data that a restore in place has replaced.
+const (
+	BeforeKeep   = "Keep"
+	BeforeDelete = "Delete"
+)
+
+// InPlaceRestore brings an earlier state back from the SampleDB's own archive, in the place of what it has now.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.backup) || has(self.target)",message="restore must have a target, or a backup, or both"
+type InPlaceRestore struct {
+	// A name for this restore. Each is done once: for another one, give it another.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=40
+	ID string `json:"id"`
+
+	// The name of the SampleDB, to confirm that what was written since is not to be in the database any more.
+	// +kubebuilder:validation:MaxLength=40
+	Confirm string `json:"confirm"`
+
+	// The name of a DatabaseBackup of this SampleDB to begin with. Without it, it is the latest before the target.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=57
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// Up to which moment. Where it is not given: to the end of the backup.
+	// +optional
+	Target *RestoreTarget `json:"target,omitempty"`
+
+	// What becomes of the data that is replaced: Keep leaves it on the volume of the instance that was the primary, until
+	// it is changed to Delete.
+	// +kubebuilder:validation:Enum=Keep;Delete
+	// +kubebuilder:default=Keep
+	// +optional
+	Before string `json:"before,omitempty"`
+}
+
+// RestoreStatus is what a SampleDB has begun with, or was restored to in its place, or how far that is.
 type RestoreStatus struct {
+	// The id of a restore in place, and the instance on whose volume it is made.
+	// +optional
+	ID string `json:"id,omitempty"`
+	// +optional
+	Instance string `json:"instance,omitempty"`
+
 	// The archive that is read, and the base backup in it.
 	// +optional
 	Archive string `json:"archive,omitempty"`
@@ -81,9 +124,11 @@ type RestoreStatus struct {
 	// +optional
 	LastTransactionAt *metav1.Time `json:"lastTransactionAt,omitempty"`
 
-	// When it began and ended.
+	// When it began, when the data of a restore in place was ready to be put into its place, and when all was done.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	PreparedAt *metav1.Time `json:"preparedAt,omitempty"`
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 }

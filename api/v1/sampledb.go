@@ -22,6 +22,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and have only lower-case letters, digits and '-', because a Service bears the same name"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initializedAt) || (has(self.spec.init) == has(oldSelf.spec.init) && (!has(self.spec.init) || self.spec.init == oldSelf.spec.init))",message="spec.init has run and runs only once: change the database with SQL instead"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.restore) || self.spec.restore.confirm == self.metadata.name",message="spec.restore.confirm must be the name of the SampleDB: what was written since the target will not be in the database any more"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.restoreFrom) || (has(oldSelf.spec.restoreFrom) && self.spec.restoreFrom == oldSelf.spec.restoreFrom) || !has(oldSelf.status) || (!has(oldSelf.status.systemIdentifier) && !(has(oldSelf.status.restore) && has(oldSelf.status.restore.completedAt)))",message="spec.restoreFrom says what a new SampleDB begins with, and this one has its data already: create another SampleDB with it"
 type SampleDB struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -39,6 +40,7 @@ type SampleDB struct {
 // SampleDBSpec is what a user wants a SampleDB to be.
 //
 // +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
+// +kubebuilder:validation:XValidation:rule="!has(self.restore) || has(self.backup)",message="spec.restore brings a state back from the SampleDB's own archive: it needs spec.backup"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || has(self.backup)",message="deletionPolicy: Snapshot needs spec.backup, which says where the last backup goes: set it (backup: {} for a volume of its own), or choose Retain or Delete"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.
@@ -104,6 +106,10 @@ type SampleDBSpec struct {
 	// only be removed, which changes nothing.
 	// +optional
 	RestoreFrom *RestoreSpec `json:"restoreFrom,omitempty"`
+
+	// An earlier state of this very SampleDB, to bring back in its place from its archive.
+	// +optional
+	Restore *InPlaceRestore `json:"restore,omitempty"`
 
 	// What to do once in the new database: its name, owner, extensions and first
 	// SQL. It can be mended as long as it fails; after it has run it can't be changed.

@@ -4,20 +4,76 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
 )
 
 // folderState is where an agent keeps what outlives its data, in the volume.
 const folderState = "toban"
 
-// Adopt puts a data directory, which lies on the same volume, in the place of an instance's data, and makes
-// the instance the leader of a new term, in which it is the only voter. The start says where the WAL of that
-// term begins. It may be interrupted anywhere and be called again. Neither a server nor an agent may run.
-func Adopt(volume, instance, restored string, begins ha.Start) error {
+// Prepared is what a restore notes on a volume when its data, in RestoreFolder, is whole.
+type Prepared struct {
+	// InPlace is the id of a restore in place, "" for the first data of a new SampleDB.
+	InPlace string `json:"inPlace,omitempty"`
+	// Lineage are the terms whose WAL it goes on with in the same archive; none where it has an archive of its own. Begins
+	// is where its own WAL begins; its term is a later one than Newest.
+	Lineage []ha.Start             `json:"lineage,omitempty"`
+	Begins  ha.Start               `json:"begins"`
+	Newest  uint64                 `json:"newest,omitempty"`
+	Result  protocol.RestoreResult `json:"result"`
+}
+
+// RestoreFolder is where a restore makes the data on a volume, Restored where it lies there.
+func RestoreFolder(volume string) string { return filepath.Join(volume, "restore") }
+
+func restoredData(volume string) string {
+	return (&postgres.Server{Volume: RestoreFolder(volume)}).Data()
+}
+
+func preparedFile(volume string) string { return filepath.Join(volume, "restored.json") }
+
+// ReadPrepared reads the note, nil where there is none.
+func ReadPrepared(volume string) (*Prepared, error) {
+	text, err := os.ReadFile(preparedFile(volume))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nothing has been restored yet
+	}
+	p := &Prepared{}
+	if err == nil {
+		err = json.Unmarshal(text, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("see what has been restored: %w", err)
+	}
+	return p, nil
+}
+
+// Write notes it on the volume.
+func (p Prepared) Write(volume string) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode what has been restored: %w", err)
+	}
+	return postgres.WriteFile(preparedFile(volume), text, 0o600)
+}
+
+// RemoveRestore removes what a restore has left on a volume.
+func RemoveRestore(volume string) error {
+	if err := errors.Join(os.RemoveAll(preparedFile(volume)), os.RemoveAll(RestoreFolder(volume))); err != nil {
+		return fmt.Errorf("remove what a restore has left: %w", err)
+	}
+	return nil
+}
+
+// Adopt puts restored data in the place of an instance's, which has none, and makes
+// the instance the leader of a new term, in which it is the only voter. It may be interrupted anywhere and be called again.
+// Neither a server nor an agent may run.
+func Adopt(volume, instance string, p Prepared) error {
 	server := &postgres.Server{Volume: volume}
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
 		return fmt.Errorf("make a place for the instance's memory: %w", err)
@@ -26,8 +82,8 @@ func Adopt(volume, instance, restored string, begins ha.Start) error {
 	if err != nil {
 		return err
 	}
-	begins.Term = m.current.Ballot.Term + 1
-	if err := moveIn(server, restored, begins); err != nil {
+	p.Begins.Term = max(m.current.Ballot.Term, p.Newest) + 1
+	if err := moveIn(server, restoredData(volume), append(p.Lineage, p.Begins)); err != nil {
 		return fmt.Errorf("adopt the restored data: %w", err)
 	}
 	if err := m.reloadLineage(); err != nil {
@@ -45,11 +101,11 @@ func Adopt(volume, instance, restored string, begins ha.Start) error {
 }
 
 // moveIn notes the lineage with the data and gives that its place. Where it has it already, nothing is left to do.
-func moveIn(server *postgres.Server, restored string, begins ha.Start) error {
+func moveIn(server *postgres.Server, restored string, lineage []ha.Start) error {
 	if _, err := os.Stat(restored); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	text, err := json.Marshal([]ha.Start{begins})
+	text, err := json.Marshal(lineage)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	// Listen is the address to listen on, "" for all. Address is what the others
 	// reach this instance by, if that is known.
 	Listen, Address string
+	// Restored is the id of the restore in place whose data the instance must have, "" for none.
+	Restored string
 	// Cluster is the Kubernetes around this instance; nil where there is none.
 	Cluster Cluster
 	Log     *slog.Logger
@@ -102,6 +104,9 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	}
 	if err := os.MkdirAll(filepath.Join(options.Volume, folderState), 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+	}
+	if err := takeOver(options.Volume, options.Name, options.Restored); err != nil {
+		return nil, err
 	}
 	a := &Agent{
 		Options: options,
@@ -165,7 +170,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.life = life
 	for _, actor := range []func(context.Context) error{
-		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, reapLoop,
+		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

@@ -14,6 +14,9 @@ import (
 	"toban.dev/internal/postgres"
 )
 
+// memoryFile lies in the folder of the agent's state.
+const memoryFile = "memory.json"
+
 // lineageFile lies in the data directory, because it is about the WAL there: a
 // copy of the data brings the lineage of where it was copied from.
 const lineageFile = "toban_lineage.json"
@@ -29,7 +32,7 @@ type memory struct {
 
 // openMemory reads the memory, or begins a new one: that of a new voter.
 func openMemory(instance, folder, data string) (*memory, error) {
-	m := &memory{file: filepath.Join(folder, "memory.json"), data: data}
+	m := &memory{file: filepath.Join(folder, memoryFile), data: data}
 	text, err := os.ReadFile(m.file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

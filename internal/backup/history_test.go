@@ -247,16 +247,7 @@ type reach struct {
 
 // covers says that it leads to where another does, over the same WAL.
 func (r reach) covers(o reach) bool {
-	before := func(lineage []ha.Start) []ha.Start {
-		var starts []ha.Start
-		for i, s := range lineage {
-			if s.LSN < min(o.to, cutoff(lineage, i)) {
-				starts = append(starts, s)
-			}
-		}
-		return starts
-	}
-	return r.backup.ID == o.backup.ID && r.to >= o.to && slices.Equal(before(r.lineage), before(o.lineage))
+	return r.backup.ID == o.backup.ID && r.to >= o.to && slices.Equal(upTo(r.lineage, o.to), upTo(o.lineage, o.to))
 }
 
 func reaches(c Catalogue) []reach {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -29,7 +30,9 @@ type RestoreOptions struct {
 	Programs    postgres.Programs
 	// Parameters are those of the database to be.
 	Parameters map[string]string
-	Workers    int
+	// Reserve is how many bytes must stay free on the volume, for a server that runs there.
+	Reserve uint64
+	Workers int
 	// Log gets what the server says.
 	Log io.Writer
 	// Chosen, if set, is told from what it is restored; Progress how far a step is.
@@ -42,8 +45,11 @@ type Restored struct {
 	Choice Choice
 	// Reached is how far the WAL was replayed.
 	Reached Recovered
-	// Begins is where the WAL of the new database begins, with a timeline of its own, and no term yet.
-	Begins ha.Start
+	// Lineage are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no term
+	// yet. Newest is the newest term that the archive knows of.
+	Lineage []ha.Start
+	Begins  ha.Start
+	Newest  uint64
 	// SystemIdentifier is the same as the source's.
 	SystemIdentifier string
 }
@@ -58,7 +64,7 @@ type restoring struct {
 
 // Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
 // primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
-// *ObjectError, *StuckError. What is half done after an error is the caller's to remove.
+// *ObjectError, *StuckError, ErrNoRoom. What is half done after an error is the caller's to remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -87,9 +93,35 @@ func (r *restoring) choose(ctx context.Context) error {
 	if r.plan, err = r.catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To); err != nil {
 		return err
 	}
-	r.restored.Choice = choice
+	r.restored.Choice, r.restored.Newest = choice, slices.Max(slices.Collect(maps.Keys(r.catalogue.Terms)))
+	if err := r.room(); err != nil {
+		return err
+	}
 	if r.Chosen != nil {
 		r.Chosen(choice)
+	}
+	return nil
+}
+
+// ErrNoRoom says that a volume has no room for the data.
+var ErrNoRoom = errors.New("the volume has no room for the data")
+
+// room looks whether the data fits, with the WAL that lies ahead of the replay.
+func (r *restoring) room() error {
+	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
+	if err != nil {
+		return err
+	}
+	need := uint64(ahead(r.Folder))*SegmentSize + r.Reserve
+	for _, b := range chain {
+		need += uint64(max(b.RawBytes, 0))
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs(r.Folder, &stat); err != nil {
+		return fmt.Errorf("see how much room there is in %s: %w", r.Folder, err)
+	}
+	if free := stat.Bavail * uint64(stat.Bsize); free < need {
+		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (spec.storage.size)", ErrNoRoom, free>>20, need>>20)
 	}
 	return nil
 }
@@ -192,6 +224,18 @@ func (r *restoring) finish(ctx context.Context) error {
 		return err
 	}
 	r.restored.Begins = ha.Start{LSN: lsn, Timeline: control.Timeline}
+	r.restored.Lineage = upTo(r.restored.Choice.Lineage, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
 	return syncFileSystem(r.Folder)
+}
+
+// upTo are the terms of a lineage that have WAL before an LSN.
+func upTo(lineage []ha.Start, lsn ha.LSN) []ha.Start {
+	var out []ha.Start
+	for i, s := range lineage {
+		if s.LSN < min(lsn, cutoff(lineage, i)) {
+			out = append(out, s)
+		}
+	}
+	return out
 }

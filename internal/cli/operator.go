@@ -23,6 +23,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
@@ -160,6 +161,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		Client:   m.GetClient(),
 		Reader:   m.GetAPIReader(),
 		Agents:   &sampledb.HTTPSAgents{Certificate: keeper.Certificate},
+		Pods:     pods.HTTPS{Certificate: keeper.Certificate},
 		Keeper:   keeper,
 		Settings: desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
 		Events:   m.GetEventRecorder("toban"),
@@ -172,7 +174,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	b := &databasebackup.Reconciler{
 		Client:   m.GetClient(),
 		Reader:   m.GetAPIReader(),
-		Pods:     databasebackup.HTTPSPods{Certificate: keeper.Certificate},
+		Pods:     r.Pods,
 		Settings: r.Settings,
 		Events:   r.Events,
 		Now:      time.Now,
@@ -180,7 +182,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
-	v := &verification.Reconciler{Client: b.Client, Reader: b.Reader, Settings: b.Settings, Events: b.Events, Now: time.Now}
+	v := &verification.Reconciler{Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}

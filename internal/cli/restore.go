@@ -3,18 +3,15 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/backup"
@@ -26,7 +23,8 @@ import (
 )
 
 type restoreOptions struct {
-	settings, authority, source, key, run, volume, termination, address, listen string
+	podOptions
+	source, key, volume string
 }
 
 // Restore is `toban backup restore`: the process in the Pod that brings the data of a new SampleDB back.
@@ -40,21 +38,16 @@ func Restore() *cobra.Command {
 		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.settings, "settings", filepath.Join(naming.PathRestore, naming.KeyRestore), "file with the settings")
-	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	o.flags(f, filepath.Join(naming.PathRestore, naming.KeyRestore))
 	f.StringVar(&o.source, "source", naming.PathSource, "folder with the authority of the SampleDB whose volume is read")
 	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
-	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for the socket and keys")
 	f.StringVar(&o.volume, "volume", naming.PathVolume, "the instance's volume")
-	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
-	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
-	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
 	return c
 }
 
 // work restores, and leaves the result where the kubelet finds it, whatever came of it.
 func (o restoreOptions) work(ctx context.Context) error {
-	r := &restore{restoreOptions: o, log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+	r := &restore{pod: newPod(o.podOptions), source: o.source, key: o.key, volume: o.volume}
 	err := r.do(ctx)
 	if err != nil {
 		r.result.Error = err.Error()
@@ -64,38 +57,23 @@ func (o restoreOptions) work(ctx context.Context) error {
 
 // restore is one run.
 type restore struct {
-	restoreOptions
-	settings protocol.RestoreSettings
-	progress progressServer
-	result   protocol.RestoreResult
-	log      *slog.Logger
+	pod
+	source, key, volume string
+	settings            protocol.RestoreSettings
+	result              protocol.RestoreResult
 }
 
-// restored is what is noted on the volume when the data is whole, before it gets its place.
-type restored struct {
-	Begins ha.Start               `json:"begins"`
-	Result protocol.RestoreResult `json:"result"`
+// tablespaces is where those are for good. Those of a server that runs are elsewhere.
+func (r *restore) tablespaces() string {
+	if r.settings.InPlace != "" {
+		return filepath.Join(r.volume, "tablespaces-"+r.settings.InPlace)
+	}
+	return filepath.Join(r.volume, "tablespaces")
 }
-
-// The places on the volume while it is restored. What is half done begins anew.
-func (r *restore) folder() string      { return filepath.Join(r.volume, "restore") }
-func (r *restore) note() string        { return filepath.Join(r.volume, "restored.json") }
-func (r *restore) tablespaces() string { return filepath.Join(r.volume, "tablespaces") }
 
 func (r *restore) do(ctx context.Context) error {
-	text, err := os.ReadFile(r.restoreOptions.settings)
-	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
-	}
-	if err := json.Unmarshal(text, &r.settings); err != nil {
-		return fmt.Errorf("understand the settings %s: %w", r.restoreOptions.settings, err)
-	}
-	own, err := newIssuer(r.authority, naming.IdentityRestore, r.address)
-	if err != nil {
-		return err
-	}
-	r.progress.set(protocol.BackupProgress{Step: "looks at the volume"})
-	stop, _, err := r.progress.serve(ctx, own, r.settings.Operator, r.listen)
+	r.progress.step("looks at the volume")
+	stop, err := r.begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
 	if err != nil {
 		return err
 	}
@@ -103,59 +81,52 @@ func (r *restore) do(ctx context.Context) error {
 	return r.steps(ctx)
 }
 
-// steps goes on where a Pod before has left off.
+// steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's next agent takes it over.
 func (r *restore) steps(ctx context.Context) error {
-	done, err := r.readNote()
+	done, err := agent.ReadPrepared(r.volume)
 	if err != nil {
 		return err
 	}
+	if done != nil && done.InPlace != r.settings.InPlace {
+		done = nil // of one that was given up
+	}
 	if done == nil {
-		server := &postgres.Server{Volume: r.volume}
-		present, err := server.HasData()
-		if err != nil {
+		if kept, err := r.keeps(); err != nil || kept {
 			return err
-		}
-		if r.result.Kept = present; present {
-			r.log.Info("the volume has a database already: it is left as it is")
-			return nil
 		}
 		if done, err = r.restore(ctx); err != nil {
 			return err
 		}
 	}
 	r.result = done.Result
+	if r.settings.InPlace != "" {
+		return nil
+	}
 	r.progress.step("gives the data its place")
-	data := (&postgres.Server{Volume: r.folder()}).Data()
-	if err := agent.Adopt(r.volume, r.settings.Instance, data, done.Begins); err != nil {
+	if err := agent.Adopt(r.volume, r.settings.Instance, *done); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(r.folder()), os.Remove(r.note()))
+	return agent.RemoveRestore(r.volume)
 }
 
-// readNote is what a Pod before has noted, nil for nothing.
-func (r *restore) readNote() (*restored, error) {
-	text, err := os.ReadFile(r.note())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // nothing has been restored yet
+// keeps says that a volume which ought to be empty has a database, which is left as it is.
+func (r *restore) keeps() (bool, error) {
+	if r.settings.InPlace != "" {
+		return false, nil
 	}
-	var done restored
-	if err == nil {
-		err = json.Unmarshal(text, &done)
+	present, err := (&postgres.Server{Volume: r.volume}).HasData()
+	if r.result.Kept = present; present {
+		r.log.Info("the volume has a database already: it is left as it is")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("see what has been restored: %w", err)
-	}
-	return &done, nil
+	return present, err
 }
 
 // restore makes the data beside its place, and notes on the volume that it is whole.
-func (r *restore) restore(ctx context.Context) (*restored, error) {
-	for _, folder := range []string{r.folder(), r.tablespaces()} {
-		if err := os.RemoveAll(folder); err != nil {
-			return nil, fmt.Errorf("remove what a restore before has left: %w", err)
-		}
+func (r *restore) restore(ctx context.Context) (*agent.Prepared, error) {
+	if err := errors.Join(agent.RemoveRestore(r.volume), os.RemoveAll(r.tablespaces())); err != nil {
+		return nil, err
 	}
-	if err := os.MkdirAll(r.folder(), 0o700); err != nil {
+	if err := os.MkdirAll(agent.RestoreFolder(r.volume), 0o700); err != nil {
 		return nil, fmt.Errorf("make room for the data: %w", err)
 	}
 	options, err := r.options(ctx)
@@ -164,17 +135,32 @@ func (r *restore) restore(ctx context.Context) (*restored, error) {
 	}
 	out, err := backup.Restore(ctx, options)
 	if err != nil {
+		// The server that runs beside needs the room.
+		if r.settings.InPlace != "" {
+			err = errors.Join(err, agent.RemoveRestore(r.volume))
+		}
 		return nil, err
 	}
-	done := &restored{Begins: out.Begins, Result: r.result}
+	done := &agent.Prepared{InPlace: r.settings.InPlace, Begins: out.Begins, Result: r.result}
+	if r.settings.InPlace != "" {
+		done.Lineage, done.Newest = out.Lineage, out.Newest
+	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
 	done.Result.WAL = uint64(out.Reached.LSN - min(out.Reached.LSN, out.Choice.Backup.StartLSN))
 	r.log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit, "timeline", out.Begins.Timeline)
-	text, err := json.Marshal(done)
-	if err != nil {
-		return nil, err
+	return done, done.Write(r.volume)
+}
+
+// reserve is what must stay free for a server that runs on the volume: a tenth of it.
+func (r *restore) reserve() (uint64, error) {
+	if r.settings.InPlace == "" {
+		return 0, nil
 	}
-	return done, postgres.WriteFile(r.note(), text, 0o600)
+	var stat unix.Statfs_t
+	if err := unix.Statfs(r.volume, &stat); err != nil {
+		return 0, fmt.Errorf("see how large the volume is: %w", err)
+	}
+	return stat.Blocks * uint64(stat.Bsize) / 10, nil
 }
 
 func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
@@ -196,10 +182,15 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
+	reserve, err := r.reserve()
+	if err != nil {
+		return backup.RestoreOptions{}, err
+	}
 	return backup.RestoreOptions{
-		Bucket: bucket.Sub(whole, s.Path), Opener: opener,
+		Reserve: reserve,
+		Bucket:  bucket.Sub(whole, s.Path), Opener: opener,
 		Wanted: backup.Wanted{Target: target, Backup: s.Backup, Now: time.Now()},
-		Folder: r.folder(), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
+		Folder: agent.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
 		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Chosen: r.chosen, Progress: r.tell,
 	}, nil
 }
@@ -269,6 +260,6 @@ func Refused(err error) bool {
 	var object *backup.ObjectError
 	var short *backup.ShortError
 	var stuck *backup.StuckError
-	return errors.Is(err, backup.ErrOutside) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
 }

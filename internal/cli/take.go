@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,9 +34,9 @@ const (
 )
 
 type takeOptions struct {
-	settings, authority, run, termination, address, listen string
-	port                                                   uint16
-	primary                                                bool
+	podOptions
+	port    uint16
+	primary bool
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -52,12 +50,7 @@ func Take() *cobra.Command {
 		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
-	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
-	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for keys")
-	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
-	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
-	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
@@ -65,7 +58,7 @@ func Take() *cobra.Command {
 
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
-	t := &take{takeOptions: o, log: slog.New(slog.NewJSONHandler(os.Stderr, nil))}
+	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -78,28 +71,17 @@ func (o takeOptions) work(ctx context.Context) error {
 
 // take is one run.
 type take struct {
-	takeOptions
+	pod
+	port     uint16
+	primary  bool
 	settings protocol.BackupSettings
-	own      *issuer
 	archive  bucket.Bucket // rooted at the archive
-	progress progressServer
 	result   protocol.BackupResult
-	log      *slog.Logger
 }
 
 func (t *take) do(ctx context.Context) error {
-	text, err := os.ReadFile(t.takeOptions.settings)
-	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
-	}
-	if err := json.Unmarshal(text, &t.settings); err != nil {
-		return fmt.Errorf("understand the settings %s: %w", t.takeOptions.settings, err)
-	}
-	if t.own, err = newIssuer(t.authority, naming.IdentityBackup, t.address); err != nil {
-		return err
-	}
-	t.progress.set(protocol.BackupProgress{Step: "opens the archive"})
-	stop, _, err := t.progress.serve(ctx, t.own, t.settings.Operator, t.listen)
+	t.progress.step("opens the archive")
+	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
 		return err
 	}

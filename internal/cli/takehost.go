@@ -2,21 +2,14 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/protocol"
 )
 
 // connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
@@ -87,50 +80,4 @@ func (t *take) connection(host string) *pgconn.Config {
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 	}
 	return config
-}
-
-// progressServer tells the operator how far the backup is.
-type progressServer struct {
-	mu  sync.Mutex
-	now protocol.BackupProgress
-}
-
-func (p *progressServer) set(now protocol.BackupProgress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now = now
-}
-
-// step changes what is being done; how much has been copied stays.
-func (p *progressServer) step(words string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now.Step = words
-}
-
-func (p *progressServer) get() protocol.BackupProgress {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
-}
-
-// serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
-func (p *progressServer) serve(ctx context.Context, own *issuer, operator, address string) (stop func(), port int, err error) {
-	vouchers := func() (map[string]*x509.CertPool, error) {
-		pool, err := pki.Pool(operator)
-		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+protocol.PathBackup, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
-	})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, 0, fmt.Errorf("listen for the operator: %w", err)
-	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
-	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, vouchers))) }()
-	bound, _ := listener.Addr().(*net.TCPAddr)
-	return func() { _ = server.Close() }, bound.Port, nil
 }

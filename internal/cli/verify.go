@@ -2,14 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +18,8 @@ import (
 )
 
 type verifyOptions struct {
-	settings, authority, key, run, volume, backup, termination, address, listen string
+	podOptions
+	key, volume, backup string
 }
 
 // Verify is `toban backup verify`: the process in the Pod of a verification.
@@ -36,21 +33,16 @@ func Verify() *cobra.Command {
 		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
-	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
-	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for the socket and keys")
 	f.StringVar(&o.volume, "volume", naming.PathVolume, "the scratch volume")
 	f.StringVar(&o.backup, "backup", "", "name of the backup in the archive")
-	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
-	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
-	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
 	return c
 }
 
 // work verifies, and leaves the result where the kubelet finds it, whatever came of it.
 func (o verifyOptions) work(ctx context.Context) error {
-	v := &verify{verifyOptions: o, log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+	v := &verify{pod: newPod(o.podOptions), key: o.key, volume: o.volume, backup: o.backup}
 	err := v.do(ctx)
 	if err != nil {
 		v.result.Error = err.Error()
@@ -71,27 +63,15 @@ func first(text string, most int) string {
 
 // verify is one run.
 type verify struct {
-	verifyOptions
-	settings protocol.BackupSettings
-	own      *issuer
-	progress progressServer
-	result   protocol.VerifyResult
-	log      *slog.Logger
+	pod
+	key, volume, backup string
+	settings            protocol.BackupSettings
+	result              protocol.VerifyResult
 }
 
 func (v *verify) do(ctx context.Context) error {
-	text, err := os.ReadFile(v.verifyOptions.settings)
-	if err != nil {
-		return fmt.Errorf("read the settings: %w", err)
-	}
-	if err := json.Unmarshal(text, &v.settings); err != nil {
-		return fmt.Errorf("understand the settings %s: %w", v.verifyOptions.settings, err)
-	}
-	if v.own, err = newIssuer(v.authority, naming.IdentityRestore, v.address); err != nil {
-		return err
-	}
-	v.progress.set(protocol.BackupProgress{Step: "opens the archive"})
-	stop, _, err := v.progress.serve(ctx, v.own, v.settings.Operator, v.listen)
+	v.progress.step("opens the archive")
+	stop, err := v.begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
 	if err != nil {
 		return err
 	}

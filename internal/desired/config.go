@@ -22,6 +22,8 @@ type Known struct {
 	Operator string
 	// Witness is the UID of the Lease.
 	Witness string
+	// Restored is the id of the last restore in place.
+	Restored string
 }
 
 // Config is what the agents of a SampleDB must know, without addresses.
@@ -40,6 +42,9 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Durability:       durability(db),
 		Witness:          known.Witness,
 		Archive:          Archive(db, known.Authority),
+		Restored:         known.Restored,
+		RemoveBefore:     db.Spec.Restore != nil && db.Spec.Restore.Before == v1.BeforeDelete,
+		Prepares:         db.Spec.Restore != nil && db.Spec.Restore.ID != known.Restored,
 		// What is committed after the last backup would be lost.
 		Closed: db.DeletionTimestamp != nil && DeletionPolicy(db) == v1.DeletionSnapshot,
 	}.Revise()

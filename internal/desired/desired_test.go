@@ -15,6 +15,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 func TestDefaultsFitMemoryAndVolume(t *testing.T) {
@@ -83,7 +84,7 @@ func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 	was := sampleDB("x", full)
 	pod := func(db *v1.SampleDB, s Settings) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: podTemplate(db, s).ObjectMeta}
+		return &corev1.Pod{ObjectMeta: podTemplate(db, s, "").ObjectMeta}
 	}
 	for name, c := range map[string]struct {
 		change func(*v1.SampleDB)
@@ -112,13 +113,13 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 
 func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	db := sampleDB("x", three)
-	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings).ObjectMeta}
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
 	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets], `"scheduling"`, `"of an older operator"`)
 	if got := Outdated(db, pod); got != nil {
 		t.Errorf("a facet that the older operator did not know restarts the Pod: %v", got)
 	}
-	other := podTemplate(db, Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"})
-	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings).Annotations[naming.AnnotationFacets] {
+	other := podTemplate(db, Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"}, "")
+	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings, "").Annotations[naming.AnnotationFacets] {
 		t.Error("the operator's settings are in the facets")
 	}
 	pod.Annotations[naming.AnnotationFacets] = "broken by somebody"
@@ -147,12 +148,12 @@ func TestAClaimNeverShrinksAndKeepsItsClass(t *testing.T) {
 
 func TestAStatefulSetKeepsItsClaimTemplate(t *testing.T) {
 	db := sampleDB("x")
-	first, err := StatefulSet(db, settings, 1, nil)
+	first, err := StatefulSet(db, settings, protocol.Config{}, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.Spec.Storage.Size = "99Gi"
-	second, err := StatefulSet(db, settings, 1, first)
+	second, err := StatefulSet(db, settings, protocol.Config{}, 1, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestAStatefulSetKeepsItsClaimTemplate(t *testing.T) {
 
 func TestAnUnparsableSizeIsAnErrorAndNoPanic(t *testing.T) {
 	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" })
-	if _, err := StatefulSet(db, settings, 1, &appsv1.StatefulSet{}); err == nil {
+	if _, err := StatefulSet(db, settings, protocol.Config{}, 1, &appsv1.StatefulSet{}); err == nil {
 		t.Error("no error")
 	}
 	Parameters(db)

@@ -141,7 +141,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := StatefulSet(db, settings, Instances(db), nil)
+	set, err := StatefulSet(db, settings, config, Instances(db), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		{Archive: volume, Server: "other", Authority: "AUTHORITY\n"},
 		{Archive: volume},
 	} {
-		told, err := RestoreSettings(db, config, source)
+		told, err := RestoreSettings(db, config, FirstRestore(db), source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, configMap, RestoreJob(db, settings, source))
+		out = append(out, configMap, RestoreJob(db, settings, FirstRestore(db), source))
 	}
 	return out
 }

@@ -23,7 +23,7 @@ func Image(db *v1.SampleDB, settings Settings) string {
 }
 
 // podTemplate is the Pod of an instance.
-func podTemplate(db *v1.SampleDB, settings Settings) corev1.PodTemplateSpec {
+func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.PodTemplateSpec {
 	own := merged(naming.Common(db.Name), naming.InstanceSelector(db.Name))
 	grace, token := int64(120), true
 	spec := corev1.PodSpec{
@@ -32,7 +32,7 @@ func podTemplate(db *v1.SampleDB, settings Settings) corev1.PodTemplateSpec {
 		TerminationGracePeriodSeconds: &grace,
 		SecurityContext:               podSecurity(instanceUser),
 		InitContainers:                []corev1.Container{installContainer(settings)},
-		Containers:                    []corev1.Container{postgresContainer(db, settings)},
+		Containers:                    []corev1.Container{postgresContainer(db, settings, restored)},
 		Volumes:                       instanceVolumes(db),
 		Affinity:                      affinity(db),
 		NodeSelector:                  db.Spec.Pod.NodeSelector,
@@ -89,7 +89,7 @@ func installContainer(settings Settings) corev1.Container {
 	}
 }
 
-func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
+func postgresContainer(db *v1.SampleDB, settings Settings, restored string) corev1.Container {
 	return corev1.Container{
 		Name:            naming.ContainerPostgreSQL,
 		Image:           Image(db, settings),
@@ -101,7 +101,7 @@ func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 			"--authority", naming.PathAuthority,
 			"--volume", naming.PathVolume,
 		},
-		Env: append(instanceEnv(), storeEnv(storeOf(db))...),
+		Env: append(instanceEnv(restored), storeEnv(storeOf(db))...),
 		Ports: []corev1.ContainerPort{
 			{Name: "postgresql", ContainerPort: naming.PortPostgreSQL, Protocol: corev1.ProtocolTCP},
 			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
@@ -118,9 +118,10 @@ func postgresContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 	}
 }
 
-// instanceEnv tells the agent who it is, and lets `kubectl exec NAME-0 -- psql` work.
-func instanceEnv() []corev1.EnvVar {
-	return []corev1.EnvVar{
+// instanceEnv tells the agent who it is and which restore in place its data must be of, which no file that is
+// late may keep from it, and lets `kubectl exec NAME-0 -- psql` work.
+func instanceEnv(restored string) []corev1.EnvVar {
+	env := []corev1.EnvVar{
 		fieldEnv("POD_NAME", "metadata.name"),
 		fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 		fieldEnv("POD_IP", "status.podIP"),
@@ -129,6 +130,10 @@ func instanceEnv() []corev1.EnvVar {
 		{Name: "PGUSER", Value: naming.RoleSuperuser},
 		{Name: "HOME", Value: pathTmp},
 	}
+	if restored != "" {
+		env = append(env, corev1.EnvVar{Name: naming.EnvRestored, Value: restored})
+	}
+	return env
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -29,11 +30,38 @@ type Source struct {
 	Server, Authority string
 }
 
+// Restore is one: what is wanted, and where it is made.
+type Restore struct {
+	Wanted v1.RestoreSpec
+	// Ordinal is that of the instance whose volume gets the data.
+	Ordinal int
+	// InPlace is the id of a restore in place, "" for what a new SampleDB begins with.
+	InPlace string
+}
+
+// FirstRestore is what spec.restoreFrom wants.
+func FirstRestore(db *v1.SampleDB) Restore { return Restore{Wanted: *db.Spec.RestoreFrom} }
+
+// InPlaceRestore is what spec.restore wants, made on the volume of an instance that runs.
+func InPlaceRestore(db *v1.SampleDB, ordinal int) Restore {
+	spec := db.Spec.Restore
+	return Restore{Wanted: v1.RestoreSpec{Backup: spec.Backup, Target: spec.Target}, Ordinal: ordinal, InPlace: spec.ID}
+}
+
+// JobName is that of its Job.
+func (x Restore) JobName(db *v1.SampleDB) string {
+	if x.InPlace == "" {
+		return naming.RestoreJob(db.Name, Hash(x.Wanted))
+	}
+	return naming.RestoreJob(db.Name, Hash(x))
+}
+
 // RestoreSettings is what the Pod of a restore has to know.
-func RestoreSettings(db *v1.SampleDB, config protocol.Config, source Source) (protocol.RestoreSettings, error) {
-	target, err := restoreTarget(db.Spec.RestoreFrom)
+func RestoreSettings(db *v1.SampleDB, config protocol.Config, x Restore, source Source) (protocol.RestoreSettings, error) {
+	target, err := restoreTarget(x.Wanted)
 	return protocol.RestoreSettings{
-		Instance:   naming.Instance(db.Name, 0),
+		Instance:   naming.Instance(db.Name, x.Ordinal),
+		InPlace:    x.InPlace,
 		Major:      config.Major,
 		Bucket:     source.bucket(db.Namespace),
 		Path:       source.Archive.Path,
@@ -55,7 +83,7 @@ func (s Source) bucket(namespace string) bucket.Config {
 	return bucket.Config{Folder: naming.PathArchive}
 }
 
-func restoreTarget(spec *v1.RestoreSpec) (protocol.RestoreTarget, error) {
+func restoreTarget(spec v1.RestoreSpec) (protocol.RestoreTarget, error) {
 	t := spec.Target
 	if t == nil {
 		return protocol.RestoreTarget{Immediate: spec.Backup != ""}, nil
@@ -66,7 +94,7 @@ func restoreTarget(spec *v1.RestoreSpec) (protocol.RestoreTarget, error) {
 	}
 	at, err := time.Parse(time.RFC3339, t.Time)
 	if err != nil {
-		return out, fmt.Errorf("restoreFrom.target.time %q must be like 2026-11-20T03:15:00+09:00", t.Time)
+		return out, fmt.Errorf("target.time %q must be like 2026-11-20T03:15:00+09:00", t.Time)
 	}
 	out.Time = at
 	return out, nil
@@ -93,17 +121,12 @@ func restoreSelector(db string) map[string]string {
 	return out
 }
 
-// RestoreJobName is that of the Job for what spec.restoreFrom says now.
-func RestoreJobName(db *v1.SampleDB) string {
-	return naming.RestoreJob(db.Name, Hash(db.Spec.RestoreFrom))
-}
-
-// RestoreJob brings the data of a new SampleDB back, into the volume of its first instance. Where another try would fail in the
+// RestoreJob makes the data, on the volume of an instance. Where another try would fail in the
 // same way it ends at once.
-func RestoreJob(db *v1.SampleDB, settings Settings, source Source) *batchv1.Job {
+func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *batchv1.Job {
 	retries, kept, replace := restoreRetries, backupKept, batchv1.Failed
 	container := naming.ContainerRestore
-	object := meta(db, RestoreJobName(db))
+	object := meta(db, x.JobName(db))
 	object.Labels = merged(naming.Common(db.Name), restoreSelector(db.Name))
 	return &batchv1.Job{
 		ObjectMeta: object,
@@ -121,15 +144,15 @@ func RestoreJob(db *v1.SampleDB, settings Settings, source Source) *batchv1.Job 
 			}}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       restorePod(db, settings, source),
+				Spec:       restorePod(db, settings, x, source),
 			},
 		},
 	}
 }
 
-func restorePod(db *v1.SampleDB, settings Settings, source Source) corev1.PodSpec {
+func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) corev1.PodSpec {
 	no, grace := false, int64(30)
-	volumes, mounts := restoreVolumes(db, source)
+	volumes, mounts := restoreVolumes(db, x, source)
 	resources := db.Spec.Resources
 	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
 		resources = requests("100m", "256Mi")
@@ -141,7 +164,7 @@ func restorePod(db *v1.SampleDB, settings Settings, source Source) corev1.PodSpe
 		EnableServiceLinks:            &no,
 		TerminationGracePeriodSeconds: &grace,
 		SecurityContext:               podSecurity(instanceUser),
-		Affinity:                      db.Spec.Pod.Affinity,
+		Affinity:                      x.affinity(db),
 		NodeSelector:                  db.Spec.Pod.NodeSelector,
 		Tolerations:                   db.Spec.Pod.Tolerations,
 		PriorityClassName:             db.Spec.Pod.PriorityClassName,
@@ -162,8 +185,19 @@ func restorePod(db *v1.SampleDB, settings Settings, source Source) corev1.PodSpe
 	}
 }
 
-// restoreVolumes mount the volume of the first instance, and what it takes to read the archive.
-func restoreVolumes(db *v1.SampleDB, source Source) ([]corev1.Volume, []corev1.VolumeMount) {
+// affinity has the Pod of a restore in place where the instance is whose volume it shares: one that is ReadWriteOnce is so for a node.
+func (x Restore) affinity(db *v1.SampleDB) *corev1.Affinity {
+	if x.InPlace == "" {
+		return db.Spec.Pod.Affinity
+	}
+	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey:   corev1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{appsv1.StatefulSetPodNameLabel: naming.Instance(db.Name, x.Ordinal)}},
+	}}}}
+}
+
+// restoreVolumes mount the volume of an instance, and what it takes to read the archive.
+func restoreVolumes(db *v1.SampleDB, x Restore, source Source) ([]corev1.Volume, []corev1.VolumeMount) {
 	mode := configMode
 	volumes, mounts := storeVolumes(source.Archive.Store)
 	add := func(volume corev1.Volume, path string, readOnly bool) {
@@ -177,7 +211,7 @@ func restoreVolumes(db *v1.SampleDB, source Source) ([]corev1.Volume, []corev1.V
 	add(emptyVolume(volumeProgram, corev1.StorageMediumDefault), naming.PathProgram, true)
 	add(emptyVolume(volumeRun, corev1.StorageMediumMemory), naming.PathRun, false) // it has the Pod's key
 	add(emptyVolume(volumeTmp, corev1.StorageMediumDefault), pathTmp, false)
-	add(claimVolume(naming.VolumeData, naming.Claim(db.Name, 0)), naming.PathVolume, false)
+	add(claimVolume(naming.VolumeData, naming.Claim(db.Name, x.Ordinal)), naming.PathVolume, false)
 	if source.Archive.Encryption != nil {
 		add(optionalSecret(volumeKey, source.Archive.Encryption.Key.Name), naming.PathKey, true)
 	}

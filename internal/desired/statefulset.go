@@ -10,13 +10,14 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // StatefulSet runs the instances. Pods start in parallel, and the operator alone
 // decides when one is replaced (OnDelete). The claims' template can't be changed once it is
 // there, so the one of current (nil before the first time) is kept; the claims themselves are made
-// and grown by Claim.
-func StatefulSet(db *v1.SampleDB, settings Settings, replicas int, current *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
+// and grown by Claim. The config is only looked at for which restore in place the instances are to have taken over.
+func StatefulSet(db *v1.SampleDB, settings Settings, config protocol.Config, replicas int, current *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
 	templates, err := claimTemplates(db, current)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func StatefulSet(db *v1.SampleDB, settings Settings, replicas int, current *apps
 				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 			},
-			Template:             podTemplate(db, settings),
+			Template:             podTemplate(db, settings, config.Restored),
 			VolumeClaimTemplates: templates,
 		},
 	}, nil

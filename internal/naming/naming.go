@@ -184,6 +184,9 @@ func RestorePolicy(db string) string    { return db + "-restore" }
 // a new Job.
 func InitJob(db, hash string) string { return db + "-init-" + hash }
 
+// EnvRestored tells an agent the id of the restore in place whose data it must have.
+const EnvRestored = "TOBAN_RESTORED"
+
 // RestoreJob is named by the hash of what is restored, so that a mended spec.restoreFrom gets a new Job.
 func RestoreJob(db, hash string) string { return db + "-restore-" + hash }
 

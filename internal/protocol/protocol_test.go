@@ -55,6 +55,9 @@ func TestReviseNotices(t *testing.T) {
 		"Witness":          func(c *Config) { c.Witness = "another" },
 		"Archive":          func(c *Config) { c.Archive = &Archive{Path: "ns/x"} },
 		"Closed":           func(c *Config) { c.Closed = true },
+		"Restored":         func(c *Config) { c.Restored = "oops" },
+		"RemoveBefore":     func(c *Config) { c.RemoveBefore = true },
+		"Prepares":         func(c *Config) { c.Prepares = true },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -21,8 +20,10 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// Restore answers for the Pod of a restore.
-func (a *agents) Restore(context.Context, types.UID, string, protocol.Config) (protocol.BackupProgress, error) {
+// replaying answers for Pods that replay WAL.
+type replaying struct{}
+
+func (replaying) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
 	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10}, nil
 }
 
@@ -34,7 +35,7 @@ func from(spec v1.RestoreSpec) func(*v1.SampleDB) {
 func (w *world) restoreJob(db *v1.SampleDB) *batchv1.Job {
 	w.Helper()
 	job := &batchv1.Job{}
-	w.read(desired.RestoreJobName(db), job)
+	w.read(desired.FirstRestore(db).JobName(db), job)
 	return job
 }
 
@@ -204,9 +205,9 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 	k.restoreJob(db)
 	// Another target is another Job, and the former goes with its Pods first.
 	pod := k.restorePod(k.restoreJob(db), "y-restore-b", nil)
-	before := desired.RestoreJobName(db)
+	before := desired.FirstRestore(db).JobName(db)
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.RestoreFrom.Target = &v1.RestoreTarget{LSN: "0/6000000"} })
-	if k.find(before, &batchv1.Job{}) || k.find(desired.RestoreJobName(db), &batchv1.Job{}) {
+	if k.find(before, &batchv1.Job{}) || k.find(desired.FirstRestore(db).JobName(db), &batchv1.Job{}) {
 		t.Error("two Jobs could write to one volume")
 	}
 	k.must(k.api.Delete(k.Context(), pod))

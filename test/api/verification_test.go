@@ -25,7 +25,7 @@ func (k *taker) verify(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &verification.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Settings: k.reconciler.Settings,
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: replaying{}, Settings: k.reconciler.Settings,
 		Events: k.events, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
@@ -44,6 +44,11 @@ func (k *taker) verifies(b *v1.DatabaseBackup, asked string, result protocol.Ver
 	pod.Namespace, pod.Name = k.namespace, job.Name+"-a"
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	k.must(k.api.Create(k.Context(), pod))
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "192.0.2.9", []corev1.PodIP{{IP: "192.0.2.9"}}
+	k.must(k.api.Status().Update(k.Context(), pod))
+	if c := meta.FindStatusCondition(k.verify(b).Status.Conditions, v1.ConditionVerified); c == nil || c.Message != "replays WAL: 50 %" {
+		k.Errorf("while it runs the condition is %+v", c)
+	}
 	text, err := json.Marshal(result)
 	k.must(err)
 	pod.Status.Phase = corev1.PodSucceeded

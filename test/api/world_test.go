@@ -78,6 +78,7 @@ func newWorld(t *testing.T) *world {
 		Client:   labelled{direct},
 		Reader:   direct,
 		Agents:   w.agents,
+		Pods:     replaying{},
 		Keeper:   keeper,
 		Settings: desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: operatorNamespace},
 		Events:   w.events,

@@ -17,15 +17,9 @@ func TestRestore(t *testing.T) {
 	s.apply(withBackup("main", 1, "{}"))
 	s.ready("main")
 	s.sql("main", "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
-	s.until(func(ctx context.Context) error {
-		db, err := s.SampleDB(ctx, "main")
-		if err == nil && (db.Status.Backup == nil || db.Status.Backup.LastBackup == "") {
-			err = fmt.Errorf("there is no first backup: %+v", db.Status.Backup)
-		}
-		return err
-	})
+	s.backedUp("main")
 	s.sql("main", "INSERT INTO kept VALUES (2)")
-	at := s.ask("main", `SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+	at := s.clock("main")
 	s.sql("main", "INSERT INTO kept VALUES (3)")
 	s.archived("main")
 
@@ -39,6 +33,25 @@ func TestRestore(t *testing.T) {
 	if words := s.condition("never", v1.ConditionRestored, "False", v1.ReasonRestoreFailed); !strings.Contains(words, "outside of what can be restored") {
 		t.Errorf("the message does not name the window: %s", words)
 	}
+
+	// The restored one has two instances, an archive from now on, and goes back in its place.
+	s.run("patch", "sampledb", "past", "--type=merge", "-p", `{"spec":{"backup":{}}}`)
+	s.backedUp("past")
+	s.sql("past", "INSERT INTO kept VALUES (10)")
+	at = s.clock("past")
+	s.sql("past", "DELETE FROM kept")
+	s.archived("past")
+	s.run("patch", "sampledb", "past", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"restore":{"id":"undo","confirm":"past","target":{"time":%q}}}}`, at))
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, "past")
+		if err == nil && (db.Status.Restore == nil || db.Status.Restore.ID != "undo" || db.Status.Restore.CompletedAt == nil) {
+			err = fmt.Errorf("the restore in place is not done: %+v", db.Status.Restore)
+		}
+		return err
+	})
+	s.ready("past")
+	s.kept("past", "1,2,10")
+	s.everyInstanceStreams("past", 1)
 
 	s.sql("main", "INSERT INTO kept VALUES (4)")
 	s.run("delete", "sampledb", "main", "--timeout=5m")
@@ -59,4 +72,22 @@ func (s *story) kept(name, want string) {
 	if got := s.ask(name, "SELECT string_agg(n::text, ',' ORDER BY n) FROM kept"); got != want {
 		s.Errorf("%s has the rows %s, expected %s", name, got, want)
 	}
+}
+
+// backedUp waits for the first backup.
+func (s *story) backedUp(name string) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err == nil && (db.Status.Backup == nil || db.Status.Backup.LastBackup == "") {
+			err = fmt.Errorf("there is no first backup: %+v", db.Status.Backup)
+		}
+		return err
+	})
+}
+
+// clock is the server's.
+func (s *story) clock(name string) string {
+	s.Helper()
+	return s.ask(name, `SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 }

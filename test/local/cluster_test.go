@@ -173,7 +173,7 @@ func (c *cluster) startOne(name string) {
 		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
 		"--termination-log", filepath.Join(c.folder, name, "last-words"))
-	cmd.Env = append(os.Environ(), agentVariable+"=1")
+	cmd.Env = append(os.Environ(), agentVariable+"=1", naming.EnvRestored+"="+c.config.Restored)
 	cmd.Dir = c.folder
 	log := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log

@@ -64,7 +64,7 @@ func (c *cluster) restoring(source *cluster, target protocol.RestoreTarget) prot
 
 func (c *cluster) restoreCommand(settings protocol.RestoreSettings) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
 	c.Helper()
-	volume := filepath.Join(c.folder, "db-0/volume")
+	volume := filepath.Join(c.folder, settings.Instance, "volume")
 	c.must(os.MkdirAll(volume, 0o700))
 	c.own(volume)
 	c.own(filepath.Dir(volume))
@@ -150,6 +150,65 @@ func TestANewClusterIsRestoredFromAnArchive(t *testing.T) {
 	if after := source.objects(); after != before {
 		t.Errorf("the source's archive was\n%s\nis\n%s", before, after)
 	}
+}
+
+// A cluster goes back to an earlier moment in its own place. It serves while the data is made; then its instances stop, and start with it.
+func TestAClusterIsRestoredInPlace(t *testing.T) {
+	t.Parallel()
+	c, _, at := history(t)
+	place := c.leader()
+	settings := c.restoring(c, protocol.RestoreTarget{Time: at})
+	settings.Instance, settings.InPlace = place, "oops"
+	c.config.Prepares = true
+	c.sync()
+	if result, err := c.restore(settings); err != nil || result.LSN == "" || result.Commit.After(at) {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	c.exec(c.leader(), "insert into kept values (5)")
+	before := c.await(place, "as it was", func(s protocol.Status) bool { return s.Term > 0 }).Term
+	c.stopAll()
+	c.config.Prepares, c.config.Restored = false, "oops"
+	c.start(c.names()...)
+	now := c.await(place, "primary", primary)
+	if now.Term <= before {
+		t.Errorf("it leads term %d, and led %d before", now.Term, before)
+	}
+	if leader := c.whole(); leader != place {
+		t.Errorf("%s leads", leader)
+	}
+	c.awaitQuery(place, keptRows, "1,2,3")
+	old := filepath.Join(c.folder, place, "volume/before-oops/data/PG_VERSION")
+	if _, err := os.Stat(old); err != nil {
+		t.Errorf("the data from before is not there: %v", err)
+	}
+	// What is done is done once, and its archive goes on along the new branch.
+	c.exec(place, "insert into kept values (6)")
+	c.awaitArchived(place)
+	c.takeBackup()
+	c.stopAll()
+	c.config.RemoveBefore = true
+	c.start(c.names()...)
+	leader := c.whole()
+	c.awaitQuery(leader, keptRows, "1,2,3,6")
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if _, err := os.Stat(old); err != nil {
+			break
+		}
+	}
+	for _, left := range []string{old, filepath.Join(c.folder, place, "volume/restore"), filepath.Join(c.folder, place, "volume/restored.json")} {
+		if _, err := os.Stat(left); err == nil {
+			t.Errorf("%s is still there", left)
+		}
+	}
+	other := newCluster(t, 1)
+	archive := *c.config.Archive
+	archive.Path, archive.Owner = "test/other", "uid-9"
+	other.config.Archive = &archive
+	_, err := other.restore(other.restoring(c, protocol.RestoreTarget{}))
+	c.must(err)
+	other.start("db-0")
+	other.await("db-0", "primary", primary)
+	other.awaitQuery("db-0", keptRows, "1,2,3,6")
 }
 
 // objects are the names in the archive of a cluster, but for those of WAL, which goes on.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -31,7 +32,7 @@ type Reconciler struct {
 	// Reader reads past the cache.
 	Reader client.Reader
 	// Pods asks the Pods of backups.
-	Pods Pods
+	Pods pods.Asker
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,16 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/desired"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
-
-// patience is how long a Pod may take to say how far it is.
-const patience = 2 * time.Second
 
 // observed is what there is.
 type observed struct {
@@ -92,14 +87,14 @@ func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
-	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
 		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	})
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range list.Items {
 		switch {
 		case s.seen.job != nil && metav1.IsControlledBy(&pod, s.seen.job):
 			s.seen.pods = append(s.seen.pods, pod)
@@ -112,34 +107,9 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 	})
 	if len(s.seen.pods) > 0 {
 		s.seen.result = result(s.lastWords())
-		s.seen.progress = r.ask(ctx, s, &s.seen.pods[len(s.seen.pods)-1])
+		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, &s.seen.pods[len(s.seen.pods)-1])
 	}
 	return nil
-}
-
-// ask asks the Pod how far it is, nil where it does not say.
-func (r *Reconciler) ask(ctx context.Context, s *scope, pod *corev1.Pod) *protocol.BackupProgress {
-	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	settings := &corev1.ConfigMap{}
-	key := types.NamespacedName{Namespace: s.backup.Namespace, Name: naming.BackupConfigMap(s.backup.Spec.SampleDB)}
-	err := r.Client.Get(ctx, key, settings)
-	var parsed protocol.BackupSettings
-	if err == nil {
-		parsed, err = desired.ParseBackupSettings(settings)
-	}
-	var progress protocol.BackupProgress
-	if err == nil {
-		progress, err = r.Pods.Progress(ctx, parsed.Authority, pod.Status.PodIP)
-	}
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
-		return nil
-	}
-	return &progress
 }
 
 // lastWords is what the newest Pod that has ended left.

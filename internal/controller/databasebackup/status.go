@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
@@ -81,7 +82,7 @@ func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgr
 	out.Progress = &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate}
 	if p.Total > 0 {
 		// The total is an estimate: what is more than that is not more than all.
-		out.Progress.Percent = int32(min(100*p.Done/p.Total, 100))
+		out.Progress.Percent = pods.Percent(p)
 		out.Done = fmt.Sprintf("%d%%", out.Progress.Percent)
 	}
 }

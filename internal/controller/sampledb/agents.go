@@ -28,8 +28,6 @@ type Agents interface {
 	Restart(ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string) error
 	// Switchover asks the primary's agent to hand over, and returns how its instance is.
 	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover) (protocol.Status, error)
-	// Restore asks the Pod of a restore how far it is.
-	Restore(ctx context.Context, cluster types.UID, host string, config protocol.Config) (protocol.BackupProgress, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }
@@ -77,17 +75,6 @@ func (a *HTTPSAgents) Switchover(
 		return protocol.Status{}, err
 	}
 	return c.Switchover(ctx, host, request)
-}
-
-// Restore is of Agents. It happens once in the life of a SampleDB, so there is no connection to keep.
-func (a *HTTPSAgents) Restore(ctx context.Context, _ types.UID, host string, config protocol.Config) (protocol.BackupProgress, error) {
-	roots, err := pki.Pool(config.Authority)
-	if err != nil {
-		return protocol.BackupProgress{}, err
-	}
-	c := protocol.NewClient(pki.ClientTLS(a.Certificate, roots, naming.IdentityRestore), naming.PortAgent)
-	defer c.Close()
-	return c.Backup(ctx, host)
 }
 
 // Forget is of Agents.

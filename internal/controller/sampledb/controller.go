@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
@@ -36,6 +37,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Agents talks to the instances.
 	Agents Agents
+	// Pods asks the Pods of restores.
+	Pods pods.Asker
 	// Keeper makes the credentials.
 	Keeper *credentials.Keeper
 	// Settings are the operator's.
@@ -197,7 +200,7 @@ func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
-	case s.asked():
+	case s.asked() || s.inPlace():
 		return pauseWorking
 	case state.Phase == phaseReady && s.db.Spec.Backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck

@@ -68,7 +68,7 @@ func (r *Reconciler) known(s *scope) desired.Known {
 	if err != nil {
 		return known // somebody has broken it; it is written anew
 	}
-	known.Authority, known.Witness = old.Authority, old.Witness
+	known.Authority, known.Witness, known.Restored = old.Authority, old.Witness, old.Restored
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}

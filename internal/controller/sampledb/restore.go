@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -33,7 +33,10 @@ const (
 // applyRestore brings the data of spec.restoreFrom into the first instance's volume. Until it is there, no
 // instance is: what it finds out is a problem that nothing goes on after, and the condition Restored.
 func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
-	s.restore = s.db.Status.Restore.DeepCopy()
+	s.restore, s.restoreSeen = s.db.Status.Restore.DeepCopy(), true
+	if s.config.SystemIdentifier != "" && (s.db.Spec.Restore != nil || s.inPlace()) {
+		return r.applyInPlace(ctx, s)
+	}
 	if s.restore != nil && s.restore.CompletedAt != nil {
 		s.restored = restoredTo(s.restore)
 		return nil
@@ -44,7 +47,7 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	if s.db.Spec.RestoreFrom == nil {
 		return r.giveUpRestore(ctx, s)
 	}
-	err := r.restore(ctx, s)
+	err := r.restore(ctx, s, desired.FirstRestore(s.db))
 	var stop *problem
 	if errors.As(err, &stop) {
 		s.restored = no(stop.reason, stop.message)
@@ -68,23 +71,23 @@ func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
 }
 
 // restore makes the Job, and says how far it is.
-func (r *Reconciler) restore(ctx context.Context, s *scope) error {
-	job, err := r.sortJobs(ctx, s, naming.ComponentRestore, desired.RestoreJobName(s.db))
+func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) error {
+	job, err := r.sortJobs(ctx, s, naming.ComponentRestore, x.JobName(s.db))
 	if err != nil {
 		return err
 	}
 	if job == nil {
-		return r.startRestore(ctx, s)
+		return r.startRestore(ctx, s, x)
 	}
 	if s.restore == nil {
 		s.restore = &v1.RestoreStatus{}
 	}
-	pods := podsOf(s.seen.restorePods, job)
-	if finished(job, batchv1.JobComplete) != nil || succeeded(pods, job) {
-		s.noteRestored(restoreResult(pods))
+	tries := podsOf(s.seen.restorePods, job)
+	if finished(job, batchv1.JobComplete) != nil || succeeded(tries, job) {
+		s.noteRestored(restoreResult(tries))
 		return nil
 	}
-	words := cmp.Or(restoreResult(pods).Error, lastSaid(pods))
+	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
 	if failed := finished(job, batchv1.JobFailed); failed != nil {
 		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
 			return errors.Join(r.deleteJob(ctx, job), &problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
@@ -96,15 +99,15 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 }
 
 // startRestore makes what the Pod of a restore needs, and its Job.
-func (r *Reconciler) startRestore(ctx context.Context, s *scope) error {
+func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Restore) error {
 	if pod := s.restoring(); pod != nil {
 		return &problem{v1.ReasonRestoring, fmt.Sprintf("waits for Pod %s of a former restore to end", pod.Name), waitGone}
 	}
-	source, err := r.restoreSource(ctx, s.db)
+	source, err := r.restoreSource(ctx, s, x)
 	if err != nil {
 		return err
 	}
-	settings, err := desired.RestoreSettings(s.db, s.config, source)
+	settings, err := desired.RestoreSettings(s.db, s.config, x, source)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
@@ -112,13 +115,16 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, source)} {
+	for _, object := range []client.Object{config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, x, source)} {
 		if err := r.apply(ctx, s.db, object); err != nil {
 			return err
 		}
 	}
 	at := metav1.NewTime(s.now).Rfc3339Copy()
-	s.restore = &v1.RestoreStatus{Archive: source.Archive.Path, Backup: source.Backup, StartedAt: &at}
+	if s.restore == nil {
+		s.restore = &v1.RestoreStatus{}
+	}
+	s.restore.Archive, s.restore.Backup, s.restore.StartedAt = source.Archive.Path, source.Backup, &at
 	s.note(eventRestoring, "from the archive "+source.Archive.Path)
 	return &problem{v1.ReasonRestoring, "its Pod is being started", waitRestore}
 }
@@ -133,28 +139,17 @@ func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string
 		}
 	}
 	if pod != nil && reachable(pod) {
-		asked, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		p, err := r.Agents.Restore(asked, s.db.UID, pod.Status.PodIP, s.config)
-		if err != nil {
-			log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
+		p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod)
+		if p == nil {
 			return cmp.Or(s.restoreSaid(), sentence) // not known is not changed
 		}
-		s.restore.Progress = restoreProgress(p)
+		s.restore.Progress = &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate, Percent: pods.Percent(*p)}
 		sentence = p.Step
 	}
 	if words != "" {
 		sentence += "; the Pod before has failed: " + words
 	}
 	return sentence
-}
-
-func restoreProgress(p protocol.BackupProgress) *v1.BackupProgress {
-	out := &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate}
-	if p.Total > 0 {
-		out.Percent = int32(min(100*p.Done/p.Total, 100))
-	}
-	return out
 }
 
 // restoreSaid is what the condition Restored says, where it says that the restore goes on.
@@ -168,12 +163,18 @@ func (s *scope) restoreSaid() string {
 // noteRestored takes what the Pod has left.
 func (s *scope) noteRestored(result protocol.RestoreResult) {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
-	s.restore.CompletedAt, s.restore.LSN, s.restore.Progress = &at, result.LSN, nil
+	s.restore.LSN, s.restore.Progress = result.LSN, nil
 	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)
 	if !result.Commit.IsZero() {
 		commit := metav1.NewTime(result.Commit).Rfc3339Copy()
 		s.restore.LastTransactionAt = &commit
 	}
+	if s.restore.ID != "" {
+		s.restore.PreparedAt = &at
+		s.restored = no(v1.ReasonRestoring, "the data is ready to take its place")
+		return
+	}
+	s.restore.CompletedAt = &at
 	s.restored = restoredTo(s.restore)
 }
 

@@ -21,6 +21,7 @@ const (
 	scalingHandOver  = "PrimaryHandsOver" // the primary is to go, and another is asked to take over
 	scalingVoting    = "StillVoting"      // those to go still count for commits and votes
 	scalingReleased  = "Released"         // those to go count no more
+	scalingRestored  = "Restored"         // all stop, to start with other data
 )
 
 // size is what a decision about the number of Pods is made of.
@@ -122,10 +123,13 @@ func (s *scope) created() int {
 // applyInstances writes the StatefulSet, with as many Pods as may be.
 func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	s.scaling = scale(s.size())
+	if s.stopped {
+		s.scaling = scaling{replicas: 0, reason: scalingRestored}
+	}
 	if s.scaling.successor != "" && s.moving == "" {
 		r.moveAway(ctx, s)
 	}
-	set, err := desired.StatefulSet(s.db, r.Settings, s.scaling.replicas, s.seen.set)
+	set, err := desired.StatefulSet(s.db, r.Settings, s.config, s.scaling.replicas, s.seen.set)
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
@@ -134,6 +138,9 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	}
 	if have := s.created(); s.seen.set != nil && have != s.scaling.replicas {
 		s.note(eventScaling, fmt.Sprintf("from %d to %d instances", have, s.scaling.replicas))
+	}
+	if s.stopped {
+		return &problem{v1.ReasonRestoring, s.restored.message, waitGone}
 	}
 	return nil
 }

@@ -28,9 +28,12 @@ type scope struct {
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
-	// restore is the status of spec.restoreFrom, restored the condition Restored.
-	restore  *v1.RestoreStatus
-	restored verdict
+	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
+	restore     *v1.RestoreStatus
+	restoreSeen bool
+	restored    verdict
+	// stopped says that no instance may run for now.
+	stopped bool
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision

@@ -13,12 +13,14 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// restoreSource finds what spec.restoreFrom names. What is not there is a problem.
-func (r *Reconciler) restoreSource(ctx context.Context, db *v1.SampleDB) (desired.Source, error) {
-	spec := db.Spec.RestoreFrom
+// restoreSource finds what a restore is to read. What is not there is a problem.
+func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Restore) (desired.Source, error) {
+	db, spec := s.db, x.Wanted
 	source := desired.Source{}
 	var err error
 	switch {
+	case x.InPlace != "":
+		return r.ownSource(ctx, s, spec.Backup)
 	case spec.Backup != "":
 		source, err = r.backupSource(ctx, db, spec.Backup)
 	case spec.SampleDB != "":
@@ -30,6 +32,23 @@ func (r *Reconciler) restoreSource(ctx context.Context, db *v1.SampleDB) (desire
 		return source, err
 	}
 	return r.volumeSource(ctx, db, source)
+}
+
+// ownSource is the SampleDB's own archive, whose volume, if it is on one, has its server.
+func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (desired.Source, error) {
+	source := desired.Source{Archive: desired.ArchiveReference(s.db)}
+	if desired.IsVolume(source.Archive.Store) {
+		source.Server, source.Authority = s.db.Name, s.config.Authority
+	}
+	if backup == "" {
+		return source, nil
+	}
+	named, err := r.backupSource(ctx, s.db, backup)
+	if err == nil && named.Archive.Path != source.Archive.Path {
+		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: make a new SampleDB with restoreFrom of it", backup)
+	}
+	source.Backup = named.Backup
+	return source, err
 }
 
 // noSource is the problem that there is nothing to restore from.

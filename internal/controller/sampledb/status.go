@@ -95,13 +95,13 @@ func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	}
 }
 
-// setRestored sets what there is only with spec.restoreFrom, where the reconcile got there.
+// setRestored sets what there is only with spec.restoreFrom or spec.restore, where the reconcile got there.
 func (s *scope) setRestored(out *v1.SampleDBStatus) {
-	if s.restored.reason != "" || s.restore != nil {
+	if s.restoreSeen {
 		out.Restore = s.restore
 	}
 	switch {
-	case s.db.Spec.RestoreFrom == nil:
+	case s.db.Spec.RestoreFrom == nil && s.db.Spec.Restore == nil && !s.inPlace():
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRestored)
 	case s.restored.reason != "":
 		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRestored, s.restored))

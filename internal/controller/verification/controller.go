@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -32,6 +33,8 @@ type Reconciler struct {
 	// Client reads from the cache and writes, Reader reads past the cache.
 	Client client.Client
 	Reader client.Reader
+	// Pods asks the Pods of verifications.
+	Pods pods.Asker
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.
@@ -131,16 +134,21 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 			v.job, v.words = jobEnded, c.Message
 		}
 	}
-	var pods corev1.PodList
-	err = r.Client.List(ctx, &pods, client.InNamespace(backup.Namespace), client.MatchingLabels{
+	var list corev1.PodList
+	err = r.Client.List(ctx, &list, client.InNamespace(backup.Namespace), client.MatchingLabels{
 		naming.LabelSampleDB: backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentVerify,
 	})
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	for i := range pods.Items {
-		if metav1.IsControlledBy(&pods.Items[i], job) {
-			v.take(&pods.Items[i])
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !metav1.IsControlledBy(pod, job) {
+			continue
+		}
+		v.take(pod)
+		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod); p != nil {
+			v.words = pods.Sentence(*p)
 		}
 	}
 	return nil

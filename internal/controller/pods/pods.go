@@ -1,0 +1,89 @@
+// Package pods asks the Pods that work on an archive how far they are. It must not know what they do.
+package pods
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+)
+
+// patience is how long a Pod may take to answer. One that takes longer is not known in this round.
+const patience = 2 * time.Second
+
+// Asker asks Pods.
+type Asker interface {
+	// Progress asks the Pod at an address how far it is. Its certificate is for an identity, by the SampleDB's authority (PEM).
+	Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error)
+}
+
+// HTTPS is the real one.
+type HTTPS struct {
+	// Certificate is the operator's own.
+	Certificate func() (tls.Certificate, error)
+}
+
+// Progress is of Asker. A Pod is asked every few seconds for as long as it runs, so there is no connection to keep.
+func (p HTTPS) Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error) {
+	roots, err := pki.Pool(authority)
+	if err != nil {
+		return protocol.BackupProgress{}, err
+	}
+	c := protocol.NewClient(pki.ClientTLS(p.Certificate, roots, identity), naming.PortAgent)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.Backup(ctx, host)
+}
+
+// Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say.
+func Ask(ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod) *protocol.BackupProgress {
+	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+		return nil
+	}
+	progress, err := ask(ctx, reader, asker, identity, pod)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
+		return nil
+	}
+	return &progress
+}
+
+func ask(ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod) (protocol.BackupProgress, error) {
+	config := &corev1.ConfigMap{}
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: naming.ConfigMap(pod.Labels[naming.LabelSampleDB])}
+	if err := reader.Get(ctx, key, config); err != nil {
+		return protocol.BackupProgress{}, err
+	}
+	parsed, err := desired.ParseConfig(config)
+	if err != nil {
+		return protocol.BackupProgress{}, err
+	}
+	return asker.Progress(ctx, identity, parsed.Authority, pod.Status.PodIP)
+}
+
+// Sentence says how far a Pod is.
+func Sentence(p protocol.BackupProgress) string {
+	if p.Total <= 0 {
+		return p.Step
+	}
+	return fmt.Sprintf("%s: %d %%", p.Step, Percent(p))
+}
+
+// Percent is how much is done, 0 to 100, and 0 where that is not known.
+func Percent(p protocol.BackupProgress) int32 {
+	if p.Total <= 0 {
+		return 0
+	}
+	return int32(min(100*p.Done/p.Total, 100))
+}
