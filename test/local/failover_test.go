@@ -413,8 +413,7 @@ func TestALeaderThatComesBackTooLateLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
 	old := c.leader()
-	ordinal, _ := naming.Ordinal(old)
-	c.exec(old, "create role reader login password 'r'", "create table large as select generate_series(1, 1000000) n")
+	c.exec(old, createReader, "create table large as select generate_series(1, 1000000) n")
 	var agents []int // the others see nothing until it is back
 	for _, name := range c.names() {
 		if name != old {
@@ -433,14 +432,70 @@ func TestALeaderThatComesBackTooLateLetsNobodyIn(t *testing.T) {
 	recovering := c.recovering(old)
 	defer func() { _ = syscall.Kill(recovering, syscall.SIGCONT) }()
 	next := c.leader(old)
-	address := fmt.Sprintf("host=%s port=%d user=reader password=r dbname=postgres sslmode=require connect_timeout=2", c.host(ordinal), naming.PortPostgreSQL)
 	read := make(chan string, 1)
-	go func() { read <- readsFromPrimary(c.Context(), address, c.logs[old].String) }()
+	go func() { read <- readsFromPrimary(c.Context(), c.reader(old), c.logs[old].String) }()
 	_ = syscall.Kill(recovering, syscall.SIGCONT)
 	c.await(old, "a standby", streaming)
 	if words := <-read; words != "" {
 		t.Errorf("while %s leads, %s", next, words)
 	}
+}
+
+// createReader makes a role as an application has one, reader is how it reaches an instance.
+const createReader = "create role reader login password 'r'"
+
+func (c *cluster) reader(name string) string {
+	ordinal, _ := naming.Ordinal(name)
+	return fmt.Sprintf("host=%s port=%d user=reader password=r dbname=postgres sslmode=require connect_timeout=2", c.host(ordinal), naming.PortPostgreSQL)
+}
+
+// Before the last backup of a SampleDB that is deleted, no client is there any more, and none gets in.
+func TestAClosedClusterEndsItsClients(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.leader()
+	c.exec(leader, createReader)
+	session, err := pgx.Connect(t.Context(), c.reader(leader))
+	c.must(err)
+	defer session.Close(t.Context())
+	c.config.Closed = true
+	c.sync()
+	c.await(leader, "closed", func(s protocol.Status) bool { return s.Closed })
+	if _, err := session.Exec(t.Context(), "select 1"); err == nil {
+		t.Error("a client is still there")
+	}
+	if _, err := pgx.Connect(t.Context(), c.reader(leader)); err == nil || !strings.Contains(err.Error(), "pg_hba.conf rejects") {
+		t.Errorf("a client gets in, or something else is wrong: %v", err)
+	}
+	c.config.Closed = false
+	c.sync()
+	c.await(leader, "open", func(s protocol.Status) bool { return !s.Closed })
+	again, err := pgx.Connect(t.Context(), c.reader(leader))
+	c.must(err)
+	c.must(again.Close(t.Context()))
+}
+
+// A standby whose stream ends again and again is no place to read from.
+func TestAStandbyThatDoesNotStreamForLongIsNotReady(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.leader()
+	standby := c.names()[0]
+	if standby == leader {
+		standby = c.names()[1]
+	}
+	end := fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_replication where application_name like '%s.%%'", standby)
+	unready := false
+	for until := time.Now().Add(deadline); time.Now().Before(until) && !unready; time.Sleep(20 * time.Millisecond) {
+		c.exec(leader, end)
+		s, err := c.status(standby)
+		unready = err == nil && !s.Ready
+	}
+	if !unready {
+		t.Fatalf("%s is ready all the time", standby)
+	}
+	c.await(standby, "ready again", streaming)
+	c.whole()
 }
 
 // recovering stops the process that recovers the server of an instance, and returns its id.
