@@ -395,8 +395,9 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 	return nil
 }
 
-// keepLogs keeps what the instances say of a round in which something was wrong.
-func (d *drill) keepLogs(ctx context.Context, r *Run) {
+// keepLogs keeps what the instances say of a round, and says where.
+func (d *drill) keepLogs(ctx context.Context, r *Run) []string {
+	var kept []string
 	for i := range instances {
 		pod := naming.Instance(name, i)
 		file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d-%s.log", r.Fault, r.At.Unix(), pod))
@@ -411,8 +412,9 @@ func (d *drill) keepLogs(ctx context.Context, r *Run) {
 			d.say("the log of %s: %v", pod, err)
 			continue
 		}
-		r.Problems = append(r.Problems, "its log is in "+file)
+		kept = append(kept, "its log is in "+file)
 	}
+	return kept
 }
 
 func (d *drill) ids(ctx context.Context) ([]int64, error) {

@@ -25,6 +25,7 @@ type options struct {
 	json, markdown, plot      string
 	localkube                 string
 	hold, lossy, patience     time.Duration
+	slow                      time.Duration
 	histories                 string
 	listFaults, renderOnlyRun bool
 }
@@ -52,7 +53,8 @@ func parse() options {
 	flag.DurationVar(&o.hold, "hold", 30*time.Second, "how long writes may be away before a fault is healed")
 	flag.DurationVar(&o.lossy, "lossy", 2*time.Minute, "how long lossy-and-busy lasts")
 	flag.DurationVar(&o.patience, "patience", 4*time.Minute, "how long to wait until all is whole again")
-	flag.StringVar(&o.histories, "histories", ".local", "folder for histories that are not linearizable")
+	flag.DurationVar(&o.slow, "slow", 0, "keep the logs of rounds too in which no write got through to several hosts for longer than this")
+	flag.StringVar(&o.histories, "histories", ".local", "folder for histories that are not linearizable, and for logs")
 	flag.BoolVar(&o.listFaults, "list", false, "only show the faults")
 	flag.BoolVar(&o.renderOnlyRun, "render", false, "only make the tables and the plot, from the runs in the -json file")
 	flag.Parse()
@@ -145,7 +147,11 @@ func (d *drill) note(ctx context.Context, r *Run, err error) {
 		r.Problems = append(r.Problems, err.Error())
 	}
 	if len(r.Problems) > 0 || r.Needless > 0 {
-		d.keepLogs(ctx, r)
+		r.Problems = append(r.Problems, d.keepLogs(ctx, r)...)
+		return
+	}
+	if slow := d.options.slow; slow > 0 && r.Multi > slow.Seconds() {
+		d.say("%s was slow: %s", r.Fault, strings.Join(d.keepLogs(ctx, r), ", "))
 	}
 }
 
