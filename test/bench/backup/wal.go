@@ -140,6 +140,10 @@ func (b *bench) catchUp(ctx context.Context) error {
 
 // lag measures how far behind the archive is while pgbench writes.
 func (b *bench) lag(ctx context.Context) error {
+	begin, err := b.archive.source.Flushed(ctx)
+	if err != nil {
+		return err
+	}
 	archiving, stop := context.WithCancel(ctx)
 	defer stop()
 	go b.archive.archiver.Run(archiving, 500*time.Millisecond)
@@ -148,10 +152,6 @@ func (b *bench) lag(ctx context.Context) error {
 		ended <- b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", fmt.Sprintf("--time=%d", int(b.load.Seconds())))
 	}()
 	var lags []time.Duration
-	begin, err := b.archive.source.Flushed(ctx)
-	if err != nil {
-		return err
-	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
