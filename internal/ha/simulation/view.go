@@ -87,21 +87,6 @@ func (n *node) describe(v ha.View) {
 	}
 }
 
-// confirms answers a leader that has come back, and measures anew whether it is lost.
-func (n *node) confirms(r ha.VoteRequest) ha.VoteReply {
-	m, reply := ha.Confirm(n.voting(), r)
-	if !reply.Granted {
-		return reply
-	}
-	n.store(m)
-	n.seenBallot, n.silentSince, n.refusedSince, n.idleSince = m.Ballot, n.clock(), -1, -1
-	if p, ok := n.peers[m.Ballot.Leader]; ok {
-		p.Resigned = false
-		n.peers[m.Ballot.Leader] = p
-	}
-	return reply
-}
-
 // poll asks everybody how they are.
 func (n *node) poll() {
 	for i := range maxNodes {
