@@ -1,0 +1,23 @@
+package backup
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestARestoreLooksWhetherThereIsRoom(t *testing.T) {
+	one := Backup{ID: "a", Type: TypeFull, RawBytes: 1 << 20}
+	r := &restoring{RestoreOptions: RestoreOptions{Folder: t.TempDir()}, catalogue: Catalogue{Backups: []Backup{one}}}
+	r.restored.Choice.Backup = one
+	if err := r.room(); err != nil {
+		t.Errorf("for a megabyte: %v", err)
+	}
+	r.Reserve = 1 << 60
+	if err := r.room(); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("with an exbibyte to be left free: %v", err)
+	}
+	r.Reserve, r.catalogue.Backups[0].RawBytes = 0, 1<<60
+	if err := r.room(); !errors.Is(err, ErrNoRoom) {
+		t.Errorf("for an exbibyte: %v", err)
+	}
+}
