@@ -62,9 +62,13 @@ func (p Prepared) Write(volume string) error {
 	return postgres.WriteFile(preparedFile(volume), text, 0o600)
 }
 
-// RemoveRestore removes what a restore has left on a volume.
+// RemoveRestore removes what a restore has left on a volume: the note first, which must not promise data that is gone.
 func RemoveRestore(volume string) error {
-	if err := errors.Join(os.RemoveAll(preparedFile(volume)), os.RemoveAll(RestoreFolder(volume))); err != nil {
+	err := os.RemoveAll(preparedFile(volume))
+	if err == nil {
+		err = os.RemoveAll(RestoreFolder(volume))
+	}
+	if err != nil {
 		return fmt.Errorf("remove what a restore has left: %w", err)
 	}
 	return nil

@@ -79,6 +79,9 @@ func readTakenOver(file string) (takenOver, error) {
 func replace(volume, instance string, p Prepared) error {
 	before := filepath.Join(volume, beforePrefix+p.InPlace)
 	if _, err := os.Stat(before); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(restoredData(volume)); err != nil {
+			return fmt.Errorf("the restored data can't be seen, so the data stays where it is: %w", err)
+		}
 		if err := setAside(volume, instance, before, &p); err != nil {
 			return err
 		}

@@ -95,6 +95,19 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 	}
 }
 
+func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
+	volume := volume(t, true)
+	if err := os.RemoveAll(restoredData(volume)); err != nil {
+		t.Fatal(err)
+	}
+	if err := takeOver(volume, "db-0", "oops"); err == nil {
+		t.Error("it was taken over")
+	}
+	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" || content(volume, folderState, memoryFile) == "" {
+		t.Error("the data is not where it was")
+	}
+}
+
 func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 	volume := volume(t, false)
 	if err := takeOver(volume, "db-0", "oops"); err != nil {

@@ -106,7 +106,8 @@ func (r *restore) steps(ctx context.Context) error {
 	if err := agent.Adopt(r.volume, r.settings.Instance, *done); err != nil {
 		return err
 	}
-	return agent.RemoveRestore(r.volume)
+	// The note goes last: as long as it is there, a Pod that comes after this one knows what was done.
+	return errors.Join(os.RemoveAll(agent.RestoreFolder(r.volume)), agent.RemoveRestore(r.volume))
 }
 
 // keeps says that a volume which ought to be empty has a database, which is left as it is.
