@@ -28,9 +28,10 @@ type Prepared struct {
 	Result  protocol.RestoreResult `json:"result"`
 }
 
-// RestoreFolder is where a restore makes the data on a volume, Restored where it lies there.
+// RestoreFolder is where a restore makes the data on a volume.
 func RestoreFolder(volume string) string { return filepath.Join(volume, "restore") }
 
+// restoredData is the data directory in it.
 func restoredData(volume string) string {
 	return (&postgres.Server{Volume: RestoreFolder(volume)}).Data()
 }
