@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -10,12 +11,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var crdFiles = []string{"../../config/crd/toban.dev_sampledbs.yaml", "../../config/crd/toban.dev_databasebackups.yaml"}
+// crdFiles are the CRDs of all kinds, those of the other groups too.
+func crdFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../config/crd/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("the CRDs are %v, %v", files, err)
+	}
+	return files
+}
 
 // A kube-apiserver refuses a CRD whose CEL rules do not compile or may cost too
 // much; so does this test, with the same code and without a server.
 func TestRulesAreAcceptedByTheAPIServer(t *testing.T) {
-	for _, file := range crdFiles {
+	for _, file := range crdFiles(t) {
 		for _, e := range crdvalidation.ValidateCustomResourceDefinition(t.Context(), readCRD(t, file)) {
 			t.Errorf("%s: %v", file, e)
 		}
@@ -25,7 +34,7 @@ func TestRulesAreAcceptedByTheAPIServer(t *testing.T) {
 // Others' CRDs of 400 KB and more can't be installed with plain kubectl apply,
 // which keeps a copy in an annotation of at most 256 KB.
 func TestCRDFitsIntoAnAnnotation(t *testing.T) {
-	for _, file := range crdFiles {
+	for _, file := range crdFiles(t) {
 		info, err := os.Stat(file)
 		if err != nil {
 			t.Fatal(err)
