@@ -24,6 +24,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/credentials"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
@@ -51,6 +52,7 @@ type Reconciler struct {
 	Now func() time.Time
 
 	attempts attempts
+	statuses written.Statuses[v1.SampleDBStatus]
 }
 
 // phases are the steps of a reconcile, in their order: what Pods mount is there
@@ -85,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, fmt.Errorf("read the SampleDB: %w", err)
 	}
+	db.Status = r.statuses.Latest(db, db.Status)
 	s := &scope{db: db, now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -127,6 +130,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 	if err == nil && gone {
 		r.Agents.Forget(s.db.UID)
 		r.attempts.forget(s.db.UID)
+		r.statuses.Forget(s.db.UID)
 		return reconcile.Result{}, r.release(ctx, s)
 	}
 	if errors.As(err, &s.problem) {
@@ -152,6 +156,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		if err != nil {
 			return fmt.Errorf("write the status: %w", err)
 		}
+		r.statuses.Note(changed, changed.Status)
 		r.logChange(ctx, s.db.Status, status)
 		s.events = append(s.events, changes(s.db.Status, status)...)
 	}
