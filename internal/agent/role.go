@@ -21,7 +21,7 @@ const (
 // the server or gives a vote happens here, one thing after the other.
 func (a *Agent) roleLoop(ctx context.Context) error {
 	defer a.endServer(ctx)
-	trouble := backoff{}
+	trouble, said := backoff{}, ""
 	for ctx.Err() == nil && !a.maySafelyEnd() {
 		d, err := a.decide(ctx)
 		if err == nil && trouble.over(d) {
@@ -32,13 +32,24 @@ func (a *Agent) roleLoop(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err != nil {
-			a.Log.Error("the instance could not do what was decided", "action", string(d.Action), "error", err.Error())
-			a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, "Failed", err.Error() })
-		}
+		said = a.complain(d, err, said)
 		a.pause(ctx, a.interval())
 	}
 	return nil
+}
+
+// complain reports why what was decided could not be done. It logs that once, and not twenty times a second as long as a
+// disk is full, and returns what it has said.
+func (a *Agent) complain(d ha.Decision, err error, said string) string {
+	if err == nil {
+		return ""
+	}
+	text := string(d.Action) + ": " + err.Error()
+	if text != said {
+		a.Log.Error("the instance could not do what was decided", "action", string(d.Action), "error", err.Error())
+	}
+	a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, "Failed", err.Error() })
+	return text
 }
 
 // interval is how long until the next look when nothing happens before: shorter
