@@ -23,8 +23,8 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
-	"toban.dev/internal/credentials"
 	"toban.dev/internal/controller/written"
+	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
