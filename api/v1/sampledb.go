@@ -236,7 +236,14 @@ type PostgreSQLSpec struct {
 type ParameterValue string
 
 // InitSpec is what the init Job does once in a new SampleDB.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || (!has(self.extensions) && !has(self.sql))",message="init.none makes no database, so there is none for init.extensions and init.sql"
 type InitSpec struct {
+	// Make nothing: no database, no role and no Secret NAME-app. It is for a server whose databases are made in
+	// another way, for instance as PostgreSQL objects.
+	// +optional
+	None bool `json:"none,omitempty"`
+
 	// The database that is made for the application. Its connection details are in
 	// the Secret NAME-app.
 	// +kubebuilder:default=app

@@ -56,12 +56,12 @@ func command(program string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	backup := cli.Backup()
-	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.Version(version))
+	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Version(version))
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
 	backup.AddCommand(cli.Take(), cli.Restore(), cli.Verify())
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive())
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive(), cli.Passwords())
 	return root
 }

@@ -37,6 +37,7 @@ func (a *Agent) serveAgent(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
 	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
+	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.identity.certificate, a.vouchers)}
 	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })

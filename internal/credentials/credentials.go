@@ -6,7 +6,9 @@ package credentials
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/passwords"
 	"toban.dev/internal/pki"
 )
 
@@ -98,6 +101,18 @@ func (k *Keeper) Authority(db metav1.Object) (*pki.Authority, error) {
 // Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits.
 func (k *Keeper) Password(uid types.UID) string {
 	return hex.EncodeToString(pki.Derive(k.root, string(uid), "password/app", 16))
+}
+
+// Recipient opens what is sealed for the operator about an object.
+func (k *Keeper) Recipient(uid types.UID) (passwords.Recipient, error) {
+	return passwords.NewRecipient(pki.Derive(k.root, string(uid), "recipient", 32))
+}
+
+// Digest tells one content of an object's Secret from another, and nothing about it to those who do not have the root.
+func (k *Keeper) Digest(uid types.UID, content []byte) string {
+	mac := hmac.New(sha256.New, pki.Derive(k.root, string(uid), "digest", 32))
+	mac.Write(content)
+	return hex.EncodeToString(mac.Sum(nil)[:5])
 }
 
 // Operator is the certificate (PEM) of the authority that vouches for the operator.

@@ -98,6 +98,9 @@ func Plan(db *v1.SampleDB) initjob.Plan {
 	return plan
 }
 
+// Initialises says that there is something to do for the init Job.
+func Initialises(db *v1.SampleDB) bool { return db.Spec.Init == nil || !db.Spec.Init.None }
+
 // initSpec is spec.init with its defaults.
 func initSpec(db *v1.SampleDB) v1.InitSpec {
 	var spec v1.InitSpec

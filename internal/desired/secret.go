@@ -25,26 +25,34 @@ func AuthoritySecret(db *v1.SampleDB, cert, key []byte) *corev1.Secret {
 // AppSecret is NAME-app: all that an application needs to connect.
 func AppSecret(db *v1.SampleDB, password string, ca []byte) *corev1.Secret {
 	spec := initSpec(db)
-	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
-	port := strconv.Itoa(naming.PortPostgreSQL)
-	user, secret, database := escape(spec.Owner), escape(password), escape(spec.Database)
 	return &corev1.Secret{
 		ObjectMeta: meta(db, naming.AppSecret(db.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		Data: map[string][]byte{
-			naming.KeyUsername: []byte(spec.Owner),
-			naming.KeyPassword: []byte(password),
-			naming.KeyDatabase: []byte(spec.Database),
-			naming.KeyHost:     []byte(host),
-			naming.KeyPort:     []byte(port),
-			naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?sslmode=require",
-				user, secret, host, port, database),
-			naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&sslmode=require",
-				host, port, database, user, secret),
-			naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
-				host, port, pgpass(spec.Database), pgpass(spec.Owner), pgpass(password)),
-			naming.KeyCA: ca,
-		},
+		Data:       connection(db, login{spec.Database, spec.Owner, password}, ca),
+	}
+}
+
+// login is who connects to which database.
+type login struct{ database, user, password string }
+
+// connection is all that an application needs to connect to a SampleDB's primary.
+func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
+	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
+	port := strconv.Itoa(naming.PortPostgreSQL)
+	user, secret, database := escape(l.user), escape(l.password), escape(l.database)
+	return map[string][]byte{
+		naming.KeyUsername: []byte(l.user),
+		naming.KeyPassword: []byte(l.password),
+		naming.KeyDatabase: []byte(l.database),
+		naming.KeyHost:     []byte(host),
+		naming.KeyPort:     []byte(port),
+		naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?sslmode=require",
+			user, secret, host, port, database),
+		naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&sslmode=require",
+			host, port, database, user, secret),
+		naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
+			host, port, pgpass(l.database), pgpass(l.user), pgpass(l.password)),
+		naming.KeyCA: ca,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/database"
 	"toban.dev/internal/naming"
 )
 
@@ -38,7 +39,7 @@ func (j *Job) prepareDatabase(ctx context.Context, primary []string) error {
 		j.passed("record")
 	}
 	for _, name := range j.Plan.Extensions {
-		if err := makeExtension(ctx, super, name); err != nil {
+		if _, err := database.EnsureExtension(ctx, super, name); err != nil {
 			return at("extension "+name, err)
 		}
 		j.passed("extension " + name)
@@ -51,29 +52,6 @@ func makeRecord(ctx context.Context, super *pgx.Conn, owner string) error {
 	grants := fmt.Sprintf("GRANT USAGE ON SCHEMA toban TO %[1]s; GRANT SELECT, INSERT ON toban.init_step TO %[1]s;", quote(owner))
 	if _, err := super.Exec(ctx, record+grants, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make the table toban.init_step: %w", err)
-	}
-	return nil
-}
-
-// makeExtension creates an extension and those it needs. Its objects go into the
-// schema public, where applications look for them, except where the extension
-// itself says another schema.
-func makeExtension(ctx context.Context, super *pgx.Conn, name string) error {
-	var fixed bool
-	err := super.QueryRow(ctx, `
-		SELECT coalesce(bool_or(v.schema IS NOT NULL), false)
-		FROM pg_available_extension_versions v JOIN pg_available_extensions e
-			ON e.name = v.name AND e.default_version = v.version
-		WHERE e.name = $1`, name).Scan(&fixed)
-	if err != nil {
-		return fmt.Errorf("look for it: %w", err)
-	}
-	statement := "CREATE EXTENSION IF NOT EXISTS " + quote(name)
-	if !fixed {
-		statement += " SCHEMA public"
-	}
-	if _, err := super.Exec(ctx, statement+" CASCADE", pgx.QueryExecModeSimpleProtocol); err != nil {
-		return err
 	}
 	return nil
 }

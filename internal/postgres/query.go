@@ -39,6 +39,24 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 	return &Session{conn: conn}, nil
 }
 
+// ConnectTo opens a superuser's session in a database for what a user declares. Unlike our own ones its commits wait for the
+// standbys, and nothing that a user has set changes what its statements mean or ends them early.
+func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
+	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
+		config.Database = database
+		for name, value := range map[string]string{
+			"synchronous_commit": "on", "statement_timeout": "0", "lock_timeout": "0", "client_encoding": "UTF8", "standard_conforming_strings": "on",
+			"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "0",
+		} {
+			config.RuntimeParams[name] = value
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return session.conn, nil
+}
+
 // TooManyClients says that the server had no room for another session. It lives:
 // it has just said so (PostgreSQL 17 documentation, appendix A, 53300).
 func TooManyClients(err error) bool {

@@ -213,13 +213,9 @@ type PostgreSQLStatus struct {
 	// +optional
 	Secret string `json:"secret,omitempty"`
 
-	// The further roles that were made and are not gone yet. What is taken off the spec is found here.
+	// Which content of that Secret was written last. It says nothing about the password.
 	// +optional
-	Roles []string `json:"roles,omitempty"`
-
-	// When the passwords were last read, and were others than before.
-	// +optional
-	PasswordChangedAt *metav1.Time `json:"passwordChangedAt,omitempty"`
+	SecretRevision string `json:"secretRevision,omitempty"`
 
 	// Ready is its only condition.
 	// +listType=map

@@ -139,15 +139,6 @@ func (in *PostgreSQLStatus) DeepCopyInto(out *PostgreSQLStatus) {
 		*out = new(ServerReference)
 		**out = **in
 	}
-	if in.Roles != nil {
-		in, out := &in.Roles, &out.Roles
-		*out = make([]string, len(*in))
-		copy(*out, *in)
-	}
-	if in.PasswordChangedAt != nil {
-		in, out := &in.PasswordChangedAt, &out.PasswordChangedAt
-		*out = (*in).DeepCopy()
-	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]metav1.Condition, len(*in))

@@ -31,14 +31,20 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	if s.initializedAt != nil {
 		return nil
 	}
+	if !desired.Initialises(s.db) {
+		s.initial = no(v1.ReasonInitRunning, "waits for the primary; spec.init.none asks for nothing else")
+		if s.primary() != "" {
+			s.markInitialized()
+		}
+		return nil
+	}
 	name := naming.InitJob(s.db.Name, desired.Plan(s.db).Hash)
 	current, err := r.sortJobs(ctx, s, naming.ComponentInit, name)
 	if err != nil {
 		return err
 	}
 	if current != nil && (finished(current, batchv1.JobComplete) != nil || succeeded(s.seen.initPods, current)) {
-		at := metav1.NewTime(s.now).Rfc3339Copy()
-		s.initializedAt = &at
+		s.markInitialized()
 		return nil
 	}
 	sources, missing, err := r.readSources(ctx, s.db)
@@ -59,6 +65,11 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return r.deleteJob(ctx, current)
 	}
 	return nil
+}
+
+func (s *scope) markInitialized() {
+	at := metav1.NewTime(s.now).Rfc3339Copy()
+	s.initializedAt = &at
 }
 
 // sortJobs finds the Job of this name that is ours and lives, and deletes the component's others: those of

@@ -31,11 +31,12 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 		return err
 	}
 	cert := []byte(s.config.Authority)
+	secrets := []*corev1.Secret{desired.AuthoritySecret(s.db, cert, key)}
+	if desired.Initialises(s.db) {
+		secrets = append(secrets, desired.AppSecret(s.db, r.Keeper.Password(s.db.UID), cert))
+	}
 	there := false
-	for _, secret := range []*corev1.Secret{
-		desired.AuthoritySecret(s.db, cert, key),
-		desired.AppSecret(s.db, r.Keeper.Password(s.db.UID), cert),
-	} {
+	for _, secret := range secrets {
 		err := r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
 		if apierrors.IsAlreadyExists(err) {
 			there = true

@@ -1,0 +1,206 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ensureAccess gives a role the rights that are declared, and takes all others in this database from it. It does so anew
+// when the declaration has changed, or when a schema has come or gone that it names.
+func (w *work) ensureAccess(ctx context.Context, conn *pgx.Conn, role Role) error {
+	schemas, err := existing(ctx, conn, role.Schemas)
+	if err != nil {
+		return err
+	}
+	wanted := strings.Join(append([]string{string(role.Access), w.Owner.Name}, schemas...), "\n")
+	record, err := w.claimOf(ctx, kindRole, role.Name)
+	if err != nil || record.granted == wanted {
+		return err
+	}
+	statements := append(strip(role.Name, w.Owner.Name, w.Name), grants(w.Declared, role, schemas)...)
+	if err := inTransaction(ctx, conn, statements); err != nil {
+		return refused(err, fmt.Sprintf("grant %s to the role %q", role.Access, role.Name))
+	}
+	w.did("role %q has the access %s", role.Name, role.Access)
+	return w.noteGranted(ctx, role.Name, wanted)
+}
+
+// existing are those of the schemas that are there.
+func existing(ctx context.Context, conn *pgx.Conn, schemas []string) ([]string, error) {
+	rows, err := conn.Query(ctx, "SELECT nspname::text FROM pg_namespace WHERE nspname = ANY ($1) ORDER BY 1", schemas)
+	if err != nil {
+		return nil, fmt.Errorf("look for the schemas: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look for the schemas: %w", err)
+	}
+	return out, nil
+}
+
+// strip takes every right in a database from a role, and gives what it owns there to the owner. DROP OWNED then finds
+// rights only (PostgreSQL 17 documentation, DROP OWNED), the default ones among them.
+func strip(role, owner, database string) []string {
+	r := quote(role)
+	return []string{
+		fmt.Sprintf("REASSIGN OWNED BY %s TO %s", r, quote(owner)),
+		fmt.Sprintf("DROP OWNED BY %s", r),
+		fmt.Sprintf("REVOKE %s FROM %s", quote(owner), r),
+		fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET ALL", r, quote(database)),
+	}
+}
+
+// grants are the statements that give a role its rights.
+func grants(d Declared, role Role, schemas []string) []string {
+	r, owner, database := quote(role.Name), quote(d.Owner.Name), quote(d.Name)
+	out := []string{fmt.Sprintf("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s", database, r)}
+	if role.Access == Owner {
+		// What it makes is the owner's, as if the owner had made it.
+		return append(out, fmt.Sprintf("GRANT %s TO %s", owner, r), fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET role = %s", r, database, literal(d.Owner.Name)))
+	}
+	tables, sequences := "SELECT", "SELECT"
+	if role.Access == ReadWrite {
+		tables, sequences = "SELECT, INSERT, UPDATE, DELETE", "SELECT, USAGE, UPDATE"
+	}
+	for _, name := range schemas {
+		schema := quote(name)
+		out = append(out,
+			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, r),
+			fmt.Sprintf("GRANT %s ON ALL TABLES IN SCHEMA %s TO %s", tables, schema, r),
+			fmt.Sprintf("GRANT %s ON ALL SEQUENCES IN SCHEMA %s TO %s", sequences, schema, r),
+			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON TABLES TO %s", owner, schema, tables, r),
+			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON SEQUENCES TO %s", owner, schema, sequences, r),
+		)
+	}
+	return out
+}
+
+// removeFormer removes the roles that the claimant had and does not declare any more.
+func (w *work) removeFormer(ctx context.Context, conn *pgx.Conn) error {
+	claimed, err := w.claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range claimed {
+		if name == w.Owner.Name || slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Name == name }) {
+			continue
+		}
+		if err := w.removeRole(ctx, conn, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeRole takes a role's login and rights, and drops it. Where something elsewhere depends on it, it stays without them, which is said.
+func (w *work) removeRole(ctx context.Context, conn *pgx.Conn, name string) error {
+	role, err := w.lookForRole(ctx, name)
+	if err != nil {
+		return err
+	}
+	if role.exists {
+		statements := append([]string{"ALTER ROLE " + quote(name) + " NOLOGIN PASSWORD NULL"}, strip(name, w.Owner.Name, w.Name)...)
+		if err := inTransaction(ctx, conn, statements); err != nil {
+			return refused(err, fmt.Sprintf("take the rights from the role %q", name))
+		}
+		if err := w.dropRole(ctx, name); err != nil {
+			return err
+		}
+	}
+	return w.release(ctx, kindRole, name)
+}
+
+// dropRole drops a role, or says that it stays.
+func (w *work) dropRole(ctx context.Context, name string) error {
+	_, err := w.super.Exec(ctx, "DROP ROLE IF EXISTS "+quote(name), pgx.QueryExecModeSimpleProtocol)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "2BP01" { // dependent_objects_still_exist
+		w.did("role %q stays without a login: %s", name, pg.Detail)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("drop the role %q: %w", name, err)
+	}
+	w.did("role %q dropped", name)
+	return nil
+}
+
+// drop removes everything of the claimant's.
+func (w *work) drop(ctx context.Context) error {
+	if there, err := w.haveClaims(ctx); err != nil || !there {
+		return err // nothing was ever made
+	}
+	database, err := w.lookForDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	if database.claimant == w.Claimant {
+		if _, err := w.super.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(w.Name)+" WITH (FORCE)", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return refused(err, fmt.Sprintf("drop the database %q", w.Name))
+		}
+		w.did("database %q dropped", w.Name)
+		if err := w.release(ctx, kindDatabase, w.Name); err != nil {
+			return err
+		}
+	}
+	roles, err := w.claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range roles {
+		if err := w.dropOurs(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *work) dropOurs(ctx context.Context, name string) error {
+	role, err := w.lookForRole(ctx, name)
+	if err != nil {
+		return err
+	}
+	if role.exists {
+		if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL", pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("take its login from the role %q: %w", name, err)
+		}
+		if err := w.dropRole(ctx, name); err != nil {
+			return err
+		}
+	}
+	return w.release(ctx, kindRole, name)
+}
+
+// inTransaction runs statements, all or none.
+func inTransaction(ctx context.Context, conn *pgx.Conn, statements []string) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, statement := range statements {
+			if _, err := tx.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// refused tells what PostgreSQL will always refuse from what it could not do now: by the classes of SQLSTATE
+// (PostgreSQL 17 documentation, appendix A) that speak of the statement and not of the server's state.
+func refused(err error, doing string) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "0A", "22", "2B", "42", "58": // not supported, bad data, dependent objects, access or syntax, no such file
+			return refuse(ServerRefused, "PostgreSQL refuses to %s: %s", doing, strings.TrimSpace(pg.Message+" "+pg.Hint))
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// literal is a text as a statement has it.
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -1,0 +1,341 @@
+package server_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/database"
+)
+
+// foodb is a database as the PostgreSQL default/foodb declares it.
+func foodb() database.Declared {
+	return declared("default/foodb", "foo", "mypassword")
+}
+
+func declared(claimant, name, password string) database.Declared {
+	return database.Declared{Claimant: claimant, Name: name, Owner: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, ConnectionLimit: -1}
+}
+
+func role(name string, access database.Access, schemas ...string) database.Role {
+	password := name + "'s password"
+	return database.Role{Login: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, Access: access, Schemas: schemas}
+}
+
+// ensure makes a database as declared, and says what was changed.
+func (n *node) ensure(d database.Declared) []string {
+	n.Helper()
+	changed, err := database.Ensure(within(n, deadline), n.ConnectTo, d)
+	must(n, err)
+	again, err := database.Ensure(within(n, deadline), n.ConnectTo, d)
+	must(n, err)
+	if len(again) > 0 {
+		n.Errorf("the second time it has changed %q", again)
+	}
+	return changed
+}
+
+// refuses says for which reason a database can't be made as declared.
+func (n *node) refuses(d database.Declared) database.Reason {
+	n.Helper()
+	changed, err := database.Ensure(within(n, deadline), n.ConnectTo, d)
+	var refusal *database.Refusal
+	if !errors.As(err, &refusal) {
+		n.Fatalf("not refused: %v", err)
+	}
+	if len(changed) > 0 {
+		n.Errorf("refused, but it has changed %q", changed)
+	}
+	n.Log(refusal.Message)
+	return refusal.Reason
+}
+
+// login connects as an application does: over TCP and TLS with a password.
+func (n *node) login(role, password, database string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig("sslmode=disable")
+	must(n, err)
+	config.Host, config.Port, config.User, config.Password, config.Database = n.Listen, uint16(n.Port), role, password, database
+	config.TLSConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // this test is about passwords
+	conn, err := pgx.ConnectConfig(within(n, deadline), config)
+	if err == nil {
+		n.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+func (n *node) mustLogin(role, password, database string) *pgx.Conn {
+	n.Helper()
+	conn, err := n.login(role, password, database)
+	must(n, err)
+	return conn
+}
+
+// sql runs statements one after the other, and returns the code of the first error, "" for none.
+func sql(t *testing.T, conn *pgx.Conn, statements ...string) string {
+	t.Helper()
+	for _, statement := range statements {
+		_, err := conn.Exec(within(t, deadline), statement)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) {
+			return pg.Code
+		}
+		must(t, err)
+	}
+	return ""
+}
+
+const (
+	denied   = "42501" // insufficient_privilege
+	badLogin = "28P01" // invalid_password
+	noLogin  = "28000" // invalid_authorization_specification
+	noCreate = denied
+)
+
+// code is the SQLSTATE of an error.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+func server(t *testing.T) *node {
+	t.Helper()
+	n := nodes(t, 1)[0]
+	n.found()
+	n.lead("")
+	return n
+}
+
+func TestADatabaseIsMadeAsDeclaredAndOnlyOnce(t *testing.T) {
+	n := server(t)
+	if changed := n.ensure(foodb()); len(changed) != 2 {
+		t.Errorf("changed %q, want the role and the database", changed)
+	}
+	foo := n.mustLogin("foo", "mypassword", "foo")
+	if c := sql(t, foo, "CREATE TABLE hoge (id SERIAL, name TEXT)", "INSERT INTO hoge (name) VALUES ('foo'), ('bar')"); c != "" {
+		t.Errorf("its owner can't use it: %s", c)
+	}
+	for _, statement := range []string{"CREATE ROLE other", "CREATE DATABASE other", "COPY hoge TO PROGRAM 'cat'", "SELECT * FROM pg_authid", "SELECT pg_read_file('PG_VERSION')"} {
+		if c := sql(t, foo, statement); c != denied {
+			t.Errorf("%s: %q, want it denied to an application", statement, c)
+		}
+	}
+	if got := n.ask("SELECT count(*) FROM pg_roles WHERE rolname = 'foo' AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)"); got != "0" {
+		t.Error("the application's role has rights that it must not have")
+	}
+	n.ensure(declared("default/bar", "bar", "x"))
+	if _, err := n.login("bar", "x", "foo"); code(err) != denied {
+		t.Errorf("another one's role connects to the database: %v", err)
+	}
+}
+
+func TestAPasswordChangesWithItsDeclaration(t *testing.T) {
+	n := server(t)
+	n.ensure(foodb())
+	next := declared("default/foodb", "foo", `n'ext\ "当番"`)
+	if changed := n.ensure(next); len(changed) != 1 || !strings.Contains(changed[0], "password") {
+		t.Errorf("changed %q, want the password alone", changed)
+	}
+	n.mustLogin("foo", `n'ext\ "当番"`, "foo")
+	if _, err := n.login("foo", "mypassword", "foo"); code(err) != badLogin {
+		t.Errorf("the former password: %v", err)
+	}
+	unknown := next
+	unknown.Owner.Password = nil
+	if changed := n.ensure(unknown); len(changed) != 0 {
+		t.Errorf("an unknown password changed %q", changed)
+	}
+	n.mustLogin("foo", `n'ext\ "当番"`, "foo")
+	if got := n.ask("SELECT rolpassword LIKE 'SCRAM-SHA-256$%' FROM pg_authid WHERE rolname = 'foo'"); got != "true" {
+		t.Errorf("the password is not stored as a verifier: %s", got)
+	}
+	if strings.Contains(n.log.String(), "mypassword") {
+		t.Error("the password is in the server's log")
+	}
+}
+
+func TestNamesAreWhatTheySay(t *testing.T) {
+	n := server(t)
+	for i, name := range []string{`fo"o`, "fo'o", "Foo Bar", "当番", `b\s`, "select", strings.Repeat("x", 63)} {
+		d := declared("default/n", name, "x")
+		d.Claimant += string(rune('a' + i))
+		d.Roles = []database.Role{role(name+"r", database.Owner)}
+		if len(name) == 63 {
+			d.Roles = nil
+		}
+		n.ensure(d)
+		conn := n.mustLogin(name, "x", name)
+		var user, db string
+		must(t, conn.QueryRow(within(t, deadline), "SELECT current_user, current_database()").Scan(&user, &db))
+		if user != name || db != name {
+			t.Errorf("role %q database %q, want %q", user, db, name)
+		}
+	}
+}
+
+func TestRolesMayDoWhatIsDeclaredAndNoMore(t *testing.T) {
+	n := server(t)
+	d := foodb()
+	d.Roles = []database.Role{role("reader", database.ReadOnly, "public", "later"), role("writer", database.ReadWrite, "public"), role("second", database.Owner)}
+	n.ensure(d)
+	foo := n.mustLogin("foo", "mypassword", "foo")
+	sql(t, foo, "CREATE TABLE t (id serial, n int)") // after the grants
+	reader, writer, second := n.mustLogin("reader", "reader's password", "foo"), n.mustLogin("writer", "writer's password", "foo"), n.mustLogin("second", "second's password", "foo")
+	for _, c := range []struct {
+		who       *pgx.Conn
+		statement string
+		want      string
+	}{
+		{writer, "INSERT INTO t (n) VALUES (1)", ""},
+		{reader, "SELECT * FROM t", ""},
+		{reader, "INSERT INTO t (n) VALUES (1)", denied},
+		{reader, "CREATE TABLE u ()", denied},
+		{writer, "DELETE FROM t", ""},
+		{writer, "CREATE TABLE u ()", noCreate},
+		{writer, "DROP TABLE t", denied},
+		{second, "CREATE TABLE made_by_second ()", ""},
+		{foo, "DROP TABLE made_by_second", ""}, // as it belongs to the owner
+		{second, "CREATE TABLE kept ()", ""},
+		{foo, "CREATE SCHEMA later", ""},
+		{foo, "CREATE TABLE later.t ()", ""},
+		{reader, "SELECT * FROM later.t", denied},
+	} {
+		if got := sql(t, c.who, c.statement); got != c.want {
+			t.Errorf("%s: %q, want %q", c.statement, got, c.want)
+		}
+	}
+	n.ensure(d) // the schema is there by now
+	if got := sql(t, reader, "SELECT * FROM later.t"); got != "" {
+		t.Errorf("a schema that came later: %s", got)
+	}
+	d.Roles[1].Access = database.ReadOnly
+	n.ensure(d)
+	if got := sql(t, writer, "INSERT INTO t (n) VALUES (1)"); got != denied {
+		t.Errorf("a role that may only read by now writes: %q", got)
+	}
+}
+
+func TestARoleThatIsNotDeclaredAnyMoreIsGoneAndItsTablesStay(t *testing.T) {
+	n := server(t)
+	d := foodb()
+	d.Roles = []database.Role{role("second", database.Owner), role("elsewhere", database.ReadOnly, "public"), role("waits", database.ReadOnly, "public")}
+	d.Roles[2].Password = nil
+	n.ensure(d)
+	n.ensure(declared("default/bar", "bar", "x"))
+	n.do(`ALTER DATABASE bar OWNER TO elsewhere`) // something of its own outside of this database
+	sql(t, n.mustLogin("second", "second's password", "foo"), "RESET role", "CREATE TABLE mine ()")
+	d.Roles = nil
+	n.ensure(d)
+	for _, name := range []string{"second", "elsewhere"} {
+		if _, err := n.login(name, name+"'s password", "foo"); code(err) != badLogin && code(err) != noLogin {
+			t.Errorf("%s still logs in: %v", name, err)
+		}
+	}
+	if got := n.ask("SELECT string_agg(rolname, ' ') FROM pg_roles WHERE rolname IN ('second', 'bar', 'waits')"); got != "bar" {
+		t.Errorf("%q of second, waits and bar are there: second was to go, waits has no password, and bar is somebody else's", got)
+	}
+}
+
+func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
+	n := server(t)
+	n.ensure(foodb())
+	n.do("CREATE ROLE boss LOGIN SUPERUSER; CREATE ROLE plain LOGIN")
+	n.do("CREATE DATABASE old OWNER plain")
+	other := declared("default/other", "other", "x")
+	with := func(change func(*database.Declared)) database.Declared {
+		d := other
+		change(&d)
+		return d
+	}
+	for name, c := range map[string]struct {
+		declared database.Declared
+		want     database.Reason
+	}{
+		"database of another": {with(func(d *database.Declared) { d.Name = "foo" }), database.DatabaseTaken},
+		"role of another":     {with(func(d *database.Declared) { d.Owner.Name = "foo" }), database.RoleTaken},
+		"further role":        {with(func(d *database.Declared) { d.Roles = []database.Role{role("foo", database.ReadOnly)} }), database.RoleTaken},
+		"superuser":           {with(func(d *database.Declared) { d.Owner.Name = "boss"; d.Adopt = true }), database.RolePrivileged},
+		"role there":          {with(func(d *database.Declared) { d.Owner.Name = "plain" }), database.RoleExists},
+		"database there":      {with(func(d *database.Declared) { d.Name = "old" }), database.DatabaseForeign},
+		"another's, to adopt": {with(func(d *database.Declared) { d.Name = "old"; d.Adopt = true }), database.DatabaseForeign},
+		"no password":         {with(func(d *database.Declared) { d.Owner.Password = nil }), database.NoPassword},
+	} {
+		if got := n.refuses(c.declared); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	adopted := with(func(d *database.Declared) { d.Name, d.Owner.Name, d.Adopt = "old", "plain", true })
+	n.ensure(adopted)
+	n.mustLogin("plain", "x", "old")
+	missing := with(func(d *database.Declared) { d.Extensions = []string{"no_such_extension"} })
+	if _, err := database.Ensure(within(t, deadline), n.ConnectTo, missing); !isRefused(err, database.ServerRefused) {
+		t.Errorf("an extension that is not there: %v", err)
+	}
+}
+
+func isRefused(err error, reason database.Reason) bool {
+	var refusal *database.Refusal
+	return errors.As(err, &refusal) && refusal.Reason == reason
+}
+
+func TestDropRemovesWhatIsOursAndNothingElse(t *testing.T) {
+	n := server(t)
+	d := foodb()
+	d.Roles = []database.Role{role("reader", database.ReadOnly, "public")}
+	n.ensure(d)
+	n.ensure(declared("default/bar", "bar", "x"))
+	busy := n.mustLogin("foo", "mypassword", "foo")
+	sql(t, busy, "CREATE TABLE t ()")
+	foreign := declared("default/other", "foo", "x")
+	_, err := database.Drop(within(t, deadline), n.ConnectTo, foreign)
+	must(t, err)
+	n.mustLogin("foo", "mypassword", "foo")
+	for range 2 {
+		_, err = database.Drop(within(t, deadline), n.ConnectTo, d)
+		must(t, err)
+	}
+	got := n.ask("SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM (SELECT datname::text AS name FROM pg_database UNION SELECT rolname FROM pg_roles) x WHERE name IN ('foo', 'reader', 'bar')")
+	if got != "bar" {
+		t.Errorf("there are %q, want bar alone", got)
+	}
+	if err := busy.Ping(within(t, time.Second)); err == nil {
+		t.Error("a session in the database goes on")
+	}
+}
+
+func TestTwoDeclareTheSameAtOnce(t *testing.T) {
+	n := server(t)
+	results := make(chan error, 8)
+	for i := range cap(results) {
+		d := foodb()
+		if i%2 == 1 {
+			d.Claimant = "default/other"
+		}
+		go func() {
+			_, err := database.Ensure(within(t, deadline), n.ConnectTo, d)
+			results <- err
+		}()
+	}
+	var reasons []string
+	for range cap(results) {
+		var refusal *database.Refusal
+		if err := <-results; errors.As(err, &refusal) {
+			reasons = append(reasons, string(refusal.Reason))
+		} else {
+			must(t, err)
+		}
+	}
+	slices.Sort(reasons)
+	if got := strings.Join(slices.Compact(reasons), " "); len(reasons) != 4 || got != string(database.RoleTaken) {
+		t.Errorf("refused %q, want all four of one of the two", reasons)
+	}
+}
