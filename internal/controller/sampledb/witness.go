@@ -3,8 +3,6 @@ package sampledb
 import (
 	"context"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
 	"toban.dev/internal/desired"
 )
 
@@ -14,8 +12,7 @@ func (r *Reconciler) applyWitness(ctx context.Context, s *scope) error {
 	lease := s.seen.lease
 	if lease == nil {
 		lease = desired.Lease(s.db)
-		gvk := coordinationv1.SchemeGroupVersion.WithKind("Lease")
-		if err := r.create(ctx, s.db, lease, gvk); err != nil {
+		if err := r.create(ctx, s.db, lease); err != nil {
 			return err
 		}
 	}
