@@ -1,0 +1,399 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+)
+
+type restoreToOptions struct {
+	cluster
+	to, backup, into, size string
+	instances              int32
+	exclusive, yes, wait   bool
+}
+
+// RestoreTo is `toban restore`: it brings an earlier state back. What does that in a Pod is Restore.
+func RestoreTo() *cobra.Command {
+	var o restoreToOptions
+	c := &cobra.Command{
+		Use:   "restore NAME",
+		Short: "Bring an earlier state of a SampleDB back, beside it or in its place",
+		Long: "With --into a new SampleDB begins with what the archive of NAME has, and NAME is left as it is; it may have been deleted if\n" +
+			"--backup names a DatabaseBackup of it. The new one has the same spec, but for the Service: two must not share a name outside.\n" +
+			"Without --into NAME itself goes back. That is prepared while it serves, and asked for once more before it begins.\n\n" +
+			"--to is one of\n" +
+			"  2026-11-20T03:15:00+09:00   a moment, with its time zone: what was committed until then is there\n" +
+			"  0/3000060                   a position in the WAL\n" +
+			"  transaction:4711            the number of a transaction\n" +
+			"  name:before-the-release     a point made with pg_create_restore_point\n" +
+			"  latest                      all there is in the archive (with --into)\n" +
+			"Without it the database is as it was when the backup that --backup names had ended.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args[0])
+		},
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVar(&o.to, "to", "", "up to where: see above")
+	f.BoolVar(&o.exclusive, "exclusive", false, "end right before the moment, the position or the transaction")
+	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to begin with (the latest before --to where it is empty)")
+	f.StringVar(&o.into, "into", "", "name of the SampleDB to create")
+	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (as NAME has; 1 if that is gone)")
+	f.StringVar(&o.size, "size", "", "of the volumes of the SampleDB to create, such as 20Gi (as NAME has; must be given if that is gone)")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself goes back")
+	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
+	return c
+}
+
+func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer, name string) error {
+	if o.to == "" && o.backup == "" {
+		return errors.New("say up to where: --to, or --backup for what a backup had when it ended, or both")
+	}
+	target, err := parseMoment(o.to, o.exclusive)
+	if err != nil {
+		return err
+	}
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	from, err := o.origin(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	r := restoreTo{o, api, in, out, from, target}
+	if o.into != "" {
+		return r.beside(ctx)
+	}
+	return r.inPlace(ctx)
+}
+
+// restoreTo is one run.
+type restoreTo struct {
+	*restoreToOptions
+	api    client.Client
+	in     io.Reader
+	out    io.Writer
+	from   origin
+	target *v1.RestoreTarget
+}
+
+// The forms of --to that are told by their looks.
+var (
+	lsnForm         = regexp.MustCompile(`^[0-9A-Fa-f]{1,8}/[0-9A-Fa-f]{1,8}$`)
+	transactionForm = regexp.MustCompile(`^[0-9]{1,20}$`)
+)
+
+// toLatest is the --to of all there is in the archive.
+const toLatest = "latest"
+
+// parseMoment reads --to. It is nil for the end, of the archive or of a backup.
+func parseMoment(text string, exclusive bool) (*v1.RestoreTarget, error) {
+	target := &v1.RestoreTarget{Exclusive: exclusive}
+	kind, value, _ := strings.Cut(text, ":")
+	at, notTime := time.Parse(time.RFC3339Nano, strings.Replace(text, " ", "T", 1))
+	switch {
+	case text == "" || text == toLatest:
+		if exclusive {
+			return nil, errors.New("--exclusive goes with a moment, a position or a transaction")
+		}
+		return nil, nil //nolint:nilnil // no target is the end
+	case notTime == nil:
+		target.Time = at.Format(time.RFC3339Nano)
+	case lsnForm.MatchString(text):
+		target.LSN = text
+	case kind == "transaction" && transactionForm.MatchString(value):
+		target.Transaction = value
+	case kind == "name" && value != "":
+		target.Name = value
+	default:
+		return nil, fmt.Errorf("--to %q can't be understood: it must be a time with its zone such as 2026-11-20T03:15:00+09:00, a position such as 0/3000060, "+
+			"transaction:NUMBER, name:NAME, or latest", text)
+	}
+	return target, nil
+}
+
+// moment is up to where, for people.
+func (r restoreTo) moment() string {
+	words, t := "", r.target
+	switch {
+	case t == nil && r.to == "":
+		return "the end of the backup " + r.backup
+	case t == nil:
+		return "the end of the archive"
+	case t.Time != "":
+		words = t.Time
+	case t.LSN != "":
+		words = "position " + t.LSN
+	case t.Transaction != "":
+		words = "transaction " + t.Transaction
+	default:
+		words = "the point " + strconv.Quote(t.Name)
+	}
+	if t.Exclusive {
+		words = "right before " + words
+	}
+	return words
+}
+
+// origin is what a restore begins from: a SampleDB, nil if it is gone, and the backup that was named, nil for none.
+type origin struct {
+	name   string
+	db     *v1.SampleDB
+	backup *v1.DatabaseBackup
+}
+
+func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name string) (origin, error) {
+	from := origin{name: name}
+	db, err := o.read(ctx, api, name)
+	switch {
+	case err == nil:
+		from.db = db
+	case !apierrors.IsNotFound(err):
+		return from, err
+	case o.backup == "":
+		return from, o.gone(ctx, api, name)
+	}
+	if o.backup == "" {
+		return from, nil
+	}
+	b := &v1.DatabaseBackup{}
+	if err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: o.backup}, b); err != nil {
+		return from, fmt.Errorf("read the DatabaseBackup %s in namespace %s: %w", o.backup, o.namespace, err)
+	}
+	if err := ofUse(b, name); err != nil {
+		return from, err
+	}
+	from.backup = b
+	return from, nil
+}
+
+// ofUse is an error where a backup can't be restored as one of a SampleDB.
+func ofUse(b *v1.DatabaseBackup, name string) error {
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	switch {
+	case b.Spec.SampleDB != name:
+		return fmt.Errorf("the DatabaseBackup %s is of the SampleDB %s, not of %s", b.Name, b.Spec.SampleDB, name)
+	case c == nil:
+		return fmt.Errorf("the DatabaseBackup %s has not begun yet", b.Name)
+	case c.Status != metav1.ConditionTrue || b.Status.Archive == nil || b.Status.ID == "":
+		return fmt.Errorf("the DatabaseBackup %s can't be restored: %s: %s", b.Name, c.Reason, c.Message)
+	}
+	return nil
+}
+
+// gone says that there is no SampleDB, and what is left of it.
+func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name string) error {
+	var all v1.DatabaseBackupList
+	if err := api.List(ctx, &all, client.InNamespace(o.namespace)); err != nil {
+		return fmt.Errorf("look for backups of %s: %w", name, err)
+	}
+	var left []string
+	for i := range all.Items {
+		if ofUse(&all.Items[i], name) == nil {
+			left = append(left, all.Items[i].Name)
+		}
+	}
+	if len(left) == 0 {
+		return fmt.Errorf("there is no SampleDB %s in namespace %s, and no backup of one", name, o.namespace)
+	}
+	slices.Sort(left)
+	return fmt.Errorf("there is no SampleDB %s in namespace %s any more, but backups of it: name one with --backup: %s", name, o.namespace, strings.Join(left, ", "))
+}
+
+// window says what can be restored, as far as the operator has seen it.
+func (f origin) window() string {
+	if f.db == nil {
+		return fmt.Sprintf("the backup %s ended at %s", f.backup.Name, at(f.backup.Status.CompletedAt))
+	}
+	if b := f.db.Status.Backup; b != nil && b.Earliest != nil {
+		return fmt.Sprintf("every moment from %s to %s can be restored", at(b.Earliest), at(b.Latest))
+	}
+	return "no backup is complete yet: there may be nothing to restore"
+}
+
+func at(t *metav1.Time) string {
+	if t == nil {
+		return "a moment that is not known yet"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// beside creates a SampleDB that begins with what the archive has.
+func (r restoreTo) beside(ctx context.Context) error {
+	spec, err := r.newSpec()
+	if err != nil {
+		return err
+	}
+	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.into}, Spec: spec}
+	fmt.Fprintf(r.out, "%s: %s\n", r.from.name, r.from.window())
+	if err := r.api.Create(ctx, db, client.FieldOwner("toban-cli")); err != nil {
+		return fmt.Errorf("create the SampleDB %s: %w", r.into, err)
+	}
+	fmt.Fprintf(r.out, "%s: begins with %s as it was at %s\n", db.Name, r.from.name, r.moment())
+	if !r.wait {
+		return nil
+	}
+	return (&restoreWatch{api: r.api, asked: db}).await(ctx, r.out)
+}
+
+// newSpec is that of the SampleDB to create.
+func (r restoreTo) newSpec() (v1.SampleDBSpec, error) {
+	if r.from.db == nil {
+		return r.specOfBackup()
+	}
+	spec := *r.from.db.Spec.DeepCopy()
+	if r.from.backup == nil && spec.Backup == nil {
+		return spec, fmt.Errorf("the SampleDB %s has no archive to restore from", r.from.name)
+	}
+	spec.Restore, spec.Service, spec.RestoreFrom = nil, v1.ServiceSpec{}, r.restoreFrom()
+	spec.Storage.Size = cmp.Or(r.size, spec.Storage.Size)
+	spec.Instances = cmp.Or(r.instances, spec.Instances)
+	return spec, nil
+}
+
+// specOfBackup is what can be known of a SampleDB that is gone.
+func (r restoreTo) specOfBackup() (v1.SampleDBSpec, error) {
+	b := r.from.backup
+	major, _, _ := strings.Cut(b.Status.ServerVersion, ".")
+	version, err := strconv.ParseInt(major, 10, 32)
+	if err != nil {
+		return v1.SampleDBSpec{}, fmt.Errorf("the DatabaseBackup %s does not say of which version of PostgreSQL it is", b.Name)
+	}
+	if r.size == "" {
+		return v1.SampleDBSpec{}, fmt.Errorf("the SampleDB %s is gone: say with --size how large the volumes are to be. The data takes %s", r.from.name, b.Status.Size)
+	}
+	archive := b.Status.Archive.DeepCopy()
+	return v1.SampleDBSpec{
+		Version: int32(version), Instances: cmp.Or(r.instances, 1), Storage: v1.StorageSpec{Size: r.size},
+		Backup: &v1.BackupSpec{Store: archive.Store, Encryption: archive.Encryption}, RestoreFrom: r.restoreFrom(),
+	}, nil
+}
+
+func (r restoreTo) restoreFrom() *v1.RestoreSpec {
+	switch {
+	case r.from.backup == nil:
+		return &v1.RestoreSpec{SampleDB: r.from.name, Target: r.target}
+	case r.to == toLatest: // a backup without a target is what it had when it ended
+		return &v1.RestoreSpec{Archive: r.from.backup.Status.Archive.DeepCopy()}
+	}
+	return &v1.RestoreSpec{Backup: r.from.backup.Name, Target: r.target}
+}
+
+// inPlace has a SampleDB go back, when that is confirmed.
+func (r restoreTo) inPlace(ctx context.Context) error {
+	if err := r.mayGoBack(); err != nil {
+		return err
+	}
+	name := r.from.name
+	fmt.Fprintf(r.out, "%s: %s\n", name, r.from.window())
+	fmt.Fprintf(r.out, "%s: goes back to %s. What was written since will not be in the database any more.\n"+
+		"It serves while that is prepared; then its instances stop, and start with it. The data of now stays on the primary's volume, as a folder before-….\n",
+		name, r.moment())
+	if err := r.confirm(ctx); err != nil {
+		return err
+	}
+	wanted := &v1.InPlaceRestore{ID: time.Now().UTC().Format("20060102-150405"), Confirm: name, Backup: r.backup, Target: r.target, Before: v1.BeforeKeep}
+	asked, err := changeSpec(ctx, r.api, r.from.db, func(now *v1.SampleDB) error {
+		if id := underWay(now); id != "" {
+			return fmt.Errorf("the restore %s is under way, which somebody else has asked for meanwhile", id)
+		}
+		now.Spec.Restore = wanted
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ask for the restore: %w", err)
+	}
+	fmt.Fprintf(r.out, "%s: the restore %s is asked for\n", name, wanted.ID)
+	if !r.wait {
+		return nil
+	}
+	return (&restoreWatch{api: r.api, asked: asked, id: wanted.ID}).await(ctx, r.out)
+}
+
+// mayGoBack says what is in the way.
+func (r restoreTo) mayGoBack() error {
+	switch name, db := r.from.name, r.from.db; {
+	case r.instances != 0 || r.size != "":
+		return errors.New("--instances and --size are of a SampleDB that is created: they go with --into")
+	case db == nil:
+		return fmt.Errorf("the SampleDB %s is gone: make a new one of its backup with --into", name)
+	case db.Spec.Backup == nil:
+		return fmt.Errorf("the SampleDB %s has no archive to restore from", name)
+	case r.to == toLatest:
+		return fmt.Errorf("%s has the latest already: name an earlier moment, or another SampleDB with --into", name)
+	case underWay(db) != "":
+		return fmt.Errorf("the restore %s is under way: %s", underWay(db), restoreLine(db))
+	}
+	return nil
+}
+
+// changeSpec changes the spec of a SampleDB as it is now: its status changes all the time.
+func changeSpec(ctx context.Context, api client.Client, of *v1.SampleDB, change func(now *v1.SampleDB) error) (*v1.SampleDB, error) {
+	var changed *v1.SampleDB
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now := &v1.SampleDB{}
+		if err := api.Get(ctx, client.ObjectKeyFromObject(of), now); err != nil {
+			return err
+		}
+		if now.UID != of.UID {
+			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", of.Name)
+		}
+		changed = now.DeepCopy()
+		if err := change(changed); err != nil {
+			return err
+		}
+		return api.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{}), client.FieldOwner("toban-cli"))
+	})
+	return changed, err
+}
+
+// underWay is the id of a restore in place that has not ended, "" for none.
+func underWay(db *v1.SampleDB) string {
+	if r := db.Spec.Restore; r != nil && (db.Status.Restore == nil || db.Status.Restore.ID != r.ID || db.Status.Restore.CompletedAt == nil) {
+		return r.ID
+	}
+	return ""
+}
+
+// confirm asks for the name on the terminal. Nothing there, as in a script, is no confirmation.
+func (r restoreTo) confirm(ctx context.Context) error {
+	if r.yes {
+		return nil
+	}
+	fmt.Fprintf(r.out, "To go on, type the name of the SampleDB: ")
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(r.in).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return errors.New("it was not confirmed, and nothing was done")
+	case answer := <-said:
+		if answer != r.from.name {
+			return errors.New("it was not confirmed, and nothing was done; --yes confirms it without being asked")
+		}
+		return nil
+	}
+}
