@@ -1,4 +1,4 @@
-// Package pods asks the Pods that work on an archive how far they are. It must not know what they do.
+// Package pods asks the Pods that work on an archive how far they are, and says of any Pod what keeps it from running. It must not know what they do.
 package pods
 
 import (
