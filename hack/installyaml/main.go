@@ -14,6 +14,7 @@ var sources = []string{
 	"config/manager/namespace.yaml",
 	"config/crd/toban.dev_sampledbs.yaml",
 	"config/crd/toban.dev_databasebackups.yaml",
+	"config/crd/exp.wheel.jp_postgresqls.yaml",
 	"config/rbac/operator.yaml",
 	"config/rbac/users.yaml",
 	"config/manager/deployment.yaml",

@@ -21,9 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
@@ -142,8 +144,10 @@ func operatorScheme() (*runtime.Scheme, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register Kubernetes' kinds: %w", err)
 	}
-	if err := v1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register our kinds: %w", err)
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register our kinds: %w", err)
+		}
 	}
 	return scheme, nil
 }
@@ -157,10 +161,11 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err != nil {
 		return err
 	}
+	agents := &sampledb.HTTPSAgents{Certificate: keeper.Certificate}
 	r := &sampledb.Reconciler{
 		Client:   m.GetClient(),
 		Reader:   m.GetAPIReader(),
-		Agents:   &sampledb.HTTPSAgents{Certificate: keeper.Certificate},
+		Agents:   agents,
 		Pods:     pods.HTTPS{Certificate: keeper.Certificate},
 		Keeper:   keeper,
 		Settings: desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
@@ -185,6 +190,10 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	v := &verification.Reconciler{Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
+	}
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Keeper: keeper, Settings: b.Settings, Events: b.Events, Now: time.Now}
+	if err := p.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
@@ -155,5 +156,9 @@ func DatabaseSecret(pg *pgv1.PostgreSQL, db *v1.SampleDB, password string, ca []
 
 // SecretRevision is what a Secret NAME-app belongs to. The digest tells one content from another and nothing about it.
 func SecretRevision(pg *pgv1.PostgreSQL, digest string) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{ObjectMeta: databaseMeta(pg, naming.AppRevision(pg.Name, digest)), Revision: 1}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: databaseMeta(pg, naming.AppRevision(pg.Name, digest)),
+		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"secret":%q}`, naming.AppSecret(pg.Name))},
+		Revision:   1,
+	}
 }

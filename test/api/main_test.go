@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 )
 
@@ -47,9 +48,11 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if err := v1.AddToScheme(scheme); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},

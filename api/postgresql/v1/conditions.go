@@ -26,6 +26,10 @@ const (
 	// To do: mend the Secret, as the message says. A role that was made already keeps the password that it has.
 	ReasonPasswordInvalid = "PasswordInvalid"
 
+	// ReasonWritingSecret: the Secret for applications is being written anew.
+	// To do: wait a few seconds.
+	ReasonWritingSecret = "WritingSecret"
+
 	// ReasonServerNotFound: there is no SampleDB of the name in spec.server.
 	// To do: create it, or another PostgreSQL with the right name.
 	ReasonServerNotFound = "ServerNotFound"

@@ -19,6 +19,9 @@ import (
 // known in this round.
 const patience = 2 * time.Second
 
+// patienceDatabase is how long it may take to make a database and its extensions.
+const patienceDatabase = 45 * time.Second
+
 // Agents talks to the agents of SampleDBs. The cluster is the SampleDB's UID,
 // the host an instance's address.
 type Agents interface {
@@ -75,6 +78,19 @@ func (a *HTTPSAgents) Switchover(
 		return protocol.Status{}, err
 	}
 	return c.Switchover(ctx, host, request)
+}
+
+// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority (PEM) is the SampleDB's.
+func (a *HTTPSAgents) Database(
+	ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest,
+) (protocol.DatabaseResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceDatabase)
+	defer cancel()
+	c, err := a.client(cluster, authority)
+	if err != nil {
+		return protocol.DatabaseResult{}, err
+	}
+	return c.Database(ctx, host, request)
 }
 
 // Forget is of Agents.

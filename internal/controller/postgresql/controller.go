@@ -1,0 +1,236 @@
+// Package postgresql brings PostgreSQLs about: a server of its own where there is to be one, the passwords out of the users' Secrets,
+// the database with its roles by the primary's agent, and the Secret for applications. What it decides is a pure function of what
+// it sees. It must not know how a database is made (internal/database) nor how an object looks (internal/desired).
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pgv1 "toban.dev/api/postgresql/v1"
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/written"
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/passwords"
+	"toban.dev/internal/protocol"
+)
+
+// Databases asks the agent of a SampleDB's primary, at a host, to make a database. The cluster is the SampleDB's UID,
+// the authority (PEM) its own.
+type Databases interface {
+	Database(ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest) (protocol.DatabaseResult, error)
+}
+
+// Reconciler reconciles PostgreSQLs. All fields must be set.
+type Reconciler struct {
+	// Client reads from the cache, which has our own objects only, and writes.
+	Client client.Client
+	// Reader reads past the cache.
+	Reader client.Reader
+	// Databases asks the agents.
+	Databases Databases
+	// Keeper has the keys.
+	Keeper *credentials.Keeper
+	// Settings are the operator's.
+	Settings desired.Settings
+	// Events takes the events.
+	Events events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+
+	statuses written.Statuses[pgv1.PostgreSQLStatus]
+	known    knownPasswords
+}
+
+// Pauses until a PostgreSQL is looked at again when nothing happens before.
+const (
+	pauseWorking = 2 * time.Second
+	pauseStuck   = 20 * time.Second
+	pauseResting = 5 * time.Minute // somebody may have changed something with SQL
+	// firstLook and lastLook are when a Secret that was missing is looked for again.
+	firstLook = 2 * time.Second
+	lastLook  = 30 * time.Second
+)
+
+// scope is what one reconcile knows.
+type scope struct {
+	pg   *pgv1.PostgreSQL
+	now  time.Time
+	seen observed
+	// found is what is known to be in the Secrets with passwords. Unread is why they could not be read.
+	found  map[string]passwords.Found
+	unread Decision
+	// secretInTheWay says that the Secret could not be created, because one of the name is there.
+	secretInTheWay bool
+	// revision is which content of the Secret was written last.
+	revision string
+}
+
+// answer is what came of asking the primary's agent.
+type answer struct {
+	result protocol.DatabaseResult
+	err    error
+}
+
+// Reconcile brings one PostgreSQL nearer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pg := &pgv1.PostgreSQL{}
+	if err := r.Client.Get(ctx, request.NamespacedName, pg); err != nil {
+		if apierrors.IsNotFound(err) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read the PostgreSQL: %w", err)
+	}
+	pg.Status = r.statuses.Latest(pg, pg.Status)
+	s := &scope{pg: pg, now: r.Now(), revision: pg.Status.SecretRevision}
+	if pg.DeletionTimestamp != nil {
+		return r.finish(ctx, s)
+	}
+	d, err := r.run(ctx, s)
+	var problem *apply.Problem
+	if errors.As(err, &problem) {
+		d, err = unwritten(problem), nil
+	}
+	if err != nil {
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: time.Second}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if err := r.report(ctx, s, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: d.pause(s)}, nil
+}
+
+// run does what there is to do, up to what has to be waited for, and says how it is then.
+func (r *Reconciler) run(ctx context.Context, s *scope) (Decision, error) {
+	if err := r.claimFinalizer(ctx, s); err != nil {
+		return Decision{}, err
+	}
+	if s.pg.Spec.Server == nil {
+		if err := r.writer().Apply(ctx, ownerOf(s.pg), desired.Server(s.pg)); err != nil {
+			return Decision{}, err
+		}
+	}
+	if err := r.observe(ctx, s); err != nil {
+		return Decision{}, err
+	}
+	if err := r.applyPasswords(ctx, s); err != nil {
+		return Decision{}, err
+	}
+	v := s.view()
+	if d := decide(v); !d.Act {
+		return d, r.labelPods(ctx, s, false)
+	}
+	d := judge(v, r.ask(ctx, s, false))
+	if d.Reason == pgv1.ReasonReady {
+		if err := r.applySecret(ctx, s); err != nil {
+			return Decision{}, err
+		}
+		if s.secretInTheWay {
+			d = secretInTheWay(s.pg, s.now)
+		}
+	}
+	return d, r.labelPods(ctx, s, d.Reason == pgv1.ReasonReady)
+}
+
+func (r *Reconciler) writer() apply.Writer { return apply.Writer{Client: r.Client, Reader: r.Reader} }
+
+func ownerOf(pg *pgv1.PostgreSQL) apply.Owner { return apply.Owner{Object: pg, Kind: "PostgreSQL"} }
+
+// claimFinalizer keeps a PostgreSQL on somebody else's server until what it has there is as its deletionPolicy says. A server of
+// its own has a finalizer of its own.
+func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
+	if s.pg.Spec.Server == nil || controllerutil.ContainsFinalizer(s.pg, naming.Finalizer) {
+		return nil
+	}
+	changed := s.pg.DeepCopy()
+	controllerutil.AddFinalizer(changed, naming.Finalizer)
+	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{}), client.FieldOwner(naming.FieldOwner)); err != nil {
+		return fmt.Errorf("add the finalizer: %w", err)
+	}
+	s.pg = changed
+	return nil
+}
+
+// report writes the status where it has changed, and then the event.
+func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
+	status := s.status(d)
+	if equality.Semantic.DeepEqual(s.pg.Status, status) {
+		return nil
+	}
+	changed := s.pg.DeepCopy()
+	changed.Status = status
+	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.pg), client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsNotFound(err) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	r.statuses.Note(changed, changed.Status)
+	if e := change(s.pg.Status, d); e.reason != "" {
+		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
+		r.Events.Eventf(s.pg, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
+	return nil
+}
+
+// knownPasswords is what was read out of Secrets, by the UID of the PostgreSQL. It is nowhere but in memory.
+type knownPasswords struct {
+	mu    sync.Mutex
+	found map[types.UID]map[string]passwords.Found
+}
+
+func (k *knownPasswords) of(uid types.UID) map[string]passwords.Found {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.found[uid]
+}
+
+func (k *knownPasswords) set(uid types.UID, found map[string]passwords.Found) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.found == nil {
+		k.found = map[types.UID]map[string]passwords.Found{}
+	}
+	if found == nil {
+		delete(k.found, uid)
+		return
+	}
+	k.found[uid] = found
+}
+
+// serverKey is where the SampleDB of a PostgreSQL is.
+func serverKey(pg *pgv1.PostgreSQL) types.NamespacedName {
+	server := desired.ServerOf(pg)
+	if server.Namespace == "" {
+		server.Namespace = pg.Namespace
+	}
+	return types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
+}
+
+// reference says which SampleDB it is, for the status.
+func reference(db *v1.SampleDB, pg *pgv1.PostgreSQL) *pgv1.ServerReference {
+	if db == nil {
+		return nil
+	}
+	server := desired.ServerOf(pg)
+	return &server
+}

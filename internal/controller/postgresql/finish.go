@@ -1,0 +1,61 @@
+package postgresql
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pgv1 "toban.dev/api/postgresql/v1"
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// finish is what remains of a PostgreSQL that is being deleted. A server of its own goes with it, by its own deletionPolicy.
+func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
+	if err := r.observe(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	if d := r.dropped(ctx, s); d.Reason != "" {
+		return reconcile.Result{RequeueAfter: pauseWorking}, r.report(ctx, s, d)
+	}
+	r.known.set(s.pg.UID, nil)
+	r.statuses.Forget(s.pg.UID)
+	if !controllerutil.ContainsFinalizer(s.pg, naming.Finalizer) {
+		return reconcile.Result{}, nil
+	}
+	changed := s.pg.DeepCopy()
+	controllerutil.RemoveFinalizer(changed, naming.Finalizer)
+	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{}), client.FieldOwner(naming.FieldOwner))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer: %w", err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// dropped drops the database where that is asked for. It is no decision once nothing is left to wait for.
+func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
+	if s.pg.Spec.Server == nil || s.pg.Spec.DeletionPolicy != v1.DeletionDelete {
+		return Decision{}
+	}
+	switch server := s.server(); server.state {
+	case serverMissing, serverDenied: // the data went with it, or is out of reach by somebody's will
+		return Decision{}
+	case serverBusy:
+		if s.seen.db.DeletionTimestamp != nil {
+			return Decision{}
+		}
+		return wait(pgv1.ReasonDeleting, "the database is to be dropped (spec.deletionPolicy: Delete): "+server.message)
+	case serverReady:
+	}
+	switch a := r.ask(ctx, s, true); {
+	case a.err != nil:
+		return wait(pgv1.ReasonDeleting, "the database could not be dropped now: "+a.err.Error())
+	case a.result.Refusal != nil:
+		return wait(pgv1.ReasonDeleting, a.result.Refusal.Message)
+	}
+	return Decision{}
+}

@@ -1,0 +1,145 @@
+package postgresql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pgv1 "toban.dev/api/postgresql/v1"
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// observed is what is there.
+type observed struct {
+	// db is the server, nil where there is none. Config is what its agents have.
+	db        *v1.SampleDB
+	authority string
+	// primary is the address of the instance that takes writes, "" where none is known.
+	primary string
+	// instances are the Pods of a server of its own.
+	instances []corev1.Pod
+	// jobs are those that read passwords.
+	jobs []batchv1.Job
+	pods []corev1.Pod
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeServer(ctx, s); err != nil {
+		return err
+	}
+	mine := []client.ListOption{client.InNamespace(s.pg.Namespace),
+		client.MatchingLabels{naming.LabelPostgreSQL: s.pg.Name, naming.LabelComponent: naming.ComponentPasswords}}
+	var jobs batchv1.JobList
+	if err := r.Client.List(ctx, &jobs, mine...); err != nil {
+		return fmt.Errorf("list the Jobs that read passwords: %w", err)
+	}
+	s.seen.jobs = slices.DeleteFunc(jobs.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, s.pg) })
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, mine...); err != nil {
+		return fmt.Errorf("list the Pods that read passwords: %w", err)
+	}
+	s.seen.pods = pods.Items
+	return nil
+}
+
+func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
+	key := serverKey(s.pg)
+	db := &v1.SampleDB{}
+	if err := r.Client.Get(ctx, key, db); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read the SampleDB %s: %w", key, err)
+	}
+	s.seen.db = db
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(db.Namespace),
+		client.MatchingLabels{naming.LabelSampleDB: db.Name, naming.LabelComponent: naming.ComponentInstance}); err != nil {
+		return fmt.Errorf("list the instances of %s: %w", key, err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Name == db.Status.Primary && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			s.seen.primary = pod.Status.PodIP
+		}
+	}
+	if s.pg.Spec.Server == nil {
+		s.seen.instances = pods.Items
+	}
+	config := &corev1.ConfigMap{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: naming.ConfigMap(db.Name)}, config)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the configuration of %s: %w", key, err)
+	}
+	parsed, err := desired.ParseConfig(config)
+	if err != nil {
+		return err
+	}
+	s.seen.authority = parsed.Authority
+	return nil
+}
+
+// view is all that the decision depends on.
+func (s *scope) view() view {
+	v := view{server: s.server(), read: true, was: wasReady(s.pg), reason: s.unread.Reason, message: s.unread.Message}
+	for _, name := range desired.PasswordSecrets(s.pg) {
+		found, there := s.found[name]
+		v.read = v.read && there
+		if found.Problem != "" && v.reason == "" {
+			v.reason, v.message = wrongPassword(name, found.Problem)
+		}
+	}
+	return v
+}
+
+// server is how the SampleDB is.
+func (s *scope) server() serverView {
+	db, name := s.seen.db, serverKey(s.pg)
+	switch {
+	case db == nil:
+		return serverView{serverMissing, fmt.Sprintf("there is no SampleDB %s", name)}
+	case !allowed(db, s.pg.Namespace):
+		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s takes no databases of the namespace %s: its annotation %s would have to name it",
+			name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
+	case db.DeletionTimestamp != nil:
+		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
+	case s.seen.primary == "" || s.seen.authority == "" || !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
+		message := fmt.Sprintf("the SampleDB %s takes no writes now", name)
+		if c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAvailable); c != nil {
+			message += ": " + c.Message
+		}
+		return serverView{serverBusy, message}
+	}
+	return serverView{serverReady, ""}
+}
+
+// allowed says that a SampleDB takes databases of a namespace.
+func allowed(db *v1.SampleDB, namespace string) bool {
+	if db.Namespace == namespace {
+		return true
+	}
+	for entry := range strings.SplitSeq(db.Annotations[naming.AnnotationDatabasesFrom], ",") {
+		if entry = strings.TrimSpace(entry); entry == namespace || entry == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+func wasReady(pg *pgv1.PostgreSQL) bool {
+	c := meta.FindStatusCondition(pg.Status.Conditions, pgv1.ConditionReady)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == pg.Generation
+}
