@@ -23,8 +23,8 @@ const (
 	PathKnown     = "/var/lib/toban/known" // the digest of what the operator was told
 )
 
-// PasswordsJob reads the passwords of a PostgreSQL.
-func PasswordsJob(name, hash string) string { return name + "-passwords-" + hash }
+// PasswordsJob reads the passwords of a PostgreSQL out of its Secrets.
+func PasswordsJob(name, hash string) string { return name + "-secrets-" + hash }
 
 // AppRevision is what the Secret NAME-app belongs to: it goes, and with it the Secret, when what is in it is not true any more.
 func AppRevision(name, hash string) string { return name + "-app-" + hash }

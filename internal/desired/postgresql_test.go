@@ -1,0 +1,73 @@
+package desired
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	pgv1 "toban.dev/api/postgresql/v1"
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+func foodb(modify func(*pgv1.PostgreSQL)) *pgv1.PostgreSQL {
+	pg := &pgv1.PostgreSQL{
+		ObjectMeta: metav1.ObjectMeta{Name: "foodb", Namespace: "shop", UID: "0b5f"},
+		Spec:       pgv1.PostgreSQLSpec{DB: "foo", User: "foo", Password: "foodb-password"},
+	}
+	modify(pg)
+	return pg
+}
+
+func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
+	three, version := int32(3), int32(18)
+	for name, pg := range map[string]*pgv1.PostgreSQL{
+		"postgresql": foodb(func(*pgv1.PostgreSQL) {}),
+		"postgresql-full": foodb(func(pg *pgv1.PostgreSQL) {
+			pg.Spec.Instances, pg.Spec.Version, pg.Spec.Storage = &three, &version, &v1.StorageSpec{Size: "20Gi"}
+			pg.Spec.Backup, pg.Spec.Service = &v1.BackupSpec{Schedule: "@daily"}, &v1.ServiceSpec{Type: "LoadBalancer"}
+			pg.Spec.Roles = []pgv1.Role{{Name: "r", Password: "reader.password"}, {Name: "s", Password: "foodb-password"}}
+			pg.Annotations = map[string]string{naming.AnnotationReload: "1"}
+		}),
+		"postgresql-longest": foodb(func(pg *pgv1.PostgreSQL) { pg.Name = strings.Repeat("n", naming.MaxName) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := Server(pg)
+			var out bytes.Buffer
+			for _, object := range []client.Object{
+				db, PasswordsJob(pg, settings, "PUBLIC-KEY"), SecretRevision(pg, "0123456789"), DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
+			} {
+				checkName(t, object)
+				text, err := yaml.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out.WriteString("---\n")
+				out.Write(text)
+			}
+			compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
+		})
+	}
+}
+
+func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
+	name := func(modify func(*pgv1.PostgreSQL)) string { return PasswordsJob(foodb(modify), settings, "PUBLIC-KEY").Name }
+	same := name(func(*pgv1.PostgreSQL) {})
+	for what, change := range map[string]func(*pgv1.PostgreSQL){
+		"reload": func(pg *pgv1.PostgreSQL) { pg.Annotations = map[string]string{naming.AnnotationReload: "1"} },
+		"secret": func(pg *pgv1.PostgreSQL) { pg.Spec.Password = "other" },
+		"role":   func(pg *pgv1.PostgreSQL) { pg.Spec.Roles = []pgv1.Role{{Name: "r", Password: "other"}} },
+	} {
+		if name(change) == same {
+			t.Errorf("%s: the Job is the same", what)
+		}
+	}
+	if name(func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" }) != same {
+		t.Error("what has nothing to do with passwords replaces the Job")
+	}
+}
