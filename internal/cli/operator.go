@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ import (
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
+	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -191,7 +193,12 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Keeper: keeper, Settings: b.Settings, Events: b.Events, Now: time.Now}
+	headers, err := metadata.NewForConfig(m.GetConfig())
+	if err != nil {
+		return fmt.Errorf("make a client for metadata: %w", err)
+	}
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: secrets.New(headers), Keeper: keeper,
+		Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}

@@ -93,12 +93,13 @@ func PasswordSecrets(pg *pgv1.PostgreSQL) []string {
 
 // PasswordsJob is a Job whose Pod tells the operator the passwords, sealed for the holder of a public key: its init container at
 // once, and its container as soon as one changes. Missing Secrets do not keep it from starting: nobody else could say that they are missing.
-func PasswordsJob(pg *pgv1.PostgreSQL, settings Settings, public string) *batchv1.Job {
+// The versions are those of the Secrets, as far as they are known: for others there is another Job.
+func PasswordsJob(pg *pgv1.PostgreSQL, settings Settings, public string, versions map[string]string) *batchv1.Job {
 	secrets := PasswordSecrets(pg)
 	// A Pod that is lost is made again, however often.
 	backoff := int32(math.MaxInt32)
 	labels := merged(databaseLabels(pg), map[string]string{naming.LabelComponent: naming.ComponentPasswords})
-	object := databaseMeta(pg, naming.PasswordsJob(pg.Name, Hash([]any{secrets, public, settings.Image, pg.Annotations[naming.AnnotationReload]})))
+	object := databaseMeta(pg, naming.PasswordsJob(pg.Name, Hash([]any{secrets, versions, public, settings.Image, pg.Annotations[naming.AnnotationReload]})))
 	object.Labels = labels
 	return &batchv1.Job{
 		ObjectMeta: object,

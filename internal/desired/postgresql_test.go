@@ -40,7 +40,7 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 			db := Server(pg)
 			var out bytes.Buffer
 			for _, object := range []client.Object{
-				db, PasswordsJob(pg, settings, "PUBLIC-KEY"), SecretRevision(pg, "0123456789"), DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
+				db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"), DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
 			} {
 				checkName(t, object)
 				text, err := yaml.Marshal(object)
@@ -56,7 +56,7 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 }
 
 func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
-	name := func(modify func(*pgv1.PostgreSQL)) string { return PasswordsJob(foodb(modify), settings, "PUBLIC-KEY").Name }
+	name := func(modify func(*pgv1.PostgreSQL)) string { return PasswordsJob(foodb(modify), settings, "PUBLIC-KEY", nil).Name }
 	same := name(func(*pgv1.PostgreSQL) {})
 	for what, change := range map[string]func(*pgv1.PostgreSQL){
 		"reload": func(pg *pgv1.PostgreSQL) { pg.Annotations = map[string]string{naming.AnnotationReload: "1"} },
@@ -66,6 +66,9 @@ func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
 		if name(change) == same {
 			t.Errorf("%s: the Job is the same", what)
 		}
+	}
+	if PasswordsJob(foodb(func(*pgv1.PostgreSQL) {}), settings, "PUBLIC-KEY", map[string]string{"foodb-password": "12"}).Name == same {
+		t.Error("another version of the Secret: the Job is the same")
 	}
 	if name(func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" }) != same {
 		t.Error("what has nothing to do with passwords replaces the Job")

@@ -12,16 +12,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/postgresql"
+	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/database"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/passwords"
@@ -60,16 +64,46 @@ type pgWorld struct {
 	*world
 	pgs       *postgresql.Reconciler
 	databases *databases
-	secrets   map[string]passwords.Found
+	found     map[string]passwords.Found
+	// told has one for each time that the controller was told of a changed Secret.
+	told chan struct{}
 }
 
 func newPGWorld(t *testing.T) *pgWorld {
 	t.Helper()
 	w := newWorld(t)
-	d := &databases{}
+	pgs := &pgWorld{world: w, databases: &databases{}, found: map[string]passwords.Found{"foodb-password": {Password: "mypassword"}}}
+	pgs.restart()
+	return pgs
+}
+
+// restart starts the operator anew, with nothing in memory.
+func (w *pgWorld) restart() {
+	w.Helper()
+	config := rest.CopyConfig(server)
+	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
+	headers, err := metadata.NewForConfig(config)
+	w.must(err)
 	r := w.reconciler
-	return &pgWorld{w, &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: d, Keeper: r.Keeper, Settings: r.Settings, Events: r.Events,
-		Now: func() time.Time { return w.now }}, d, map[string]passwords.Found{"foodb-password": {Password: "mypassword"}}}
+	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: secrets.New(headers), Keeper: r.Keeper,
+		Settings: r.Settings, Events: r.Events, Now: func() time.Time { return w.now }}
+	follower := w.pgs.Secrets
+	ctx, stop := context.WithCancel(context.Background())
+	w.Cleanup(func() {
+		follower.Follow(types.NamespacedName{Namespace: w.namespace, Name: "foodb"}) // nothing any more
+		stop()
+	})
+	w.told = make(chan struct{}, 100)
+	go func() {
+		for {
+			select {
+			case <-follower.Changed():
+				w.told <- struct{}{}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // foodb is the PostgreSQL of the documentation, changed by modifiers.
@@ -90,7 +124,13 @@ func onShared(pg *pgv1.PostgreSQL) { pg.Spec.Server = &pgv1.ServerReference{Name
 func (w *pgWorld) step(pg *pgv1.PostgreSQL) *pgv1.PostgreSQL {
 	w.Helper()
 	w.now = w.now.Add(time.Second)
-	_, err := w.pgs.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(pg)})
+	key := client.ObjectKeyFromObject(pg)
+	for settled := false; !settled; _, settled = w.pgs.Secrets.Versions(key) {
+		_, err := w.pgs.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
+		w.must(err)
+		time.Sleep(time.Millisecond) // for the watch, of which the next round is told
+	}
+	_, err := w.pgs.Reconcile(w.Context(), ctrl.Request{NamespacedName: key})
 	w.must(err)
 	w.playPasswords()
 	now := &pgv1.PostgreSQL{}
@@ -124,20 +164,20 @@ func (w *pgWorld) playPasswords() {
 		} else {
 			w.must(err)
 		}
-		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPasswords, State: w.told(job)}}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPasswords, State: w.telling(job)}}
 		w.must(w.api.Status().Update(w.Context(), pod))
 	}
 }
 
-// told is how a container ends that has told what is in the Secrets.
-func (w *pgWorld) told(job *batchv1.Job) corev1.ContainerState {
+// telling is how a container ends that has told what is in the Secrets.
+func (w *pgWorld) telling(job *batchv1.Job) corev1.ContainerState {
 	w.Helper()
 	command := job.Spec.Template.Spec.InitContainers[0].Command
 	found := map[string]passwords.Found{}
 	for _, mount := range job.Spec.Template.Spec.InitContainers[0].VolumeMounts {
 		if name, ok := strings.CutPrefix(mount.MountPath, naming.PathPasswords+"/"); ok {
 			found[name] = passwords.Found{Problem: passwords.SecretMissing}
-			if there, ok := w.secrets[name]; ok {
+			if there, ok := w.found[name]; ok {
 				found[name] = there
 			}
 		}
@@ -158,7 +198,7 @@ func (w *pgWorld) changed() {
 		if !w.find(metav1.GetControllerOf(pod).Name, job) || job.UID != metav1.GetControllerOf(pod).UID {
 			continue
 		}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerChanges, State: w.told(job)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerChanges, State: w.telling(job)}}
 		w.must(w.api.Status().Update(w.Context(), pod))
 	}
 }
@@ -245,14 +285,14 @@ func TestAPostgreSQLGetsAServerOfItsOwn(t *testing.T) {
 
 func TestEitherOrderOfASecretAndItsPostgreSQL(t *testing.T) {
 	w := newPGWorld(t)
-	delete(w.secrets, "foodb-password")
+	delete(w.found, "foodb-password")
 	pg := w.foodb()
 	w.must(w.api.Create(t.Context(), pg))
 	pg = w.step(pg)
 	w.running("foodb")
 	pg = w.steps(pg, 2)
 	w.wants(pg, pgv1.ReasonSecretNotFound)
-	w.secrets["foodb-password"] = passwords.Found{Password: "mypassword"}
+	w.found["foodb-password"] = passwords.Found{Password: "mypassword"}
 	pg = w.steps(pg, 10)
 	w.wants(pg, pgv1.ReasonReady)
 }
@@ -264,7 +304,7 @@ func TestASecretWithoutAPasswordIsSaidSo(t *testing.T) {
 	} {
 		t.Run(string(problem), func(t *testing.T) {
 			w := newPGWorld(t)
-			w.secrets["foodb-password"] = passwords.Found{Problem: problem}
+			w.found["foodb-password"] = passwords.Found{Problem: problem}
 			pg := w.foodb()
 			w.must(w.api.Create(t.Context(), pg))
 			w.wants(w.steps(pg, 3), reason)
@@ -275,7 +315,7 @@ func TestASecretWithoutAPasswordIsSaidSo(t *testing.T) {
 func TestAChangedPasswordIsAppliedAndTheSecretMadeAnew(t *testing.T) {
 	w := newPGWorld(t)
 	pg := w.ready()
-	w.secrets["foodb-password"] = passwords.Found{Password: "another"}
+	w.found["foodb-password"] = passwords.Found{Password: "another"}
 	w.changed()
 	pg = w.step(pg)
 	if got := w.databases.last().Declared.Owner.Password; got == nil || *got != "another" {
@@ -310,7 +350,7 @@ func (w *pgWorld) ready(modify ...func(*pgv1.PostgreSQL)) *pgv1.PostgreSQL {
 func TestAPasswordThatCannotBeReadAnyMoreChangesNothing(t *testing.T) {
 	w := newPGWorld(t)
 	pg := w.ready()
-	delete(w.secrets, "foodb-password")
+	delete(w.found, "foodb-password")
 	w.changed()
 	pg = w.step(pg)
 	w.wants(pg, pgv1.ReasonSecretNotFound)
@@ -458,7 +498,7 @@ func TestRolesAndTheirSecrets(t *testing.T) {
 	pg := w.ready(func(pg *pgv1.PostgreSQL) {
 		pg.Spec.Extensions = []string{"pgcrypto"}
 		pg.Spec.Roles = []pgv1.Role{{Name: "reader", Password: "reader-password"}}
-	}, func(*pgv1.PostgreSQL) { w.secrets["reader-password"] = passwords.Found{Password: "r"} })
+	}, func(*pgv1.PostgreSQL) { w.found["reader-password"] = passwords.Found{Password: "r"} })
 	d := w.databases.last().Declared
 	if len(d.Roles) != 1 || d.Roles[0].Access != database.ReadOnly || !slices.Equal(d.Roles[0].Schemas, []string{"public"}) ||
 		d.Roles[0].Password == nil || *d.Roles[0].Password != "r" || !slices.Equal(d.Extensions, []string{"pgcrypto"}) {
@@ -472,16 +512,14 @@ func TestRolesAndTheirSecrets(t *testing.T) {
 	if d = w.databases.last().Declared; len(d.Roles) != 2 || d.Roles[1].Password != nil {
 		t.Errorf("declared %+v", d.Roles)
 	}
-	w.secrets["later"] = passwords.Found{Password: "l"}
+	w.found["later"] = passwords.Found{Password: "l"}
 	w.wants(w.steps(pg, 10), pgv1.ReasonReady)
 }
 
 func TestTheOperatorOpensWhatItsPredecessorAskedFor(t *testing.T) {
 	w := newPGWorld(t)
 	pg := w.ready()
-	// Another operator, with the same root: it has nothing in memory.
-	w.pgs = &postgresql.Reconciler{Client: w.pgs.Client, Reader: w.pgs.Reader, Databases: w.databases, Keeper: w.pgs.Keeper, Settings: w.pgs.Settings,
-		Events: w.pgs.Events, Now: w.pgs.Now}
+	w.restart()
 	w.writes.take()
 	pg = w.steps(pg, 2)
 	w.wants(pg, pgv1.ReasonReady)
@@ -490,5 +528,33 @@ func TestTheOperatorOpensWhatItsPredecessorAskedFor(t *testing.T) {
 	}
 	if got := w.databases.last().Declared.Owner.Password; got == nil || *got != "mypassword" {
 		t.Errorf("it knows the password %v", got)
+	}
+}
+
+func TestASecretThatMayBeWatchedIsReadAsSoonAsItChanges(t *testing.T) {
+	w := newPGWorld(t)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "foodb-password"}, Data: map[string][]byte{passwords.Key: []byte("mypassword")}}
+	w.must(w.api.Create(t.Context(), secret))
+	// As docs/postgresql.md says.
+	w.must(w.api.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "toban-passwords"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"foodb-password"}, Verbs: []string{"watch"}}}}))
+	w.must(w.api.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "toban-passwords"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "toban-passwords"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: operatorNamespace, Name: "toban-operator"}}}))
+	pg := w.ready()
+	for len(w.told) > 0 {
+		<-w.told
+	}
+	w.found["foodb-password"] = passwords.Found{Password: "another"}
+	secret.Data[passwords.Key] = []byte("another")
+	w.must(w.api.Update(t.Context(), secret))
+	select {
+	case <-w.told:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody was told that the Secret has changed")
+	}
+	w.steps(pg, 2)
+	if got := w.databases.last().Declared.Owner.Password; got == nil || *got != "another" {
+		t.Errorf("the password declared is %v", got)
 	}
 }

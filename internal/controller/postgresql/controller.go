@@ -22,6 +22,7 @@ import (
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -44,6 +45,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Databases asks the agents.
 	Databases Databases
+	// Secrets notices when a Secret with a password changes, where it may.
+	Secrets *secrets.Follower
 	// Keeper has the keys.
 	Keeper *credentials.Keeper
 	// Settings are the operator's.
@@ -92,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	pg := &pgv1.PostgreSQL{}
 	if err := r.Client.Get(ctx, request.NamespacedName, pg); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.Secrets.Follow(request.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the PostgreSQL: %w", err)

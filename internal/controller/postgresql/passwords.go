@@ -25,12 +25,17 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	want := desired.PasswordsJob(s.pg, r.Settings, recipient.Public())
+	user := client.ObjectKeyFromObject(s.pg)
+	r.Secrets.Follow(user, desired.PasswordSecrets(s.pg)...)
+	versions, settled := r.Secrets.Versions(user)
+	if s.found = r.known.of(s.pg.UID); !settled {
+		return nil // it will be told in a moment
+	}
+	want := desired.PasswordsJob(s.pg, r.Settings, recipient.Public(), versions)
 	current, ending, err := r.sortJobs(ctx, s, want.Name)
 	if err != nil {
 		return err
 	}
-	s.found = r.known.of(s.pg.UID)
 	if current == nil && !ending {
 		if err := r.writer().Create(ctx, ownerOf(s.pg), want); err != nil {
 			return err
