@@ -15,6 +15,7 @@ var sources = []string{
 	"config/crd/toban.dev_sampledbs.yaml",
 	"config/crd/toban.dev_databasebackups.yaml",
 	"config/crd/exp.wheel.jp_postgresqls.yaml",
+	"config/crd/example.com_myapps.yaml",
 	"config/rbac/operator.yaml",
 	"config/rbac/users.yaml",
 	"config/manager/deployment.yaml",

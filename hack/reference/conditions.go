@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,6 +29,10 @@ func conditionsPage(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
+	kinds, err := kindsOf(path, file)
+	if err != nil {
+		return "", err
+	}
 	var conditions []constant
 	var reasons []group
 	for _, d := range file.Decls {
@@ -40,7 +46,43 @@ func conditionsPage(path string) (string, error) {
 			reasons = append(reasons, g)
 		}
 	}
-	return render(path, conditions, reasons), nil
+	return render(path, kinds, conditions, reasons), nil
+}
+
+// kindsOf are the kinds of the package of a conditions.go: those first that its own comments name.
+func kindsOf(path string, conditions *ast.File) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("list the files beside %s: %w", path, err)
+	}
+	var kinds []string
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE && strings.Contains(g.Doc.Text(), "+kubebuilder:subresource:status") {
+				if t, ok := g.Specs[0].(*ast.TypeSpec); ok {
+					kinds = append(kinds, t.Name.Name)
+				}
+			}
+		}
+	}
+	named := func(kind string) bool {
+		g, ok := conditions.Decls[0].(*ast.GenDecl)
+		return ok && strings.Contains(text(g.Doc), kind)
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int {
+		switch {
+		case named(a) == named(b):
+			return 0
+		case named(a):
+			return -1
+		}
+		return 1
+	})
+	return kinds, nil
 }
 
 func readGroup(d ast.Decl) (group, error) {
@@ -83,12 +125,21 @@ func readConstant(spec *ast.ValueSpec, reason bool) (constant, error) {
 	return c, nil
 }
 
-func render(path string, conditions []constant, reasons []group) string {
+func render(path string, kinds []string, conditions []constant, reasons []group) string {
+	var of, shown []string
+	for _, kind := range kinds {
+		of = append(of, "a "+kind)
+		shown = append(shown, "`kubectl describe "+strings.ToLower(kind)+" NAME`")
+	}
+	show := "show"
+	if len(kinds) == 1 {
+		show = "shows"
+	}
 	var p pageWriter
 	p.line("<!-- Written by make generate from %s. Don't edit it. -->\n", path)
-	p.line("# Conditions of a SampleDB and a DatabaseBackup\n")
-	p.line("`kubectl describe sampledb NAME` and `kubectl describe databasebackup NAME` show them with a message for people. To wait for one:\n")
-	p.line("```\nkubectl wait sampledb/NAME --for=condition=Ready --timeout=5m\n```\n")
+	p.line("# Conditions of %s\n", strings.Join(of, " and "))
+	p.line("%s %s them with a message for people. To wait for one:\n", strings.Join(shown, " and "), show)
+	p.line("```\nkubectl wait %s/NAME --for=condition=Ready --timeout=5m\n```\n", strings.ToLower(kinds[0]))
 	p.line("| condition | meaning |\n| --- | --- |")
 	for _, c := range conditions {
 		p.line("| `%s` | %s |", c.value, c.says)

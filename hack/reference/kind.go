@@ -17,12 +17,19 @@ type schema = apiextensions.JSONSchemaProps
 //
 //nolint:gosec // addresses of documents
 var kubernetes = map[string]string{
+	"spec.env":                  "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
+	"spec.readinessProbe":       probes,
+	"spec.livenessProbe":        probes,
+	"spec.startupProbe":         probes,
+	"spec.securityContext":      "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
+	"spec.podSecurityContext":   "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
 	"spec.resources":            "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
 	"spec.pod.tolerations":      "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 	"spec.pod.affinity":         "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
 	"spec.pod.imagePullSecrets": "https://kubernetes.io/docs/concepts/containers/images/",
-	"status.conditions":         "conditions.md",
 }
+
+const probes = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 
 // kindPage is the reference of a CRD's kind.
 func kindPage(path string) (kind, page string, err error) {
@@ -36,7 +43,7 @@ func kindPage(path string) (kind, page string, err error) {
 	}
 	version := crd.Spec.Versions[len(crd.Spec.Versions)-1]
 	root := version.Schema.OpenAPIV3Schema
-	var p pageWriter
+	p := pageWriter{conditions: conditionsName(crd.Spec.Names.Kind)}
 	p.line("<!-- Written by make generate from %s. Don't edit it. -->\n", path)
 	p.line("# %s\n", crd.Spec.Names.Kind)
 	p.line("`apiVersion: %s/%s`, `kind: %s`; for kubectl also %s.\n", crd.Spec.Group, version.Name, crd.Spec.Names.Kind,
@@ -54,7 +61,11 @@ func kindPage(path string) (kind, page string, err error) {
 }
 
 // pageWriter writes a page of Markdown.
-type pageWriter struct{ strings.Builder }
+type pageWriter struct {
+	strings.Builder
+	// conditions is the page of the kind's conditions.
+	conditions string
+}
 
 func (p *pageWriter) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
@@ -121,7 +132,11 @@ func (p *pageWriter) field(path string, s *schema, required bool) {
 		p.line("%s\n", oneLine(s.Description))
 	}
 	p.rules(s)
-	if link, ok := kubernetes[path]; ok {
+	link, ok := kubernetes[path]
+	if path == "status.conditions" {
+		link, ok = p.conditions, true
+	}
+	if ok {
 		p.line("See [%s](%s).\n", link, link)
 		return
 	}

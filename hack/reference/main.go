@@ -1,5 +1,5 @@
 // Command reference writes docs/reference from the code: each kind's fields from
-// its CRD, and the conditions with their reasons from the comments in api/v1.
+// its CRD, and the conditions with their reasons from the comments in each package of api.
 package main
 
 import (
@@ -30,11 +30,29 @@ func run() error {
 			return err
 		}
 	}
-	page, err := conditionsPage("api/v1/conditions.go")
+	sources, err := filepath.Glob("api/*/v1/conditions.go")
 	if err != nil {
-		return err
+		return fmt.Errorf("list the conditions: %w", err)
 	}
-	return write("conditions.md", page)
+	for _, path := range append([]string{"api/v1/conditions.go"}, sources...) {
+		page, err := conditionsPage(path)
+		if err != nil {
+			return err
+		}
+		if err := write(conditionsName(filepath.Base(filepath.Dir(filepath.Dir(path)))), page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conditionsName is the page of the conditions of a kind, or of those of a folder below api: a kind that has a package of
+// its own has a page of its own.
+func conditionsName(kind string) string {
+	if _, err := os.Stat(filepath.Join("api", strings.ToLower(kind), "v1", "conditions.go")); err != nil {
+		return "conditions.md"
+	}
+	return strings.ToLower(kind) + "-conditions.md"
 }
 
 func write(name, page string) error {

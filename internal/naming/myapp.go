@@ -9,9 +9,11 @@ const (
 
 	// AnnotationConfig on a Pod is the digest of the ConfigMaps that it has its environment from.
 	AnnotationConfig = "toban.dev/config"
+	// AnnotationConnection on a Pod tells which content of the database's Secret it has its environment from.
+	AnnotationConnection = "toban.dev/connection"
 	// AnnotationSecrets on a MyApp is handed on to its Pods: another text replaces them, one after the other. It is for whoever
 	// knows that a Secret has changed, which the operator does not.
-	AnnotationSecrets = "toban.dev/secrets"
+	AnnotationSecrets = "toban.dev/secrets" //nolint:gosec // a name, and nothing secret
 	// AnnotationRetry on a MyApp asks for another attempt at an update that has failed, once for each value.
 	AnnotationRetry = "toban.dev/retry"
 	// AnnotationMigration on a Job says to which version it brings the schema, AnnotationRevision from which revision of the MyApp.

@@ -43,7 +43,7 @@ func TestEveryLabelOfAMyAppIsLegal(t *testing.T) {
 			})
 		}
 	}
-	for _, key := range []string{AnnotationConfig, AnnotationSecrets, AnnotationRetry, AnnotationMigration, AnnotationRevision, AnnotationTemplate} {
+	for _, key := range []string{AnnotationConfig, AnnotationConnection, AnnotationSecrets, AnnotationRetry, AnnotationMigration, AnnotationRevision, AnnotationTemplate} {
 		if !labelKey.MatchString(key) {
 			t.Errorf("%s is no legal key", key)
 		}

@@ -184,7 +184,7 @@ func (w Writer) change(ctx context.Context, gvk schema.GroupVersionKind, have, w
 	if err != nil {
 		return err
 	}
-	if contains(there, wanted) && !(whole && hasMore(there["spec"], wanted["spec"])) {
+	if contains(there, wanted) && (!whole || !hasMore(there["spec"], wanted["spec"])) {
 		return nil
 	}
 	if len(have.GetManagedFields()) > 0 {

@@ -1,6 +1,9 @@
 package apply
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 func TestContainsAsksOnlyForWhatIsWanted(t *testing.T) {
 	type m = map[string]any
@@ -30,36 +33,35 @@ func TestContainsAsksOnlyForWhatIsWanted(t *testing.T) {
 // An object that is ours as a whole has no item that somebody else has put into a list of it.
 func TestWhatOthersAddToListsIsTakenOut(t *testing.T) {
 	type m = map[string]any
-	want := m{"containers": []any{m{"name": "app", "env": []any{m{"name": "A", "value": "1"}}}}, "labels": m{"a": "x"}}
-	clone := func(change func(m)) m {
-		container := m{"name": "app", "env": []any{m{"name": "A", "value": "1"}}, "terminationMessagePath": "/dev/termination-log"}
-		have := m{"containers": []any{container}, "labels": m{"a": "x"}, "restartPolicy": "Always"}
-		change(container)
-		if added, ok := container["added"].(func(m)); ok {
-			delete(container, "added")
-			added(have)
-		}
-		return have
+	variable := func(name string) m { return m{"name": name, "value": "1"} }
+	want := m{"containers": []any{m{"name": "app", "env": []any{variable("A")}}}, "labels": m{"a": "x"}}
+	container := func(more m) m {
+		out := m{"name": "app", "env": []any{variable("A")}, "terminationMessagePath": "/dev/termination-log"}
+		maps.Copy(out, more)
+		return out
 	}
-	spec := func(f func(m)) func(m) { return func(container m) { container["added"] = f } }
+	spec := func(more m, containers ...any) m {
+		out := m{"containers": containers, "labels": m{"a": "x"}, "restartPolicy": "Always"}
+		maps.Copy(out, more)
+		return out
+	}
 	for name, c := range map[string]struct {
-		change func(m)
-		more   bool
+		have m
+		more bool
 	}{
-		"only defaults":                    {func(m) {}, false},
-		"a variable where there are some":  {func(c m) { c["env"] = append(c["env"].([]any), m{"name": "B", "value": "2"}) }, true},
-		"an argument where there are none": {func(c m) { c["args"] = []any{"--debug"} }, true},
-		"a container":                      {spec(func(s m) { s["containers"] = append(s["containers"].([]any), m{"name": "spy"}) }), true},
-		"a volume where there are none":    {spec(func(s m) { s["volumes"] = []any{m{"name": "v"}} }), true},
-		"an empty list":                    {spec(func(s m) { s["volumes"] = []any{} }), false},
-		"a label, which is in no list":     {spec(func(s m) { s["labels"].(m)["b"] = "y" }), false},
+		"only defaults":                    {spec(nil, container(nil)), false},
+		"a variable where there are some":  {spec(nil, container(m{"env": []any{variable("A"), variable("B")}})), true},
+		"an argument where there are none": {spec(nil, container(m{"args": []any{"--debug"}})), true},
+		"a container":                      {spec(nil, container(nil), m{"name": "spy"}), true},
+		"a volume where there are none":    {spec(m{"volumes": []any{m{"name": "v"}}}, container(nil)), true},
+		"an empty list":                    {spec(m{"volumes": []any{}}, container(nil)), false},
+		"a label, which is in no list":     {spec(m{"labels": m{"a": "x", "b": "y"}}, container(nil)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have := clone(c.change)
-			if got := !contains(have, want) || hasMore(have, want); got != c.more {
+			if got := !contains(c.have, want) || hasMore(c.have, want); got != c.more {
 				t.Fatalf("it has more: %v, want %v", got, c.more)
 			}
-			after := overlay(have, want)
+			after := overlay(c.have, want)
 			if !contains(after, want) || hasMore(after, want) {
 				t.Errorf("after it: %v", after)
 			}

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"context"
+	"reflect"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,13 +44,16 @@ func watched() []client.Object {
 	}
 }
 
-// CacheOptions keep only our own objects in memory, and of their field owners
+// CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of their field owners
 // only what apply needs.
-func CacheOptions() cache.Options {
+func CacheOptions(others ...client.Object) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.ManagedBy})
-	byObject := map[client.Object]cache.ByObject{}
-	for _, object := range watched() {
-		byObject[object] = cache.ByObject{Label: ours}
+	byObject, kinds := map[client.Object]cache.ByObject{}, map[reflect.Type]bool{}
+	for _, object := range append(watched(), others...) {
+		if kind := reflect.TypeOf(object); !kinds[kind] { // a kind may be there once
+			kinds[kind] = true
+			byObject[object] = cache.ByObject{Label: ours}
+		}
 	}
 	return cache.Options{ByObject: byObject, DefaultTransform: slim()}
 }

@@ -19,8 +19,9 @@ const lastRequests = 3
 type Release struct {
 	// Spec is the spec of the MyApp, or while an update is held back, that of before.
 	Spec v1.MyAppSpec
-	// Config is the digest of what is in its ConfigMaps, Secrets that of its Secrets as somebody else has noted it.
-	Config, Secrets string
+	// Config is the digest of what is in its ConfigMaps, Secrets what somebody has noted about its Secrets, and Connection tells
+	// one content of the database's Secret from another. Pods are replaced when one of them changes.
+	Config, Secrets, Connection string
 }
 
 // PodPart is the part of a spec that Pods are made from, and that a migration belongs to.
@@ -80,7 +81,9 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 		},
 		Spec: podSpec(spec, appContainer(spec)),
 	}
-	for key, value := range map[string]string{naming.AnnotationConfig: release.Config, naming.AnnotationSecrets: release.Secrets} {
+	for key, value := range map[string]string{
+		naming.AnnotationConfig: release.Config, naming.AnnotationSecrets: release.Secrets, naming.AnnotationConnection: release.Connection,
+	} {
 		if value != "" {
 			out.Annotations[key] = value
 		}

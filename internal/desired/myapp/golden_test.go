@@ -115,6 +115,9 @@ func objects(app *v1.MyApp) []client.Object {
 	if len(app.Spec.Config.ConfigMaps) == 0 {
 		release.Config = ""
 	}
+	if app.Spec.Database != nil {
+		release.Connection = "7-0d0e"
+	}
 	out := []client.Object{Service(app), Deployment(app, release, Replicas(app.Spec, nil))}
 	if app.Spec.Leader {
 		out = append(out, LeaderService(app))

@@ -1,0 +1,142 @@
+package myapp
+
+import (
+	"context"
+	"fmt"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/myapp/v1"
+	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/desired/myapp"
+	"toban.dev/internal/naming"
+)
+
+// applyNetwork writes how the application is reached.
+func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
+	if err := r.writer().Apply(ctx, s.owner(), myapp.Service(s.app)); err != nil {
+		return err
+	}
+	if want := myapp.Ingress(s.app); want != nil {
+		return r.writer().Apply(ctx, s.owner(), want)
+	}
+	return r.writer().Remove(ctx, s.owner(), &networkingv1.Ingress{ObjectMeta: s.named(naming.App(s.app.Name))})
+}
+
+// applyBudget writes the budget, or removes it where none is wanted.
+func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
+	if want := myapp.Budget(s.app); want != nil {
+		return r.writer().Apply(ctx, s.owner(), want)
+	}
+	return r.writer().Remove(ctx, s.owner(), &policyv1.PodDisruptionBudget{ObjectMeta: s.named(naming.App(s.app.Name))})
+}
+
+// applyAutoscaler writes the autoscaler, or removes it where none is wanted.
+func (r *Reconciler) applyAutoscaler(ctx context.Context, s *scope) error {
+	if want := myapp.Autoscaler(s.app); want != nil {
+		return r.writer().Apply(ctx, s.owner(), want)
+	}
+	return r.writer().Remove(ctx, s.owner(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: s.named(naming.App(s.app.Name))})
+}
+
+// named is the metadata of an object of the MyApp's namespace that is only pointed at.
+func (s *scope) named(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: s.app.Namespace, Name: name}
+}
+
+// applyUpdate creates what was decided. Each is created once: a DatabaseBackup and a Job say what was asked for at a time.
+func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
+	switch s.decision.Action {
+	case ActionBackup:
+		backup := myapp.MigrationBackup(s.app, s.job, s.seen.database.sampleDB)
+		err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+		if apierrors.IsAlreadyExists(err) {
+			return nil // the cache has it soon
+		}
+		if err != nil {
+			return apply.RefusedBy(err, "create", "DatabaseBackup", backup.Name)
+		}
+		s.note(eventBackingUp, fmt.Sprintf("DatabaseBackup %s before the migration to %s", backup.Name, s.app.Spec.Image))
+	case ActionMigrate:
+		if err := r.writer().Create(ctx, s.owner(), s.job.DeepCopy()); err != nil {
+			return err
+		}
+		s.note(eventMigrating, fmt.Sprintf("Job %s brings the schema to %s", s.job.Name, s.app.Spec.Image))
+	case ActionHold, ActionRoll:
+	}
+	return nil
+}
+
+// applyDeployment writes the Deployment, of the spec or, while an update is held back, of what was before. Where that is not known, what is there is
+// left as it is.
+func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
+	next := s.next()
+	if next == nil {
+		return nil
+	}
+	release := myapp.Release{
+		Spec: next.Spec, Config: s.digest(next.Spec), Secrets: s.app.Annotations[naming.AnnotationSecrets], Connection: s.connection(),
+	}
+	want := myapp.Deployment(s.app, release, s.replicas())
+	if s.app.Spec.Autoscaling != nil && s.seen.deployment != nil {
+		// The number of Pods is what was seen: if the autoscaler has changed it meanwhile, this must not change it back.
+		want.ResourceVersion = s.seen.deployment.ResourceVersion
+	}
+	s.wanted = want
+	if err := r.writer().ApplyWhole(ctx, s.owner(), want); err != nil {
+		return err
+	}
+	if s.revision() != next.Revision {
+		s.note(eventRolling, "the Pods become those of "+next.Spec.Image)
+	}
+	s.deployed = next
+	return nil
+}
+
+// next is what the Deployment is to be made from, nil where nothing is to be deployed.
+func (s *scope) next() *v1.Deployed {
+	if s.decision.Action != ActionRoll {
+		return s.deployed
+	}
+	next := &v1.Deployed{Revision: s.revision(), Spec: myapp.PodPart(s.app.Spec)}
+	if s.deployed == nil || myapp.Version(s.deployed.Spec) != myapp.Version(s.app.Spec) {
+		next.Revision++
+	}
+	return next
+}
+
+// replicas is how many Pods are wanted.
+func (s *scope) replicas() int32 {
+	var present *int32
+	if s.seen.deployment != nil {
+		present = s.seen.deployment.Spec.Replicas
+	}
+	return myapp.Replicas(s.app.Spec, present)
+}
+
+// connection tells one content of the database's Secret from another. While that is not known it stays as it was.
+func (s *scope) connection() string {
+	if s.app.Spec.Database == nil {
+		return ""
+	}
+	if known := s.seen.database.secret; known != "" {
+		return known
+	}
+	return s.annotated(naming.AnnotationConnection)
+}
+
+// removeJobs deletes the Jobs of migrations that are not wanted any more, also while they run.
+func (r *Reconciler) removeJobs(ctx context.Context, s *scope) error {
+	for _, name := range obsolete(s.view()) {
+		if err := r.writer().Remove(ctx, s.owner(), &batchv1.Job{ObjectMeta: s.named(name)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package myapp
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	toban "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/desired/myapp"
+	"toban.dev/internal/naming"
+)
+
+// view is what the decision about an update depends on, from what was seen.
+func (s *scope) view() view {
+	return view{
+		image:    s.app.Spec.Image,
+		needed:   s.needed(),
+		first:    s.deployed == nil && s.seen.deployment == nil,
+		missing:  s.missing(s.app.Spec),
+		database: s.seen.database,
+		jobs:     s.jobViews(),
+		pod:      s.lingering(),
+		backup:   s.backupView(),
+	}
+}
+
+// needed says that a migration comes before the spec may be rolled out.
+func (s *scope) needed() bool {
+	return s.app.Spec.Migration != nil && (s.deployed == nil || myapp.Version(s.deployed.Spec) != myapp.Version(s.app.Spec))
+}
+
+func (s *scope) jobViews() []jobView {
+	var out []jobView
+	for i := range s.seen.jobs {
+		job := &s.seen.jobs[i]
+		v := jobView{name: job.Name, created: job.CreationTimestamp.Time}
+		v.attempt = s.job != nil && job.Name == s.job.Name
+		v.wanted = v.attempt || job.Annotations[naming.AnnotationMigration] == myapp.Version(s.app.Spec) &&
+			job.Annotations[naming.AnnotationRevision] == strconv.FormatInt(s.revision(), 10)
+		failed := finished(job, batchv1.JobFailed)
+		switch {
+		case finished(job, batchv1.JobComplete) != nil:
+			v.state = jobComplete
+		case failed != nil:
+			v.state, v.message = jobFailed, s.failed(job, failed)
+		default:
+			v.state, v.message = jobRunning, s.howFar(job)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// podOf is the Pod of a Job, nil where there is none (any more).
+func (s *scope) podOf(job *batchv1.Job) *corev1.Pod {
+	for i := range s.seen.migrationPods {
+		if metav1.IsControlledBy(&s.seen.migrationPods[i], job) {
+			return &s.seen.migrationPods[i]
+		}
+	}
+	return nil
+}
+
+// howFar says how far a Job is that has not ended.
+func (s *scope) howFar(job *batchv1.Job) string {
+	pod := s.podOf(job)
+	switch {
+	case job.DeletionTimestamp != nil:
+		return fmt.Sprintf("Job %s is being stopped", job.Name)
+	case pod == nil:
+		return fmt.Sprintf("Job %s is being started", job.Name)
+	}
+	if t := pods.TroubleOf(pod); t != nil {
+		return fmt.Sprintf("Job %s can't begin: %s", job.Name, t.Message)
+	}
+	return fmt.Sprintf("Job %s runs", job.Name)
+}
+
+// failed says why a Job has failed, with the last words of its Pod.
+func (s *scope) failed(job *batchv1.Job, condition *batchv1.JobCondition) string {
+	pod := s.podOf(job)
+	switch {
+	case condition.Reason == batchv1.JobReasonDeadlineExceeded, pod != nil && pod.Status.Reason == batchv1.JobReasonDeadlineExceeded:
+		sentence := fmt.Sprintf("Job %s took longer than migration.deadline and was stopped", job.Name)
+		if pod == nil {
+			return sentence
+		}
+		return sentence + lastWords(pod)
+	case pod == nil:
+		return fmt.Sprintf("the Pod of Job %s was removed before it had ended (%s)", job.Name, cmp.Or(condition.Message, condition.Reason))
+	}
+	return fmt.Sprintf("Job %s has failed%s", job.Name, lastWords(pod))
+}
+
+// lastWords are how the container of a Pod has ended and what it wrote last, as the end of a sentence.
+func lastWords(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		ended := c.State.Terminated
+		if ended == nil {
+			continue
+		}
+		text := fmt.Sprintf(" with exit code %d", ended.ExitCode)
+		if ended.Reason != "" && ended.Reason != "Error" {
+			text += " (" + ended.Reason + ")"
+		}
+		if words := end(strings.TrimSpace(ended.Message)); words != "" {
+			text += ": " + words
+		}
+		return text
+	}
+	return strings.TrimRight(": "+cmp.Or(pod.Status.Message, pod.Status.Reason), ": ")
+}
+
+// end keeps the last part of a text, which is what says why.
+func end(text string) string {
+	const most = 1500
+	if runes := []rune(text); len(runes) > most {
+		return "…" + string(runes[len(runes)-most:])
+	}
+	return text
+}
+
+// lingering is a Pod of a migration that has not ended though its Job is gone, "" where there is none.
+func (s *scope) lingering() string {
+	for _, pod := range s.seen.migrationPods {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			return pod.Name
+		}
+	}
+	return ""
+}
+
+func (s *scope) backupView() backupView {
+	m := s.app.Spec.Migration
+	if m == nil || !m.Backup {
+		return backupView{}
+	}
+	v := backupView{wanted: true}
+	backup := s.seen.backup
+	if backup == nil {
+		if no := s.seen.database.noBackup; no != "" {
+			v.state, v.message = backupFailed, no
+		}
+		return v
+	}
+	c := meta.FindStatusCondition(backup.Status.Conditions, toban.ConditionComplete)
+	switch {
+	case backup.Labels[naming.LabelMyApp] != s.app.Name || backup.Spec.SampleDB != s.seen.database.sampleDB:
+		v.state, v.message = backupFailed, fmt.Sprintf("DatabaseBackup %s is not this MyApp's: delete it", backup.Name)
+	case c != nil && c.Status == metav1.ConditionTrue:
+		v.state = backupComplete
+	case c != nil && backup.Status.CompletedAt != nil:
+		v.state, v.message = backupFailed, fmt.Sprintf("DatabaseBackup %s: %s", backup.Name, c.Message)
+	case c != nil:
+		v.state, v.message = backupRunning, fmt.Sprintf("DatabaseBackup %s: %s", backup.Name, c.Message)
+	default:
+		v.state, v.message = backupRunning, fmt.Sprintf("DatabaseBackup %s was created", backup.Name)
+	}
+	return v
+}
