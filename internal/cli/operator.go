@@ -22,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/controller/myapp"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
@@ -113,7 +115,7 @@ func (o operatorOptions) manager(config *rest.Config) (manager.Manager, error) {
 	wait, lease, deadline, retry := drain, leaseDuration, leaseRenewDeadline, leaseRetry
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
-		Cache:  sampledb.CacheOptions(),
+		Cache:  sampledb.CacheOptions(myapp.Watched()...),
 		Metrics: metricsserver.Options{
 			BindAddress:    o.metricsAddress,
 			SecureServing:  true,
@@ -146,7 +148,7 @@ func operatorScheme() (*runtime.Scheme, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register Kubernetes' kinds: %w", err)
 	}
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme, appv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register our kinds: %w", err)
 		}
@@ -201,6 +203,10 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
+	}
+	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Events: b.Events, Now: time.Now}
+	if err := a.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of MyApps: %w", err)
 	}
 	return nil
 }
