@@ -61,6 +61,15 @@ func (k *Kubernetes) Publish(ctx context.Context, role protocol.Role, others []s
 	return k.label(ctx, k.pod, role)
 }
 
+// Published is the role on this instance's Pod.
+func (k *Kubernetes) Published(ctx context.Context) (protocol.Role, error) {
+	pod, err := k.client.CoreV1().Pods(k.namespace).Get(ctx, k.pod, metav1.GetOptions{})
+	if err != nil {
+		return protocol.RoleNone, fmt.Errorf("read the Pod %s: %w", k.pod, err)
+	}
+	return protocol.Role(pod.Labels[naming.LabelRole]), nil
+}
+
 // depose takes the primary's label from a Pod that bears it.
 func (k *Kubernetes) depose(ctx context.Context, pod string) error {
 	test := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/labels/toban.dev~1role","value":%q},

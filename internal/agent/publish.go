@@ -13,6 +13,13 @@ const publishDeadline = 2 * time.Second
 // publishRetry is the longest pause between attempts: clients wait for it.
 const publishRetry = time.Second
 
+// firstCheck and lastCheck are after how long a primary looks whether the cluster still has it as that: soon after it was
+// published, when the one before may still be at it, and then less and less often.
+const (
+	firstCheck = time.Second
+	lastCheck  = time.Minute
+)
+
 // wantPublished asks for a role to be published. The last wish counts.
 func (a *Agent) wantPublished(role protocol.Role) {
 	select {
@@ -22,23 +29,58 @@ func (a *Agent) wantPublished(role protocol.Role) {
 	a.publish <- role
 }
 
+// publication is what the cluster was told last.
+type publication struct {
+	role protocol.Role
+	term uint64
+	// check is when to look whether it is still so, pause how long that was.
+	check time.Time
+	pause time.Duration
+}
+
 // publishLoop tells the cluster the role of this instance, once for each change,
 // apart from the role loop: an API server that is away must not slow it down.
 func (a *Agent) publishLoop(ctx context.Context) error {
-	published, term := protocol.RoleNone, uint64(0)
+	var last publication
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case role := <-a.publish:
-			now := a.memory.Get().Ballot.Term
-			if role == published && (term == now || role != protocol.RolePrimary) || a.Cluster == nil {
-				continue
-			}
-			if a.publishUntilDone(ctx, role) {
-				published, term = role, now
+			term, leads := a.led()
+			switch {
+			case a.Cluster == nil, role == protocol.RolePrimary && !leads:
+				// One over whom another is being elected has nothing to publish: it would take the Services from that one.
+			case role != last.role, role == protocol.RolePrimary && term != last.term:
+				if a.publishUntilDone(ctx, role) {
+					last = publication{role, term, time.Now().Add(firstCheck), firstCheck}
+				}
+			case role == protocol.RolePrimary && time.Now().After(last.check):
+				a.checkPublished(ctx, &last)
 			}
 		}
+	}
+}
+
+// led is the term that this instance leads.
+func (a *Agent) led() (term uint64, leads bool) {
+	m := a.memory.Get()
+	return m.Won, m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == a.Name
+}
+
+// checkPublished looks whether the cluster has this instance as primary still. If not, it is published again with the next wish.
+func (a *Agent) checkPublished(ctx context.Context, last *publication) {
+	last.pause = min(2*last.pause, lastCheck)
+	last.check = time.Now().Add(last.pause)
+	one, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	role, err := a.Cluster.Published(one)
+	if err != nil {
+		return // unknown, and looked at again
+	}
+	if role != protocol.RolePrimary {
+		a.Log.Warn("somebody has taken the primary's role from this instance's Pod", "role", string(role))
+		last.role = protocol.RoleNone
 	}
 }
 
@@ -55,6 +97,9 @@ func (a *Agent) publishUntilDone(ctx context.Context, role protocol.Role) bool {
 		}
 		a.Log.Warn("the role could not be published", "role", string(role), "error", err.Error())
 		if !sleep(ctx, retry) || len(a.publish) > 0 || a.Status().Role != role {
+			return false
+		}
+		if _, leads := a.led(); role == protocol.RolePrimary && !leads {
 			return false
 		}
 	}

@@ -15,6 +15,8 @@ import (
 type Cluster interface {
 	// Publish makes the Services find this instance in a role, and no other as primary.
 	Publish(ctx context.Context, role protocol.Role, others []string) error
+	// Published is the role in which the Services find this instance.
+	Published(ctx context.Context) (protocol.Role, error)
 	// Witness is what is on record; its Voter is the identity of the object.
 	Witness(ctx context.Context) (ha.Memory, error)
 	// Vote asks for the witness's vote, Record gives it the record of the quorum.

@@ -56,7 +56,9 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 }
 
 func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
-	name := func(modify func(*pgv1.PostgreSQL)) string { return PasswordsJob(foodb(modify), settings, "PUBLIC-KEY", nil).Name }
+	name := func(modify func(*pgv1.PostgreSQL)) string {
+		return PasswordsJob(foodb(modify), settings, "PUBLIC-KEY", nil).Name
+	}
 	same := name(func(*pgv1.PostgreSQL) {})
 	for what, change := range map[string]func(*pgv1.PostgreSQL){
 		"reload": func(pg *pgv1.PostgreSQL) { pg.Annotations = map[string]string{naming.AnnotationReload: "1"} },
