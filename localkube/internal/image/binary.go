@@ -26,30 +26,35 @@ const (
 	keepBinaries = 5
 )
 
-// Binary makes the operator's image and shows progress on standard error.
-func Binary(ctx context.Context, cacheDir, binary, name string) (tar string, err error) {
-	return Builder{CacheDir: cacheDir, Progress: os.Stderr}.Binary(ctx, binary, name)
+// Program is a static binary of which an image is made.
+type Program struct {
+	// Path is the binary's file. In the image it lies at the root, under its own name.
+	Path string
+	// Name is the image's, such as toban:dev.
+	Name string
+	// Description is for people who find the image in a registry. It may be empty.
+	Description string
 }
 
-// Binary makes an image of a static binary, at /toban, with the certificates it
-// needs to talk to object stores, on nothing. The same binary and certificates
-// give the same digest everywhere.
-func (b Builder) Binary(ctx context.Context, binary, name string) (string, error) {
-	name, err := canonical(name)
+// Binary makes an image of a static binary, with the certificates it needs to
+// talk to others by HTTPS, on nothing. The same binary and certificates give the
+// same digest everywhere.
+func (b Builder) Binary(ctx context.Context, p Program) (string, error) {
+	name, err := canonical(p.Name)
 	if err != nil {
 		return "", err
 	}
-	if err := checkStatic(binary); err != nil {
+	if err := checkStatic(p.Path); err != nil {
 		return "", err
 	}
-	entries, err := binaryEntries(binary)
+	entries, err := binaryEntries(p.Path)
 	if err != nil {
 		return "", err
 	}
 	config := v1.Config{
-		Entrypoint: []string{"/toban"}, User: "65532:65532", WorkingDir: "/",
+		Entrypoint: []string{"/" + filepath.Base(p.Path)}, User: "65532:65532", WorkingDir: "/",
 		Env:    []string{"PATH=/"},
-		Labels: labels(name),
+		Labels: labels(name, p.Description),
 	}
 	path, err := b.cached(ctx, name, []any{name, config, digests(entries)}, func(work, out string) error {
 		return assemble(work, out, name, entries, config)
@@ -77,7 +82,7 @@ func binaryEntries(binary string) ([]entry, error) {
 		{name: "etc/ssl/certs/", mode: 0o755},
 		{name: certificates[1:], mode: 0o644, data: roots},
 		{name: "tmp/", mode: 0o1777},
-		{name: "toban", mode: 0o755, data: program},
+		{name: filepath.Base(binary), mode: 0o755, data: program},
 	}, nil
 }
 
@@ -97,13 +102,13 @@ func checkStatic(binary string) error {
 	return nil
 }
 
-func labels(name string) map[string]string {
+func labels(name, description string) map[string]string {
 	repository, tag, _ := strings.Cut(filepath.Base(name), ":")
-	return map[string]string{
-		specs.AnnotationTitle:       repository,
-		specs.AnnotationVersion:     tag,
-		specs.AnnotationDescription: "Toban, a Kubernetes operator for PostgreSQL",
+	all := map[string]string{specs.AnnotationTitle: repository, specs.AnnotationVersion: tag}
+	if description != "" {
+		all[specs.AnnotationDescription] = description
 	}
+	return all
 }
 
 func digests(entries []entry) []string {

@@ -56,7 +56,7 @@ func buildCommand() *cobra.Command {
 }
 
 func binaryCommand() *cobra.Command {
-	var binary, name string
+	var p Program
 	cmd := &cobra.Command{
 		Use:   "binary --name NAME --binary PATH",
 		Short: "Make an image of a static binary and print where its tar is",
@@ -66,7 +66,7 @@ func binaryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tar, err := b.Binary(cmd.Context(), binary, name)
+			tar, err := b.Binary(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,9 @@ func binaryCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the image, for example toban:dev")
-	cmd.Flags().StringVar(&binary, "binary", "", "path of the static binary; it becomes /toban")
+	cmd.Flags().StringVar(&p.Name, "name", "", "name of the image, for example toban:dev")
+	cmd.Flags().StringVar(&p.Path, "binary", "", "path of the static binary; in the image it lies at the root, under its own name")
+	cmd.Flags().StringVar(&p.Description, "description", "", "what the image's label says that it is")
 	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
 	_ = cmd.MarkFlagRequired("binary")
 	return cmd

@@ -36,8 +36,9 @@ func TestDebianImages(t *testing.T) {
 		if want := "docker.io/library/" + name; ref.Name != want {
 			t.Errorf("the image is called %q, want %q", ref.Name, want)
 		}
-		if strings.HasPrefix(name, "postgres:") {
-			checkPostgres(t, path)
+		kind, _, _ := strings.Cut(name, ":")
+		if use, ok := uses[kind]; ok {
+			use.try(t, path)
 		}
 	}
 }
@@ -59,18 +60,36 @@ pg_ctl -D /tmp/one -m fast stop >/dev/null
 pg_rewind --version; pg_waldump --version; pg_upgrade --version
 `
 
-// checkPostgres unpacks an image and uses it, as far as that goes without a
-// container: as root's chroot, with the image's user and environment.
-func checkPostgres(t *testing.T, path string) {
+// use is a script that uses an image, and as whom.
+type use struct {
+	script string
+	user   uint32
+}
+
+var uses = map[string]use{
+	"postgres": {useful, 999},
+	// A chroot has no devices; that it serves is seen in a cluster (test/e2e).
+	"nginx": {`
+id -u nginx | grep -qx 101
+test "$(readlink /var/log/nginx/access.log) $(readlink /var/log/nginx/error.log)" = "/dev/stdout /dev/stderr"
+mkdir -p /dev && : > /dev/stdout && : > /dev/stderr
+nginx -v && nginx -t
+grep -q "listen 80;" /etc/nginx/conf.d/default.conf
+`, 0},
+}
+
+// try unpacks an image and uses it, as far as that goes without a
+// container: as root's chroot, with the image's environment.
+func (u use) try(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Log("not root: the image is not tried")
 		return
 	}
 	root, config := unpack(t, path)
-	cmd := exec.Command("/bin/sh", "-euc", useful)
+	cmd := exec.Command("/bin/sh", "-euc", u.script)
 	cmd.Env, cmd.Dir = config.Config.Env, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 999, Gid: 999}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: u.user, Gid: u.user}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v", path, err)

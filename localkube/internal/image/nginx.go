@@ -7,8 +7,9 @@ import (
 )
 
 // Nginx makes an image that stands in for the official nginx:1.25 in the local
-// cluster: a real nginx, of the version that Debian has, with the official
-// image's paths, user and command.
+// cluster, and only there: a real nginx, but of the version that Debian has (1.26
+// in trixie), with the official image's paths, user, port, logs and command. It
+// has no entry point script, so it knows no templates.
 func (b Builder) Nginx(ctx context.Context) (string, error) {
 	return b.debian(ctx, debian{
 		Name: "docker.io/library/nginx:1.25", Short: "nginx:1.25",

@@ -35,7 +35,7 @@ func TestPushedImageIsWhole(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 
-	tar, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(), program(t), "toban:dev")
+	tar, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(), Program{Path: program(t), Name: "toban:dev", Description: "a test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestPushedImageIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.User != "65532:65532" || config.Config.Entrypoint[0] != "/toban" {
+	if config.Config.User != "65532:65532" || config.Config.Entrypoint[0] != "/program" {
 		t.Errorf("config is %+v", config.Config)
 	}
 }
@@ -110,7 +110,7 @@ func TestBinaryRefusesWhatCannotRunInItsImage(t *testing.T) {
 		dynamic:        "CGO_ENABLED=0",
 		"push_test.go": "not a Linux program",
 	} {
-		_, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(), path, "toban:dev")
+		_, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(), Program{Path: path, Name: "toban:dev"})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error is %v, want one with %q", path, err, want)
 		}
@@ -129,7 +129,7 @@ func TestBinaryKeepsFewOldImages(t *testing.T) {
 		if err := errors.Join(err, file.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Binary(t.Context(), binary, fmt.Sprintf("toban:%d", i)); err != nil {
+		if _, err := b.Binary(t.Context(), Program{Path: binary, Name: fmt.Sprintf("toban:%d", i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
