@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 )
@@ -48,7 +49,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme, appv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

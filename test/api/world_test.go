@@ -32,6 +32,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/sampledb"
@@ -105,7 +106,7 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 		return err
 	}
 	switch object.(type) {
-	case *v1.SampleDB, *v1.DatabaseBackup, *pgv1.PostgreSQL, *storagev1.StorageClass:
+	case *v1.SampleDB, *v1.DatabaseBackup, *pgv1.PostgreSQL, *appv1.MyApp, *storagev1.StorageClass:
 	default:
 		if object.GetLabels()[naming.LabelManagedBy] != naming.ManagedBy {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)

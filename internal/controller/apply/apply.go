@@ -188,7 +188,7 @@ func (w Writer) change(ctx context.Context, gvk schema.GroupVersionKind, have, w
 		return nil
 	}
 	if len(have.GetManagedFields()) > 0 {
-		if err := w.adoptFields(ctx, gvk, have); err != nil {
+		if err := w.adoptFields(ctx, gvk, want); err != nil {
 			return err
 		}
 	}
@@ -230,22 +230,26 @@ func (w Writer) removeAdded(ctx context.Context, applied *unstructured.Unstructu
 }
 
 // adoptFields hands the fields of an object that we created over to server-side
-// apply; else it would never remove one that is no longer wanted.
-func (w Writer) adoptFields(ctx context.Context, gvk schema.GroupVersionKind, have client.Object) error {
+// apply; else it would never remove one that is no longer wanted. Where a version is wanted, it is the next one then.
+func (w Writer) adoptFields(ctx context.Context, gvk schema.GroupVersionKind, want client.Object) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(gvk)
-	if err := w.Reader.Get(ctx, client.ObjectKeyFromObject(have), live); err != nil {
-		return fmt.Errorf("read the field owners of %s %s: %w", gvk.Kind, have.GetName(), err)
+	if err := w.Reader.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
+		return fmt.Errorf("read the field owners of %s %s: %w", gvk.Kind, want.GetName(), err)
 	}
+	before := live.ResourceVersion
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(naming.FieldOwner), naming.FieldOwner)
 	if err != nil {
-		return fmt.Errorf("understand the field owners of %s %s: %w", gvk.Kind, have.GetName(), err)
+		return fmt.Errorf("understand the field owners of %s %s: %w", gvk.Kind, want.GetName(), err)
 	}
 	if patch == nil {
 		return nil
 	}
 	if err := w.Client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("change the field owners of %s %s: %w", gvk.Kind, have.GetName(), err)
+		return fmt.Errorf("change the field owners of %s %s: %w", gvk.Kind, want.GetName(), err)
+	}
+	if want.GetResourceVersion() == before {
+		want.SetResourceVersion(live.ResourceVersion)
 	}
 	return nil
 }

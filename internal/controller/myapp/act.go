@@ -133,7 +133,7 @@ func (s *scope) connection() string {
 
 // removeJobs deletes the Jobs of migrations that are not wanted any more, also while they run.
 func (r *Reconciler) removeJobs(ctx context.Context, s *scope) error {
-	for _, name := range obsolete(s.view()) {
+	for _, name := range obsolete(s.view) {
 		if err := r.writer().Remove(ctx, s.owner(), &batchv1.Job{ObjectMeta: s.named(name)}); err != nil {
 			return err
 		}

@@ -53,8 +53,10 @@ type scope struct {
 	// seen is what observe has read.
 	seen observed
 
-	// job is the Job of the migration as it would be made now, nil where there is no migration; decision is what is done.
+	// job is the Job of the migration as it would be made now, nil where there is no migration; view is what the
+	// decision depends on, and decision is what is done.
 	job      *batchv1.Job
+	view     view
 	decision Decision
 	// deployed is what the Deployment is made from, nil where nothing has been deployed; wanted is how it should look.
 	deployed *v1.Deployed
@@ -125,7 +127,8 @@ func (r *Reconciler) run(ctx context.Context, s *scope) error {
 	if err := r.observe(ctx, s); err != nil {
 		return err
 	}
-	s.decision = decide(s.view())
+	s.view = s.look()
+	s.decision = decide(s.view)
 	for _, step := range r.steps() {
 		err := step.run(ctx, s)
 		var problem *apply.Problem

@@ -2,7 +2,6 @@ package myapp
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "toban.dev/api/myapp/v1"
@@ -112,7 +111,7 @@ func (v view) waits() *Decision {
 // migrate brings the schema to the version of the spec before the Pods. The first rule that holds counts: what has succeeded has
 // succeeded; nothing begins beside what has not ended; and what has failed is not tried again in the same way.
 func (v view) migrate() Decision {
-	if slices.ContainsFunc(v.jobs, func(j jobView) bool { return j.wanted && j.state == jobComplete }) {
+	if v.done() != "" {
 		if v.missing != "" {
 			return hold(v1.ReasonConfigNotFound, v.missing+" is not there")
 		}
@@ -135,6 +134,32 @@ func (v view) migrate() Decision {
 		}
 	}
 	return v.begin()
+}
+
+// done is the Job that has brought the schema to the version of the spec, "" where there is none.
+func (v view) done() string {
+	for _, j := range v.jobs {
+		if j.wanted && j.state == jobComplete {
+			return j.name
+		}
+	}
+	return ""
+}
+
+// current is the Job that the update is at: the one that has succeeded, or runs, or would be made now; "" where there is none.
+func (v view) current() string {
+	name := v.done()
+	for _, j := range v.jobs {
+		if name == "" && j.wanted && j.state == jobRunning {
+			name = j.name
+		}
+	}
+	for _, j := range v.jobs {
+		if name == "" && j.attempt {
+			name = j.name
+		}
+	}
+	return name
 }
 
 // begin takes the steps up to the Job.

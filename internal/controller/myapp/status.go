@@ -74,26 +74,16 @@ func cut(message string) string {
 
 // migrated is true when the schema is that of the spec: also where something else keeps the Pods from being rolled out.
 func (s *scope) migrated() verdict {
-	if !s.needed() || s.done() != nil {
+	if !s.view.needed || s.view.done() != "" {
 		return yes(v1.ReasonMigrated, "the schema is that of "+s.app.Spec.Image)
 	}
 	return no(s.decision.Reason, s.decision.Message)
 }
 
-// done is the Job that has brought the schema to the version of the spec, nil where there is none.
-func (s *scope) done() *jobView {
-	for _, j := range s.jobViews() {
-		if j.wanted && j.state == jobComplete {
-			return &j
-		}
-	}
-	return nil
-}
-
 // migration is the last migration: the one that is under way or has failed, or else the last that was.
 func (s *scope) migration() *v1.MigrationStatus {
 	last := s.app.Status.Migration.DeepCopy()
-	if s.app.Spec.Migration == nil || !s.needed() {
+	if !s.view.needed {
 		if last != nil && last.CompletedAt == nil {
 			last.Message = fmt.Sprintf("it was withdrawn before it had succeeded: %s goes on", s.running())
 		}
@@ -105,13 +95,13 @@ func (s *scope) migration() *v1.MigrationStatus {
 	}
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
-		done := s.done()
-		switch {
-		case done != nil && done.name == job.Name:
+		if job.Name != s.view.current() {
+			continue
+		}
+		out.Job, out.StartedAt = job.Name, job.Status.StartTime
+		if job.Name == s.view.done() {
 			at := cmp.Or(job.Status.CompletionTime, &metav1.Time{Time: s.now}).Rfc3339Copy()
-			out.Job, out.StartedAt, out.CompletedAt, out.Message = job.Name, job.Status.StartTime, &at, "the schema is that of "+s.app.Spec.Image
-		case done == nil && s.job != nil && job.Name == s.job.Name:
-			out.Job, out.StartedAt = job.Name, job.Status.StartTime
+			out.CompletedAt, out.Message = &at, "the schema is that of "+s.app.Spec.Image
 		}
 	}
 	return keepBackup(out, last)

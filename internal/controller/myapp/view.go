@@ -17,8 +17,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// view is what the decision about an update depends on, from what was seen.
-func (s *scope) view() view {
+// look is what the decision about an update depends on, from what was seen.
+func (s *scope) look() view {
 	return view{
 		image:    s.app.Spec.Image,
 		needed:   s.needed(),
