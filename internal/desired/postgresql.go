@@ -40,13 +40,14 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 	db := &v1.SampleDB{
 		ObjectMeta: databaseMeta(pg, pg.Name),
 		Spec: v1.SampleDBSpec{
-			Version:   serverVersion,
-			Instances: 1,
-			Storage:   v1.StorageSpec{Size: serverStorage},
-			Init:      &v1.InitSpec{None: true},
-			Backup:    pg.Spec.Backup.DeepCopy(),
-			Service:   v1.ServiceSpec{Type: corev1.ServiceTypeNodePort},
-			Pod:       v1.PodSpec{Labels: map[string]string{naming.LabelShortName: pg.Name}},
+			Version:     serverVersion,
+			Instances:   1,
+			Storage:     v1.StorageSpec{Size: serverStorage},
+			Init:        &v1.InitSpec{None: true},
+			Backup:      pg.Spec.Backup.DeepCopy(),
+			RestoreFrom: pg.Spec.RestoreFrom.DeepCopy(),
+			Service:     v1.ServiceSpec{Type: corev1.ServiceTypeNodePort},
+			Pod:         v1.PodSpec{Labels: map[string]string{naming.LabelShortName: pg.Name}},
 		},
 	}
 	if pg.Spec.Version != nil {

@@ -413,6 +413,23 @@ func TestAPostgreSQLOnASharedServer(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsBeingDeletedTakesNoDatabase(t *testing.T) {
+	w := newPGWorld(t)
+	db := w.started("shared")
+	w.must(w.api.Delete(t.Context(), db))
+	pg := w.foodb(onShared, func(pg *pgv1.PostgreSQL) { pg.Spec.DeletionPolicy = v1.DeletionDelete })
+	w.must(w.api.Create(t.Context(), pg))
+	pg = w.steps(pg, 2)
+	w.wants(pg, pgv1.ReasonServerNotReady)
+	if len(w.databases.requests) > 0 {
+		t.Error("it was asked for a database all the same")
+	}
+	w.must(w.api.Delete(t.Context(), pg))
+	if w.step(pg) != nil {
+		t.Error("what goes with its server keeps its object from going")
+	}
+}
+
 func TestAServerInAnotherNamespaceMustAllowIt(t *testing.T) {
 	w, other := newPGWorld(t), newWorld(t)
 	db := other.started("shared")

@@ -38,7 +38,7 @@ type PostgreSQL struct {
 // +kubebuilder:validation:XValidation:rule="has(self.server) == has(oldSelf.server) && (!has(self.server) || self.server == oldSelf.server)",message="spec.server can't be changed: the data does not move. Create another PostgreSQL there, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.db == oldSelf.db",message="spec.db can't be changed: a database is not renamed under its users. Create another PostgreSQL, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.user == oldSelf.user",message="spec.user can't be changed: it owns all that is in the database. Add another login with spec.roles and access: Owner"
-// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service))",message="instances, version, storage, backup and service are the server's: with spec.server they are said there"
+// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.restoreFrom))",message="instances, version, storage, backup, restoreFrom and service are the server's: with spec.server they are said there"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || (!has(self.server) && has(self.backup))",message="deletionPolicy: Snapshot takes a last backup of a server of one's own: it needs spec.backup, and no spec.server"
 // +kubebuilder:validation:XValidation:rule="!has(self.roles) || !self.roles.exists(r, r.name == self.user)",message="spec.roles must not name spec.user: that role owns the database already"
 type PostgreSQLSpec struct {
@@ -117,6 +117,11 @@ type PostgreSQLSpec struct {
 	// The archive and the backups of the server of its own.
 	// +optional
 	Backup *toban.BackupSpec `json:"backup,omitempty"`
+
+	// What the server of its own begins with instead of an empty database: a backup, or the archive of another
+	// SampleDB up to a moment. The roles of the spec then get the passwords of the spec.
+	// +optional
+	RestoreFrom *toban.RestoreSpec `json:"restoreFrom,omitempty"`
 
 	// The Service of the server of its own: a NodePort where it is not given, so that those outside of the cluster
 	// reach it.

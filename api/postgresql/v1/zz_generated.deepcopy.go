@@ -114,6 +114,11 @@ func (in *PostgreSQLSpec) DeepCopyInto(out *PostgreSQLSpec) {
 		*out = new(apiv1.BackupSpec)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.RestoreFrom != nil {
+		in, out := &in.RestoreFrom, &out.RestoreFrom
+		*out = new(apiv1.RestoreSpec)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Service != nil {
 		in, out := &in.Service, &out.Service
 		*out = new(apiv1.ServiceSpec)
