@@ -145,7 +145,7 @@ func (b *book) retry(ctx context.Context, do func(context.Context) error) error 
 		if err == nil || !passes(err) || ctx.Err() != nil || time.Now().Add(pause).After(end) {
 			return err
 		}
-		if is(err, readOnly) {
+		if gone(err) {
 			b.pool.Reset() // the other connections lead to the same server
 		}
 		select {
@@ -164,11 +164,17 @@ func briefly(do func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// passes says whether an error is one of a failover, a restart or a moment. What PostgreSQL did not say
-// itself is the network's.
+// gone says whether an error means that the server is not the one to talk to any more. What PostgreSQL did not
+// say itself is the network's.
+func gone(err error) bool {
+	var refused *pgconn.PgError
+	return !errors.As(err, &refused) || refused.Code == readOnly
+}
+
+// passes says whether an error is one of a failover, a restart or a moment.
 func passes(err error) bool {
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) {
+	if gone(err) || !errors.As(err, &refused) {
 		return true
 	}
 	class := refused.Code[:2]
@@ -178,7 +184,7 @@ func passes(err error) bool {
 	case strings.HasPrefix(refused.Code, "57P"): // it stops or starts
 		return true
 	}
-	return refused.Code == readOnly || refused.Code == lockNotAvailable
+	return refused.Code == lockNotAvailable
 }
 
 // is says whether PostgreSQL has refused something with a code.

@@ -72,7 +72,8 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 func serveCommand(ctx context.Context, log *slog.Logger, number int, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	listen := flags.String("listen", ":8080", "address to listen on")
-	drain := flags.Duration("drain", 3*time.Second, "how long requests are still taken after SIGTERM, until nobody sends any")
+	// The Pods of a MyApp need no drain: they are out of the Service for a while before they are asked to end.
+	drain := flags.Duration("drain", 0, "how long requests are still taken after SIGTERM, until nobody sends any")
 	patience := flags.Duration("patience", 15*time.Second, "how long a request waits for the database")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -87,13 +87,13 @@ func TestKilledAnywhereAndRunAgain(t *testing.T) {
 	}
 	for stop := 1; stop <= len(points); stop++ {
 		t.Run("after "+points[stop-1], func(t *testing.T) {
-			s.do(t, "postgres", "DROP DATABASE IF EXISTS shop WITH (FORCE)")
-			s.do(t, "postgres", "DROP ROLE IF EXISTS keeper")
+			s.Do(t, "postgres", "DROP DATABASE IF EXISTS shop WITH (FORCE)")
+			s.Do(t, "postgres", "DROP ROLE IF EXISTS keeper")
 			if got := s.child(t, p, stop); len(got) != stop {
 				t.Fatalf("it passed %q, want %d points", got, stop)
 			}
 			s.child(t, p, 0)
-			if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
+			if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
 				t.Errorf("customers has %s rows, want 2", n)
 			}
 		})
@@ -104,9 +104,9 @@ func TestKilledAnywhereAndRunAgain(t *testing.T) {
 // returns the points it passed.
 func (s *server) child(t *testing.T, p initjob.Plan, stop int) []string {
 	t.Helper()
-	key, err := s.authority.KeyPEM()
+	key, err := s.Authority.KeyPEM()
 	must(t, err)
-	text, err := json.Marshal(child{Plan: p, Port: s.port, Cert: string(s.authority.CertPEM()), Key: string(key), Stop: stop})
+	text, err := json.Marshal(child{Plan: p, Port: s.Port, Cert: string(s.Authority.CertPEM()), Key: string(key), Stop: stop})
 	must(t, err)
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), childVariable+"="+string(text))
@@ -136,12 +136,12 @@ func TestTheServerCrashesInTheMiddle(t *testing.T) {
 	j.At = func(point string) {
 		if point == "in ConfigMap schema, key 2.sql" && !crashed {
 			crashed = true
-			s.down(t)
-			s.up(t)
+			s.Down(t)
+			s.Up(t)
 		}
 	}
 	must(t, j.Run(t.Context()))
-	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" || !crashed {
+	if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" || !crashed {
 		t.Errorf("customers has %s rows, want 2", n)
 	}
 }
@@ -160,7 +160,7 @@ func TestTwoAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
+	if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
 		t.Errorf("customers has %s rows, want 2", n)
 	}
 }

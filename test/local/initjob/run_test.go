@@ -29,7 +29,7 @@ func plan(t *testing.T, texts ...string) initjob.Plan {
 func (s *server) job(t *testing.T, p initjob.Plan) *initjob.Job {
 	t.Helper()
 	return &initjob.Job{
-		Plan: p, Port: s.port, TLS: s.tls(t, naming.IdentityInstance), Password: "合言葉", Patience: time.Minute,
+		Plan: p, Port: s.Port, TLS: s.tls(t, naming.IdentityInstance), Password: "合言葉", Patience: time.Minute,
 		Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -42,7 +42,7 @@ const more = "INSERT INTO customers SELECT max(id) + 1, 'Yuki' FROM customers;\n
 func TestANewDatabaseIsWhatThePlanSays(t *testing.T) {
 	s := start(t)
 	must(t, s.job(t, plan(t, table, more, more)).Run(t.Context()))
-	conn, err := s.dial(t.Context(), "shop", "keeper", "合言葉")
+	conn, err := s.Dial(t.Context(), "shop", "keeper", "合言葉")
 	must(t, err)
 	defer conn.Close(t.Context())
 	for query, want := range map[string]string{
@@ -74,9 +74,9 @@ func TestRunningAgainChangesNothing(t *testing.T) {
 	var verifiers []string
 	for range 3 {
 		must(t, s.job(t, p).Run(t.Context()))
-		verifiers = append(verifiers, s.ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
+		verifiers = append(verifiers, s.Ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
 	}
-	if got := s.ask(t, "shop", "SELECT count(*) FROM customers"); got != "2" {
+	if got := s.Ask(t, "shop", "SELECT count(*) FROM customers"); got != "2" {
 		t.Errorf("customers has %s rows, want 2", got)
 	}
 	if verifiers[0] != verifiers[2] {
@@ -91,7 +91,7 @@ func TestTheRightPasswordIsSetWhereTheVolumeWasKept(t *testing.T) {
 	again := s.job(t, p)
 	again.Password = "another"
 	must(t, again.Run(t.Context()))
-	conn, err := s.dial(t.Context(), "shop", "keeper", "another")
+	conn, err := s.Dial(t.Context(), "shop", "keeper", "another")
 	must(t, err)
 	_ = conn.Close(t.Context())
 }
@@ -105,20 +105,20 @@ func TestAFailingSourceCanBeMended(t *testing.T) {
 	if got.Step != "ConfigMap schema, key 2.sql, line 2" || !strings.Contains(got.Message, "duplicate key") || got.Done {
 		t.Fatalf("result is %+v", got)
 	}
-	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "1" {
+	if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "1" {
 		t.Fatalf("customers has %s rows after the failure, want 1", n)
 	}
 	must(t, os.WriteFile(p.SQL[1].Path, []byte(more), 0o600))
 	must(t, s.job(t, p).Run(t.Context()))
-	if n := s.ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
+	if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "2" {
 		t.Errorf("customers has %s rows, want 2", n)
 	}
 }
 
 func TestFailuresSayWhereAndWhy(t *testing.T) {
 	s := start(t)
-	s.do(t, "postgres", "CREATE ROLE boss SUPERUSER; CREATE ROLE other")
-	s.do(t, "postgres", "CREATE DATABASE taken OWNER other")
+	s.Do(t, "postgres", "CREATE ROLE boss SUPERUSER; CREATE ROLE other")
+	s.Do(t, "postgres", "CREATE DATABASE taken OWNER other")
 	cases := map[string]struct {
 		texts      []string
 		edit       func(*initjob.Plan)
@@ -155,13 +155,13 @@ func TestFailuresSayWhereAndWhy(t *testing.T) {
 			if c.edit != nil {
 				c.edit(&p)
 			}
-			before := s.ask(t, "postgres", "SELECT count(*) FROM pg_authid")
+			before := s.Ask(t, "postgres", "SELECT count(*) FROM pg_authid")
 			got := initjob.Report(s.job(t, p).Run(t.Context()))
 			if got.Step != c.step || !strings.Contains(got.Message, c.word) {
 				text, _ := json.Marshal(got)
 				t.Errorf("result is %s, want step %q and a message with %q", text, c.step, c.word)
 			}
-			if after := s.ask(t, "postgres", "SELECT count(*) FROM pg_authid"); strings.HasPrefix(c.step, "database taken") && after != before {
+			if after := s.Ask(t, "postgres", "SELECT count(*) FROM pg_authid"); strings.HasPrefix(c.step, "database taken") && after != before {
 				t.Error("a role was made although the database belongs to someone else")
 			}
 		})
@@ -193,8 +193,8 @@ func TestAServerWithAnotherIdentityIsNotTrusted(t *testing.T) {
 // The user's defaults are for the applications, not for the init Job.
 func TestAUsersDefaultsDoNotEndTheWork(t *testing.T) {
 	s := start(t)
-	s.do(t, "postgres", "ALTER SYSTEM SET default_transaction_read_only = on")
-	s.do(t, "postgres", "ALTER SYSTEM SET statement_timeout = '50ms'")
-	s.do(t, "postgres", "SELECT pg_reload_conf()")
+	s.Do(t, "postgres", "ALTER SYSTEM SET default_transaction_read_only = on")
+	s.Do(t, "postgres", "ALTER SYSTEM SET statement_timeout = '50ms'")
+	s.Do(t, "postgres", "SELECT pg_reload_conf()")
 	must(t, s.job(t, plan(t, table+"SELECT pg_sleep(0.2);")).Run(t.Context()))
 }

@@ -38,8 +38,8 @@ func TestVerifiersAreThoseOfTheServer(t *testing.T) {
 	for name, password := range passwords {
 		t.Run(name, func(t *testing.T) {
 			literal := "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password) + "'"
-			s.do(t, "postgres", "SET password_encryption = 'scram-sha-256'; DROP ROLE IF EXISTS a; CREATE ROLE a PASSWORD "+literal)
-			stored := s.ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'a'")
+			s.Do(t, "postgres", "SET password_encryption = 'scram-sha-256'; DROP ROLE IF EXISTS a; CREATE ROLE a PASSWORD "+literal)
+			stored := s.Ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'a'")
 			if !scram.Matches(stored, password) {
 				t.Errorf("the server's verifier of %+q is not ours", password)
 			}
@@ -54,7 +54,7 @@ func TestOurVerifiersLogIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			verifier, err := scram.Verifier(password)
 			must(t, err)
-			s.do(t, "postgres", "DROP ROLE IF EXISTS b; CREATE ROLE b LOGIN PASSWORD '"+verifier+"'")
+			s.Do(t, "postgres", "DROP ROLE IF EXISTS b; CREATE ROLE b LOGIN PASSWORD '"+verifier+"'")
 			if out, err := s.psql(password); err != nil {
 				t.Errorf("psql with the password: %v\n%s", err, out)
 			}
@@ -66,8 +66,8 @@ func TestOurVerifiersLogIn(t *testing.T) {
 }
 
 func (s *server) psql(password string) (string, error) {
-	c := exec.Command(s.programs+"/psql", "-XAtc", "SELECT 1",
-		fmt.Sprintf("host=127.0.0.1 port=%d user=b dbname=postgres sslmode=require", s.port))
+	c := exec.Command(s.Programs+"/psql", "-XAtc", "SELECT 1",
+		fmt.Sprintf("host=127.0.0.1 port=%d user=b dbname=postgres sslmode=require", s.Port))
 	c.Env = append(os.Environ(), "PGPASSWORD="+password, "PGCLIENTENCODING=UTF8")
 	out, err := c.CombinedOutput()
 	return string(out), err
