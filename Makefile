@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test check build generate images push bench-startup bench-backup drill clean deps
+.PHONY: help up down demo test check build generate images examples push bench-startup bench-backup drill clean deps
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ generate: ## Write the generated files anew
 
 images: build ## Make the container images: the operator's and PostgreSQL's
 	@hack/images.sh
+
+examples: build ## Bring the images that config/examples need to the local Kubernetes
+	@tars=$$(hack/examples.sh) && bin/localkube load $$tars nginx:1.25
 
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"

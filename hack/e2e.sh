@@ -6,9 +6,9 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\)",$/\1/p')
 export TOBAN_AUDIT_LOG
-tars=$(bin/localkube image build postgres:15 postgres:18)
+tars=$(hack/examples.sh)
 mapfile -t tars <<<"$tars"
-bin/localkube load "${tars[@]}"
+bin/localkube load "${tars[@]}" nginx:1.25 postgres:15 postgres:18
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
 # The drill wants the cluster for itself.
 if (($# == 0)); then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pushes the operator's image and PostgreSQL's to a registry and prints the
+# Pushes the operator's image, PostgreSQL's and the examples' to a registry and prints the
 # command that installs the operator from there. Log in before, with docker
 # login or podman login.
 set -euo pipefail
@@ -11,7 +11,8 @@ if [[ -z $registry ]]; then
 fi
 # Not read from a process substitution, whose failure would go unnoticed.
 tars=$(hack/images.sh postgres:15 postgres:17 postgres:18)
-mapfile -t tars <<<"$tars"
+examples=$(hack/examples.sh)
+mapfile -t tars <<<"$tars"$'\n'"$examples"
 names=$(bin/localkube image push --registry "$registry" "${tars[@]}")
 mapfile -t names <<<"$names"
 mkdir -p .local
