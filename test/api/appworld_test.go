@@ -47,10 +47,20 @@ func (w *appWorld) restart() {
 	w.apps = &myapp.Reconciler{Client: w.broken, Reader: r.Reader, Events: r.Events, Now: func() time.Time { return w.now }}
 }
 
-// broken is a client of an API server that does not take some writes.
+// broken is a client of an API server that does not take some writes, and of a cache that may be late.
 type broken struct {
 	client.Client
 	name string
+	// late is a Deployment as the cache still has it, nil where it is not late.
+	late *appsv1.Deployment
+}
+
+func (b *broken) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if d, ok := object.(*appsv1.Deployment); ok && b.late != nil {
+		b.late.DeepCopyInto(d)
+		return nil
+	}
+	return b.Client.Get(ctx, key, object, opts...)
 }
 
 var errBroken = errors.New("the webhook does not answer")

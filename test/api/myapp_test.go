@@ -489,6 +489,30 @@ func TestAnAutoscalerHasItsOwnNumber(t *testing.T) {
 	w.rests(w.again(app))
 }
 
+// What the autoscaler has done since the cache was filled is not undone by a change of something else.
+func TestAnAutoscalersNumberIsNotUndoneByALateCache(t *testing.T) {
+	w := newAppWorld(t)
+	app := w.served(func(app *appv1.MyApp) {
+		app.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
+		app.Spec.Autoscaling = &appv1.AutoscalingSpec{MinReplicas: 2, MaxReplicas: 9, TargetCPUUtilizationPercentage: 70}
+	})
+	for _, name := range []string{"nginx:1.26", "nginx:1.27"} { // the first change is also the first by server-side apply
+		w.broken.late = w.deployment(app)
+		wanted := *w.broken.late.Spec.Replicas + 2
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: wanted}}
+		w.must(w.api.SubResource("scale").Update(t.Context(), w.deployment(app), client.WithSubResourceBody(scale)))
+		app = w.change(app, image(name))
+		if n := *w.deployment(app).Spec.Replicas; n != wanted {
+			t.Errorf("the autoscaler's %d have become %d", wanted, n)
+		}
+		w.broken.late = nil
+		app = w.again(app)
+		if n := *w.deployment(app).Spec.Replicas; n != wanted || w.runs(app) != name {
+			t.Errorf("then it has %d Pods of %s", n, w.runs(app))
+		}
+	}
+}
+
 func TestHowItIsReachedCanChange(t *testing.T) {
 	w := newAppWorld(t)
 	app := w.served(func(app *appv1.MyApp) { app.Spec.Service.Type = corev1.ServiceTypeNodePort })

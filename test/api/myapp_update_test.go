@@ -328,8 +328,10 @@ func TestNoTwoMigrationsRunAtOnce(t *testing.T) {
 	w.change(app, image("nginx:1.26"))
 	first := w.migration()
 	w.removePods()
-	w.startMigration(first)
-	app = w.change(app, image("nginx:1.27"))
+	app = w.change(app, image("nginx:1.27")) // before the Job has a Pod, and then while that runs
+	w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonMigrating)
+	w.startMigration(w.goes("nginx:1.25", "nginx:1.26"))
+	app = w.again(app)
 	message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonMigrating)
 	if job := w.migration(); job.Name != first.Name || !strings.Contains(message, first.Name) {
 		t.Errorf("%s runs; it says %q", job.Name, message)
