@@ -105,7 +105,7 @@ type MyAppSpec struct {
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
-	// What the Pod may do. Without it, the container runtime's own seccomp profile.
+	// What the Pod may do. Where it names no seccomp profile, that is the container runtime's own.
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 

@@ -100,9 +100,12 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 // podSpec is what Pods of the application and of its migrations have in common.
 func podSpec(spec v1.MyAppSpec, container corev1.Container) corev1.PodSpec {
 	no := false
-	security := spec.PodSecurityContext
+	security := spec.PodSecurityContext.DeepCopy()
 	if security == nil {
-		security = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+		security = &corev1.PodSecurityContext{}
+	}
+	if security.SeccompProfile == nil {
+		security.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	return corev1.PodSpec{
 		Containers: []corev1.Container{container},
