@@ -159,11 +159,11 @@ func (w *pgWorld) playPasswords() {
 		job := &jobs.Items[i]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + "-" + string(job.UID)[:5], Labels: job.Spec.Template.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}, Spec: job.Spec.Template.Spec}
-		if err := w.api.Create(w.Context(), pod); apierrors.IsAlreadyExists(err) {
+		err := w.api.Create(w.Context(), pod)
+		if apierrors.IsAlreadyExists(err) {
 			continue
-		} else {
-			w.must(err)
 		}
+		w.must(err)
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPasswords, State: w.telling(job)}}
 		w.must(w.api.Status().Update(w.Context(), pod))
 	}
@@ -266,14 +266,19 @@ func TestAPostgreSQLGetsAServerOfItsOwn(t *testing.T) {
 	if !w.find("foodb-app", secret) || string(secret.Data["password"]) != "mypassword" || !strings.Contains(string(secret.Data["uri"]), "foodb."+w.namespace) {
 		t.Errorf("the Secret for applications is %q", secret.Data)
 	}
+	w.writes.take()
+	w.steps(pg, 3)
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("at rest it writes %q", writes)
+	}
+}
+
+func TestThePodsOfAPostgreSQLSayWhetherTheyServe(t *testing.T) {
+	w := newPGWorld(t)
+	pg := w.ready()
 	pod := &corev1.Pod{}
 	if !w.find("foodb-0", pod) || pod.Labels["name"] != "foodb" || pod.Labels["appReady"] != "ok" {
 		t.Errorf("the labels of the Pod are %v", pod.Labels)
-	}
-	w.writes.take()
-	pg = w.steps(pg, 3)
-	if writes := w.writes.take(); len(writes) > 0 {
-		t.Errorf("at rest it writes %q", writes)
 	}
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 	w.must(w.api.Status().Update(t.Context(), pod))

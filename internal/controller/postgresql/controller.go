@@ -166,7 +166,8 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 	}
 	changed := s.pg.DeepCopy()
 	controllerutil.AddFinalizer(changed, naming.Finalizer)
-	if err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{}), client.FieldOwner(naming.FieldOwner)); err != nil {
+	patch := client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)
 	}
 	s.pg = changed
