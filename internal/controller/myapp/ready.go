@@ -96,14 +96,30 @@ func notHeld(s *scope) *verdict {
 
 // meanwhile says what serves although something is not as it should be.
 func (s *scope) meanwhile() string {
+	of := ""
+	if images := s.images(); len(images) > 0 {
+		of = " of " + strings.Join(images, " and ")
+	}
 	switch n := s.serving(); n {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("; meanwhile 1 Pod of %s serves", s.running())
+		return fmt.Sprintf("; meanwhile 1 Pod%s serves", of)
 	default:
-		return fmt.Sprintf("; meanwhile %d Pods of %s serve", n, s.running())
+		return fmt.Sprintf("; meanwhile %d Pods%s serve", n, of)
 	}
+}
+
+// images are those of the Pods that serve.
+func (s *scope) images() []string {
+	var out []string
+	for i := range s.seen.pods {
+		if pod := &s.seen.pods[i]; ready(pod) && !slices.Contains(out, pod.Spec.Containers[0].Image) {
+			out = append(out, pod.Spec.Containers[0].Image)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s *scope) serving() int32 {

@@ -31,6 +31,13 @@ func running(modify ...func(*scope)) *scope {
 		ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3,
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}},
 	}
+	for _, name := range []string{"ok-0", "ok-1", "ok-2"} {
+		s.seen.pods = append(s.seen.pods, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx:1.25"}}},
+			Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		})
+	}
 	for _, m := range modify {
 		m(s)
 	}
@@ -74,15 +81,17 @@ func TestReadyAndPhase(t *testing.T) {
 		phase  string
 		words  string
 	}{
-		"all is well":                              {running(), v1.ReasonReady, phaseRunning, "nginx:1.25 serves with 3 Pods"},
-		"none is wanted":                           {running(none, counts(0, 0, 0)), v1.ReasonStopped, phaseStopped, "replicas is 0"},
-		"none is wanted, but some are there":       {running(none, counts(2, 2, 2)), v1.ReasonScaling, phaseUpdating, "removed"},
-		"no Deployment yet":                        {running(func(s *scope) { s.seen.deployment = nil }), v1.ReasonStarting, phasePending, ""},
-		"the Deployment was just changed":          {running(func(s *scope) { s.seen.deployment.Annotations = nil }), v1.ReasonUpdating, phaseUpdating, "3 Pods"},
-		"its controller has not seen that":         {running(func(s *scope) { s.seen.deployment.Generation = 2 }), v1.ReasonUpdating, phaseUpdating, ""},
-		"the first Pods are being started":         {running(counts(3, 3, 0), pod("x-0", waiting("ContainerCreating", "")), progressing), v1.ReasonStarting, phasePending, ""},
-		"the first Pods get ready":                 {running(counts(3, 3, 0), pod("x-0", runs), progressing), v1.ReasonStarting, phasePending, "x-0 runs"},
-		"Pods are replaced":                        {running(counts(4, 1, 3), progressing), v1.ReasonUpdating, phaseUpdating, "1 of 3 are new; meanwhile 3 Pods"},
+		"all is well":                        {running(), v1.ReasonReady, phaseRunning, "nginx:1.25 serves with 3 Pods"},
+		"none is wanted":                     {running(none, counts(0, 0, 0)), v1.ReasonStopped, phaseStopped, "replicas is 0"},
+		"none is wanted, but some are there": {running(none, counts(2, 2, 2)), v1.ReasonScaling, phaseUpdating, "removed"},
+		"no Deployment yet":                  {running(func(s *scope) { s.seen.deployment = nil }), v1.ReasonStarting, phasePending, ""},
+		"the Deployment was just changed":    {running(func(s *scope) { s.seen.deployment.Annotations = nil }), v1.ReasonUpdating, phaseUpdating, "3 Pods"},
+		"its controller has not seen that":   {running(func(s *scope) { s.seen.deployment.Generation = 2 }), v1.ReasonUpdating, phaseUpdating, ""},
+		"the first Pods are being started":   {running(counts(3, 3, 0), pod("x-0", waiting("ContainerCreating", "")), progressing), v1.ReasonStarting, phasePending, ""},
+		"the first Pods get ready":           {running(counts(3, 3, 0), pod("x-0", runs), progressing), v1.ReasonStarting, phasePending, "x-0 runs"},
+		"Pods are replaced":                  {running(counts(4, 1, 3), progressing), v1.ReasonUpdating, phaseUpdating, "1 of 3 are new; meanwhile 3 Pods"},
+		"the new image is another one than serves": {running(counts(4, 1, 3), pod("x-9", waiting("ErrImagePull", "not found")),
+			func(s *scope) { s.deployed.Spec.Image = "nginx:9.99" }), v1.ReasonImageUnusable, phaseDegraded, "meanwhile 3 Pods of nginx:1.25 serve"},
 		"Pods are added":                           {running(counts(3, 3, 2), pod("x-2", waiting("ContainerCreating", ""))), v1.ReasonScaling, phaseUpdating, "2 of 3"},
 		"too many":                                 {running(counts(5, 5, 5)), v1.ReasonScaling, phaseUpdating, "5 are there"},
 		"too few":                                  {running(counts(2, 2, 2)), v1.ReasonScaling, phaseUpdating, "2 of 3"},
