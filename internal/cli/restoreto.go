@@ -281,7 +281,7 @@ func (r restoreTo) specOfBackup() (v1.SampleDBSpec, error) {
 		return v1.SampleDBSpec{}, fmt.Errorf("the DatabaseBackup %s does not say of which version of PostgreSQL it is", b.Name)
 	}
 	if r.size == "" {
-		return v1.SampleDBSpec{}, fmt.Errorf("the SampleDB %s is gone: say with --size how large the volumes are to be. The data takes %s", r.from.name, b.Status.Size)
+		return v1.SampleDBSpec{}, fmt.Errorf("the SampleDB %s is gone: say with --size how large a volume is to be. The data takes %s", r.from.name, b.Status.Size)
 	}
 	archive := b.Status.Archive.DeepCopy()
 	return v1.SampleDBSpec{

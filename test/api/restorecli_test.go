@@ -101,7 +101,7 @@ func TestTheRestoreVerbMakesANewSampleDB(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, func(db *v1.SampleDB) {
 		db.Spec.Service = v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"name.example": "db.example.com"}}
-		db.Labels = map[string]string{"of": "another tool"}
+		db.Labels = map[string]string{"of": "another-tool"}
 	})
 	o := k.asks("", k.restores("again", backRestored, firstJob), "x", "--into", "again", "--to", "2026-11-20T03:14:00Z")
 	o.check(t, "", "x: every moment from 2026-11-01T03:00:00Z to ", "again: begins with x as it was at 2026-11-20T03:14:00Z", "again: again-0 takes writes")
@@ -146,6 +146,7 @@ func TestTheRestoreVerbKnowsDeletedSampleDBsByTheirBackups(t *testing.T) {
 
 func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 	k, db := newWorld(t).ready("x")
+	k.reconcile(db)
 	for typed, args := range map[string][]string{
 		"":    {"x", "--to", "0/4000100"},
 		"y\n": {"x", "--to", "0/4000100"},
@@ -156,7 +157,7 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 		t.Fatal("it was restored without a confirmation")
 	}
 	o := k.asks("x\n", k.restores("x", backRestored, inPlaceJob), "x", "--to", "0/4000100", "--exclusive")
-	o.check(t, "", "x: goes back to right before position 0/4000100", "the data is ready to take its place", "x: x-0 takes writes")
+	o.check(t, "", "x: goes back to right before position 0/4000100", "is asked for", "x: x-0 takes writes")
 	db = k.sample("x")
 	if r := db.Spec.Restore; r == nil || r.Confirm != "x" || r.Target.LSN != "0/4000100" || !r.Target.Exclusive || r.Before != v1.BeforeKeep {
 		t.Errorf("the spec has %+v", db.Spec.Restore)
@@ -166,7 +167,7 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 }
 
 func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
-	k, db := newWorld(t).ready("x")
+	k, _ := newWorld(t).ready("x")
 	refused := protocol.RestoreResult{Error: "restore to time 2030-01-01: outside of what can be restored: that is from 0/4000100 to 0/6000000"}
 	o := k.asks("", k.restores("x", refused, inPlaceJob), "x", "--to", "2030-01-01T00:00:00Z", "--yes")
 	o.check(t, "that is from 0/4000100 to 0/6000000\nThe database is as it was, and the request is taken back")
@@ -180,7 +181,7 @@ func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
 	k.asks("", func() {}, "x", "--to", "yesterday").check(t, `"yesterday" can't be understood`)
 	k.asks("", func() {}, "x", "--to", "0/1", "--size", "1Gi").check(t, "they go with --into")
 	k.asks("", func() {}, "x", "--backup", "nothing").check(t, "read the DatabaseBackup nothing")
-	db = k.edit(db, inPlace("mine", "x"))
+	db := k.edit(k.sample("x"), inPlace("mine", "x"))
 	k.asks("", func() {}, "x", "--to", "0/1", "--yes").check(t, "the restore mine is under way")
 	k.edit(db, func(db *v1.SampleDB) { db.Spec.Restore = nil })
 	w := k.started("plain")

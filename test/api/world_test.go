@@ -88,7 +88,15 @@ func newWorld(t *testing.T) *world {
 		Now:      func() time.Time { return w.now },
 	}
 	w.storageClass("standard", true, true)
+	t.Cleanup(w.freeAddresses)
 	return w
+}
+
+// freeAddresses removes the Services: this API server has few addresses for them.
+func (w *world) freeAddresses() {
+	if err := w.api.DeleteAllOf(context.Background(), &corev1.Service{}, client.InNamespace(w.namespace)); err != nil {
+		w.Errorf("remove the Services: %v", err)
+	}
 }
 
 func (w *world) must(err error) {
@@ -377,11 +385,11 @@ func (w *world) bindClaim(name string) {
 	w.must(w.api.Status().Update(w.Context(), claim))
 }
 
-// finishJobs lets every Job end well.
+// finishJobs lets every Job end well, but for those of restores, which leave a result.
 func (w *world) finishJobs(db *v1.SampleDB) {
 	w.Helper()
 	for _, job := range w.jobs(db) {
-		if job.Status.CompletionTime != nil {
+		if job.Status.CompletionTime != nil || job.Labels[naming.LabelComponent] == naming.ComponentRestore {
 			continue
 		}
 		now := metav1.Now()
