@@ -230,6 +230,10 @@ const (
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.
 	ReasonArchiveTaken = "ArchiveTaken"
+
+	// ReasonArchiveStoreUnfit: the store replaces objects that it is told to leave, so that two writers could spoil an archive. Nothing is written to it.
+	// To do: take another store for `spec.backup.store`, or a version of this one that honours conditional writes (in S3: `If-None-Match: *`).
+	ReasonArchiveStoreUnfit = "ArchiveStoreUnfit"
 )
 
 // Reasons of Scheduled. None of them keeps Ready from being true.

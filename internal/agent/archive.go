@@ -128,8 +128,11 @@ func (a *Agent) reportArchive(status *protocol.ArchiveStatus) {
 }
 
 func archiveReason(err error) string {
-	if errors.Is(err, backup.ErrTaken) {
+	switch {
+	case errors.Is(err, backup.ErrTaken):
 		return protocol.ArchiveTaken
+	case errors.Is(err, backup.ErrReplaces):
+		return protocol.ArchiveUnfit
 	}
 	return protocol.ArchiveFailing
 }

@@ -2,9 +2,11 @@ package backup
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"toban.dev/internal/bucket"
 )
@@ -38,7 +40,7 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%v: %s", ErrTaken, e.O
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
 // Claim makes an archive that of owner, or sees that it is. The error is a
-// *TakenError if it is another's; nothing has been written then (invariant 2).
+// *TakenError if it is another's; nothing has been written then (invariant 2). It is ErrReplaces if the store is none for an archive.
 func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	owner.Format = Format
 	if owner.UID == "" || owner.SystemIdentifier == "" {
@@ -46,27 +48,52 @@ func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	}
 	there, err := ReadOwner(ctx, b)
 	if errors.Is(err, bucket.ErrNotExist) {
-		text, err := json.MarshalIndent(owner, "", "  ")
-		if err != nil {
-			return fmt.Errorf("claim the archive: %w", err)
-		}
-		err = b.Create(ctx, FileArchive, append(text, '\n'))
+		err = found(ctx, b, owner)
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, bucket.ErrExists) {
-			return fmt.Errorf("claim the archive: %w", err)
+		if errors.Is(err, bucket.ErrExists) {
+			there, err = ReadOwner(ctx, b) // another was first, or an answer was lost
 		}
-		there, err = ReadOwner(ctx, b) // another was first, or an answer was lost
-		if err != nil {
-			return fmt.Errorf("claim the archive: %w", err)
-		}
-		return there.same(owner)
 	}
 	if err != nil {
 		return fmt.Errorf("claim the archive: %w", err)
 	}
 	return there.same(owner)
+}
+
+// found writes the archive.json of an archive that is nobody's.
+func found(ctx context.Context, b bucket.Bucket, owner Owner) error {
+	if err := prove(ctx, b); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(owner, "", "  ")
+	if err != nil {
+		return err
+	}
+	return b.Create(ctx, FileArchive, append(text, '\n'))
+}
+
+// ErrReplaces says that a store replaces objects though it is told not to.
+var ErrReplaces = errors.New("the store replaces an object that it is told to leave as it is (in S3: it ignores If-None-Match in PutObject). " +
+	"Two writers could write over each other there, so nothing is archived: take another store, or a version of this one that honours it")
+
+// prove sees that a store refuses to create what is there: all that keeps writers apart rests on that (invariants 1 and 2). It is tried
+// under a name that nobody else has, or two who try it would remove each other's object.
+func prove(ctx context.Context, b bucket.Bucket) error {
+	name := "probe-" + strings.ToLower(rand.Text())
+	if err := b.Create(ctx, name, []byte("the first")); err != nil {
+		return fmt.Errorf("try whether the store keeps what is there: %w", err)
+	}
+	second := b.Create(ctx, name, []byte("another"))
+	removed := b.Delete(ctx, name)
+	switch {
+	case second == nil:
+		return ErrReplaces
+	case !errors.Is(second, bucket.ErrExists):
+		return fmt.Errorf("try whether the store keeps what is there: %w", second)
+	}
+	return removed
 }
 
 func (o Owner) same(as Owner) error {

@@ -35,5 +35,6 @@ type ArchiveStatus struct {
 // The values of ArchiveStatus.Reason.
 const (
 	ArchiveTaken   = "ArchiveTaken"   // the archive belongs to another SampleDB
+	ArchiveUnfit   = "ArchiveUnfit"   // the store does not keep writers apart
 	ArchiveFailing = "ArchiveFailing" // the bucket does not take it
 )

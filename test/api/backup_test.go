@@ -197,6 +197,7 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		{protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse, v1.ReasonArchiveBehind, "60 s"},
 		{protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse, v1.ReasonArchiveFailing, "access denied"},
 		{protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse, v1.ReasonArchiveTaken, "it is y's"},
+		{protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"}, metav1.ConditionFalse, v1.ReasonArchiveStoreUnfit, "If-None-Match"},
 		{protocol.ArchiveStatus{LSN: "0/7000000", Gap: "from 0/6000000 to 0/6800000"}, metav1.ConditionFalse, v1.ReasonArchiveGap, "from 0/6000000"},
 		{protocol.ArchiveStatus{}, metav1.ConditionFalse, v1.ReasonArchiveStarting, ""},
 	} {

@@ -80,6 +80,8 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveStarting, primary+" has not said yet how its archive is")
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
+	case state.Reason == protocol.ArchiveUnfit:
+		return no(v1.ReasonArchiveStoreUnfit, state.Error)
 	case state.Reason != "":
 		return no(v1.ReasonArchiveFailing, state.Error)
 	case s.openGap() != "":

@@ -40,6 +40,8 @@ type Faulty struct {
 	// lost is how many answers to writes get lost.
 	lost  int
 	delay time.Duration
+	// before, if set, sees each request before it is passed on, and may change it.
+	before func(*http.Request)
 	// rate is in bytes per second for both directions together, 0 for no limit; free
 	// is when the next byte may go.
 	rate int
@@ -59,7 +61,11 @@ func StartFaulty(t *testing.T, target string) *Faulty {
 	f := &Faulty{slots: make(chan struct{}, mostAtOnce), writes: -1, address: "127.0.0.1:0"}
 	f.proxy = &httputil.ReverseProxy{
 		// The host is part of what S3's clients sign: it stays theirs.
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = r.In.Host
+			f.passes(r.Out)
+		},
 		FlushInterval: -1,
 		ModifyResponse: func(answer *http.Response) error {
 			if f.loses(answer.Request.Method) {
@@ -122,6 +128,22 @@ func (f *Faulty) LoseAnswers(n int) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.lost = n
+}
+
+// Before has each request seen, and maybe changed, before it is passed on.
+func (f *Faulty) Before(see func(*http.Request)) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.before = see
+}
+
+func (f *Faulty) passes(r *http.Request) {
+	f.mutex.Lock()
+	see := f.before
+	f.mutex.Unlock()
+	if see != nil {
+		see(r)
+	}
 }
 
 // loses says whether the answer to a request gets lost.

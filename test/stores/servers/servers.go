@@ -41,6 +41,8 @@ type Server struct {
 	URL string
 	// Config is a bucket of it that is there, with credentials for everything.
 	Config bucket.Config
+	// Folder is where the bucket's objects are as files, "" where they are not.
+	Folder string
 }
 
 // At is the configuration for who goes to another URL, a proxy's.
@@ -75,7 +77,7 @@ func StartS3(t *testing.T) Server {
 		return exec.Command(tool(t, "versitygw"), "--port", address(port), "--access", access, "--secret", secret,
 			"--quiet", "posix", folder)
 	})
-	return Server{url, bucket.Config{
+	return Server{URL: url, Folder: filepath.Join(folder, name), Config: bucket.Config{
 		S3:          &bucket.S3{Endpoint: url, Region: "us-east-1", Bucket: name, PathStyle: true},
 		Credentials: Secret(t, map[string]string{"accessKeyID": access, "secretAccessKey": secret}),
 	}}
@@ -101,7 +103,7 @@ func StartAzure(t *testing.T) Server {
 	if _, err := client.Create(t.Context(), nil); err != nil {
 		t.Fatalf("make a container: %v", err)
 	}
-	return Server{url, bucket.Config{
+	return Server{URL: url, Config: bucket.Config{
 		Azure:       &bucket.Azure{Account: azureAccount, Container: name, Endpoint: url + "/" + azureAccount},
 		Credentials: Secret(t, map[string]string{"accountKey": azureKey}),
 	}}
@@ -129,7 +131,7 @@ func StartGCS(t *testing.T) Server {
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("make a bucket: %s", answer.Status)
 	}
-	return Server{url, bucket.Config{GCS: &bucket.GCS{Bucket: name, Endpoint: url}}}
+	return Server{URL: url, Config: bucket.Config{GCS: &bucket.GCS{Bucket: name, Endpoint: url}}}
 }
 
 // Secret makes a folder with files, as a Secret is mounted, and returns its path.
