@@ -136,6 +136,12 @@ func TestADeletionInTheForegroundTakesItsSnapshotAllTheSame(t *testing.T) {
 	k.letGo()
 	db = k.reconcile(db)
 	k.waiting(db, "the last backup")
+	// Kubernetes may have been slower than that.
+	k.must(k.api.Delete(k.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x"}}))
+	k.reconcile(db)
+	if !k.find("x", &appsv1.StatefulSet{}) {
+		t.Error("there is no database of which the last backup could be taken")
+	}
 }
 
 func TestASnapshotNeedsAnArchive(t *testing.T) {

@@ -26,7 +26,11 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	name := naming.FinalBackup(s.db.Name, string(s.db.UID))
 	for i := range s.seen.backups {
 		if b := &s.seen.backups[i]; b.Name == name {
-			return finalBackup(b), nil
+			waiting := finalBackup(b)
+			if waiting == "" || ended(b) {
+				return waiting, nil
+			}
+			return waiting, r.keepUp(ctx, s) // it needs a database until it is complete
 		}
 	}
 	// What has to be tried anyway shows first whether it can be at all.
