@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "toban.dev/api/myapp/v1"
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
@@ -436,6 +437,16 @@ func TestNoBackupCanBeTakenWhereThereIsNoArchive(t *testing.T) {
 	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop has no spec.backup") {
 		t.Errorf("it says %q", message)
 	}
+	// Nor of a server in another namespace, where nobody has asked for it.
+	pg := &pgv1.PostgreSQL{}
+	w.read("shop", pg)
+	pg.Status.Server.Namespace = "elsewhere"
+	w.must(w.api.Status().Update(t.Context(), pg))
+	app = w.again(app)
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "of namespace elsewhere") {
+		t.Errorf("it says %q", message)
+	}
+	w.setPostgres("shop", true)
 	db.Spec.Backup = &v1.BackupSpec{}
 	w.must(w.api.Update(t.Context(), db))
 	w.says(w.again(app), appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackingUp)
