@@ -60,10 +60,11 @@ type attempt struct {
 }
 
 // Pauses between attempts. The first is short for the case that a Secret of a
-// deleted SampleDB of the same name is in the way and about to go.
+// deleted SampleDB of the same name is in the way and about to go; the last is not long, because an instance whose
+// Secret somebody has deleted can't start without.
 const (
 	firstPause = 2 * time.Second
-	lastPause  = 5 * time.Minute
+	lastPause  = 30 * time.Second
 )
 
 func (a *attempts) due(uid types.UID, now time.Time) bool {

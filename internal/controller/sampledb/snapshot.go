@@ -66,6 +66,7 @@ func (r *Reconciler) keepUp(ctx context.Context, s *scope) error {
 			return fmt.Errorf("keep what belongs to the SampleDB until its last backup is taken: %w", err)
 		}
 		s.db = changed
+		r.attempts.forget(s.db.UID) // the Secrets go too, and nobody tells
 	}
 	return r.run(ctx, s, []phase{
 		{"config", r.applyConfig},
