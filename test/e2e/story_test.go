@@ -68,11 +68,12 @@ metadata:
 // tell prints what is in the namespace.
 func (s *story) tell() {
 	for _, args := range [][]string{
-		{"get", "sampledb,statefulset,pods,jobs,pvc,services", "-o", "wide"},
-		{"get", "sampledb", "-o", "yaml"},
+		{"get", "sampledb,postgresql,myapp,statefulset,deployment,pods,jobs,pvc,services", "-o", "wide"},
+		{"get", "sampledb,postgresql,myapp", "-o", "yaml"},
 		{"describe", "pods"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "--selector=" + naming.LabelSampleDB, "--all-containers", "--prefix", "--tail=60"},
+		{"logs", "--selector=" + naming.LabelMyApp, "--prefix", "--tail=30"},
 	} {
 		out, err := s.Kubectl(s.ctx, args...)
 		s.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
