@@ -15,6 +15,7 @@ needs=(
   'zstd zstd'                                   # the way back by hand (docs/backup.md), and its test
   'age age'
   'jq jq'
+  'patchelf patchelf'                           # tests with PostgreSQL of a newer release (test/releases)
 )
 # Tests with real servers, and pgbench: the release's own PostgreSQL.
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=('- postgresql')

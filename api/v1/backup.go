@@ -29,6 +29,11 @@ type BackupSpec struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
+	// Which backups have only what has changed since the one before. It needs PostgreSQL 17 or newer. Where it is not
+	// given every backup has everything.
+	// +optional
+	Incremental *IncrementalSpec `json:"incremental,omitempty"`
+
 	// What is kept.
 	// +optional
 	Retention RetentionSpec `json:"retention,omitempty"`
@@ -37,6 +42,17 @@ type BackupSpec struct {
 	// Where it is not given: only those for which a user asks.
 	// +optional
 	Verification VerificationSpec `json:"verification,omitempty"`
+}
+
+// IncrementalSpec is which backups have only what has changed since the one before. The others are full ones: the first, the last of a
+// SampleDB that is deleted, and where the server can't tell what has changed. To restore one, it is put together with those before it, back
+// to a full one, for which there must be room twice.
+type IncrementalSpec struct {
+	// Of how many backups one is a full one: with 7 it is followed by six that have only what has changed.
+	// +kubebuilder:default=7
+	// +kubebuilder:validation:XValidation:rule="self >= 2 && self <= 100",message="backup.incremental.fullEvery must be from 2 to 100"
+	// +optional
+	FullEvery int32 `json:"fullEvery,omitempty"`
 }
 
 // VerificationSpec is how backups are proven.
@@ -57,7 +73,7 @@ type VerificationSpec struct {
 	// +optional
 	Assertions []Assertion `json:"assertions,omitempty"`
 
-	// The size of the scratch volume; that of storage.size where it is not given.
+	// The size of the scratch volume. Where it is not given: that of storage.size, and twice that with backup.incremental.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
 	// +optional
@@ -235,7 +251,7 @@ type EncryptionSpec struct {
 	// +required
 	Recipient string `json:"recipient"`
 
-	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore or verify get it.
+	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore, verify or take an incremental backup get it.
 	// Keep a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`

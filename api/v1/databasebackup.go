@@ -12,6 +12,7 @@ import (
 // +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="Whose data it is"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Done",type=string,JSONPath=`.status.done`,description="How far it is"
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.status.type`,description="Whether it has everything, or what has changed"
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`,description="The size of the data"
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.storedSize`,description="What it takes in the archive"
 // +kubebuilder:printcolumn:name="Verified",type=string,JSONPath=`.status.conditions[?(@.type=='Verified')].status`,description="Whether it was restored and checked"
@@ -46,6 +47,10 @@ type DatabaseBackupSpec struct {
 	// +optional
 	From BackupFrom `json:"from,omitempty"`
 
+	// Take a full backup, though spec.backup.incremental of the SampleDB asks for one that has only what has changed.
+	// +optional
+	Full bool `json:"full,omitempty"`
+
 	// Verify it when it is complete. To verify it again, set the annotation toban.dev/verify to another text, such as the time.
 	// +optional
 	Verify bool `json:"verify,omitempty"`
@@ -71,6 +76,15 @@ type BackupFrom string
 const (
 	BackupFromStandby BackupFrom = "Standby"
 	BackupFromPrimary BackupFrom = "Primary"
+)
+
+// BackupType is what a backup has.
+type BackupType string
+
+// The values of BackupType.
+const (
+	BackupFull        BackupType = "Full"
+	BackupIncremental BackupType = "Incremental"
 )
 
 // DatabaseBackupStatus is what became of a backup.
@@ -104,6 +118,12 @@ type DatabaseBackupStatus struct {
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// Full, or Incremental: that has only what has changed since its parent, another backup of the archive, by its id there.
+	// +optional
+	Type BackupType `json:"type,omitempty"`
+	// +optional
+	Parent string `json:"parent,omitempty"`
 
 	// From where to where its own WAL goes: restored, it is consistent from stopLSN on.
 	// +optional

@@ -41,6 +41,7 @@ type SampleDB struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="!has(self.restore) || has(self.backup)",message="spec.restore brings a state back from the SampleDB's own archive: it needs spec.backup"
+// +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || has(self.backup)",message="deletionPolicy: Snapshot needs spec.backup, which says where the last backup goes: set it (backup: {} for a volume of its own), or choose Retain or Delete"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.

@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
@@ -103,27 +101,13 @@ func (r *restoring) choose(ctx context.Context) error {
 	return nil
 }
 
-// ErrNoRoom says that a volume has no room for the data.
-var ErrNoRoom = errors.New("the volume has no room for the data")
-
-// room looks whether the data fits, with the WAL that lies ahead of the replay.
+// room looks whether the data fits.
 func (r *restoring) room() error {
 	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
 	if err != nil {
 		return err
 	}
-	need := uint64(ahead(r.Folder))*SegmentSize + r.Reserve
-	for _, b := range chain {
-		need += uint64(max(b.RawBytes, 0))
-	}
-	var stat unix.Statfs_t
-	if err := unix.Statfs(r.Folder, &stat); err != nil {
-		return fmt.Errorf("see how much room there is in %s: %w", r.Folder, err)
-	}
-	if free := stat.Bavail * uint64(stat.Bsize); free < need {
-		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (spec.storage.size)", ErrNoRoom, free>>20, need>>20)
-	}
-	return nil
+	return room(r.Folder, chain, r.Reserve, "spec.storage.size")
 }
 
 func (r *restoring) fetch(ctx context.Context) error {
@@ -193,16 +177,6 @@ func Replan(b bucket.Bucket, choice Choice) func(context.Context, Segment) ([]Pl
 		}
 		return plan.Segments[i].Objects, nil
 	}
-}
-
-// ahead is how many segments may lie beyond the replay: a tenth of what is free on the volume.
-func ahead(folder string) int {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(folder, &stat); err != nil {
-		return 2
-	}
-	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / SegmentSize
-	return int(min(max(tenth, 2), 32))
 }
 
 // finish stops the new primary, and sees where its WAL begins.

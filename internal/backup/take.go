@@ -45,7 +45,7 @@ type TakeOptions struct {
 	Term           uint64
 	Label, Trigger string
 	// Parent is what an incremental backup is the change from, nil for a full one. It needs
-	// PostgreSQL 17 with summarize_wal. Opener reads its manifest, with encryption by the key.
+	// PostgreSQL 17 with summarize_wal. Opener reads its manifest, with encryption by the key; an error is ErrNoIncrement where none can be taken.
 	Parent *Backup
 	Opener *Opener
 	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
@@ -183,10 +183,13 @@ func (t *taking) continueParent(s *stream) error {
 		return fmt.Errorf("the parent %s is of another database system (%s)", t.Parent.ID, t.Parent.SystemIdentifier)
 	}
 	manifest, err := readObject(t.ctx, t.Bucket, t.Opener, t.Parent.folder(), t.Parent.Manifest)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.uploadManifest(manifest)
 	}
-	return s.uploadManifest(manifest)
+	if err != nil && t.ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrNoIncrement, err)
+	}
+	return err
 }
 
 // command is BASE_BACKUP. WAIT is off: it would wait for PostgreSQL's own archiver, not
@@ -206,6 +209,9 @@ func (t *taking) start(s *stream) (err error) {
 		return err
 	}
 	t.backup.StartLSN, t.backup.StartTimeline, err = s.position()
+	if t.Parent != nil && refusedIncrement(err) {
+		return fmt.Errorf("%w: %w", ErrNoIncrement, err)
+	}
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

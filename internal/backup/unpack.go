@@ -35,6 +35,8 @@ type UnpackOptions struct {
 	// Scratch is a folder on the same file system for the parts of a chain of
 	// several, Programs where pg_combinebackup is (PostgreSQL 17). A full backup needs neither.
 	Scratch, Programs string
+	// Check has each part of a chain of several checked against its own manifest: what they are put together to has another.
+	Check bool
 	// Workers download and decompress side by side; 0 is GOMAXPROCS. Each needs at
 	// most about 100 MiB: a piece, the same compressed, and its decoder's window.
 	Workers int
@@ -103,7 +105,7 @@ func (u *unpacking) combine(ctx context.Context) error {
 				args = append(args, "--tablespace-mapping", spaces[space.OID]+"="+u.Tablespaces[space.OID])
 			}
 		}
-		if err := u.unpackOne(ctx, b, folder, spaces); err != nil {
+		if err := u.unpackPart(ctx, b, folder, spaces); err != nil {
 			return fmt.Errorf("%s: %w", b.ID, err)
 		}
 		folders = append(folders, folder)
@@ -133,6 +135,14 @@ func (u *unpacking) dropScratch() error {
 		}
 	}
 	return nil
+}
+
+// unpackPart unpacks one of several.
+func (u *unpacking) unpackPart(ctx context.Context, b Backup, folder string, spaces map[uint32]string) error {
+	if err := u.unpackOne(ctx, b, folder, spaces); err != nil || !u.Check {
+		return err
+	}
+	return VerifyFiles(ctx, folder, u.Workers)
 }
 
 // unpackOne unpacks one backup with its manifest.

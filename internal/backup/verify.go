@@ -145,7 +145,13 @@ func BrokenObjects(err error) []string {
 }
 
 func (v *verifying) unpack(ctx context.Context) (string, error) {
-	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Opener: v.Opener, Chain: v.Chain, Workers: v.Workers,
+	if err := os.MkdirAll(v.Folder, 0o700); err != nil {
+		return "", fmt.Errorf("make room for the data: %w", err)
+	}
+	if err := room(v.Folder, v.Chain, 0, "spec.backup.verification.size"); err != nil {
+		return "", err
+	}
+	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Opener: v.Opener, Chain: v.Chain, Workers: v.Workers, Check: true,
 		Progress: func(p Progress) {
 			if v.Progress != nil {
 				v.Progress(StepUnpack, p)

@@ -35,8 +35,9 @@ const (
 
 type takeOptions struct {
 	podOptions
-	port    uint16
-	primary bool
+	port          uint16
+	primary, full bool
+	key           string
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -52,13 +53,15 @@ func Take() *cobra.Command {
 	f := c.Flags()
 	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
+	f.BoolVar(&o.full, "full", false, "take a full backup, whatever the settings say")
+	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive, which an incremental backup needs")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }
 
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
-	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary}
+	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -72,11 +75,12 @@ func (o takeOptions) work(ctx context.Context) error {
 // take is one run.
 type take struct {
 	pod
-	port     uint16
-	primary  bool
-	settings protocol.BackupSettings
-	archive  bucket.Bucket // rooted at the archive
-	result   protocol.BackupResult
+	port          uint16
+	primary, full bool
+	key           string
+	settings      protocol.BackupSettings
+	archive       bucket.Bucket // rooted at the archive
+	result        protocol.BackupResult
 }
 
 func (t *take) do(ctx context.Context) error {
@@ -89,14 +93,14 @@ func (t *take) do(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	taken, err := t.take(ctx, t.primary)
+	taken, err := t.takeBest(ctx)
 	if err != nil {
 		return err
 	}
 	if err := t.usable(ctx, taken); err != nil {
 		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
 		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
-		if taken, err = t.take(ctx, true); err != nil {
+		if taken, err = t.take(ctx, true, nil); err != nil {
 			return err
 		}
 		if err := t.usable(ctx, taken); err != nil {
@@ -106,9 +110,17 @@ func (t *take) do(ctx context.Context) error {
 	t.note(taken)
 	if err := t.retain(ctx); err != nil {
 		// The backup is there, and the next one tries again.
-		t.result.Warning = "older backups could not be removed: " + err.Error()
+		t.warn("older backups could not be removed: " + err.Error())
 	}
 	return nil
+}
+
+// warn adds to the warning.
+func (t *take) warn(words string) {
+	if t.result.Warning != "" {
+		words = t.result.Warning + "; " + words
+	}
+	t.result.Warning = words
 }
 
 // open opens the archive, and sees that it is the SampleDB's and that nothing unfinished lies in it.
@@ -168,8 +180,44 @@ func (t *take) usable(ctx context.Context, b backup.Backup) error {
 	return fmt.Errorf("the archive has no WAL from %s on, which backup %s needs", to, b.ID)
 }
 
-// take takes the backup from the best host, or from the primary.
-func (t *take) take(ctx context.Context, primary bool) (backup.Backup, error) {
+// takeBest takes an incremental backup where one is wanted and can be had, else a full one.
+func (t *take) takeBest(ctx context.Context) (backup.Backup, error) {
+	parent, err := t.parent(ctx)
+	if err != nil {
+		return backup.Backup{}, err
+	}
+	taken, err := t.take(ctx, t.primary, parent)
+	if errors.Is(err, backup.ErrNoIncrement) && !t.primary {
+		// A standby knows nothing of the time before it was copied, and begins where it was at its last restartpoint.
+		t.log.Info("asks the primary for an incremental backup", "parent", parent.ID, "reason", err.Error())
+		taken, err = t.take(ctx, true, parent)
+	}
+	if errors.Is(err, backup.ErrNoIncrement) {
+		t.log.Warn("takes a full backup", "instead of one from", parent.ID, "reason", err.Error())
+		t.warn("it is a full one: " + err.Error())
+		return t.take(ctx, t.primary, nil)
+	}
+	return taken, err
+}
+
+// parent is the backup that this one is to be the change from, nil where it is to be a full one.
+func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
+	if t.full || t.settings.FullEvery == 0 {
+		return nil, nil //nolint:nilnil // no parent is a full backup
+	}
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return nil, err
+	}
+	parent, ok := catalogue.Parent(catalogue.NewestLineage(), t.settings.FullEvery)
+	if !ok {
+		return nil, nil //nolint:nilnil // no parent is a full backup
+	}
+	return &parent, nil
+}
+
+// take takes the backup from the best host, or from the primary; with a parent what has changed since that.
+func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (backup.Backup, error) {
 	catalogue, err := backup.Read(ctx, t.archive)
 	if err != nil {
 		return backup.Backup{}, err
@@ -187,6 +235,10 @@ func (t *take) take(ctx context.Context, primary bool) (backup.Backup, error) {
 	if err != nil {
 		return backup.Backup{}, err
 	}
+	opener, err := t.opener(parent)
+	if err != nil {
+		return backup.Backup{}, err
+	}
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
@@ -196,12 +248,26 @@ func (t *take) take(ctx context.Context, primary bool) (backup.Backup, error) {
 		Bucket:   t.archive,
 		Sealer:   sealer,
 		Term:     lineage[len(lineage)-1].Term,
+		Parent:   parent,
+		Opener:   opener,
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 		},
 	})
+}
+
+// opener reads the manifest of a parent.
+func (t *take) opener(parent *backup.Backup) (*backup.Opener, error) {
+	if parent == nil {
+		return nil, nil //nolint:nilnil // nothing is read
+	}
+	opener, err := openerOf(t.settings.Archive.Recipient != "", t.key)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
+	}
+	return opener, nil
 }
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
@@ -242,7 +308,7 @@ func onTimeline(lineage []ha.Start, lsn ha.LSN, timeline uint32) error {
 // note puts into the result what was taken.
 func (t *take) note(b backup.Backup) {
 	r := &t.result
-	r.ID, r.StartLSN, r.StopLSN = b.ID, b.StartLSN.String(), b.StopLSN.String()
+	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
 	r.Started, r.Stopped, r.Bytes, r.Stored = b.Started, b.Stopped, b.RawBytes, b.StoredBytes
 }

@@ -1,8 +1,10 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,6 +24,8 @@ const (
 	backupKept int32 = 24 * 60 * 60
 	// keptBackups is the default of backup.retention.count, where the CRD can't fill it in.
 	keptBackups = 7
+	// fullEvery is the default of backup.incremental.fullEvery.
+	fullEvery = 7
 )
 
 // BackupSettings is what the Pods of a SampleDB's backups have to know. It must have an archive.
@@ -35,6 +39,9 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 	}
 	if out.Keep.Count == 0 {
 		out.Keep.Count = keptBackups
+	}
+	if i := db.Spec.Backup.Incremental; i != nil {
+		out.FullEvery = cmp.Or(int(i.FullEvery), fullEvery)
 	}
 	for _, m := range config.Members {
 		out.Hosts = append(out.Hosts, m.Host)
@@ -87,7 +94,7 @@ func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
 			Name: naming.FinalBackup(db.Name, string(db.UID)), Namespace: db.Namespace,
 			Labels: merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
 		},
-		Spec: v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromPrimary, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+		Spec: v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromPrimary, Full: true, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
 	}
 }
 
@@ -115,6 +122,10 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	retries, kept, seconds := backupRetries, backupKept, max(1, int64(remaining.Seconds()))
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
+	spec := backupPod(db, backup, settings)
+	if db.Spec.Backup.Incremental != nil && !backup.Spec.Full {
+		withKey(db, &spec) // it reads the manifest of the backup before
+	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: backup.Name, Namespace: backup.Namespace, Labels: labels,
@@ -127,10 +138,21 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 			PodReplacementPolicy:    &replace,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       backupPod(db, backup, settings),
+				Spec:       spec,
 			},
 		},
 	}
+}
+
+// withKey mounts the key of the archive, where there is one.
+func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
+	e := db.Spec.Backup.Encryption
+	if e == nil {
+		return
+	}
+	pod.Volumes = append(slices.Clone(pod.Volumes), optionalSecret(volumeKey, e.Key.Name))
+	c := &pod.Containers[0]
+	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
 }
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
@@ -146,6 +168,9 @@ func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) co
 	}
 	if backup.Spec.From == v1.BackupFromPrimary {
 		command = append(command, "--from-primary")
+	}
+	if backup.Spec.Full {
+		command = append(command, "--full")
 	}
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,

@@ -62,7 +62,7 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 	if b.Credentials != naming.PathStore || b.CA != "" || b.S3.Endpoint != "https://minio.example:9000" || b.Prefix != "production" {
 		t.Errorf("the bucket is %+v", b)
 	}
-	if settings.Archive.Path != "shop/x-0b5c" || !strings.HasPrefix(settings.Archive.Recipient, "age1") || settings.Keep.Days != 30 {
+	if settings.Archive.Path != "shop/x-0b5c" || !strings.HasPrefix(settings.Archive.Recipient, "age1") || settings.Keep.Days != 30 || settings.FullEvery != 5 {
 		t.Errorf("the settings are %+v", settings)
 	}
 	if len(settings.Hosts) != 3 {

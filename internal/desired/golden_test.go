@@ -58,7 +58,8 @@ func inS3(db *v1.SampleDB) {
 		}},
 		Encryption: &v1.EncryptionSpec{Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"}},
 		Schedule:   "0 3 * * *", TimeZone: "Asia/Tokyo",
-		Retention: v1.RetentionSpec{Count: 14, Days: 30},
+		Incremental: &v1.IncrementalSpec{FullEvery: 5},
+		Retention:   v1.RetentionSpec{Count: 14, Days: 30},
 	}
 }
 

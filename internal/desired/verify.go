@@ -81,10 +81,7 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 	c.Resources = requests("100m", "512Mi")
 	pod.Volumes = append(slices.Clone(pod.Volumes), scratch)
 	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume})
-	if e := db.Spec.Backup.Encryption; e != nil {
-		pod.Volumes = append(pod.Volumes, optionalSecret(volumeKey, e.Key.Name))
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
-	}
+	withKey(db, &pod)
 	return pod, nil
 }
 
@@ -95,6 +92,11 @@ func scratchVolume(db *v1.SampleDB) (corev1.Volume, error) {
 		return corev1.Volume{}, err
 	}
 	v := db.Spec.Backup.Verification
+	if db.Spec.Backup.Incremental != nil { // what is put together is there twice
+		size := spec.Resources.Requests[corev1.ResourceStorage]
+		size.Mul(2)
+		spec.Resources.Requests[corev1.ResourceStorage] = size
+	}
 	if v.Size != "" {
 		size, err := resource.ParseQuantity(v.Size)
 		if err != nil {

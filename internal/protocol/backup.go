@@ -18,6 +18,8 @@ type BackupSettings struct {
 	Archive Archive `json:"archive"`
 	// Keep is what remains in the archive.
 	Keep Retention `json:"keep"`
+	// FullEvery is of how many backups one is a full one, 0 for all.
+	FullEvery int `json:"fullEvery,omitempty"`
 	// Verify is for the Pods that verify.
 	Verify Verification `json:"verify"`
 	// Authority and Operator are the same as in Config.
@@ -50,12 +52,14 @@ type BackupProgress struct {
 type BackupResult struct {
 	// Error is why there is no backup, "" where there is one.
 	Error string `json:"error,omitempty"`
-	// Warning is what failed after the backup was complete: the removal of older ones.
+	// Warning is what failed though the backup is complete: to take an incremental one, or the removal of older ones.
 	Warning string `json:"warning,omitempty"`
 	// Instance is the one that it was taken from.
 	Instance string `json:"instance,omitempty"`
 	// ID is the backup's name in the archive.
 	ID string `json:"id,omitempty"`
+	// Parent is the backup that it is the change from, "" for a full one.
+	Parent string `json:"parent,omitempty"`
 	// StartLSN and StopLSN are where its WAL begins, and where it is consistent.
 	StartLSN string `json:"startLSN,omitempty"`
 	StopLSN  string `json:"stopLSN,omitempty"`

@@ -404,6 +404,36 @@ func TestADatabaseBackupBecomesAJobAndItsResultTheStatus(t *testing.T) {
 	}
 }
 
+// Which one has all and which has what has changed, the Pod knows.
+func TestAnIncrementalBackupSaysWhatItIsTheChangeFrom(t *testing.T) {
+	w := newWorld(t)
+	k, db := w.ready("x")
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Incremental = &v1.IncrementalSpec{} })
+	if n := db.Spec.Backup.Incremental.FullEvery; n != 7 {
+		t.Errorf("by default one of %d is a full one", n)
+	}
+	if p := w.agents.told().Parameters["summarize_wal"]; p != "on" {
+		t.Errorf("summarize_wal is %q", p)
+	}
+	settings := &corev1.ConfigMap{}
+	w.read("x-backup", settings)
+	if !strings.Contains(settings.Data[naming.KeyBackup], `"fullEvery": 7`) {
+		t.Errorf("the Pods of backups are told %s", settings.Data[naming.KeyBackup])
+	}
+	result := taken
+	result.Parent, result.Warning = "20261119T031500Z-0000", "older backups could not be removed"
+	b := k.completeWith(k.ask("now", "x"), result)
+	if b.Status.Type != v1.BackupIncremental || b.Status.Parent != result.Parent {
+		t.Errorf("the status is %+v", b.Status)
+	}
+	b = k.completeWith(k.ask("all", "x", func(b *v1.DatabaseBackup) { b.Spec.Full = true }), taken)
+	job := &batchv1.Job{}
+	w.read("all", job)
+	if !slices.Contains(job.Spec.Template.Spec.Containers[0].Command, "--full") || b.Status.Type != v1.BackupFull || b.Status.Parent != "" {
+		t.Errorf("it is %+v, by %v", b.Status, job.Spec.Template.Spec.Containers[0].Command)
+	}
+}
+
 func TestABackupThatIsOverStaysAsItIs(t *testing.T) {
 	w := newWorld(t)
 	k, db := w.ready("x")

@@ -40,8 +40,13 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		"SQL from nowhere":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{}}} }, "each item of init.sql must have either configMap or secret"},
 		"a broken hba line":     {func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"let me in"} }, "each line of postgresql.hba must start with"},
 		"another durability":    {func(db *v1.SampleDB) { db.Spec.Durability = "maybe" }, `Unsupported value: "maybe": supported values: "quorum", "async"`},
-		"another eviction":      {func(db *v1.SampleDB) { db.Spec.Eviction = "Never" }, `Unsupported value: "Never": supported values: "Protect", "Allow"`},
-		"our own Pod label":     {func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} }, "pod.labels must not begin with toban.dev/"},
+		"increments of an old PostgreSQL": {func(db *v1.SampleDB) {
+			db.Spec.Version, db.Spec.Backup = 16, &v1.BackupSpec{Incremental: &v1.IncrementalSpec{FullEvery: 7}}
+		}, "backup.incremental needs PostgreSQL 17 or newer: leave it out"},
+		"increments of nothing": {func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Incremental: &v1.IncrementalSpec{FullEvery: 1}} },
+			"backup.incremental.fullEvery must be from 2 to 100"},
+		"another eviction":  {func(db *v1.SampleDB) { db.Spec.Eviction = "Never" }, `Unsupported value: "Never": supported values: "Protect", "Allow"`},
+		"our own Pod label": {func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} }, "pod.labels must not begin with toban.dev/"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, w.api.Create(t.Context(), w.sampleDB("bad", c.change)), c.want) })
 	}

@@ -17,12 +17,18 @@ import (
 func archived(t *testing.T) (*cluster, string) {
 	t.Helper()
 	c := formed(t, 3)
+	return c, c.archiveHere()
+}
+
+// archiveHere has a cluster archive to a folder of its own, and returns its archive in it.
+func (c *cluster) archiveHere() string {
+	c.Helper()
 	folder := filepath.Join(c.folder, "bucket")
 	c.must(os.Mkdir(folder, 0o755))
 	c.own(folder)
 	c.config.Archive = &protocol.Archive{Bucket: bucket.Config{Folder: folder}, Path: "test/db", Owner: "uid-1"}
 	c.sync()
-	return c, filepath.Join(folder, "test/db")
+	return filepath.Join(folder, "test/db")
 }
 
 func (c *cluster) must(err error) {
@@ -52,7 +58,13 @@ func (c *cluster) awaitArchived(leader string) ha.LSN {
 // covered is up to where the archive goes along its newest lineage, from where it begins.
 func (c *cluster) covered(folder string) (from, to ha.LSN, gap *backup.Gap) {
 	c.Helper()
-	catalogue, err := backup.Read(context.Background(), bucket.OpenFolder(folder))
+	return c.coveredIn(bucket.OpenFolder(folder))
+}
+
+// coveredIn is that of an archive in any bucket.
+func (c *cluster) coveredIn(archive bucket.Bucket) (from, to ha.LSN, gap *backup.Gap) {
+	c.Helper()
+	catalogue, err := backup.Read(context.Background(), archive)
 	c.must(err)
 	from = ha.LSN(1 << 63)
 	for _, term := range catalogue.Terms {

@@ -20,6 +20,13 @@ import (
 func formed(t *testing.T, instances int) *cluster {
 	t.Helper()
 	c := newCluster(t, instances)
+	c.form()
+	return c
+}
+
+// form starts a new cluster, and gives it a table.
+func (c *cluster) form() {
+	c.Helper()
 	names := []string{}
 	for _, m := range c.config.Members {
 		names = append(names, m.Name)
@@ -37,7 +44,6 @@ func formed(t *testing.T, instances int) *cluster {
 	for _, name := range names[1:] {
 		c.awaitQuery(name, "select count(*)::text from t", "1") // replication is not synchronous
 	}
-	return c
 }
 
 func TestThreeInstancesStartedAtOnceFormACluster(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/releases"
 )
 
 // deadline is for conditions that must come true: generous, for busy machines.
@@ -39,6 +40,10 @@ type cluster struct {
 	agents    map[string]*exec.Cmd
 	logs      map[string]*bytes.Buffer
 	owner     *syscall.Credential
+	// programs is the folder of a PostgreSQL that is not installed, "" for the one that is.
+	programs string
+	// said is the log of the last backup.
+	said string
 }
 
 var subnets atomic.Int32
@@ -70,6 +75,25 @@ func newCluster(t *testing.T, instances int) *cluster {
 	c.writeAuthority()
 	t.Cleanup(c.stopAll)
 	return c
+}
+
+// newer has a cluster run a newer PostgreSQL than is installed.
+func (c *cluster) newer(major int) {
+	c.Helper()
+	found, err := releases.Programs(c.Context(), major)
+	if err != nil {
+		c.Skipf("not here: %v", err)
+	}
+	c.config.Major, c.programs = major, found
+}
+
+// env is the environment of our program as a verb.
+func (c *cluster) env(verb string, more ...string) []string {
+	env := append(os.Environ(), agentVariable+"="+verb)
+	if c.programs != "" {
+		env = append(env, "PATH="+c.programs+":"+os.Getenv("PATH"))
+	}
+	return append(env, more...)
 }
 
 // serverUser is who the servers run as: PostgreSQL refuses to run as root.
@@ -173,7 +197,7 @@ func (c *cluster) startOne(name string) {
 		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
 		"--termination-log", filepath.Join(c.folder, name, "last-words"))
-	cmd.Env = append(os.Environ(), agentVariable+"=1", naming.EnvRestored+"="+c.config.Restored)
+	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored)
 	cmd.Dir = c.folder
 	log := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log

@@ -30,28 +30,41 @@ func (c *cluster) command(verb string, settings any, args ...string) (cmd *exec.
 	result, log = filepath.Join(folder, "result.json"), &bytes.Buffer{}
 	cmd = exec.Command(program, append([]string{"--settings", file, "--authority", filepath.Join(c.folder, "ca"), "--run", folder,
 		"--address", "127.0.0.1", "--listen", "127.0.0.1:0", "--termination-log", result}, args...)...)
-	cmd.Env = append(os.Environ(), agentVariable+"="+verb)
+	cmd.Env = c.env(verb)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.folder, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	return cmd, result, log
 }
 
 // takeBackup takes a base backup, as the Pod of a DatabaseBackup does.
-func (c *cluster) takeBackup() protocol.BackupResult {
+func (c *cluster) takeBackup(args ...string) protocol.BackupResult {
 	c.Helper()
+	result, err := c.tryBackup(c.taking(), args...)
+	c.must(err)
+	return result
+}
+
+// taking is what the Pod of a backup is told.
+func (c *cluster) taking() protocol.BackupSettings {
 	settings := protocol.BackupSettings{Archive: *c.config.Archive, Keep: protocol.Retention{Count: 7}, Authority: c.config.Authority, Operator: c.config.Operator}
 	for i := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, c.host(i))
 	}
-	cmd, file, log := c.command("take", settings)
-	if err := cmd.Run(); err != nil {
-		c.Fatalf("take a backup: %v\n%s", err, log)
+	return settings
+}
+
+// tryBackup takes one that may fail.
+func (c *cluster) tryBackup(settings protocol.BackupSettings, args ...string) (result protocol.BackupResult, err error) {
+	c.Helper()
+	cmd, file, log := c.command("take", settings, args...)
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("take a backup: %w\n%s", err, log)
 	}
-	var result protocol.BackupResult
-	text, err := os.ReadFile(file)
-	c.must(err)
+	c.said = log.String()
+	text, failed := os.ReadFile(file)
+	c.must(failed)
 	c.must(json.Unmarshal(text, &result))
-	return result
+	return result, err
 }
 
 // restoring is what the Pod of a restore into the first instance of a cluster is told.

@@ -93,6 +93,10 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	}
 	out.Instance = cmp.Or(r.Instance, out.Instance)
 	out.ID, out.StartLSN, out.StopLSN = r.ID, r.StartLSN, r.StopLSN
+	out.Type, out.Parent = v1.BackupFull, r.Parent
+	if r.Parent != "" {
+		out.Type = v1.BackupIncremental
+	}
 	out.ServerVersion, out.SystemIdentifier = r.ServerVersion, r.SystemIdentifier
 	out.Size, out.StoredSize = size(r.Bytes), size(r.Stored)
 	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,11 +103,14 @@ type node struct {
 	log     *bytes.Buffer
 }
 
-func newNode(t *testing.T) *node {
+func newNode(t *testing.T) *node { t.Helper(); return newNodeOf(t, programs(t)) }
+
+// newNodeOf is one of certain programs.
+func newNodeOf(t *testing.T, programs postgres.Programs) *node {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
-	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{Programs: programs(t), Volume: filepath.Join(folder, "volume"),
+	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{Programs: programs, Volume: filepath.Join(folder, "volume"),
 		Run: filepath.Join(folder, "run"), Port: 5432}}
 	must(t, os.MkdirAll(n.Server.Run, 0o700))
 	must(t, os.MkdirAll(n.Volume, 0o700))
@@ -124,6 +128,16 @@ func programs(t *testing.T) postgres.Programs {
 	}
 	t.Fatal("no PostgreSQL server is installed: apt-get install postgresql")
 	return postgres.Programs{}
+}
+
+// release is PostgreSQL of a newer version.
+func release(t *testing.T, major int) postgres.Programs {
+	t.Helper()
+	found := os.Getenv(releaseVariable + strconv.Itoa(major))
+	if !filepath.IsAbs(found) {
+		t.Skipf("PostgreSQL %d is %s", major, found)
+	}
+	return postgres.Programs{Dir: found, Major: major, Version: strconv.Itoa(major)}
 }
 
 // configure writes the files of a server that everybody on this socket may use.
@@ -204,11 +218,13 @@ func (n *node) contents() string {
 func (n *node) rows() string { return n.ask("select string_agg(i::text, ',' order by i) from t") }
 
 // primary is a server with something of everything, of more than two pieces.
-func primary(t *testing.T) *node {
+func primary(t *testing.T) *node { t.Helper(); return primaryOf(t, programs(t), nil) }
+
+func primaryOf(t *testing.T, programs postgres.Programs, more map[string]string) *node {
 	t.Helper()
-	n := newNode(t)
+	n := newNodeOf(t, programs)
 	must(t, n.Initialise(t.Context(), n.log))
-	n.configure(nil)
+	n.configure(more)
 	n.begin()
 	n.ready()
 	space := filepath.Join(filepath.Dir(n.Volume), "space")
@@ -271,11 +287,26 @@ func (a *archive) options() backup.TakeOptions {
 		}}
 }
 
-func (a *archive) take() backup.Backup {
+func (a *archive) take() backup.Backup { a.Helper(); return a.takeSince(nil) }
+
+// takeSince takes what has changed since another backup.
+func (a *archive) takeSince(parent *backup.Backup) backup.Backup {
 	a.Helper()
-	b, err := backup.Take(a.Context(), a.options())
+	o := a.options()
+	o.Parent, o.Opener = parent, a.opener
+	b, err := backup.Take(a.Context(), o)
 	must(a, err)
 	return b
+}
+
+// chain is a backup with those it is the change from.
+func (a *archive) chain(b backup.Backup) []backup.Backup {
+	a.Helper()
+	c, err := backup.Read(a.Context(), a)
+	must(a, err)
+	chain, err := c.Chain(b.ID)
+	must(a, err)
+	return chain
 }
 
 // archiveWAL archives what has been flushed: whole segments, and what there is of the last.
@@ -328,13 +359,17 @@ func (a *archive) unpack(b backup.Backup, n *node) error {
 	for _, s := range b.Tablespaces {
 		spaces[s.OID] = filepath.Join(n.Volume, fmt.Sprint(s.OID))
 	}
-	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Opener: a.opener, Chain: []backup.Backup{b},
-		Data: n.Data(), Tablespaces: spaces, Workers: 3})
+	chain := []backup.Backup{b}
+	if b.Parent != "" {
+		chain = a.chain(b)
+	}
+	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Opener: a.opener, Chain: chain,
+		Data: n.Data(), Tablespaces: spaces, Scratch: filepath.Join(n.Volume, "scratch"), Programs: n.Programs.Dir, Workers: 3})
 }
 
 func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 	a.Helper()
-	r := &restored{node: newNode(a.T), target: target}
+	r := &restored{node: newNodeOf(a.T, a.source.Programs), target: target}
 	must(a, a.unpack(b, r.node))
 	must(a, backup.VerifyFiles(a.Context(), r.Data(), 3))
 	r.recovery = backup.NewRecovery(a.recoverOptions(b, r.node, target, a.plan(b)))

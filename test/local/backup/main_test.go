@@ -3,6 +3,7 @@
 package backup_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"toban.dev/test/releases"
 )
+
+// releaseVariable has the folder of a newer PostgreSQL's programs by its major version, or why it is not there.
+const releaseVariable = "TOBAN_TEST_POSTGRESQL_"
+
+// newer are the versions that have incremental backups.
+var newer = []int{17, 18}
 
 // manualVariable has the text of docs/backup.md.
 const manualVariable = "TOBAN_TEST_MANUAL"
@@ -26,6 +35,9 @@ func TestMain(m *testing.M) {
 		if manual, err := os.ReadFile("../../../docs/backup.md"); err == nil {
 			_ = os.Setenv(manualVariable, string(manual))
 		}
+		if os.Getenv(releaseVariable+"17") == "" {
+			setReleases()
+		}
 		os.Exit(m.Run())
 	}
 	code, err := again()
@@ -34,6 +46,17 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(code)
+}
+
+// setReleases finds the newer versions, which takes root the first time.
+func setReleases() {
+	for _, major := range newer {
+		found, err := releases.Programs(context.Background(), major)
+		if err != nil {
+			found = "not here: " + err.Error()
+		}
+		_ = os.Setenv(releaseVariable+strconv.Itoa(major), found)
+	}
 }
 
 // again runs a copy of this program, which any user may read, as postgres.
@@ -56,6 +79,7 @@ func again() (int, error) {
 	if err := copyFile(os.Args[0], program); err != nil {
 		return 0, err
 	}
+	setReleases()
 	cmd := exec.Command(program, arguments()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, os.Stdout, os.Stderr
 	manual, err := os.ReadFile("../../../docs/backup.md") // which postgres may not be able to read

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"toban.dev/internal/backup"
 )
@@ -142,46 +143,70 @@ var byHand = regexp.MustCompile("(?s)<!-- by-hand:begin -->\n```bash\n(.*)```\n<
 
 // The script of docs/backup.md is run as it stands there, with nothing of Toban.
 func TestTheWayBackByHand(t *testing.T) {
-	text := os.Getenv(manualVariable)
-	script := byHand.FindStringSubmatch(text)
-	if script == nil {
-		t.Fatal("docs/backup.md has no script between the marks")
-	}
-	for name, key := range map[string]string{"compressed": "", "encrypted": newKey(t)} {
+	for name, c := range map[string]struct {
+		key         string
+		incremental bool
+	}{
+		"compressed":  {"", false},
+		"encrypted":   {newKey(t), false},
+		"incremental": {newKey(t), true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			source := primary(t)
-			a := newArchive(t, source, key)
-			a.take()
+			source := (*node)(nil)
+			if c.incremental {
+				source = primaryOf(t, release(t, 17), map[string]string{"summarize_wal": "on"})
+			} else {
+				source = primary(t)
+			}
+			a := newArchive(t, source, c.key)
+			last := a.take()
+			for range 2 {
+				if c.incremental {
+					time.Sleep(time.Second) // the newest is the last by its name
+					source.change()
+					last = a.takeSince(&last)
+				}
+			}
 			source.do("insert into t values (2); select pg_switch_wal(); insert into t values (3)")
 			a.archiveWAL()
 			want, rows := source.contents(), source.rows()
 			source.stop()
-			n := newNode(t)
-			for name, content := range a.objects {
-				file := filepath.Join(n.Volume, "archive", name)
-				must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-				must(t, os.WriteFile(file, content, 0o600))
-			}
-			must(t, os.WriteFile(filepath.Join(n.Volume, "age.key"), []byte(key+"\n"), 0o600))
-			log, err := os.Create(filepath.Join(n.Volume, "log"))
-			must(t, err)
-			defer log.Close()
-			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script[1])
-			cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
-			cmd.Env = append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH"))
-			err = cmd.Run()
-			defer func() {
-				_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
-			}()
-			if err != nil {
-				said, _ := os.ReadFile(log.Name())
-				t.Fatalf("%v\n%s", err, said)
-			}
-			n.Server.Run = source.Server.Run // as the configuration in the backup says
-			n.eventuallyOutOfRecovery()
+			n := a.byHand(c.key)
 			if n.contents() != want || n.rows() != rows {
 				t.Errorf("it has rows %s and %s\nexpected %s and %s", n.rows(), n.contents(), rows, want)
 			}
 		})
 	}
+}
+
+// byHand restores with the script, and is the server that it leads to.
+func (a *archive) byHand(key string) *node {
+	a.Helper()
+	script := byHand.FindStringSubmatch(os.Getenv(manualVariable))
+	if script == nil {
+		a.Fatal("docs/backup.md has no script between the marks")
+	}
+	n := newNodeOf(a.T, a.source.Programs)
+	for name, content := range a.objects {
+		file := filepath.Join(n.Volume, "archive", name)
+		must(a, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(a, os.WriteFile(file, content, 0o600))
+	}
+	must(a, os.WriteFile(filepath.Join(n.Volume, "age.key"), []byte(key+"\n"), 0o600))
+	log, err := os.Create(filepath.Join(n.Volume, "log"))
+	must(a, err)
+	defer log.Close()
+	cmd := exec.CommandContext(a.Context(), "bash", "-euo", "pipefail", "-c", script[1])
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
+	cmd.Env = append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH"))
+	a.Cleanup(func() {
+		_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
+	})
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(log.Name())
+		a.Fatalf("%v\n%s", err, said)
+	}
+	n.Server.Run = a.source.Server.Run // as the configuration in the backup says
+	n.eventuallyOutOfRecovery()
+	return n
 }

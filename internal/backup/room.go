@@ -1,0 +1,42 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoRoom says that a volume has no room for the data.
+var ErrNoRoom = errors.New("the volume has no room for the data")
+
+// room looks whether the data of a chain fits into a folder, with the WAL that lies ahead of the replay, and what is to stay free. A
+// chain of several is there twice for a while: as it was fetched, and put together. The field is what a user enlarges the volume by.
+func room(folder string, chain []Backup, reserve uint64, field string) error {
+	data := uint64(0)
+	for _, b := range chain {
+		data += uint64(max(b.RawBytes, 0))
+	}
+	if len(chain) > 1 {
+		data *= 2
+	}
+	need := data + uint64(ahead(folder))*SegmentSize + reserve
+	var stat unix.Statfs_t
+	if err := unix.Statfs(folder, &stat); err != nil {
+		return fmt.Errorf("see how much room there is in %s: %w", folder, err)
+	}
+	if free := stat.Bavail * uint64(stat.Bsize); free < need {
+		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (%s)", ErrNoRoom, free>>20, need>>20, field)
+	}
+	return nil
+}
+
+// ahead is how many segments may lie beyond the replay: a tenth of what is free on the volume.
+func ahead(folder string) int {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(folder, &stat); err != nil {
+		return 2
+	}
+	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / SegmentSize
+	return int(min(max(tenth, 2), 32))
+}

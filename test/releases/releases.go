@@ -1,0 +1,179 @@
+// Package releases has PostgreSQL of major versions that this machine's own packages do not have, for tests that need
+// them: that of the local cluster's images, unpacked and made to run here with the libraries that came with it.
+package releases
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// cache is where it is unpacked: any user may run it there.
+const cache = "/var/tmp/toban-postgres"
+
+// Programs is the folder with the programs of a major version. The first time it takes root, and what makes the image.
+func Programs(ctx context.Context, major int) (string, error) {
+	bin := fmt.Sprintf("usr/lib/postgresql/%d/bin", major)
+	if installed := "/" + bin; isProgram(filepath.Join(installed, "postgres")) {
+		return installed, nil
+	}
+	image, err := image(ctx, major)
+	if err != nil {
+		return "", fmt.Errorf("PostgreSQL %d: %w", major, err)
+	}
+	root := filepath.Join(cache, strings.TrimSuffix(filepath.Base(image), ".tar"))
+	if programs := filepath.Join(root, bin); isProgram(filepath.Join(programs, "postgres")) {
+		return programs, nil
+	}
+	if err := unpack(ctx, image, root, bin); err != nil {
+		return "", fmt.Errorf("unpack PostgreSQL %d: %w", major, err)
+	}
+	return filepath.Join(root, bin), nil
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// image has the local cluster's image made, which is kept, and is its path.
+func image(ctx context.Context, major int) (string, error) {
+	if os.Getuid() != 0 {
+		return "", errors.New("it is not installed, and only root can make it of an image")
+	}
+	_, file, _, _ := runtime.Caller(0)
+	localkube := filepath.Join(filepath.Dir(file), "../../bin/localkube")
+	if !isProgram(localkube) {
+		return "", errors.New("bin/localkube is not there: make build")
+	}
+	out, err := output(exec.CommandContext(ctx, localkube, "image", "build", fmt.Sprintf("postgres:%d", major)))
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Fields(out)
+	if len(lines) == 0 {
+		return "", errors.New("localkube names no image")
+	}
+	return lines[len(lines)-1], nil
+}
+
+// output runs a command, and has what it says on its error output in the error.
+func output(cmd *exec.Cmd) (string, error) {
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, bytes.TrimSpace(said.Bytes()))
+	}
+	return string(out), nil
+}
+
+// unpack unpacks an image beside its place, and gives it that when it runs: one that was cut off is none.
+func unpack(ctx context.Context, image, root, bin string) error {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(cache, "unpacked-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // what is left is in nobody's way
+	layers := filepath.Join(work, "layers")
+	if err := os.Mkdir(layers, 0o700); err != nil {
+		return err
+	}
+	if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", layers, "-f", image)); err != nil {
+		return err
+	}
+	files, err := layersOf(layers)
+	if err != nil {
+		return err
+	}
+	made := filepath.Join(work, "root")
+	if err := os.Mkdir(made, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		// Names are with or without the dot, as who has packed it likes.
+		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner", "--wildcards", "-f", file,
+			"*usr/lib/*", "*usr/lib64/*", "*usr/share/postgresql/*")); err != nil {
+			return err
+		}
+	}
+	if err := settle(ctx, made, root, filepath.Join(made, bin)); err != nil {
+		return err
+	}
+	if err := os.Rename(made, root); err != nil && !isProgram(filepath.Join(root, bin, "postgres")) {
+		return err // and not another's, who was first
+	}
+	return nil
+}
+
+// layersOf are the files with an image's layers (OCI image layout).
+func layersOf(folder string) ([]string, error) {
+	type object struct {
+		Digest string `json:"digest"`
+	}
+	blob := func(o object) string { return filepath.Join(folder, "blobs", strings.Replace(o.Digest, ":", "/", 1)) }
+	var index struct {
+		Manifests []object `json:"manifests"`
+	}
+	if err := readJSON(filepath.Join(folder, "index.json"), &index); err != nil || len(index.Manifests) == 0 {
+		return nil, errors.Join(err, errors.New("the image has no manifest"))
+	}
+	var manifest struct {
+		Layers []object `json:"layers"`
+	}
+	if err := readJSON(blob(index.Manifests[0]), &manifest); err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, layer := range manifest.Layers {
+		files = append(files, blob(layer))
+	}
+	return files, nil
+}
+
+func readJSON(file string, into any) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// settle makes the programs run where they will be: with the loader and the libraries that came with them, and not this
+// machine's, which may be older. What PostgreSQL itself looks for it finds from where its program is.
+func settle(ctx context.Context, made, root, programs string) error {
+	loaders, err := filepath.Glob(filepath.Join(made, "usr/lib*/ld-linux-*.so.*"))
+	if err != nil || len(loaders) == 0 {
+		return errors.Join(err, errors.New("the image has no loader"))
+	}
+	libraries, err := filepath.Glob(filepath.Join(made, "usr/lib/*-linux-gnu*"))
+	if err != nil || len(libraries) == 0 {
+		return errors.Join(err, errors.New("the image has no libraries"))
+	}
+	at := func(path string) string { return root + strings.TrimPrefix(path, made) }
+	entries, err := os.ReadDir(programs)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := filepath.Join(programs, entry.Name())
+		if head, err := os.ReadFile(name); err != nil || !bytes.HasPrefix(head, []byte("\x7fELF")) {
+			continue
+		}
+		if _, err := output(exec.CommandContext(ctx, "patchelf", "--set-interpreter", at(loaders[0]),
+			"--force-rpath", "--set-rpath", at(libraries[0]), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
