@@ -11,8 +11,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -195,16 +195,19 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
-	headers, err := metadata.NewForConfig(m.GetConfig())
+	clientset, err := kubernetes.NewForConfig(m.GetConfig())
 	if err != nil {
-		return fmt.Errorf("make a client for metadata: %w", err)
+		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
 	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: secrets.New(headers), Keeper: keeper,
+	follower := func() *secrets.Follower { // each controller takes the events of its own
+		return secrets.New(clientset, func(content []byte) string { return keeper.Digest("secrets", content) })
+	}
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(), Keeper: keeper,
 		Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}
-	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Events: b.Events, Now: time.Now}
+	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Secrets: follower(), Events: b.Events, Now: time.Now}
 	if err := a.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of MyApps: %w", err)
 	}

@@ -31,6 +31,8 @@ type appWorld struct {
 	apps *myapp.Reconciler
 	// broken refuses writes whose object has this name, as an API server does that has trouble.
 	broken *broken
+	// told has one for each time that the controller was told of a changed Secret.
+	told chan struct{}
 }
 
 func newAppWorld(t *testing.T) *appWorld {
@@ -44,7 +46,9 @@ func newAppWorld(t *testing.T) *appWorld {
 func (w *appWorld) restart() {
 	r := w.reconciler
 	w.broken = &broken{Client: r.Client}
-	w.apps = &myapp.Reconciler{Client: w.broken, Reader: r.Reader, Events: r.Events, Now: func() time.Time { return w.now }}
+	follower, told := w.follower("sample-app")
+	w.told = told
+	w.apps = &myapp.Reconciler{Client: w.broken, Reader: r.Reader, Secrets: follower, Events: r.Events, Now: func() time.Time { return w.now }}
 }
 
 // broken is a client of an API server that does not take some writes, and of a cache that may be late.

@@ -12,20 +12,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/postgresql"
-	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/database"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/passwords"
@@ -80,30 +76,11 @@ func newPGWorld(t *testing.T) *pgWorld {
 // restart starts the operator anew, with nothing in memory.
 func (w *pgWorld) restart() {
 	w.Helper()
-	config := rest.CopyConfig(server)
-	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
-	headers, err := metadata.NewForConfig(config)
-	w.must(err)
+	follower, told := w.follower("foodb")
+	w.told = told
 	r := w.reconciler
-	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: secrets.New(headers), Keeper: r.Keeper,
+	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: follower, Keeper: r.Keeper,
 		Settings: r.Settings, Events: r.Events, Now: func() time.Time { return w.now }}
-	follower := w.pgs.Secrets
-	ctx, stop := context.WithCancel(context.Background())
-	w.Cleanup(func() {
-		follower.Follow(types.NamespacedName{Namespace: w.namespace, Name: "foodb"}) // nothing any more
-		stop()
-	})
-	w.told = make(chan struct{}, 100)
-	go func() {
-		for {
-			select {
-			case <-follower.Changed():
-				w.told <- struct{}{}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 }
 
 // foodb is the PostgreSQL of the documentation, changed by modifiers.
@@ -557,12 +534,7 @@ func TestASecretThatMayBeWatchedIsReadAsSoonAsItChanges(t *testing.T) {
 	w := newPGWorld(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "foodb-password"}, Data: map[string][]byte{passwords.Key: []byte("mypassword")}}
 	w.must(w.api.Create(t.Context(), secret))
-	// As docs/postgresql.md says.
-	w.must(w.api.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "toban-passwords"},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"foodb-password"}, Verbs: []string{"watch"}}}}))
-	w.must(w.api.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "toban-passwords"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "toban-passwords"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: operatorNamespace, Name: "toban-operator"}}}))
+	w.mayWatch("foodb-password")
 	pg := w.ready()
 	for len(w.told) > 0 {
 		<-w.told

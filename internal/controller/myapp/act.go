@@ -3,6 +3,7 @@ package myapp
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -77,11 +78,11 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 // left as it is.
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	next := s.next()
-	if next == nil {
+	if next == nil || s.seen.deployment == nil && !s.seen.settled { // the first Pods would be replaced as soon as the Secrets are known
 		return nil
 	}
 	release := myapp.Release{
-		Spec: next.Spec, Config: s.digest(next.Spec), Secrets: s.app.Annotations[naming.AnnotationSecrets], Connection: s.connection(),
+		Spec: next.Spec, Config: s.digest(next.Spec), Secrets: s.secrets(next.Spec), Connection: s.connection(),
 	}
 	want := myapp.Deployment(s.app, release, s.replicas())
 	if s.app.Spec.Autoscaling != nil && s.seen.deployment != nil {
@@ -129,6 +130,21 @@ func (s *scope) connection() string {
 		return known
 	}
 	return s.annotated(naming.AnnotationConnection)
+}
+
+// secrets tells one content of the Secrets of a spec from another, as far as they may be watched, and has the text that somebody has
+// put on the MyApp for the others. While that is being found out it stays as it was.
+func (s *scope) secrets(spec v1.MyAppSpec) string {
+	if !s.seen.settled && s.seen.deployment != nil {
+		return s.annotated(naming.AnnotationSecrets)
+	}
+	parts := []string{s.app.Annotations[naming.AnnotationSecrets]}
+	for _, name := range spec.Config.Secrets {
+		if version := s.seen.secrets[string(name)]; version != "" {
+			parts = append(parts, version)
+		}
+	}
+	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
 // removeJobs deletes the Jobs of migrations that are not wanted any more, also while they run.

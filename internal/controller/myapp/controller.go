@@ -20,6 +20,7 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/naming"
 )
@@ -30,6 +31,8 @@ type Reconciler struct {
 	Client client.Client
 	// Reader reads past the cache.
 	Reader client.Reader
+	// Secrets notices when a Secret of the configuration changes, where it may.
+	Secrets *secrets.Follower
 	// Events takes the events.
 	Events events.EventRecorder
 	// Now is the clock.
@@ -96,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	app := &v1.MyApp{}
 	if err := r.Client.Get(ctx, request.NamespacedName, app); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.Secrets.Follow(request.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the MyApp: %w", err)

@@ -27,14 +27,17 @@ type observed struct {
 	migrationPods []corev1.Pod
 	jobs          []batchv1.Job
 	// config has the ConfigMaps that are named, without those that are not there.
-	config   map[v1.ObjectName]map[string]string
+	config map[v1.ObjectName]map[string]string
+	// secrets are the versions of the Secrets that are named, "" where that can't be known; settled says that all that can be is.
+	secrets  map[string]string
+	settled  bool
 	database database
 	backup   *toban.DatabaseBackup // the one before the migration, nil where there is none
 }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	for _, read := range []func(context.Context, *scope) error{
-		r.observeDeployment, r.observePods, r.observeJobs, r.observeConfig, r.observeDatabase, r.observeBackup,
+		r.observeDeployment, r.observePods, r.observeJobs, r.observeConfig, r.observeSecrets, r.observeDatabase, r.observeBackup,
 	} {
 		if err := read(ctx, s); err != nil {
 			return err
@@ -123,6 +126,23 @@ func (r *Reconciler) observeConfig(ctx context.Context, s *scope) error {
 			s.seen.config[name] = have.Data
 		}
 	}
+	return nil
+}
+
+// observeSecrets looks which versions the Secrets of the spec and of what runs have.
+func (r *Reconciler) observeSecrets(_ context.Context, s *scope) error {
+	var names []string
+	for _, name := range s.app.Spec.Config.Secrets {
+		names = append(names, string(name))
+	}
+	if s.deployed != nil {
+		for _, name := range s.deployed.Spec.Config.Secrets {
+			names = append(names, string(name))
+		}
+	}
+	key := client.ObjectKeyFromObject(s.app)
+	r.Secrets.Follow(key, names...)
+	s.seen.secrets, s.seen.settled = r.Secrets.Versions(key)
 	return nil
 }
 

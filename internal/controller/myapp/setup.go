@@ -65,6 +65,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Watches(&toban.SampleDB{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase), builder.WithPredicates(statusChanged())).
 		Watches(&pgv1.PostgreSQL{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase), builder.WithPredicates(statusChanged())).
 		WatchesRawSource(source.Kind(configMaps, configMap(), handler.TypedEnqueueRequestsFromMapFunc(r.byConfigMap))).
+		WatchesRawSource(source.Channel(r.Secrets.Changed(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

@@ -1,9 +1,10 @@
-// Package secrets notices when users' Secrets change, where their namespaces let the operator watch them. It asks for their
-// metadata only and never for what is in them. Where it is not allowed to, it knows nothing, which is said and is no error.
+// Package secrets notices when users' Secrets change, where their namespaces let the operator watch them, one by one and by
+// name. Of what is in them it keeps a digest. Where it is not allowed to, it knows nothing, which is said and is no error.
 package secrets
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -15,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -32,7 +33,9 @@ const (
 
 // Follower follows Secrets for the objects of one controller. Use New.
 type Follower struct {
-	metadata metadata.Interface
+	client kubernetes.Interface
+	// digest tells one content from another, and nothing about it.
+	digest func(content []byte) string
 	// changed is told which object follows a Secret that has changed.
 	changed chan event.GenericEvent
 
@@ -51,9 +54,9 @@ type following struct {
 // absent is the version of a Secret that is not there.
 const absent = "absent"
 
-// New makes a Follower.
-func New(client metadata.Interface) *Follower {
-	return &Follower{metadata: client, changed: make(chan event.GenericEvent), watches: map[types.NamespacedName]*following{}}
+// New makes a Follower. The digest must be the same after a restart.
+func New(client kubernetes.Interface, digest func([]byte) string) *Follower {
+	return &Follower{client: client, digest: digest, changed: make(chan event.GenericEvent), watches: map[types.NamespacedName]*following{}}
 }
 
 // Changed has an event for each object of which a Secret has changed: its name, and nothing else. A controller has to take them.
@@ -104,7 +107,7 @@ func (f *Follower) Versions(user types.NamespacedName) (versions map[string]stri
 func (f *Follower) run(ctx context.Context, key types.NamespacedName) {
 	forbidden := firstForbidden
 	for ctx.Err() == nil {
-		stream, err := f.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(key.Namespace).
+		stream, err := f.client.CoreV1().Secrets(key.Namespace).
 			Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name).String()})
 		pause := pauseBroken
 		switch {
@@ -140,12 +143,21 @@ func (f *Follower) take(ctx context.Context, key types.NamespacedName, stream wa
 				return
 			}
 			version := absent
-			if object, ok := e.Object.(metav1.Object); ok && e.Type != watch.Deleted {
-				version = object.GetResourceVersion()
+			if secret, ok := e.Object.(*corev1.Secret); ok && e.Type != watch.Deleted {
+				version = f.digest(content(secret))
 			}
 			f.set(ctx, key, version)
 		}
 	}
+}
+
+// content is what is in a Secret. That somebody has put an annotation on it changes nothing.
+func content(secret *corev1.Secret) []byte {
+	text, err := json.Marshal(secret.Data) // the keys of a map are sorted
+	if err != nil {
+		return nil // a map of bytes can always be encoded
+	}
+	return text
 }
 
 func (f *Follower) isSettled(key types.NamespacedName) bool {
