@@ -95,12 +95,18 @@ func (w *appWorld) app(modify ...func(*appv1.MyApp)) *appv1.MyApp {
 	return app
 }
 
-// made creates a MyApp and reconciles it once.
+// made creates a MyApp and reconciles it once, or until it is known which versions its Secrets have.
 func (w *appWorld) made(modify ...func(*appv1.MyApp)) *appv1.MyApp {
 	w.Helper()
 	app := w.app(modify...)
 	w.must(w.api.Create(w.Context(), app))
-	return w.again(app)
+	app = w.again(app)
+	for {
+		if _, settled := w.apps.Secrets.Versions(client.ObjectKeyFromObject(app)); settled {
+			return w.again(app)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // served is made, and plays the cluster until all Pods serve.

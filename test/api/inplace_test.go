@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -86,6 +87,48 @@ func TestASampleDBIsRestoredInPlace(t *testing.T) {
 	// Without it nothing changes.
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Restore = nil })
 	k.expectInstances(db, 2, "oops")
+}
+
+// What was backed up since the target is of the branch that was left: none but another backup is the newest of the new one.
+func TestARestoreInPlaceIsFollowedByABackup(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, inPlace("oops", "x"))
+	k.restorePod(k.inPlaceJob(db), "x-restore-a", &backRestored)
+	before := len(k.backups())
+	for range 8 {
+		db = k.reconcile(db)
+		k.playCluster(db)
+	}
+	k.expect(db, v1.ConditionRestored, metav1.ConditionTrue, v1.ReasonRestored)
+	if names := k.backups(); len(names) != before {
+		t.Fatalf("while the archive does not work there are %v", names)
+	}
+	state := works
+	db = k.archive(db, &state)
+	for range 3 {
+		db = k.reconcile(db)
+	}
+	names := k.backups()
+	if len(names) != before+1 {
+		t.Fatalf("there are %v", names)
+	}
+	b := &v1.DatabaseBackup{}
+	k.read(names[len(names)-1], b)
+	k.complete(b)
+	k.now = k.now.Add(3 * time.Hour)
+	for range 3 {
+		db = k.reconcile(db)
+	}
+	if names := k.backups(); len(names) != before+1 {
+		t.Errorf("with that complete there are %v", names)
+	}
+}
+
+func (k *taker) inPlaceJob(db *v1.SampleDB) *batchv1.Job {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(inPlaceJob(db), job)
+	return job
 }
 
 func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {

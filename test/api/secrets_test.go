@@ -114,7 +114,9 @@ func TestThePodsOfAMyAppAreReplacedWhenASecretChangesThatMayBeWatched(t *testing
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "payment"}, Data: map[string][]byte{"key": []byte("one")}}
 	w.must(w.api.Create(t.Context(), secret))
 	w.mayWatch("payment")
-	app := w.made(func(app *appv1.MyApp) { app.Spec.Config.Secrets = []appv1.ObjectName{"payment"} })
+	app := w.app(func(app *appv1.MyApp) { app.Spec.Config.Secrets = []appv1.ObjectName{"payment"} })
+	w.must(w.api.Create(t.Context(), app))
+	w.again(app)
 	if d := (&appsv1.Deployment{}); w.find("sample-app", d) && d.Spec.Template.Annotations[naming.AnnotationSecrets] == "" {
 		t.Error("the first Pods are made before it is known which Secret they are made with, and would be replaced at once")
 	}
