@@ -68,11 +68,11 @@ type use struct {
 
 var uses = map[string]use{
 	"postgres": {useful, 999},
-	// A chroot has no devices; that it serves is seen in a cluster (test/e2e).
+	// A chroot has no /proc; that it serves is seen in a cluster (test/e2e).
 	"nginx": {`
 id -u nginx | grep -qx 101
 test "$(readlink /var/log/nginx/access.log) $(readlink /var/log/nginx/error.log)" = "/dev/stdout /dev/stderr"
-mkdir -p /dev && : > /dev/stdout && : > /dev/stderr
+mkdir -p /proc/self/fd && : > /dev/stdout && : > /dev/stderr
 nginx -v && nginx -t
 grep -q "listen 80;" /etc/nginx/conf.d/default.conf
 `, 0},
