@@ -18,7 +18,7 @@ const (
 	// AnnotationReload on a PostgreSQL has its passwords read at once, once for each value.
 	AnnotationReload = "toban.dev/reload"
 
-	PathPasswords = "/etc/toban/passwords" // the Secrets with passwords, each in a folder of its name
+	PathPasswords = "/etc/toban/passwords" //nolint:gosec // the Secrets with passwords, each in a folder of its name
 	PathKnownDir  = "/var/lib/toban"       // a small volume in memory
 	PathKnown     = "/var/lib/toban/known" // the digest of what the operator was told
 )
