@@ -259,7 +259,8 @@ func TestThePodsOfAPostgreSQLSayWhetherTheyServe(t *testing.T) {
 	}
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 	w.must(w.api.Status().Update(t.Context(), pod))
-	w.step(pg)
+	pg = w.step(pg)
+	w.wants(pg, pgv1.ReasonServerNotReady) // who waits for Ready must be able to connect then
 	if w.find("foodb-0", pod); pod.Labels["appReady"] != "" {
 		t.Error("a Pod that is not ready has the label")
 	}

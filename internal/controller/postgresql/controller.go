@@ -147,8 +147,11 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (Decision, error) {
 		if err := r.applySecret(ctx, s); err != nil {
 			return Decision{}, err
 		}
-		if s.secretInTheWay {
+		switch {
+		case s.secretInTheWay:
 			d = secretInTheWay(s.pg, s.now)
+		case !s.seen.reachable:
+			d = wait(pgv1.ReasonServerNotReady, "the database is there, and the primary's Pod is not ready yet: no Service leads to it")
 		}
 	}
 	return d, r.labelPods(ctx, s, d.Reason == pgv1.ReasonReady)

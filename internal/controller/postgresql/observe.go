@@ -25,8 +25,9 @@ type observed struct {
 	// db is the server, nil where there is none. Config is what its agents have.
 	db        *v1.SampleDB
 	authority string
-	// primary is the address of the instance that takes writes, "" where none is known.
-	primary string
+	// primary is the address of the instance that takes writes, "" where none is known; reachable says that Services lead to it.
+	primary   string
+	reachable bool
 	// instances are the Pods of a server of its own.
 	instances []corev1.Pod
 	// jobs are those that read passwords.
@@ -70,7 +71,7 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 	}
 	for _, pod := range pods.Items {
 		if pod.Name == db.Status.Primary && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			s.seen.primary = pod.Status.PodIP
+			s.seen.primary, s.seen.reachable = pod.Status.PodIP, podReady(&pod)
 		}
 	}
 	if s.pg.Spec.Server == nil {
