@@ -41,8 +41,11 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 		s.restored = restoredTo(s.restore)
 		return nil
 	}
-	if s.config.SystemIdentifier != "" {
-		return nil // there is a database already
+	if s.config.SystemIdentifier != "" { // there is a database already
+		if s.restore != nil { // which an operator that ended before it could note it has seen restored
+			s.noteRestored(restoreResult(oldestFirst(s.seen.restorePods)))
+		}
+		return nil
 	}
 	if s.db.Spec.RestoreFrom == nil {
 		return r.giveUpRestore(ctx, s)
@@ -203,11 +206,13 @@ func (s *scope) restoring() *corev1.Pod {
 
 // podsOf are the Pods of a Job, the oldest first.
 func podsOf(pods []corev1.Pod, job *batchv1.Job) []corev1.Pod {
-	own := slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) })
-	slices.SortFunc(own, func(a, b corev1.Pod) int {
+	return oldestFirst(slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) }))
+}
+
+func oldestFirst(pods []corev1.Pod) []corev1.Pod {
+	return slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
-	return own
 }
 
 // lastSaid is what the newest Pod that has ended left.
