@@ -118,7 +118,10 @@ func (s *scratch) configure(ctx context.Context, target Target, timeline uint32)
 	maps.Copy(all, settings)
 	maps.Copy(all, map[string]string{"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
 		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr", "lc_messages": "C",
-		"archive_mode": "off", "fsync": "off"})
+		"archive_mode": "off", "fsync": "off",
+		// What is replayed goes soon: there need not be room for more than what lies ahead.
+		"max_wal_size": strconv.Itoa(max(4, ahead(s.server.Volume))*SegmentSize>>20) + "MB", "min_wal_size": "32MB",
+		"checkpoint_completion_target": "0"})
 	files := map[string]string{
 		"postgresql.conf":      configText(all),
 		"postgresql.auto.conf": "",

@@ -166,7 +166,7 @@ func (v *verifying) files(ctx context.Context) (string, error) {
 // recover brings the server to the end of the archive, and out of recovery.
 func (v *verifying) recover(ctx context.Context) (string, error) {
 	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Again: v.Again,
-		Backup: v.last(), Workers: v.Workers, Progress: v.replayed})
+		Backup: v.last(), Ahead: ahead(v.Folder), Workers: v.Workers, Progress: v.replayed})
 	v.report.LSN, v.report.Commit = reached.LSN.String(), reached.Commit
 	if err != nil {
 		return "", err
