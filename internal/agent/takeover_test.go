@@ -120,3 +120,43 @@ func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 		t.Error("its data is gone: a rewind may do")
 	}
 }
+
+// With the data from before go its tablespaces, and nothing that is anybody else's.
+func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
+	volume, elsewhere := t.TempDir(), t.TempDir()
+	data, old := (&postgres.Server{Volume: volume}).Data(), filepath.Join(volume, "before-oops/data")
+	space := func(path string, links ...string) {
+		t.Helper()
+		err := errors.Join(os.MkdirAll(filepath.Join(path, "PG_17_1/5"), 0o700), os.WriteFile(filepath.Join(path, "PG_17_1/5/1"), []byte("rows"), 0o600))
+		for _, link := range links {
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(path, link))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(data, oid string) string { return filepath.Join(data, "pg_tblspc", oid) }
+	space(filepath.Join(volume, "tablespaces/1"), link(old, "1"))
+	space(filepath.Join(volume, "mine"), link(old, "2"))
+	space(filepath.Join(elsewhere, "outside"), link(old, "3"))
+	space(filepath.Join(volume, "both"), link(old, "4"), link(data, "4"))
+	space(filepath.Join(volume, "tablespaces-oops/1"), link(data, "1"))
+	if err := errors.Join(os.Symlink(filepath.Join(volume, "gone"), link(old, "5")), os.WriteFile(filepath.Join(volume, "mine/notes"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := removeBefore(volume)
+	if err != nil || len(removed) != 1 {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	for path, there := range map[string]bool{
+		volume + "/before-oops": false, volume + "/tablespaces/1": false, volume + "/mine/PG_17_1": false,
+		volume + "/mine/notes": true, elsewhere + "/outside/PG_17_1/5/1": true, volume + "/both/PG_17_1/5/1": true, volume + "/tablespaces-oops/1/PG_17_1/5/1": true,
+	} {
+		if _, err := os.Stat(path); (err == nil) != there {
+			t.Errorf("%s is there: %v", path, err == nil)
+		}
+	}
+	if removed, err := removeBefore(volume); err != nil || len(removed) > 0 {
+		t.Errorf("again: %v, %v", removed, err)
+	}
+}

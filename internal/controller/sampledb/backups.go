@@ -77,8 +77,11 @@ func (s *scope) agenda() agenda {
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil && archiveWorks(c) && !s.starting() {
 		out.working = c.LastTransitionTime.Time
 		if c.Reason == v1.ReasonArchiveGap {
-			out.gap = c.LastTransitionTime.Time
+			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
+	}
+	if at := s.leftBranch(); at.After(out.anew) {
+		out.anew, out.why = at, "the database was restored in place"
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
@@ -91,6 +94,21 @@ func (s *scope) agenda() agenda {
 		out.busy = out.busy || !ended(b)
 	}
 	return out
+}
+
+// leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete. Those from before
+// may be of what was left.
+func (s *scope) leftBranch() time.Time {
+	r := s.db.Status.Restore
+	if r == nil || r.ID == "" || r.CompletedAt == nil {
+		return time.Time{}
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; s.inArchive(b) && !dueAt(b).Before(r.CompletedAt.Time) {
+			return time.Time{}
+		}
+	}
+	return r.CompletedAt.Time
 }
 
 // archiveWorks says that a backup can be taken: WAL reaches the archive, late or after a gap.

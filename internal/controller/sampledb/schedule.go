@@ -15,9 +15,10 @@ type agenda struct {
 	// schedule and zone are as in the spec.
 	schedule, zone string
 	now            time.Time
-	// working is since when the archive works, zero while it does not; gap since when it has one
-	// that no backup has made good, zero where there is none.
-	working, gap time.Time
+	// working is since when the archive works, zero while it does not; anew since when a backup is needed at once, for the reason why:
+	// the archive has a gap, or goes on along another branch. It is zero where none is, or one has made that good.
+	working, anew time.Time
+	why           string
 	// last is for when the latest backup was due, or when it was asked for; zero where there is none.
 	last time.Time
 	// complete says that there is a complete backup, busy that one waits or is under way.
@@ -48,10 +49,10 @@ func (a agenda) decide() (appointment, error) {
 	switch {
 	case a.last.IsZero():
 		out.due, out.reason = a.working, "the archive has none yet"
-	case a.gap.After(a.last):
-		out.due, out.reason = a.gap, "the archive has a gap"
-	case !a.gap.IsZero() && a.now.Sub(a.last) >= failedPause:
-		out.due, out.reason = a.last.Add(failedPause), "the archive still has a gap"
+	case a.anew.After(a.last):
+		out.due, out.reason = a.anew, a.why
+	case !a.anew.IsZero() && a.now.Sub(a.last) >= failedPause:
+		out.due, out.reason = a.last.Add(failedPause), a.why+", and no backup since is complete"
 	case !a.complete && a.now.Sub(a.last) >= failedPause:
 		out.due, out.reason = a.last.Add(failedPause), "the archive has no complete one"
 	case schedule != nil:

@@ -32,7 +32,7 @@ func TestDecideWhenABackupIsDue(t *testing.T) {
 	busy := func(a *agenda) { a.busy = true }
 	down := func(a *agenda) { a.working = time.Time{} }
 	failed := func(a *agenda) { a.complete = false }
-	gap := func(text string) func(*agenda) { return func(a *agenda) { a.gap = at(text) } }
+	gap := func(text string) func(*agenda) { return func(a *agenda) { a.anew, a.why = at(text), "a gap" } }
 	for name, c := range map[string]struct {
 		agenda    agenda
 		due, next string
