@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,7 +45,9 @@ func (c *cluster) connect() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := client.New(config, client.Options{Scheme: scheme})
+	// Without a logger of its own the client complains about that, with a stack.
+	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	api, err := client.New(config, client.Options{Scheme: scheme, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
