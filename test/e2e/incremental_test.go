@@ -36,6 +36,7 @@ func TestIncrementalBackup(t *testing.T) {
 		return err
 	})
 	s.restores("grow", "--into", "again", "--backup", "grow-1")
+	s.ready("again")
 	s.kept("again", "1,2,3")
 
 	s.backedUp("again")
@@ -50,6 +51,7 @@ func TestIncrementalBackup(t *testing.T) {
 	s.sql("grow", "DELETE FROM kept")
 	s.archived("grow")
 	s.restores("grow", "--to", at, "--yes")
+	s.ready("grow")
 	s.kept("grow", "1,2,3,4,5")
 }
 
