@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +25,7 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 		statement = fmt.Sprintf("ALTER ROLE %s LOGIN CONNECTION LIMIT %d", quote(login.Name), login.ConnectionLimit)
 	}
 	if renew {
-		literal, err := passwordLiteral(*login.Password)
+		literal, err := scram.Literal(*login.Password)
 		if err != nil {
 			return err
 		}
@@ -44,18 +43,6 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 		w.did("role %q changed", login.Name)
 	}
 	return nil
-}
-
-// passwordLiteral is a password as a statement has it: its verifier, which has letters, digits and +/=$:- only and needs no quoting.
-func passwordLiteral(password string) (string, error) {
-	verifier, err := scram.Verifier(password)
-	if err != nil {
-		return "", err
-	}
-	if strings.ContainsAny(verifier, `'\`) {
-		return "", fmt.Errorf("the verifier of the password is malformed")
-	}
-	return "'" + verifier + "'", nil
 }
 
 // ensureDatabase makes a database of template0, which has nothing in it that someone put into template1. One that we made lets in

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,15 +79,11 @@ func ensureRole(ctx context.Context, super *pgx.Conn, name, password string, the
 	if there.role.exists {
 		verb = "ALTER"
 	}
-	verifier, err := scram.Verifier(password)
+	literal, err := scram.Literal(password)
 	if err != nil {
 		return err
 	}
-	// A verifier has letters, digits and +/=$:- only, so it needs no quoting.
-	if strings.ContainsAny(verifier, `'\`) {
-		return refuse("the verifier of the password is malformed")
-	}
-	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD '%s'", verb, quote(name), verifier)
+	statement := fmt.Sprintf("%s ROLE %s LOGIN PASSWORD %s", verb, quote(name), literal)
 	if _, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -30,6 +31,19 @@ func Verifier(password string) (string, error) {
 		return "", fmt.Errorf("make a salt: %w", err)
 	}
 	return verifier(password, salt, iterations)
+}
+
+// Literal is a verifier of a password as a statement has it, in quotes.
+func Literal(password string) (string, error) {
+	verifier, err := Verifier(password)
+	if err != nil {
+		return "", err
+	}
+	// It has letters, digits and +/=$:- only, so it needs no quoting.
+	if strings.ContainsAny(verifier, `'\`) {
+		return "", errors.New("the verifier of the password is malformed")
+	}
+	return "'" + verifier + "'", nil
 }
 
 // Matches says whether a stored verifier is one of this password. Anything that

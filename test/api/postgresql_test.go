@@ -427,6 +427,25 @@ func TestAServerInAnotherNamespaceMustAllowIt(t *testing.T) {
 	w.wants(w.steps(pg, 2), pgv1.ReasonReady)
 }
 
+func TestNothingIsTakenOverInAnotherNamespace(t *testing.T) {
+	w, other := newPGWorld(t), newWorld(t)
+	db := other.started("shared")
+	db.Annotations = map[string]string{naming.AnnotationDatabasesFrom: "*"}
+	w.must(w.api.Update(t.Context(), db))
+	pg := w.foodb(func(pg *pgv1.PostgreSQL) {
+		pg.Spec.Server, pg.Spec.Adopt = &pgv1.ServerReference{Name: "shared", Namespace: other.namespace}, true
+	})
+	w.must(w.api.Create(t.Context(), pg))
+	pg = w.steps(pg, 2)
+	w.wants(pg, pgv1.ReasonServerNotAllowed)
+	if len(w.databases.requests) > 0 {
+		t.Error("it was asked for all the same")
+	}
+	pg.Spec.Adopt = false
+	w.must(w.api.Update(t.Context(), pg))
+	w.wants(w.steps(pg, 2), pgv1.ReasonReady)
+}
+
 func TestANameThatIsTakenIsLeftAlone(t *testing.T) {
 	w := newPGWorld(t)
 	theirs := w.started("foodb")

@@ -34,8 +34,9 @@ const (
 	// To do: create it, or another PostgreSQL with the right name.
 	ReasonServerNotFound = "ServerNotFound"
 
-	// ReasonServerNotAllowed: the SampleDB is in another namespace and does not allow databases from this one.
-	// To do: add this namespace to its annotation toban.dev/databases-from, or ask those whose it is.
+	// ReasonServerNotAllowed: the SampleDB is in another namespace and does not allow databases from this one, or spec.adopt
+	// would take over what is there.
+	// To do: add this namespace to its annotation toban.dev/databases-from, or ask those whose it is; leave spec.adopt out.
 	ReasonServerNotAllowed = "ServerNotAllowed"
 
 	// ReasonServerNotReady: the server takes no writes now, or is being deleted.

@@ -67,7 +67,7 @@ type PostgreSQLSpec struct {
 	Server *ServerReference `json:"server,omitempty"`
 
 	// Take a database over that is there already, where spec.user owns it. Without it such a database is
-	// refused, because it may be somebody else's.
+	// refused, because it may be somebody else's. Only for a server in the same namespace.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 

@@ -176,7 +176,7 @@ func (s *scope) jobView() jobView {
 	case job.DeletionTimestamp != nil:
 		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be made anew", job.Name)}
 	}
-	if failed := finished(job, batchv1.JobFailed); failed != nil {
+	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
 		if failed.Reason == batchv1.JobReasonDeadlineExceeded {
 			return jobView{jobLate, s.failure()}
 		}
@@ -187,7 +187,7 @@ func (s *scope) jobView() jobView {
 
 // succeeded says that a Pod has ended well. The Job itself says so a second or two later.
 func (s *scope) succeeded() bool {
-	return finished(s.seen.job, batchv1.JobComplete) != nil ||
+	return pods.Finished(s.seen.job, batchv1.JobComplete) != nil ||
 		slices.ContainsFunc(s.seen.pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 }
 
@@ -277,15 +277,4 @@ func (s *scope) before() string {
 
 func earlier(a, b *v1.DatabaseBackup) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name)) < 0
-}
-
-// finished is the Job's condition of this type when it is true, else nil.
-func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		c := &job.Status.Conditions[i]
-		if c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }

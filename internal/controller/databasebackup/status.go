@@ -12,6 +12,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
@@ -56,7 +57,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		}
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
-		Type: v1.ConditionComplete, Status: complete, Reason: d.Reason, Message: cut(d.Message),
+		Type: v1.ConditionComplete, Status: complete, Reason: d.Reason, Message: written.Message(d.Message),
 		ObservedGeneration: s.backup.Generation, LastTransitionTime: now,
 	})
 	return out
@@ -119,13 +120,4 @@ func size(bytes int64) string {
 		bytes = bytes / mib * mib
 	}
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
-}
-
-// cut keeps a message within what a condition may have.
-func cut(message string) string {
-	const most = 2000
-	if runes := []rune(message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return message
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired/myapp"
 	"toban.dev/internal/naming"
 )
@@ -135,10 +136,5 @@ func (s *scope) candidates() []candidate {
 
 // ready says that a Pod serves and is not about to go.
 func ready(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil {
-		return false
-	}
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil && pods.Ready(pod)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1 "toban.dev/api/myapp/v1"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/naming"
 )
 
@@ -57,19 +58,10 @@ func (s *scope) setSeen(out *v1.MyAppStatus) {
 
 func (s *scope) condition(kind string, v verdict) metav1.Condition {
 	return metav1.Condition{
-		Type: kind, Status: v.status, Reason: v.reason, Message: cut(v.message),
+		Type: kind, Status: v.status, Reason: v.reason, Message: written.Message(v.message),
 		ObservedGeneration: s.app.Generation,
 		LastTransitionTime: metav1.NewTime(s.now).Rfc3339Copy(),
 	}
-}
-
-// cut keeps a message within what a condition may have.
-func cut(message string) string {
-	const most = 4000
-	if runes := []rune(message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return message
 }
 
 // migrated is true when the schema is that of the spec: also where something else keeps the Pods from being rolled out.

@@ -44,9 +44,9 @@ func (s *scope) jobViews() []jobView {
 		v.attempt = s.job != nil && job.Name == s.job.Name
 		v.wanted = v.attempt || job.Annotations[naming.AnnotationMigration] == myapp.Version(s.app.Spec) &&
 			job.Annotations[naming.AnnotationRevision] == strconv.FormatInt(s.revision(), 10)
-		failed := finished(job, batchv1.JobFailed)
+		failed := pods.Finished(job, batchv1.JobFailed)
 		switch {
-		case finished(job, batchv1.JobComplete) != nil:
+		case pods.Finished(job, batchv1.JobComplete) != nil:
 			v.state = jobComplete
 		case failed != nil:
 			v.state, v.message = jobFailed, s.failed(job, failed)
@@ -56,15 +56,6 @@ func (s *scope) jobViews() []jobView {
 		out = append(out, v)
 	}
 	return out
-}
-
-func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }
 
 // podOf is the Pod of a Job, nil where there is none (any more).

@@ -6,13 +6,13 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/database"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -128,7 +128,7 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string)
 func (r *Reconciler) labelPods(ctx context.Context, s *scope, ready bool) error {
 	for i := range s.seen.instances {
 		pod := &s.seen.instances[i]
-		want := ready && podReady(pod)
+		want := ready && pods.Ready(pod)
 		if pod.DeletionTimestamp != nil || want == (pod.Labels[naming.LabelAppReady] == naming.AppReady) {
 			continue
 		}
@@ -142,13 +142,4 @@ func (r *Reconciler) labelPods(ctx context.Context, s *scope, ready bool) error 
 		}
 	}
 	return nil
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -164,17 +163,10 @@ func ownerOf(pg *pgv1.PostgreSQL) apply.Owner { return apply.Owner{Object: pg, K
 // claimFinalizer keeps a PostgreSQL on somebody else's server until what it has there is as its deletionPolicy says. A server of
 // its own has a finalizer of its own.
 func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
-	if s.pg.Spec.Server == nil || controllerutil.ContainsFinalizer(s.pg, naming.Finalizer) {
+	if s.pg.Spec.Server == nil {
 		return nil
 	}
-	changed := s.pg.DeepCopy()
-	controllerutil.AddFinalizer(changed, naming.Finalizer)
-	patch := client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return fmt.Errorf("add the finalizer: %w", err)
-	}
-	s.pg = changed
-	return nil
+	return r.writer().Hold(ctx, s.pg)
 }
 
 // report writes the status where it has changed, and then the event.

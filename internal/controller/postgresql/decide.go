@@ -16,6 +16,8 @@ import (
 // view is all that the decision depends on.
 type view struct {
 	server serverView
+	// stranger says that it wants to take over what is there on a server of another namespace.
+	stranger bool
 	// read says that the passwords have been read; reason and message are what is wrong with one, "" for nothing.
 	read            bool
 	reason, message string
@@ -60,6 +62,9 @@ func decide(v view) Decision {
 		}
 		return wait(pgv1.ReasonServerNotReady, v.server.message)
 	case serverReady:
+	}
+	if v.stranger {
+		return wait(pgv1.ReasonServerNotAllowed, "spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own namespace may: leave it out")
 	}
 	if !v.read && !v.was {
 		return wait(pgv1.ReasonReadingPasswords, "a Pod reads the Secrets with the passwords")

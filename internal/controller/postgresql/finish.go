@@ -2,16 +2,11 @@ package postgresql
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/naming"
 )
 
 // finish is what remains of a PostgreSQL that is being deleted. A server of its own goes with it, by its own deletionPolicy.
@@ -24,16 +19,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 	}
 	r.known.set(s.pg.UID, nil)
 	r.statuses.Forget(s.pg.UID)
-	if !controllerutil.ContainsFinalizer(s.pg, naming.Finalizer) {
-		return reconcile.Result{}, nil
-	}
-	changed := s.pg.DeepCopy()
-	controllerutil.RemoveFinalizer(changed, naming.Finalizer)
-	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.pg, client.MergeFromWithOptimisticLock{}), client.FieldOwner(naming.FieldOwner))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return reconcile.Result{}, fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.writer().LetGo(ctx, s.pg)
 }
 
 // dropped drops the database where that is asked for. It is no decision once nothing is left to wait for.

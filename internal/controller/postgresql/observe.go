@@ -16,6 +16,7 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -64,18 +65,18 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 		return fmt.Errorf("read the SampleDB %s: %w", key, err)
 	}
 	s.seen.db = db
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(db.Namespace),
+	var instances corev1.PodList
+	if err := r.Client.List(ctx, &instances, client.InNamespace(db.Namespace),
 		client.MatchingLabels{naming.LabelSampleDB: db.Name, naming.LabelComponent: naming.ComponentInstance}); err != nil {
 		return fmt.Errorf("list the instances of %s: %w", key, err)
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range instances.Items {
 		if pod.Name == db.Status.Primary && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			s.seen.primary, s.seen.reachable = pod.Status.PodIP, podReady(&pod)
+			s.seen.primary, s.seen.reachable = pod.Status.PodIP, pods.Ready(&pod)
 		}
 	}
 	if s.pg.Spec.Server == nil {
-		s.seen.instances = pods.Items
+		s.seen.instances = instances.Items
 	}
 	config := &corev1.ConfigMap{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: naming.ConfigMap(db.Name)}, config)
@@ -96,6 +97,8 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 // view is all that the decision depends on.
 func (s *scope) view() view {
 	v := view{server: s.server(), read: true, was: wasReady(s.pg), reason: s.unread.Reason, message: s.unread.Message}
+	// That a namespace may make databases there does not make the ones that are there its own.
+	v.stranger = s.pg.Spec.Adopt && serverKey(s.pg).Namespace != s.pg.Namespace
 	for _, name := range desired.PasswordSecrets(s.pg) {
 		found, there := s.found[name]
 		v.read = v.read && there

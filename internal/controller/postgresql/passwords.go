@@ -2,12 +2,10 @@ package postgresql
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +43,7 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 		over := r.told(ctx, s, current, recipient)
 		s.found = r.known.of(s.pg.UID)
 		if over || s.due(current) {
-			if err := r.deleteJob(ctx, current); err != nil {
+			if err := r.writer().Remove(ctx, ownerOf(s.pg), current); err != nil {
 				return err
 			}
 		}
@@ -63,20 +61,12 @@ func (r *Reconciler) sortJobs(ctx context.Context, s *scope, name string) (curre
 		case job.Name == name:
 			current = job
 		case job.DeletionTimestamp == nil:
-			if err := r.deleteJob(ctx, job); err != nil {
+			if err := r.writer().Remove(ctx, ownerOf(s.pg), job); err != nil {
 				return nil, false, err
 			}
 		}
 	}
 	return current, ending, nil
-}
-
-func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
-	err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete Job %s: %w", job.Name, err)
-	}
-	return nil
 }
 
 // told takes what the Pods of a Job have left, and says whether there will be no more from it.

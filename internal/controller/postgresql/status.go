@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pgv1 "toban.dev/api/postgresql/v1"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/naming"
 )
 
@@ -35,7 +36,7 @@ func (s *scope) status(d Decision) pgv1.PostgreSQLStatus {
 		ready = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
-		Type: pgv1.ConditionReady, Status: ready, Reason: d.Reason, Message: cut(d.Message),
+		Type: pgv1.ConditionReady, Status: ready, Reason: d.Reason, Message: written.Message(d.Message),
 		ObservedGeneration: s.pg.Generation, LastTransitionTime: metav1.NewTime(s.now).Rfc3339Copy(),
 	})
 	return out
@@ -51,15 +52,6 @@ func phase(d Decision) string {
 		return phasePending
 	}
 	return phaseFailed
-}
-
-// cut keeps a message within what a condition may have.
-func cut(message string) string {
-	const most = 2000
-	if runes := []rune(message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return message
 }
 
 // eventActionReported is the action that every event is reported under.

@@ -10,26 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/naming"
 )
 
 // claimFinalizer puts our finalizer on a SampleDB before anything is made for it.
 func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
-	if controllerutil.ContainsFinalizer(s.db, naming.Finalizer) {
-		return nil
-	}
-	changed := s.db.DeepCopy()
-	controllerutil.AddFinalizer(changed, naming.Finalizer)
-	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return fmt.Errorf("add the finalizer: %w", err)
-	}
-	s.db = changed
-	return nil
+	return r.writer().Hold(ctx, s.db)
 }
 
 // cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking an agent: the
@@ -114,15 +102,4 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 }
 
 // release takes our finalizer off, after which the SampleDB is gone.
-func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	changed := s.db.DeepCopy()
-	if !controllerutil.RemoveFinalizer(changed, naming.Finalizer) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
-	err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("remove the finalizer: %w", err)
-	}
-	return nil
-}
+func (r *Reconciler) release(ctx context.Context, s *scope) error { return r.writer().LetGo(ctx, s.db) }

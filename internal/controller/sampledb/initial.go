@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
@@ -43,7 +44,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if current != nil && (finished(current, batchv1.JobComplete) != nil || succeeded(s.seen.initPods, current)) {
+	if current != nil && (pods.Finished(current, batchv1.JobComplete) != nil || succeeded(s.seen.initPods, current)) {
 		s.markInitialized()
 		return nil
 	}
@@ -60,7 +61,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return r.apply(ctx, s.db, desired.InitJob(s.db, r.Settings, sources))
 	}
 	s.initial = progress(s.seen.initPods, current)
-	if failed := finished(current, batchv1.JobFailed); failed != nil &&
+	if failed := pods.Finished(current, batchv1.JobFailed); failed != nil &&
 		(current.Annotations[naming.AnnotationSources] != sources || s.now.Sub(failed.LastTransitionTime.Time) > initRetry) {
 		return r.deleteJob(ctx, current)
 	}
@@ -97,17 +98,6 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
 		client.Preconditions{UID: &job.UID})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", job.Name, err)
-	}
-	return nil
-}
-
-// finished is the Job's condition of this type when it is true, else nil.
-func finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		c := &job.Status.Conditions[i]
-		if c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
 	}
 	return nil
 }
@@ -155,16 +145,16 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 
 // progress is how far a Job is that has not done its work yet, from the newest
 // of its Pods that says anything.
-func progress(pods []corev1.Pod, job *batchv1.Job) verdict {
+func progress(tries []corev1.Pod, job *batchv1.Job) verdict {
 	var newest *corev1.Pod
-	for i := range pods {
-		pod := &pods[i]
+	for i := range tries {
+		pod := &tries[i]
 		if metav1.IsControlledBy(pod, job) && said(pod) != "" &&
 			(newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
 			newest = pod
 		}
 	}
-	failed := finished(job, batchv1.JobFailed) != nil
+	failed := pods.Finished(job, batchv1.JobFailed) != nil
 	switch {
 	case newest != nil:
 		return failure(said(newest), failed)

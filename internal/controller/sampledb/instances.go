@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -59,14 +57,4 @@ func (s *scope) healthy() bool {
 		}
 	}
 	return s.primary() != ""
-}
-
-// podReady is what the kubelet says of a Pod.
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -191,7 +192,7 @@ func (s *scope) fleet() fleet {
 		answer, known := s.seen.answers[i.name]
 		if pod != nil {
 			i.exists = pod.DeletionTimestamp == nil
-			i.running = podReady(pod)
+			i.running = pods.Ready(pod)
 			i.outdated = desired.Outdated(s.db, pod)
 		}
 		i.known = known

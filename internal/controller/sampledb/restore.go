@@ -86,12 +86,12 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 		s.restore = &v1.RestoreStatus{}
 	}
 	tries := podsOf(s.seen.restorePods, job)
-	if finished(job, batchv1.JobComplete) != nil || succeeded(tries, job) {
+	if pods.Finished(job, batchv1.JobComplete) != nil || succeeded(tries, job) {
 		s.noteRestored(restoreResult(tries))
 		return nil
 	}
 	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
-	if failed := finished(job, batchv1.JobFailed); failed != nil {
+	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
 		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
 			return errors.Join(r.deleteJob(ctx, job), &problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -146,7 +147,7 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	case podTrouble(pod) != nil:
 		t := podTrouble(pod)
 		out.Reason, out.Message = t.reason, t.message
-	case podReady(pod):
+	case pods.Ready(pod):
 		out.Role = knownRole(pod.Labels[naming.LabelRole])
 		out.Reason, out.Message = v1.ReasonUnknown, "its agent could not be asked"
 	default:

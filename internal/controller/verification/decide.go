@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/protocol"
 )
 
@@ -78,7 +79,7 @@ func status(backup *v1.DatabaseBackup, v view, d decision, now time.Time) v1.Dat
 		verified = meta.FindStatusCondition(out.Conditions, v1.ConditionVerified).Status // what was found before still holds
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
-		Type: v1.ConditionVerified, Status: verified, Reason: d.reason, Message: cut(d.message),
+		Type: v1.ConditionVerified, Status: verified, Reason: d.reason, Message: written.Message(d.message),
 		ObservedGeneration: backup.Generation, LastTransitionTime: at,
 	})
 	return out
@@ -110,13 +111,4 @@ func found(v view, at metav1.Time) *v1.VerificationStatus {
 // duration is a time in seconds, for people.
 func duration(seconds float64) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(seconds * float64(time.Second)).Round(10 * time.Millisecond)}
-}
-
-// cut keeps a message within what a condition may have.
-func cut(message string) string {
-	const most = 2000
-	if runes := []rune(message); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return message
 }
