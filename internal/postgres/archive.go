@@ -2,20 +2,31 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // SlotArchive is the slot that keeps WAL until it is archived. Every instance has
 // it, because any of them may be the next to archive.
 const SlotArchive = "toban_archive"
 
+// duplicateObject is the SQLSTATE of what is there already (PostgreSQL 17 documentation, appendix A).
+const duplicateObject = "42710"
+
 // EnsureSlot makes a slot that keeps WAL from now on, unless it is there.
 func (s *Session) EnsureSlot(ctx context.Context, slot string) error {
 	const query = `select pg_create_physical_replication_slot($1, true)
 		where not exists (select from pg_replication_slots where slot_name = $1)`
-	if _, err := s.conn.Exec(ctx, query, slot); err != nil {
+	_, err := s.conn.Exec(ctx, query, slot)
+	// Another session of ours may have made it since the look.
+	if state := (*pgconn.PgError)(nil); errors.As(err, &state) && state.Code == duplicateObject {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("make the replication slot %s: %w", slot, err)
 	}
 	return nil

@@ -160,10 +160,19 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	if _, err := s.conn.Exec(ctx, drop, want); err != nil {
 		return fmt.Errorf("drop replication slots: %w", err)
 	}
-	const create = `select pg_create_physical_replication_slot(name, true) from unnest($1::text[]) name
-		where not exists (select from pg_replication_slots where slot_name = name)`
-	if _, err := s.conn.Exec(ctx, create, want); err != nil {
-		return fmt.Errorf("make replication slots: %w", err)
+	const look = `select name from unnest($1::text[]) name where not exists (select from pg_replication_slots where slot_name = name)`
+	rows, err := s.conn.Query(ctx, look, want)
+	if err != nil {
+		return fmt.Errorf("look for replication slots: %w", err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for replication slots: %w", err)
+	}
+	for _, slot := range missing {
+		if err := s.EnsureSlot(ctx, slot); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -52,21 +52,6 @@ func (c *cluster) key() (folder, recipient string) {
 	return folder, key.Recipient().String()
 }
 
-// settle brings what was written into the files of all instances: a standby's backup begins at its last restartpoint.
-func (c *cluster) settle() {
-	c.Helper()
-	leader := c.leader()
-	c.exec(leader, "checkpoint")
-	lsn, err := c.query(leader, "select pg_current_wal_lsn()::text")
-	c.must(err)
-	for _, name := range c.names() {
-		if name != leader {
-			c.awaitQuery(name, "select (pg_last_wal_replay_lsn() >= '"+lsn+"')::text", "true")
-			c.exec(name, "checkpoint")
-		}
-	}
-}
-
 // A cluster of PostgreSQL 17 whose backups have what has changed, over a failover and a copy, and the way back.
 func TestIncrementalBackupsOfACluster(t *testing.T) {
 	t.Parallel()

@@ -53,6 +53,19 @@ func (c *cluster) taking() protocol.BackupSettings {
 	return settings
 }
 
+// settle brings what was written into the files of all instances: a standby's backup begins at its last restartpoint.
+func (c *cluster) settle() {
+	c.Helper()
+	leader := c.leader()
+	c.exec(leader, "checkpoint")
+	for _, name := range c.names() {
+		if name != leader {
+			c.awaitCaughtUp(leader, name)
+			c.exec(name, "checkpoint")
+		}
+	}
+}
+
 // tryBackup takes one that may fail.
 func (c *cluster) tryBackup(settings protocol.BackupSettings, args ...string) (result protocol.BackupResult, err error) {
 	c.Helper()

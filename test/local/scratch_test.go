@@ -61,7 +61,7 @@ func TestAScratchVolumeWithoutRoom(t *testing.T) {
 	t.Parallel()
 	c, _ := archived(t)
 	leader := c.leader()
-	c.exec(leader, "create table load (n int, noise bytea)", "alter table load alter noise set storage external", fmt.Sprintf(noise, 12000)) // 100 MB
+	c.fillTable(12000) // 100 MB
 	c.awaitArchived(leader)
 	taken := c.takeBackup()
 	for range 4 { // what is replayed goes when the server that has written it had a checkpoint

@@ -50,6 +50,13 @@ func inS3(t *testing.T, parameters map[string]string) (c *cluster, faulty *serve
 // noise is SQL that writes rows of 8 KiB that can't be compressed.
 const noise = `insert into load select g, (select decode(string_agg(md5(random()::text || g || s), ''), 'hex') from generate_series(1, 512) s) from generate_series(1, %d) g`
 
+// fillTable puts rows of noise into the files of all instances.
+func (c *cluster) fillTable(rows int) {
+	c.Helper()
+	c.exec(c.leader(), "create table load (n int, noise bytea)", "alter table load alter noise set storage external", fmt.Sprintf(noise, rows))
+	c.settle()
+}
+
 // load writes WAL that can't be compressed, about rate bytes a second, until it is stopped, and returns how many rows there are then.
 func (c *cluster) load(rate int) (stop func() int) {
 	c.Helper()
@@ -132,7 +139,7 @@ func TestASlowBucket(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)
 	leader := c.leader()
-	c.exec(leader, "create table load (n int, noise bytea)", "alter table load alter noise set storage external", fmt.Sprintf(noise, 2500)) // 20 MB
+	c.fillTable(2500) // 20 MB
 	c.awaitArchived(leader)
 	faulty.Bandwidth(2 << 20)
 	stop, end := c.load(100<<10), c.watch(leader)
@@ -271,7 +278,7 @@ func TestABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)
 	leader := c.leader()
-	c.exec(leader, "create table load (n int, noise bytea)", "alter table load alter noise set storage external", fmt.Sprintf(noise, 8000)) // 64 MB
+	c.fillTable(8000) // 64 MB
 	c.awaitArchived(leader)
 	faulty.Before(func(r *http.Request) {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/base/") {
