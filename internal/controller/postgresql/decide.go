@@ -64,7 +64,8 @@ func decide(v view) Decision {
 	case serverReady:
 	}
 	if v.stranger {
-		return wait(pgv1.ReasonServerNotAllowed, "spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own namespace may: leave it out")
+		return wait(pgv1.ReasonServerNotAllowed,
+			"spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own namespace may: leave it out")
 	}
 	if !v.read && !v.was {
 		return wait(pgv1.ReasonReadingPasswords, "a Pod reads the Secrets with the passwords")
