@@ -144,7 +144,7 @@ func (a *Agent) lead(ctx context.Context) error {
 		if err := a.await(ctx); err != nil {
 			return err
 		}
-		return a.promote(ctx)
+		return a.begin(ctx)
 	}
 	if err := a.stop(ctx); err != nil {
 		return err

@@ -169,6 +169,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stop()
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.life = life
+	a.watch.overtakes = a.memory.Get().Won
 	for _, actor := range []func(context.Context) error{
 		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
 	} {

@@ -31,6 +31,7 @@ func (a *Agent) campaign(ctx context.Context) error {
 			return err
 		}
 	}
+	ended := a.observe(ctx).LeaderEnded()
 	stands := false
 	m, err := a.memory.Change(func(m *ha.Memory) bool {
 		if stands = m.Ballot.Term < request.Term; stands { // another may have been promised meanwhile
@@ -53,6 +54,11 @@ func (a *Agent) campaign(ctx context.Context) error {
 	if won, err := a.poll(ctx, m, request); err != nil || !won {
 		a.rest()
 		return err
+	}
+	if leads || ended {
+		a.watch.overtakes = 0
+	} else {
+		a.watch.overtakes = request.Term
 	}
 	return a.won(ctx, request.Term, end, leads)
 }
@@ -82,6 +88,11 @@ func (a *Agent) confirm(ctx context.Context) error {
 	}
 	if _, err := r.session(ctx); err != nil {
 		return nil //nolint:nilerr // it is still recovering
+	}
+	if may, err := a.overtake(ctx); err != nil {
+		return err
+	} else if !may {
+		return a.fence(ctx)
 	}
 	if r.up.IsZero() {
 		r.up = time.Now()
@@ -294,7 +305,59 @@ func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) er
 	if a.running == nil {
 		return a.lead(ctx)
 	}
+	return a.begin(ctx)
+}
+
+// begin makes the server of a winner a primary, when none of an earlier term can serve any more.
+func (a *Agent) begin(ctx context.Context) error {
+	if may, err := a.overtake(ctx); err != nil || !may {
+		return err
+	}
 	return a.longStep(func() error { return a.promote(ctx) })
+}
+
+// overtake waits until a leader of an earlier term that holds on by the Kubernetes API can't any more. That takes long only where there is
+// one. Where the API does not answer, nobody is waited for. It says whether this instance still is the one to lead.
+func (a *Agent) overtake(ctx context.Context) (may bool, err error) {
+	ballot := a.memory.Get().Ballot
+	if a.Cluster == nil || a.watch.overtakes != ballot.Term {
+		return true, nil
+	}
+	local := ha.Local{Memory: a.memory.Get()}
+	a.measureQuorum(&local)
+	asking, cancel := context.WithTimeout(ctx, overtakeDeadline)
+	wait, ok, err := a.witness.overtake(asking, ballot, local.Alone > unconfirmedLooks)
+	cancel()
+	switch {
+	case err != nil:
+		a.Log.Warn("leads without knowing whether another holds on by the Kubernetes API", "term", ballot.Term, "error", err.Error())
+		return true, nil
+	case !ok:
+		return false, nil // a later term is on record there, and seen from now on
+	case !wait:
+		a.watch.overtakes = 0
+		return true, nil
+	}
+	a.Log.Info("waiting until a leader of an earlier term no longer holds on by the Kubernetes API", "term", ballot.Term)
+	a.serveFor(ctx, ha.OvertakeWait)
+	a.watch.overtakes = 0
+	local.Memory = a.memory.Get()
+	a.measureQuorum(&local)
+	return local.Memory.Ballot == ballot && local.MayServe(), ctx.Err()
+}
+
+// serveFor waits, and does meanwhile what others ask for.
+func (a *Agent) serveFor(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case task := <-a.tasks:
+			task(ctx)
+		}
+	}
 }
 
 // announceVictory tells the others who leads before the promotion, which may take

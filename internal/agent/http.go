@@ -112,7 +112,7 @@ func (a *Agent) handleNews(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.peers.told(status)
-	writeJSON(w, a.Status())
+	writeJSON(w, a.word())
 }
 
 // handleVote answers a candidate.
@@ -174,7 +174,7 @@ func (a *Agent) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status)
 }
 
-func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
+func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.word()) }
 
 // handleSync takes a config and answers when it has had its effect, or after a while.
 func (a *Agent) handleSync(w http.ResponseWriter, r *http.Request) {

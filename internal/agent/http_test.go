@@ -136,7 +136,12 @@ func serving(t *testing.T, ours, operators *pki.Authority) *Agent {
 			t.Fatal(err)
 		}
 	}
+	memory, err := openMemory("x-0", t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := &Agent{
+		memory:  memory,
 		Options: Options{Name: "x-0", Authority: folder, Run: t.TempDir(), Listen: loopback, Log: slog.New(slog.DiscardHandler)},
 		config:  protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise(),
 		status:  protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"},

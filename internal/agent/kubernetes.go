@@ -133,6 +133,19 @@ func (k *Kubernetes) Record(ctx context.Context, proposal protocol.Proposal) (ha
 	return reply, k.write(ctx, lease, next)
 }
 
+// Change changes what is on record in the Lease. The error is errOvertaken where somebody else was faster.
+func (k *Kubernetes) Change(ctx context.Context, change func(ha.Memory) (ha.Memory, bool)) (ha.Memory, error) {
+	lease, m, err := k.read(ctx)
+	if err != nil {
+		return m, err
+	}
+	next, ok := change(m)
+	if !ok || next.Ballot == m.Ballot && next.Holding == m.Holding {
+		return m, nil
+	}
+	return next, k.write(ctx, lease, next)
+}
+
 func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory, error) {
 	lease, err := k.client.CoordinationV1().Leases(k.namespace).Get(ctx, k.lease, metav1.GetOptions{})
 	if err != nil {
@@ -165,6 +178,9 @@ func (k *Kubernetes) write(ctx context.Context, lease *coordinationv1.Lease, m h
 	transitions, now := int32(m.Ballot.Term), metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &m.Ballot.Leader, &transitions, &now
 	_, err = k.client.CoordinationV1().Leases(k.namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: fieldManager})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("write the Lease %s: %w", k.lease, errOvertaken)
+	}
 	if err != nil {
 		return fmt.Errorf("write the Lease %s: %w", k.lease, err)
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -22,7 +23,9 @@ type watch struct {
 	// the term resignedTerm.
 	rests, resigned time.Time
 	resignedTerm    uint64
-	successor       string
+	// overtakes is the term before which a leader may hold on, for all that is known.
+	overtakes uint64
+	successor string
 	// failed says why the primary's server does not serve.
 	failed       string
 	rewindFailed bool
@@ -169,12 +172,26 @@ func ago(since time.Time) time.Duration {
 	return time.Since(since)
 }
 
-// observeQuorum measures when a majority last knew of no later term.
+// observeQuorum measures when a majority last knew of no later term, and has the witness looked at where that matters.
 func (a *Agent) observeQuorum(wish ha.Wish, local *ha.Local) {
+	a.measureQuorum(local)
+	term, leads := a.led()
+	leaves, alone := wish.Resign || local.Failed != "", local.Alone > unconfirmedLooks
+	if local.Server == ha.ServerPrimary {
+		a.witness.hold(term, leads && alone)
+	} else {
+		a.witness.hold(0, false)
+	}
+	a.witness.want(leads && (leaves || alone || a.witness.released.Load() > 0) || !leads && local.Leaderless > 0)
+}
+
+func (a *Agent) measureQuorum(local *ha.Local) {
 	m := local.Memory
 	ages := map[ha.Voter]time.Duration{}
 	for _, voter := range m.Record.Voters() {
-		if status, asked, ok := a.peers.last(voter.Instance()); ok && status.Election.Voter == voter && status.Term <= m.Ballot.Term {
+		status, asked, ok := a.peers.last(voter.Instance())
+		lost := status.Election.LeaderLost && status.Term == m.Ballot.Term // it may be giving its vote to another
+		if ok && status.Election.Voter == voter && status.Term <= m.Ballot.Term && !lost {
 			ages[voter] = time.Since(asked)
 		}
 	}
@@ -184,7 +201,7 @@ func (a *Agent) observeQuorum(wish ha.Wish, local *ha.Local) {
 		local.WitnessBallot = witness.ballot
 	}
 	local.Unconfirmed = ha.Unconfirmed(m, ages, time.Since(witness.at))
-	leads := m.Won == m.Ballot.Term
-	leaves := wish.Resign || local.Failed != ""
-	a.witness.want(leads && (leaves || local.Unconfirmed > unconfirmedLooks) || !leads && local.Leaderless > 0)
+	local.Alone = ha.Unconfirmed(m, ages, math.MaxInt64)
+	term, leads := a.led()
+	local.Holds = leads && witness.holding == term && witness.ballot.Term <= term && time.Since(witness.at) <= ha.HoldLimit
 }

@@ -148,7 +148,18 @@ func (a *Agent) describe(view ha.View, d ha.Decision) {
 }
 
 // tell tells the others how this instance is.
-func (a *Agent) tell() { a.peers.spread(a.life, a.Status()) }
+func (a *Agent) tell() { a.peers.spread(a.life, a.word()) }
+
+// word is the status, with a later term that was promised since it was described: a leader that counts on this instance's word must
+// not be told less.
+func (a *Agent) word() protocol.Status {
+	s, promised := a.Status(), a.memory.Get().Ballot
+	if promised.Term > s.Term {
+		s.Term, s.Leader, s.Resigned = promised.Term, promised.Leader, false
+		s.Election.Leading, s.Election.LeaderLost = false, false
+	}
+	return s
+}
 
 // announce logs a decision when it is another one, and puts it into the status.
 func (a *Agent) announce(d ha.Decision) {

@@ -96,9 +96,9 @@ func failed(v View) *Decision {
 	return decide(Fence, "ServerFailed", "%s: another instance takes over", v.Local.Failed)
 }
 
-// isolated: a primary that has lost the majority and the API stops at once.
+// isolated: a primary that has lost the majority and does not hold on by the API stops at once.
 func isolated(v View) *Decision {
-	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Unconfirmed <= FenceLimit || v.Local.WitnessReachable {
+	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.MayServe() {
 		return nil
 	}
 	return decide(Fence, "Isolated", "neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now")

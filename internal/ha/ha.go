@@ -22,8 +22,13 @@ const (
 	RefusedLimit = 250 * time.Millisecond
 	// IdleLimit is how long a leader may answer without leading.
 	IdleLimit = 3 * time.Second
-	// FenceLimit is how long a primary goes on without a majority and without the API.
+	// FenceLimit is how long a primary goes on without a majority, unless it holds on by the API.
 	FenceLimit = 1250 * time.Millisecond
+	// HoldLimit is how long a primary that holds on does so without looking at the witness.
+	HoldLimit = 750 * time.Millisecond
+	// OvertakeWait is how long who is elected over one that holds on waits before it leads: longer than HoldLimit and
+	// the fence itself.
+	OvertakeWait = 1100 * time.Millisecond
 	// CampaignPatience is how long the best candidate is waited for.
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
@@ -119,6 +124,11 @@ type Local struct {
 	Resting bool
 	// Unconfirmed is how long ago a majority was last heard to know of no later term.
 	Unconfirmed time.Duration
+	// Alone is the same without what the witness says.
+	Alone time.Duration
+	// Holds says that the witness has this instance on record as one that holds on in the term of its ballot, and was
+	// asked for that not longer than HoldLimit ago.
+	Holds bool
 	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
 	// on record there.
 	WitnessReachable bool

@@ -24,15 +24,17 @@ func TestDecideAsLeader(t *testing.T) {
 	}
 	ended := local(func(l *Local) { l.Server, l.Failed = ServerStopped, "the server has ended" })
 	back := local(func(l *Local) { l.Server = ServerStopped })
-	cut := local(func(l *Local) { l.Unconfirmed = FenceLimit + 1 })
+	cut := local(func(l *Local) { l.Unconfirmed, l.Alone = FenceLimit+1, FenceLimit+1 })
 	lone := local(func(l *Local) { l.Memory.Record = alone })
 	check(t, map[string]decided{
 		"a leader leads":                              {three("db-0", primary("db-0", 4), both), Lead, "", "Leader"},
 		"a leader leads with nobody to be asked":      {three("db-0", primary("db-0", 4), lone), Lead, "", "Leader"},
 		"a leader that has just lost all still leads": {three("db-0", primary("db-0", 4)), Lead, "", "Leader"},
 		"a leader without majority and API stops":     {three("db-0", primary("db-0", 4), cut), Fence, "", "Isolated"},
-		"a leader that has the API goes on": {
-			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.WitnessReachable = true })), Lead, "", "Leader"},
+		"to reach the API is not enough": {
+			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.WitnessReachable = true })), Fence, "", "Isolated"},
+		"a leader that holds on goes on":          {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Holds = true })), Lead, "", "Leader"},
+		"and one that the witness votes for":      {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Unconfirmed = HoldLimit })), Lead, "", "Leader"},
 		"a leader whose server has ended resigns": {three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed"},
 		"alone it comes back itself":              {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
 		"a leader that comes back asks first":     {three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed"},

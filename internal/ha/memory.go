@@ -32,6 +32,8 @@ type Memory struct {
 	Won     uint64  `json:"won,omitempty"`
 	Record  Record  `json:"record"`
 	Lineage []Start `json:"lineage,omitempty"`
+	// Holding is, in the witness's memory alone, the term of a leader that has lost its majority and holds on (Hold).
+	Holding uint64 `json:"holding,omitempty"`
 }
 
 // Position is how far an instance's WAL goes: the term in which its end was

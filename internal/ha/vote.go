@@ -189,6 +189,9 @@ func Accept(m Memory, leader string, r Record) (Memory, AcceptReply) {
 	if r.Newer(m.Record) {
 		m.Record = r
 	}
+	if m.Holding < r.Term { // that leader leads since, so the one before has ended
+		m.Holding = 0
+	}
 	return m, AcceptReply{Accepted: true, Ballot: m.Ballot}
 }
 

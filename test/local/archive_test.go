@@ -100,6 +100,32 @@ func TestFailoverLeavesNoGapInTheArchive(t *testing.T) {
 	}
 }
 
+// A term may begin just where a segment does: when the leader before ended right after it had begun a new one.
+func TestATermThatBeginsWithASegmentIsArchived(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	for range 3 {
+		old := c.leader()
+		c.settle()
+		c.awaitArchived(old)
+		c.exec(old, "insert into t values (1)", "select pg_switch_wal()")
+		c.kill(old, syscall.SIGKILL)
+		leader := c.leader(old)
+		c.exec(leader, "insert into t values (2)")
+		c.awaitArchived(leader)
+		c.startOne(old)
+		c.whole()
+		c.sync()
+	}
+	s, err := c.status(c.leader())
+	c.must(err)
+	t.Log(s.Election.Lineage)
+	want := c.awaitArchived(c.leader())
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
+	}
+}
+
 // Who takes over has the WAL that the one before could not archive, and keeps it.
 func TestFailoverWhileTheBucketIsAway(t *testing.T) {
 	t.Parallel()

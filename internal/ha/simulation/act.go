@@ -33,11 +33,20 @@ func (n *node) tick() {
 		leader := v.Peers[d.Target]
 		n.later(n.w.between(1*ms, 10*ms), func() { n.act(d, leader) })
 	}
+	n.holdOn()
 	if n.lead != nil {
 		n.manage()
 	}
 	n.keepAlive()
-	n.later(n.w.between(200*ms, 350*ms), n.tick)
+	n.later(n.interval(), n.tick)
+}
+
+// interval is how long until the next look: shorter while a primary may have to be fenced.
+func (n *node) interval() time.Duration {
+	if n.server == ha.ServerPrimary && n.alone() > holdAfter {
+		return hurried
+	}
+	return n.w.between(200*ms, 350*ms)
 }
 
 // decide is the core's decision, or a broken one.
@@ -150,14 +159,30 @@ func (n *node) startPrimary() {
 	n.starting = true
 	term := n.mem.Won
 	if n.elected == term {
-		n.later(n.w.between(30*ms, 300*ms), func() { n.open(term) })
+		n.overtake(term, func() { n.promote(term) })
 		return
 	}
 	recovery := n.w.between(30*ms, 300*ms)
 	if n.w.chance(0.12) {
 		recovery = n.w.between(time.Second, 6*time.Second)
 	}
-	n.later(recovery, func() { n.confirm(term) })
+	n.later(recovery, func() { n.overtake(term, func() { n.confirm(term) }) })
+}
+
+// promote makes the server of a winner a primary, unless it has waited for longer than what it was told counts.
+func (n *node) promote(term uint64) {
+	if local := n.view().Local; !local.MayServe() {
+		n.log("has heard of no majority for %s: is not promoted", local.Alone)
+		n.starting = false
+		return
+	}
+	began := n.w.now
+	n.later(n.w.between(30*ms, 300*ms), func() {
+		if n.w.now-began > time.Second { // a pause is not held against it
+			n.lastContact, n.excused = n.w.now, max(n.excused, n.w.now+pauseIsNoticedFor)
+		}
+		n.open(term)
+	})
 }
 
 // resign stops the primary in order: what its standbys lack is sent first.

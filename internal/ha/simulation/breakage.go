@@ -30,5 +30,6 @@ const (
 	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"
 	OpensUnasked      Breakage = "a leader that comes back opens its server without asking again"
+	OvertakesUnasked  Breakage = "who is elected does not ask who holds on"
 	OldWord           Breakage = "a fenced primary comes back on what was said before"
 )

@@ -12,10 +12,12 @@ type campaign struct {
 	// renewal says that the candidate is a primary, which alone has a vote.
 	renewal  bool
 	resigned uint64
-	replies  map[ha.Voter]ha.VoteReply
-	witness  *ha.VoteReply
-	waiting  int
-	request  ha.VoteRequest
+	// ended says that the leader before has surely ended.
+	ended   bool
+	replies map[ha.Voter]ha.VoteReply
+	witness *ha.VoteReply
+	waiting int
+	request ha.VoteRequest
 }
 
 // startCampaign stands for the next term.
@@ -27,7 +29,7 @@ func (n *node) startCampaign(renewal bool) {
 	if n.witness.ok {
 		term = max(term, n.witness.ballot.Term)
 	}
-	c := &campaign{term: term + 1, renewal: renewal, resigned: n.resignedLeader(), replies: map[ha.Voter]ha.VoteReply{}}
+	c := &campaign{term: term + 1, renewal: renewal, resigned: n.resignedLeader(), ended: n.view().LeaderEnded(), replies: map[ha.Voter]ha.VoteReply{}}
 	n.campaign = c
 	if n.w.preVotes && !renewal {
 		n.preVote(c)
@@ -175,6 +177,9 @@ func (n *node) win(c *campaign) {
 	}
 	n.store(m)
 	n.elected, n.lastContact = c.term, n.w.now // a majority has just answered
+	if n.overtakes, n.unasked, n.onWord = c.term, false, c.resigned > 0; c.ended || c.renewal {
+		n.overtakes = 0
+	}
 	n.log("WINS term %d at %d with record %d.%d", c.term, n.end(), m.Record.Term, m.Record.Version)
 	n.w.wins(n, c.term)
 	if c.renewal {
@@ -192,6 +197,7 @@ func (n *node) startIfLeads() {
 
 // voting is how the instance is as a voter.
 func (n *node) voting() ha.Voting {
+	n.turn()
 	return ha.Voting{Memory: n.mem, HasData: n.data == ha.DataPresent, LeaderLost: n.view().LeaderLost(), End: n.end(), Known: n.known()}
 }
 

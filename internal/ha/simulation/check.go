@@ -78,6 +78,18 @@ func (w *World) checkComesBack(n *node) {
 	}
 }
 
+// checkOvertaken checks that nobody can read any more at a primary of an earlier term what an acknowledgement overtakes. A pause is not held
+// against it, nor that the leader could not ask at the API who holds on.
+func (w *World) checkOvertaken(n *node, a acknowledged) {
+	for _, o := range w.nodes {
+		serves := o != n && o.up && o.server == ha.ServerPrimary && o.lead != nil && o.lead.term < a.term
+		if !serves || w.now < max(o.excused, w.excused) || n.unasked && o.holds() || n.onWord && o.cameBack {
+			continue
+		}
+		w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead.term, n.name, a.term)
+	}
+}
+
 // acknowledge notes that a client was told of a commit.
 func (w *World) acknowledge(n *node, index int) {
 	if n.server != ha.ServerPrimary {
@@ -86,6 +98,7 @@ func (w *World) acknowledge(n *node, index int) {
 	sum := n.wal[index].sum
 	a := acknowledged{index: index, sum: sum, term: n.lead.term, kept: n.lead.strong, since: n.lead.term}
 	if a.kept {
+		w.checkOvertaken(n, a)
 		w.checkLater(n, a)
 		w.checkBehind(n, a)
 	}
@@ -154,20 +167,13 @@ func (n *node) checkLineage() {
 // checkIsolation checks, at a tick, that no primary goes on without majority and
 // API, nor comes back so. A pause is not held against it.
 func (n *node) checkIsolation() {
-	now, paused := n.clock(), n.w.now-n.lastTick > time.Second
+	paused := n.w.now-n.lastTick > time.Second
 	n.lastTick = n.w.now
 	if paused {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}
-	votes := map[ha.Voter]bool{n.mem.Voter: true}
-	for _, v := range n.mem.Record.Voters() {
-		if h := &n.heard[indexOf(v.Instance())]; now-h.at <= ha.FenceLimit && n.supports(v) {
-			votes[v] = true
-		}
-	}
-	fresh := n.witness.ok && now-n.witness.at <= ha.FenceLimit
-	if fresh || n.mem.Record.Elects(votes, false) {
+	if n.alone() <= ha.FenceLimit || n.holds() || n.unconfirmed() <= ha.HoldLimit {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}

@@ -97,8 +97,8 @@ func (n *node) open(term uint64) {
 	}
 	again := n.elected != term
 	n.stopServer()
-	n.server, n.failed, n.resignedTerm, n.elected = ha.ServerPrimary, "", 0, 0
-	if again {
+	n.server, n.failed, n.resignedTerm, n.elected, n.overtakes = ha.ServerPrimary, "", 0, 0, 0
+	if n.cameBack = again; again {
 		n.w.checkComesBack(n)
 	}
 	n.takeLead(term)

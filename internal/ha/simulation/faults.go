@@ -53,6 +53,7 @@ func (w *World) fault() {
 		by := w.between(-5*time.Second, 10*time.Second)
 		n.log("clock jumps by %s", by)
 		n.offset += by
+		w.excused = max(w.excused, w.now+15*time.Second)
 		n.lastContact = max(n.lastContact, w.now-min(by, 0))
 	default:
 		w.change(n, kind)
@@ -84,6 +85,7 @@ func (w *World) change(n *node, kind int) {
 		d := w.between(500*ms, 6*time.Second)
 		n.log("its agent hangs for %s, its server goes on", d)
 		n.busyUntil = max(n.busyUntil, w.now+d)
+		n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
 	}
 }
 
@@ -201,6 +203,7 @@ func (w *World) pause(n *node) {
 	d := w.between(50*ms, 8*time.Second)
 	n.log("pauses for %s", d)
 	n.pausedUntil = max(n.pausedUntil, w.now+d)
+	n.excused = max(n.excused, w.now+d+pauseIsNoticedFor)
 }
 
 // isolate cuts an instance off, from everybody or from some, perhaps also from the API.

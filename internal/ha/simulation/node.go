@@ -41,6 +41,10 @@ type node struct {
 	server    ha.Server
 	starting  bool
 	elected   uint64 // the term just won, until its server is open
+	overtakes uint64 // the term before which a leader may hold on, for all that is known
+	unasked   bool   // it leads without having been able to ask
+	onWord    bool   // it was elected on its leader's word, which may be an old one
+	cameBack  bool   // it leads again in a term
 	failed    string
 	following uint64
 	upstream  int
@@ -69,12 +73,14 @@ type node struct {
 	highest      uint64
 	lastContact  time.Duration
 	lastTick     time.Duration
+	excused      time.Duration // until when a late stop is not held against it
 }
 
 // heard is what another instance said last.
 type heard struct {
 	voter    ha.Voter
 	term     uint64
+	lost     bool // it has lost its leader
 	at, sent time.Duration
 	ok       bool
 }
@@ -110,6 +116,7 @@ func (n *node) start() {
 	n.since, n.stalledSince, n.seenBallot, n.restUntil = now, -1, n.mem.Ballot, 0
 	n.resignedTerm, n.rewindFailed, n.campaign, n.rebuild = 0, false, nil, nil
 	n.witness, n.highest, n.lastContact = witnessView{}, 0, n.w.now
+	n.elected, n.overtakes, n.unasked = 0, n.mem.Won, false
 	n.wish = ha.Wish{}
 	if n.w.breaks(TermForgotten) {
 		n.mem.Ballot = ha.Ballot{}

@@ -30,7 +30,8 @@ func (n *node) view() ha.View {
 		Silence: now - n.silentSince, Refused: n.lasting(n.refusedSince), Idle: n.lasting(n.idleSince), Stalled: n.lasting(n.stalledSince),
 		Leaderless: n.lasting(n.since), Resting: now < n.restUntil,
 		WitnessReachable: n.witness.ok && now-n.witness.at < witnessLimit}
-	v.Local.Unconfirmed = n.unconfirmed()
+	v.Local.Unconfirmed, v.Local.Alone = n.unconfirmed(), n.alone()
+	v.Local.Holds = n.holds()
 	if n.server == ha.ServerStandby {
 		v.Local.Received = n.end()
 	}
@@ -53,23 +54,31 @@ func (n *node) lasting(since time.Duration) time.Duration {
 
 // unconfirmed is how long ago a majority was last heard to know of no later term.
 func (n *node) unconfirmed() time.Duration {
+	witness := time.Duration(math.MaxInt64)
+	if n.witness.ok && n.witness.ballot.Term <= n.mem.Ballot.Term {
+		witness = n.clock() - n.witness.at
+	}
+	return ha.Unconfirmed(n.mem, n.ages(), witness)
+}
+
+// alone is the same without the witness.
+func (n *node) alone() time.Duration { return ha.Unconfirmed(n.mem, n.ages(), math.MaxInt64) }
+
+// ages are how long ago those asked were that know of no later term.
+func (n *node) ages() map[ha.Voter]time.Duration {
 	ages := map[ha.Voter]time.Duration{}
 	for _, v := range n.mem.Record.Voters() {
 		if n.supports(v) {
 			ages[v] = n.clock() - n.heard[indexOf(v.Instance())].sent
 		}
 	}
-	witness := time.Duration(math.MaxInt64)
-	if n.witness.ok && n.witness.ballot.Term <= n.mem.Ballot.Term {
-		witness = n.clock() - n.witness.at
-	}
-	return ha.Unconfirmed(n.mem, ages, witness)
+	return ages
 }
 
-// supports says whether a voter was last heard to know of no later term.
+// supports says whether a voter was last heard to know of no later term, and not to have lost this leader.
 func (n *node) supports(v ha.Voter) bool {
 	h := &n.heard[indexOf(v.Instance())]
-	return h.ok && h.voter == v && h.term <= n.mem.Ballot.Term
+	return h.ok && h.voter == v && h.term <= n.mem.Ballot.Term && (!h.lost || h.term < n.mem.Ballot.Term)
 }
 
 // describe is what the instance tells the others until it looks again.
@@ -85,6 +94,17 @@ func (n *node) describe(v ha.View) {
 	if n.wish.Resign {
 		n.told.Successor = n.wish.To
 	}
+}
+
+// word is what it tells the others, with a later term that it has promised since: who counts on its word must not be told less.
+func (n *node) word() ha.Peer {
+	told := n.told
+	if n.mem.Ballot.Term > told.Ballot.Term {
+		told.Ballot, told.Leading, told.Resigned, told.LeaderLost = n.mem.Ballot, false, false, false
+	}
+	silent := n.seenBallot == n.mem.Ballot && n.mem.Ballot.Leader != n.name && n.clock()-n.silentSince > ha.SilenceLimit
+	told.LeaderLost = told.LeaderLost || silent
+	return told
 }
 
 // poll asks everybody how they are.
@@ -103,7 +123,7 @@ func (n *node) pollOne(i int) {
 		if p.busy() {
 			return
 		}
-		status, record := p.told, p.toldRecord
+		status, record := p.word(), p.toldRecord
 		reply(func() {
 			n.hear(i, sent, status)
 			n.learn(status.Ballot, record)
@@ -128,7 +148,7 @@ func (n *node) hear(i int, sent time.Duration, p ha.Peer) {
 		return
 	}
 	now := n.clock()
-	n.heard[i], n.peers[nameOf(i)] = heard{p.Voter, p.Ballot.Term, now, sent, true}, p
+	n.heard[i], n.peers[nameOf(i)] = heard{p.Voter, p.Ballot.Term, p.LeaderLost, now, sent, true}, p
 	n.highest = max(n.highest, p.Ballot.Term)
 	if n.mem.Ballot.Leader != nameOf(i) {
 		return

@@ -18,9 +18,10 @@ type api struct {
 
 // witnessView is what an instance last read there.
 type witnessView struct {
-	ok     bool
-	at     time.Duration
-	ballot ha.Ballot
+	ok      bool
+	at      time.Duration
+	ballot  ha.Ballot
+	holding uint64
 }
 
 // call runs f at the API, and what f returns on the instance.
@@ -42,14 +43,19 @@ func (n *node) call(f func() func()) {
 func (n *node) pollWitness() {
 	sent := n.clock()
 	n.call(func() func() {
-		b, record := n.w.api.memory.Ballot, n.w.api.memory.Record
+		m := n.w.api.memory
 		return func() {
-			if !n.witness.ok || n.witness.at < sent {
-				n.witness = witnessView{true, sent, b}
-			}
-			n.learn(b, record)
+			n.seeWitness(sent, m)
+			n.learn(m.Ballot, m.Record)
 		}
 	})
+}
+
+// seeWitness takes in what was on record when it was asked for.
+func (n *node) seeWitness(sent time.Duration, m ha.Memory) {
+	if !n.witness.ok || n.witness.at < sent {
+		n.witness = witnessView{true, sent, m.Ballot, m.Holding}
+	}
 }
 
 // swap writes the object unless it was changed since it was read.

@@ -37,6 +37,8 @@ type World struct {
 	faults [18]int
 	// ambush says that something happens to the next leader.
 	ambush bool
+	// excused is until when clocks that have jumped may have voters elect too early.
+	excused time.Duration
 	// failure is the first invariant that did not hold.
 	failure string
 	tracing bool
