@@ -26,20 +26,70 @@ func (a *Archiver) readWAL(p Piece) ([]byte, error) {
 	} else if err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return content, checkPages(content, p)
+	foreign := foreignPage(content, p)
+	if foreign < 0 {
+		return content, nil
+	}
+	if p.Whole() && switchedBefore(content, p.Segment, foreign) {
+		clear(content[foreign:])
+		return content, nil
+	}
+	address := ha.LSN(binary.LittleEndian.Uint64(content[foreign+8:]))
+	return nil, fmt.Errorf("%w: a page of %s is where that of %s should be", errRecycled, address, p.Segment.Start()+ha.LSN(p.From)+ha.LSN(foreign))
 }
 
-// checkPages looks whether each page that begins in a piece says that it is of this place. The ones that
+// foreignPage is where in a piece the first page begins that does not say that it is of its place, -1 where each does. The ones that
 // follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
-func checkPages(content []byte, p Piece) error {
+func foreignPage(content []byte, p Piece) int {
 	const header = 16 // magic, flags, timeline, address (xlog_internal.h)
 	for at := (p.From + walPage - 1) / walPage * walPage; at+header <= p.To; at += walPage {
 		page := content[at-p.From:]
 		address := ha.LSN(binary.LittleEndian.Uint64(page[8:]))
 		zero := address == 0 && binary.LittleEndian.Uint64(page) == 0
 		if want := p.Segment.Start() + ha.LSN(at); address != want && (at == 0 || !zero) {
-			return fmt.Errorf("%w: a page of %s is where that of %s should be", errRecycled, address, want)
+			return int(at - p.From)
 		}
 	}
-	return nil
+	return -1
 }
+
+// What tells a record by which a segment is left early (PostgreSQL 15 to 18: xlogrecord.h, rmgrlist.h, pg_control.h).
+const (
+	recordInfo   = 16 // where in a record's header its flags are, in bytes; then comes the resource manager
+	managerXLOG  = 0
+	switchRecord = 0x40
+	infoMask     = 0xF0
+	recordAlign  = 8
+	continued    = 1  // a flag of a page that begins with the rest of a record
+	remainder    = 16 // where in a page's header the length of that rest is, in bytes
+)
+
+// switchedBefore says whether the records of a segment, in front of an offset, end with one by which the segment was left. What
+// follows such a record is of no meaning. The one who wrote it fills that with zeros; but who has received the record, and then lost its
+// primary, goes on at the next segment with whatever was in the file before, and so does one that crashed in that moment.
+func switchedBefore(content []byte, s Segment, offset int) bool {
+	end := s.Start() + ha.LSN(offset)
+	begin := skipHeader(s.Start())
+	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
+		begin = alignRecord(recordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
+	}
+	for {
+		begin = skipHeader(begin)
+		info := skipHeader(recordEnd(begin, recordInfo))
+		if info+2 > end {
+			return false
+		}
+		length := binary.LittleEndian.Uint32(content[begin-s.Start():])
+		if length == 0 {
+			return false
+		}
+		flags := content[info-s.Start():]
+		if flags[1] == managerXLOG && flags[0]&infoMask == switchRecord {
+			return true
+		}
+		begin = alignRecord(recordEnd(begin, length))
+	}
+}
+
+// alignRecord is where a record begins that follows one which ends there.
+func alignRecord(end ha.LSN) ha.LSN { return (end + recordAlign - 1) / recordAlign * recordAlign }

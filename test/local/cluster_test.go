@@ -271,7 +271,8 @@ func (c *cluster) await(name, what string, ok func(protocol.Status) bool) protoc
 			return status
 		}
 	}
-	c.Fatalf("%s: not %s in time: %+v, %v", name, what, status, err)
+	text, _ := json.Marshal(status) // with what pointers lead to
+	c.Fatalf("%s: not %s in time: %s, %v", name, what, text, err)
 	return status
 }
 

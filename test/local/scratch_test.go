@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -68,12 +69,14 @@ func TestAScratchVolumeWithoutRoom(t *testing.T) {
 		c.exec(leader, fmt.Sprintf(noise, 6000), "checkpoint")
 	}
 	c.awaitArchived(leader)
+	// The system's words, PostgreSQL's for it, or PostgreSQL's for a page of which only a part had room.
+	const full = `[nN]o space left on device|wrote only \d+ of \d+ bytes`
 	for name, v := range map[string]struct {
 		size, when, want string
 	}{
 		"from the beginning":     {"100m", "", "the volume has no room for the data: "},
-		"while it is fetched":    {"480m", "scratch/data/backup_label", "no space left on device"},
-		"while WAL is replayed":  {"480m", "scratch/data/postmaster.pid", "o space left on device"},
+		"while it is fetched":    {"480m", "scratch/data/backup_label", full},
+		"while WAL is replayed":  {"480m", "scratch/data/postmaster.pid", full},
 		"with room for all that": {"480m", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +91,7 @@ func TestAScratchVolumeWithoutRoom(t *testing.T) {
 			}
 			result, err := in.verifyBackup(taken.ID, volume)
 			stop()
-			if (err == nil) != (v.want == "") || !strings.Contains(result.Error, v.want) || len(result.Objects) > 0 {
+			if (err == nil) != (v.want == "") || !regexp.MustCompile(v.want).MatchString(result.Error) || len(result.Objects) > 0 {
 				t.Errorf("%v: %+v", err, result)
 			}
 			t.Log(result.Error)
