@@ -339,11 +339,26 @@ func (a *Agent) overtake(ctx context.Context) (may bool, err error) {
 		return true, nil
 	}
 	a.Log.Info("waiting until a leader of an earlier term no longer holds on by the Kubernetes API", "term", ballot.Term)
-	a.serveFor(ctx, ha.OvertakeWait)
+	a.awaitRelease(ctx, ballot.Term)
 	a.watch.overtakes = 0
 	local.Memory = a.memory.Get()
 	a.measureQuorum(&local)
 	return local.Memory.Ballot == ballot && local.MayServe(), ctx.Err()
+}
+
+// releaseInterval is how often is looked whether a leader that was overtaken has stopped.
+const releaseInterval = 100 * time.Millisecond
+
+// awaitRelease waits until no leader of a term before is on record any more as one that holds on, or can't in any case.
+func (a *Agent) awaitRelease(ctx context.Context, term uint64) {
+	ctx, cancel := context.WithTimeout(ctx, ha.OvertakeWait)
+	defer cancel()
+	for ctx.Err() == nil {
+		a.serveFor(ctx, releaseInterval)
+		if m, err := a.Cluster.Witness(ctx); err == nil && !m.HeldBefore(term) {
+			return
+		}
+	}
 }
 
 // serveFor waits, and does meanwhile what others ask for.

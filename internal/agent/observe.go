@@ -177,12 +177,11 @@ func (a *Agent) observeQuorum(wish ha.Wish, local *ha.Local) {
 	a.measureQuorum(local)
 	term, leads := a.led()
 	leaves, alone := wish.Resign || local.Failed != "", local.Alone > unconfirmedLooks
-	if local.Server == ha.ServerPrimary {
-		a.witness.hold(term, leads && alone)
-	} else {
-		a.witness.hold(0, false)
+	if local.Server == ha.ServerPrimary && !leads {
+		term = 0 // it has been overtaken, and is to be released when its server has stopped
 	}
-	a.witness.want(leads && (leaves || alone || a.witness.released.Load() > 0) || !leads && local.Leaderless > 0)
+	a.witness.hold(term, leads && alone && local.Server == ha.ServerPrimary)
+	a.witness.want(leads && (leaves || alone) || !leads && local.Leaderless > 0 || a.witness.released.Load() > 0)
 }
 
 func (a *Agent) measureQuorum(local *ha.Local) {

@@ -78,9 +78,9 @@ func (w *witness) want(wanted bool) {
 	}
 }
 
-// hold has the leader of a term hold on, as long as its majority is away, and no longer.
-func (w *witness) hold(term uint64, alone bool) {
-	if alone {
+// hold has the primary of a term hold on. With on false it has its majority again, or is no primary any more.
+func (w *witness) hold(term uint64, on bool) {
+	if on {
 		w.holds.Store(term)
 		w.released.Store(0)
 		return

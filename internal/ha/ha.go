@@ -26,8 +26,8 @@ const (
 	FenceLimit = 1250 * time.Millisecond
 	// HoldLimit is how long a primary that holds on does so without looking at the witness.
 	HoldLimit = 750 * time.Millisecond
-	// OvertakeWait is how long who is elected over one that holds on waits before it leads: longer than HoldLimit and
-	// the fence itself.
+	// OvertakeWait is for how long at most who is elected over one that holds on waits before it leads: longer than HoldLimit
+	// and the fence itself.
 	OvertakeWait = 1100 * time.Millisecond
 	// CampaignPatience is how long the best candidate is waited for.
 	CampaignPatience = time.Second

@@ -10,7 +10,7 @@ func Hold(m Memory, term uint64) (Memory, bool) {
 	return m, true
 }
 
-// Release is the witness's memory without the leader of a term that held on: it has its majority again.
+// Release is the witness's memory without the leader of a term that held on: it has its majority again, or has stopped.
 func Release(m Memory, term uint64) Memory {
 	if m.Holding == term {
 		m.Holding = 0
@@ -18,14 +18,17 @@ func Release(m Memory, term uint64) Memory {
 	return m
 }
 
-// Overtake is the witness's memory when the winner of a term is about to lead, and whether it has to wait, for OvertakeWait from when that
-// memory is on record, because a leader of an earlier term holds on. Who is alone holds on from the first. It is refused (false)
+// HeldBefore says whether the witness has a leader of an earlier term on record that holds on.
+func (m Memory) HeldBefore(term uint64) bool { return m.Holding > 0 && m.Holding < term }
+
+// Overtake is the witness's memory when the winner of a term is about to lead, and whether it has to wait because a leader of an earlier
+// term holds on: until that one has stopped and is released, or for OvertakeWait from when that memory is on record. Who is alone holds on from the first. It is refused (false)
 // where a later term is on record.
 func Overtake(m Memory, won Ballot, alone bool) (next Memory, wait, ok bool) {
 	if m.Ballot.Term > won.Term {
 		return m, false, false
 	}
-	if wait = m.Holding > 0 && m.Holding < won.Term; wait {
+	if wait = m.HeldBefore(won.Term); wait {
 		m.Ballot = won
 	}
 	if alone {

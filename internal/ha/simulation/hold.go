@@ -10,6 +10,7 @@ import (
 const (
 	holdAfter         = 600 * ms
 	overtakePatience  = 300 * ms
+	releaseInterval   = 100 * ms
 	hurried           = 50 * ms   // how soon it looks again while it may have to be fenced
 	pauseIsNoticedFor = 1500 * ms // when what was missed in a pause has been made up for
 )
@@ -22,12 +23,12 @@ func (n *node) holds() bool {
 
 // holdOn puts on record that the leader goes on without its majority, or that it has it again.
 func (n *node) holdOn() {
-	term, alone := n.mem.Ballot.Term, n.alone() > holdAfter
-	serves := n.leads() && n.server == ha.ServerPrimary
+	term, alone := n.mem.Won, n.alone() > holdAfter
+	on := n.leads() && n.server == ha.ServerPrimary && alone
 	switch {
-	case serves && alone && n.witness.holding != term:
+	case on && n.witness.holding != term:
 		n.change(func(m ha.Memory) (ha.Memory, bool) { return ha.Hold(m, term) })
-	case serves && !alone && n.witness.holding == term:
+	case !on && term > 0 && n.witness.holding == term && (n.server != ha.ServerPrimary || n.leads()):
 		n.change(func(m ha.Memory) (ha.Memory, bool) { return ha.Release(m, term), true })
 	}
 }
@@ -58,38 +59,66 @@ func (n *node) overtake(term uint64, then func()) {
 		return
 	}
 	over := false
-	finish := func(wait time.Duration, asked bool) {
-		if !over {
-			over, n.unasked = true, !asked
-			n.later(wait, then)
+	finish := func(wait, asked bool) {
+		if over {
+			return
+		}
+		if over, n.unasked = true, !asked; wait {
+			n.awaitRelease(term, n.w.now+ha.OvertakeWait, then)
+		} else {
+			then()
 		}
 	}
 	n.askOvertake(term, func() bool { return over }, finish, func() { over, n.starting = true, false })
-	n.later(overtakePatience, func() { finish(0, false) })
+	n.later(overtakePatience, func() { finish(false, false) })
 }
 
-func (n *node) askOvertake(term uint64, over func() bool, finish func(time.Duration, bool), refused func()) {
+// awaitRelease looks until no leader of a term before is on record as one that holds on, or can't in any case.
+func (n *node) awaitRelease(term uint64, until time.Duration, then func()) {
+	over := false
+	finish := func() {
+		if !over {
+			over = true
+			then()
+		}
+	}
+	if n.w.now >= until {
+		finish()
+		return
+	}
+	n.read(func(m ha.Memory, _ int) {
+		if !m.HeldBefore(term) {
+			finish()
+		}
+	})
+	n.later(min(releaseInterval, until-n.w.now), func() {
+		if !over {
+			over = true
+			n.awaitRelease(term, until, then)
+		}
+	})
+}
+
+func (n *node) askOvertake(term uint64, over func() bool, finish func(wait, asked bool), refused func()) {
 	sent := n.clock()
 	n.read(func(m ha.Memory, version int) {
 		if over() {
 			return
 		}
 		next, wait, ok := ha.Overtake(m, ha.Ballot{Term: term, Leader: n.name}, n.alone() > holdAfter)
-		pause := time.Duration(0)
 		if wait {
 			n.log("waits until %d no longer holds on", m.Holding)
-			pause = ha.OvertakeWait
 		}
 		switch {
 		case !ok:
 			n.seeWitness(sent, m)
 			refused()
 		case next.Ballot == m.Ballot && next.Holding == m.Holding:
-			finish(pause, true)
+			finish(wait, true)
 		default:
 			n.swap(version, next, func(ok bool) {
 				if ok {
-					finish(pause, true)
+					finish(wait, true)
 				} else if !over() {
 					n.askOvertake(term, over, finish, refused)
 				}
