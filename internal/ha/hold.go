@@ -22,8 +22,8 @@ func Release(m Memory, term uint64) Memory {
 func (m Memory) HeldBefore(term uint64) bool { return m.Holding > 0 && m.Holding < term }
 
 // Overtake is the witness's memory when the winner of a term is about to lead, and whether it has to wait because a leader of an earlier
-// term holds on: until that one has stopped and is released, or for OvertakeWait from when that memory is on record. Who is alone holds on from the first. It is refused (false)
-// where a later term is on record.
+// term holds on: until that one has stopped and is released, or for OvertakeWait from when that memory is on record. Who is alone holds
+// on from the first. It is refused (false) where a later term is on record.
 func Overtake(m Memory, won Ballot, alone bool) (next Memory, wait, ok bool) {
 	if m.Ballot.Term > won.Term {
 		return m, false, false
