@@ -71,10 +71,15 @@ func sighted(at time.Time, m ha.Memory) *sighting {
 
 func (w *witness) want(wanted bool) {
 	if was := w.wanted.Swap(wanted); wanted && !was {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.hurry()
+	}
+}
+
+// hurry has it look at once.
+func (w *witness) hurry() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -86,8 +91,8 @@ func (w *witness) hold(term uint64, on bool) {
 		return
 	}
 	w.holds.Store(0)
-	if term > 0 && w.last().holding == term {
-		w.released.Store(term)
+	if term > 0 && w.last().holding == term && w.released.Swap(term) != term {
+		w.hurry() // somebody may wait for it
 	}
 }
 
@@ -113,8 +118,12 @@ func (w *witness) run(ctx context.Context) error {
 			}
 		}
 		w.look(ctx)
-		if !sleep(ctx, witnessInterval) {
+		pause := time.NewTimer(witnessInterval)
+		select {
+		case <-ctx.Done():
 			return nil
+		case <-w.wake:
+		case <-pause.C:
 		}
 	}
 }
