@@ -147,3 +147,24 @@ func TestAWinnerThatWaitsMayBeOvertakenItself(t *testing.T) {
 		t.Errorf("it may lead: %v, %v", may, err)
 	}
 }
+
+// Who is overtaken is released when its server has stopped, and not as soon as it knows.
+func TestAnOvertakenPrimaryIsReleasedWhenItHasStopped(t *testing.T) {
+	t.Parallel()
+	a := winner(t, &lease{})
+	m, err := a.memory.Change(func(m *ha.Memory) bool { m.Ballot = ha.Ballot{Term: 6, Leader: "db-2"}; return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.witness.seen.Store(&sighting{at: time.Now(), ballot: m.Ballot, holding: 5})
+	local := ha.Local{Memory: m, Server: ha.ServerPrimary}
+	a.observeQuorum(ha.Wish{}, &local)
+	if released := a.witness.released.Load(); released != 0 || local.Holds {
+		t.Errorf("its server runs, and term %d is released; holds: %v", released, local.Holds)
+	}
+	local.Server = ha.ServerStopped
+	a.observeQuorum(ha.Wish{}, &local)
+	if released := a.witness.released.Load(); released != 5 || !a.witness.wanted.Load() {
+		t.Errorf("its server has stopped, and term %d is released", released)
+	}
+}
