@@ -184,6 +184,7 @@ func (a *Agent) observeQuorum(wish ha.Wish, local *ha.Local) {
 	a.witness.want(leads && (leaves || alone) || !leads && local.Leaderless > 0 || a.witness.released.Load() > 0)
 }
 
+// measureQuorum measures by what the others and the witness have said, and asks nobody.
 func (a *Agent) measureQuorum(local *ha.Local) {
 	m := local.Memory
 	ages := map[ha.Voter]time.Duration{}
