@@ -109,7 +109,16 @@ func TestLastWordsOfAServer(t *testing.T) {
 			"x [1] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use", "x [1] FATAL:  could not create any TCP/IP sockets", "x [1] LOG:  database system is shut down"},
 			`could not create any TCP/IP sockets (could not bind IPv4 address "127.0.0.1": Address already in use)`},
 		"fatal alone": {[]string{"x LOG:  starting PostgreSQL 17", "x FATAL:  no space left on device"}, "no space left on device"},
-		"nothing":     {nil, "it said nothing"},
+		"of the process that it stops for": {[]string{
+			"x [66] LOG:  redo starts at 0/A6E7E58",
+			"x [66] FATAL:  could not extend file \"base/5/16392\": No space left on device", "x [66] HINT:  Check free disk space.",
+			"x [67] FATAL:  could not write init file", "x [62] LOG:  startup process (PID 66) exited with exit code 1",
+			"x [62] LOG:  shutting down due to startup process failure", "x [62] LOG:  database system is shut down"},
+			`could not extend file "base/5/16392": No space left on device`},
+		"of another where that one was killed": {[]string{
+			"x [67] FATAL:  terminating connection", "x [62] LOG:  startup process (PID 66) was terminated by signal 9: Killed"},
+			"terminating connection"},
+		"nothing": {nil, "it said nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lastWords(c.lines); got != c.want {

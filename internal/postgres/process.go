@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -185,19 +186,41 @@ func (t *logTail) Write(p []byte) (int, error) {
 
 func (t *logTail) rejection() string { return lastWords(t.lines) }
 
-// lastWords are the last fatal message of a server, or its last line.
+// culprit is how the postmaster names the process that it stops for.
+var culprit = regexp.MustCompile(`\(PID (\d+)\) (?:exited|was terminated)`)
+
+// lastWords are the last fatal message of a server, or its last line. Where the postmaster names a process that it
+// stops for, they are that one's: others may fail of the same cause, and say less of it.
 func lastWords(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
-		for _, level := range []string{"FATAL:", "PANIC:"} {
-			if _, text, ok := strings.Cut(lines[i], level); ok {
-				return strings.TrimSpace(text) + cause(lines[:i])
+		if named := culprit.FindStringSubmatch(lines[i]); named != nil {
+			if _, words := lastFatal(lines[:i], "["+named[1]+"]"); words != "" {
+				return words
 			}
 		}
+	}
+	if at, words := lastFatal(lines, ""); words != "" {
+		return words + cause(lines[:at])
 	}
 	if len(lines) == 0 {
 		return "it said nothing"
 	}
 	return lines[len(lines)-1]
+}
+
+// lastFatal is the last fatal message in lines that contain something, and which line it is; "" if there is none.
+func lastFatal(lines []string, of string) (at int, words string) {
+	for i := len(lines) - 1; i >= 0; i-- {
+		if !strings.Contains(lines[i], of) {
+			continue
+		}
+		for _, level := range []string{"FATAL:", "PANIC:"} {
+			if _, text, ok := strings.Cut(lines[i], level); ok {
+				return i, strings.TrimSpace(text)
+			}
+		}
+	}
+	return 0, ""
 }
 
 // cause is the message before a fatal one, which often has the detail.

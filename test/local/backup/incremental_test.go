@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
 )
 
 // summarises is what an incremental backup needs.
@@ -161,10 +162,11 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 		"nothing is summarised": {17, func(source *node, _ *archive, _ *backup.Backup) {
 			source.do("alter system set summarize_wal = off")
 			source.do("select pg_reload_conf()")
+			source.wait("the server goes on to summarise", "select setting = 'off' from pg_settings where name = 'summarize_wal'")
 		}},
-		"a summary is gone": {17, func(source *node, _ *archive, _ *backup.Backup) {
+		"a summary is gone": {17, func(source *node, _ *archive, parent *backup.Backup) {
 			source.do("select pg_switch_wal(); checkpoint; select pg_switch_wal(); checkpoint")
-			source.summariesGo()
+			source.summariesGo(parent.StartLSN)
 		}},
 		"the parent's manifest is another": {17, func(_ *node, a *archive, parent *backup.Backup) {
 			name := backup.FolderBase + parent.ID + "/" + parent.Manifest.Name
@@ -207,21 +209,23 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 	}
 }
 
-// summariesGo removes the summaries there are, once some are.
-func (n *node) summariesGo() {
+// summariesGo removes the summaries, once some of them are of what came after a place in the WAL.
+func (n *node) summariesGo(after ha.LSN) {
 	n.Helper()
-	folder := filepath.Join(n.Data(), "pg_wal/summaries")
-	for end := time.Now().Add(deadline); ; time.Sleep(50 * time.Millisecond) {
-		files, err := filepath.Glob(filepath.Join(folder, "*.summary"))
-		must(n, err)
-		for _, file := range files {
-			must(n, os.Remove(file))
-		}
-		if len(files) > 0 {
-			return
-		}
+	n.wait("the server summarises nothing", fmt.Sprintf("select count(*) > 0 from pg_available_wal_summaries() where end_lsn > '%s'", after))
+	files, err := filepath.Glob(filepath.Join(n.Data(), "pg_wal/summaries/0*.summary")) // not the one that is being written
+	must(n, err)
+	for _, file := range files {
+		must(n, os.Remove(file))
+	}
+}
+
+// wait asks until the answer is yes.
+func (n *node) wait(or, question string) {
+	n.Helper()
+	for end := time.Now().Add(deadline); n.ask(question) != "true"; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			n.Fatal("the server summarises nothing")
+			n.Fatal(or)
 		}
 	}
 }
