@@ -140,9 +140,12 @@ func (a *Agent) lead(ctx context.Context) error {
 		m = a.memory.Get()
 	}
 	if m.Lineage[len(m.Lineage)-1].Timeline == 0 {
-		// It was elected, and ended before it had a timeline of its own.
+		// It was elected, and ended before it had a timeline of its own: by now others may have elected another.
 		if err := a.await(ctx); err != nil {
 			return err
+		}
+		if backed, _ := a.backed(ctx); !backed {
+			return nil // asked again at the next look
 		}
 		return a.begin(ctx)
 	}

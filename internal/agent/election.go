@@ -97,10 +97,8 @@ func (a *Agent) confirm(ctx context.Context) error {
 	if r.up.IsZero() {
 		r.up = time.Now()
 	}
-	m, asked := a.memory.Get(), time.Now()
-	tally := a.collect(ctx, m, ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Confirm: true})
-	if tally.Won && time.Since(asked) < ha.FenceLimit && a.memory.Get().Ballot == m.Ballot {
-		a.Log.Info("a majority confirms the leader", "term", m.Ballot.Term)
+	backed, refusals := a.backed(ctx)
+	if backed {
 		r.confirmed.Store(true)
 		defer r.look()
 		return r.rewrite()
@@ -109,10 +107,21 @@ func (a *Agent) confirm(ctx context.Context) error {
 		a.look()
 		return nil
 	}
-	for voter, refusal := range tally.Refusals {
-		a.Log.Info("does not confirm the leader", "term", m.Ballot.Term, "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
+	for voter, refusal := range refusals {
+		a.Log.Info("does not confirm the leader", "voter", string(voter), "reason", refusal.Reason, "message", refusal.Message)
 	}
 	return a.fence(ctx)
+}
+
+// backed asks whether a majority says that this instance is the leader, now.
+func (a *Agent) backed(ctx context.Context) (backed bool, refusals map[ha.Voter]ha.VoteReply) {
+	m, asked := a.memory.Get(), time.Now()
+	tally := a.collect(ctx, m, ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Confirm: true})
+	backed = tally.Won && time.Since(asked) < ha.FenceLimit && a.memory.Get().Ballot == m.Ballot
+	if backed {
+		a.Log.Info("a majority confirms the leader", "term", m.Ballot.Term)
+	}
+	return backed, tally.Refusals
 }
 
 // highestTerm is the highest that the instance has heard of from anybody.

@@ -589,15 +589,67 @@ func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
 	}
 }
 
+// An agent that ended between its election and its promotion asks whether it still is the one, before it goes on.
+func TestAWinnerThatEndedBeforeItsPromotion(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	old := c.leader()
+	winner := c.names()[0]
+	if winner == old {
+		winner = c.names()[1]
+	}
+	c.awaitCaughtUp(old, winner)
+	end, err := c.query(old, "select pg_current_wal_flush_lsn()::text")
+	c.must(err)
+	c.kill(winner, syscall.SIGTERM)
+	for _, name := range c.names() {
+		if name != winner {
+			c.kill(name, syscall.SIGKILL)
+		}
+		c.remember(name, func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: 5, Leader: winner} })
+	}
+	c.remember(winner, func(m *ha.Memory) { m.Won, m.Record.Term, m.Record.Version = 5, 5, m.Record.Version+1 })
+	c.elected(winner, 5, end)
+	c.start(c.names()...)
+	c.await(winner, "leading the term that it has won", func(s protocol.Status) bool { return leading(s) && s.Term == 5 })
+	c.whole()
+	log := c.logs[winner].String()
+	asked, promoted := strings.LastIndex(log, "a majority confirms the leader"), strings.LastIndex(log, "received promote request")
+	if asked < 0 || promoted < asked {
+		t.Errorf("it has not asked (%d) before its promotion (%d)", asked, promoted)
+	}
+}
+
+// elected puts into the data of an instance that does not run that it was elected at a place in the WAL, and has no timeline of its own yet.
+func (c *cluster) elected(name string, term uint64, end string) {
+	c.Helper()
+	at, err := ha.ParseLSN(end)
+	c.must(err)
+	file := filepath.Join(c.folder, name, "volume/data/toban_lineage.json")
+	text, err := os.ReadFile(file)
+	c.must(err)
+	var lineage []ha.Start
+	c.must(json.Unmarshal(text, &lineage))
+	text, err = json.Marshal(append(lineage, ha.Start{Term: term, LSN: at}))
+	c.must(err)
+	c.must(os.WriteFile(file, text, 0o600))
+}
+
 // promise makes an instance that does not run promise a term to itself.
 func (c *cluster) promise(name string, term uint64) {
+	c.Helper()
+	c.remember(name, func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: term, Leader: name} })
+}
+
+// remember changes what an instance that does not run has promised.
+func (c *cluster) remember(name string, change func(*ha.Memory)) {
 	c.Helper()
 	file := filepath.Join(c.folder, name, "volume/toban/memory.json")
 	text, err := os.ReadFile(file)
 	c.must(err)
-	var memory map[string]any
+	var memory ha.Memory
 	c.must(json.Unmarshal(text, &memory))
-	memory["ballot"] = map[string]any{"term": term, "leader": name}
+	change(&memory)
 	text, err = json.Marshal(memory)
 	c.must(err)
 	c.must(os.WriteFile(file, text, 0o600))
