@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -31,6 +34,26 @@ type manifestFile struct {
 	Algorithm string `json:"Checksum-Algorithm"`
 	Checksum  string `json:"Checksum"`
 }
+
+// manifestChecksums is the algorithm that manifests are asked for with.
+const manifestChecksums = "CRC32C"
+
+// newHash makes what computes a file's checksum as it stands in the manifest. PostgreSQL writes a CRC as the machine has it
+// in memory (pg_checksum_final in checksum_helper.c), which is the least significant byte first on all that Toban runs on.
+func (f manifestFile) newHash() (hash.Hash, error) {
+	switch f.Algorithm {
+	case "CRC32C":
+		return littleEndian{crc32.New(crc32.MakeTable(crc32.Castagnoli))}, nil
+	case "SHA256": // that of backups from before
+		return sha256.New(), nil
+	}
+	return nil, fmt.Errorf("its checksum is %q, which is not known", f.Algorithm)
+}
+
+// littleEndian is a CRC with its bytes in the order of the manifest.
+type littleEndian struct{ hash.Hash32 }
+
+func (h littleEndian) Sum(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, h.Sum32()) }
 
 // FileError says which files of a data directory are not as the manifest has them.
 type FileError struct{ Files []string }
@@ -129,16 +152,17 @@ func (f manifestFile) verify(data string) error {
 		return err
 	}
 	defer file.Close()
-	hash := sha256.New()
-	size, err := io.Copy(hash, file)
+	sum, err := f.newHash()
+	if err != nil {
+		return err
+	}
+	size, err := io.Copy(sum, file)
 	switch {
 	case err != nil:
 		return err
 	case size != f.Size:
 		return fmt.Errorf("it has %d bytes, not %d", size, f.Size)
-	case f.Algorithm != "SHA256":
-		return fmt.Errorf("its checksum is %q, and not SHA256", f.Algorithm)
-	case hex.EncodeToString(hash.Sum(nil)) != f.Checksum:
+	case hex.EncodeToString(sum.Sum(nil)) != f.Checksum:
 		return errors.New(Altered)
 	}
 	return nil

@@ -94,7 +94,7 @@ func (u *unpacking) run(ctx context.Context) error {
 // combine unpacks the whole chain and puts it together.
 func (u *unpacking) combine(ctx context.Context) error {
 	// The programs make what they have by a rename at the end for nobody: so all of it is on disk only after the sync.
-	args := []string{"--no-sync", "--manifest-checksums=SHA256", "--output", u.Data}
+	args := []string{"--no-sync", "--manifest-checksums=" + manifestChecksums, "--output", u.Data}
 	var folders []string
 	for i, b := range u.Chain {
 		folder := filepath.Join(u.Scratch, b.ID)
