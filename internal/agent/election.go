@@ -322,7 +322,8 @@ func (a *Agent) won(ctx context.Context, term uint64, end ha.LSN, leads bool) er
 // term that it promised itself would then cost the winner its lead.
 func (a *Agent) announceVictory(ballot ha.Ballot) {
 	a.report(func(s *protocol.Status) {
-		s.Term, s.Leader, s.Election.LeaderLost = ballot.Term, ballot.Leader, false
+		s.Term, s.Leader = ballot.Term, ballot.Leader
+		s.Election.Defeated, s.Election.LeaderLost = false, false
 	})
 	a.tell()
 }

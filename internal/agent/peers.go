@@ -303,6 +303,7 @@ func asPeer(s protocol.Status) ha.Peer {
 		Ballot:           ha.Ballot{Term: s.Term, Leader: s.Leader},
 		Leading:          e.Leading,
 		Resigned:         s.Resigned,
+		Defeated:         e.Defeated,
 		Successor:        e.Successor,
 		Lineage:          e.Lineage,
 		Position:         e.Position,
@@ -322,14 +323,14 @@ type decisives struct {
 	data, identifier, leader, oldest string
 	term                             uint64
 	starts                           int
-	flags                            [7]bool
+	flags                            [8]bool
 }
 
 func decisive(s protocol.Status) decisives {
 	e := s.Election
 	return decisives{
 		string(s.Data), s.SystemIdentifier, s.Leader, s.Oldest, s.Term, len(e.Lineage),
-		[7]bool{s.Ready, e.Leading, s.Resigned, e.LeaderLost, e.Eligible, e.Rebuilding, s.Streaming},
+		[8]bool{s.Ready, e.Leading, s.Resigned, e.Defeated, e.LeaderLost, e.Eligible, e.Rebuilding, s.Streaming},
 	}
 }
 

@@ -137,7 +137,7 @@ func (a *Agent) describe(view ha.View, d ha.Decision) {
 		}
 		s.Election.Voter, s.Election.Lineage, s.Election.Record = m.Voter, m.Lineage, m.Record
 		s.Election.Position = m.Position(max(view.Local.End, view.Local.Received))
-		s.Election.LeaderLost, s.Election.Eligible = view.LeaderLost(), view.Eligible()
+		s.Election.LeaderLost, s.Election.Eligible, s.Election.Defeated = view.LeaderLost(), view.Eligible(), view.Defeated()
 		s.Election.Rebuilding = d.Action == ha.Rewind || d.Action == ha.Clone && view.Local.Data != ha.DataEmpty
 		s.Election.Successor = a.watch.successor
 		s.Election.Leading = s.Role == protocol.RolePrimary && s.Ready && m.Won == m.Ballot.Term && m.Ballot.Leader == a.Name
@@ -156,7 +156,7 @@ func (a *Agent) word() protocol.Status {
 	s, promised := a.Status(), a.memory.Get().Ballot
 	if promised.Term > s.Term {
 		s.Term, s.Leader, s.Resigned = promised.Term, promised.Leader, false
-		s.Election.Leading, s.Election.LeaderLost = false, false
+		s.Election.Leading, s.Election.Defeated, s.Election.LeaderLost = false, false, false
 	}
 	return s
 }

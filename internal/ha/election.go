@@ -24,12 +24,19 @@ func (v View) LeaderLost() bool {
 		return !v.leads() || v.Local.Server != ServerPrimary
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
 		return v.Local.Leaderless > limit
-	case heard && leader.Ballot.Term == m.Ballot.Term && (leader.Resigned || leader.Data == DataEmpty):
+	case heard && leader.Ballot.Term == m.Ballot.Term && (leader.Resigned || leader.Defeated || leader.Data == DataEmpty):
 		return true
 	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
 		return true
 	}
 	return v.Local.Silence > limit || v.Local.Idle > IdleLimit
+}
+
+// Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so nobody ever leads
+// that one. While it still asks, that is not known.
+func (v View) Defeated() bool {
+	m := v.Local.Memory
+	return m.Ballot.Leader == v.Self && m.Won < m.Ballot.Term
 }
 
 // Check is a named reason for which something can't be.

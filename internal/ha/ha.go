@@ -147,6 +147,8 @@ type Peer struct {
 	// would like to lead next.
 	Resigned  bool
 	Successor string
+	// Defeated says that it was not elected in the term of its ballot, for which it stood.
+	Defeated bool
 	// Lineage is whose WAL it has.
 	Lineage []Start
 	// Oldest is the start of the oldest WAL it still has, 0 if not known.

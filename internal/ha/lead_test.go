@@ -117,6 +117,8 @@ func TestLeaderLost(t *testing.T) {
 		"one that answers without leading may be": {of(func(v *View) { v.Local.Idle = IdleLimit }), false},
 		"for so long":                             {of(func(v *View) { v.Local.Idle = IdleLimit + 1 }), true},
 		"one that has resigned is":                {of(func(v *View) { p := v.Peers["db-0"]; p.Resigned = true; v.Peers["db-0"] = p }), true},
+		"one that was not elected is":             {of(func(v *View) { p := v.Peers["db-0"]; p.Defeated = true; v.Peers["db-0"] = p }), true},
+		"not one that was not in an earlier term": {of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Defeated: true} }), false},
 		"one that has lost its data is":           {of(func(v *View) { p := v.Peers["db-0"]; p.Data = DataEmpty; v.Peers["db-0"] = p }), true},
 		"not one that resigned an earlier term":   {of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Resigned: true} }), false},
 		"one that nobody ever had is":             {three("db-1", stopped("db-1", 0, "")), true},
@@ -129,5 +131,21 @@ func TestLeaderLost(t *testing.T) {
 				t.Errorf("lost: %v", lost)
 			}
 		})
+	}
+}
+
+func TestDefeated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		view View
+		is   bool
+	}{
+		"who stood and was not elected":        {three("db-1", standby("db-1", 2, "db-1")), true},
+		"not who was":                          {three("db-1", standby("db-1", 2, "db-1"), func(v *View) { v.Local.Memory.Won = 2 }), false},
+		"not who was elected in a former term": {three("db-1", standby("db-1", 2, "db-0"), func(v *View) { v.Local.Memory.Won = 1 }), false},
+	} {
+		if got := c.view.Defeated(); got != c.is {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

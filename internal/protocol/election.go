@@ -14,6 +14,8 @@ type Election struct {
 	Voter ha.Voter `json:"voter"`
 	// Leading says that it has won the term of its ballot and takes writes.
 	Leading bool `json:"leading,omitempty"`
+	// Defeated says that it stood for that term, and was not elected.
+	Defeated bool `json:"defeated,omitempty"`
 	// Lineage is whose WAL it has, and Position how far that goes.
 	Lineage  []ha.Start  `json:"lineage,omitempty"`
 	Position ha.Position `json:"position"`
