@@ -85,7 +85,8 @@ func (n *node) supports(v ha.Voter) bool {
 func (n *node) describe(v ha.View) {
 	leads := n.leads() && n.server == ha.ServerPrimary
 	n.told = ha.Peer{Voter: n.mem.Voter, Data: n.data, SystemIdentifier: n.system, Ballot: n.mem.Ballot, Leading: leads,
-		Resigned: n.resigned(), Defeated: v.Defeated() && (n.campaign == nil || n.campaign.term > n.mem.Ballot.Term), Lineage: n.mem.Lineage, Oldest: ha.LSN(n.oldest), Position: n.mem.Position(n.end()),
+		Resigned: n.resigned(), Defeated: v.Defeated() && (n.campaign == nil || n.campaign.term > n.mem.Ballot.Term),
+		Lineage: n.mem.Lineage, Oldest: ha.LSN(n.oldest), Position: n.mem.Position(n.end()),
 		Streaming: n.streaming(), LeaderLost: v.LeaderLost(), Eligible: v.Eligible(), Rebuilding: n.rebuild != nil}
 	n.toldRecord = n.mem.Record
 	if n.w.breaks(VoterKept) && n.mem.Record.Version > 0 {
