@@ -272,7 +272,7 @@ func (a *Agent) giveUp(ctx context.Context, d ha.Decision) error {
 	if err := a.fence(ctx); err != nil {
 		return err
 	}
-	if d.Reason == "ServerFailed" {
+	if d.Reason != "Isolated" { // nobody would hear it
 		a.resigned(d)
 	}
 	return nil

@@ -28,7 +28,7 @@ type rule func(View) *Decision
 
 var rules = []rule{
 	notAMember, dataUnknown, foreignData,
-	failed, isolated, asked, renewed, outdated, lead, unconfirmed,
+	failed, isolated, asked, renewed, outdated, lead, late, unconfirmed,
 	claim,
 	behind, stuck, incomplete, diverged, join, follow,
 	campaign, await,
@@ -158,6 +158,18 @@ func (v View) missed() bool {
 		peer := v.Peers[voter.Instance()]
 		return voter != m.Voter && peer.Voter == voter && peer.LeaderLost && peer.Ballot.Term == m.Ballot.Term
 	})
+}
+
+// late: a leader that comes back when somebody has already promised a later term gives up at once. Others may still hear it, and
+// so neither vote nor stand; and it can't lead any more whom that one is to be led by.
+func late(v View) *Decision {
+	if !v.leads() || v.Local.Server != ServerStopped || v.Local.Resigned || v.Local.Leaderless >= IdleLimit {
+		return nil
+	}
+	if !v.promisedLater() || !v.electable() || !v.successor("", false) {
+		return nil
+	}
+	return decide(Fence, "TermOutdated", "an instance has promised a later term meanwhile: leaves the lead to others")
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.

@@ -45,7 +45,9 @@ func TestDecideAsLeader(t *testing.T) {
 		"what was said before the fence is no answer": {three("db-0", primary("db-0", 4), back, both, cut), Wait, "", "LeaderUnconfirmed"},
 		"and leads when a majority knows of no later one": {
 			three("db-0", primary("db-0", 4), back, hears("db-1", follower("db-1", 4, "db-0"))), Lead, "", "Leader"},
-		"not when one of them does":                  {three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5))), Wait, "", "LeaderUnconfirmed"},
+		"not when one of them does":                  {three("db-0", primary("db-0", 4), back, hears("db-1", full(promised("db-1", 5)))), Wait, "", "LeaderUnconfirmed"},
+		"then it gives up, if another can lead":      {three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5))), Fence, "", "TermOutdated"},
+		"once":                                       {three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5)), local(func(l *Local) { l.Resigned = true })), Wait, "", "LeaderUnconfirmed"},
 		"nor when it is told to end":                 {three("db-0", primary("db-0", 4), back, both, func(v *View) { v.Wish.Leaving = true }), Wait, "", "LeaderUnconfirmed"},
 		"a leader that is asked leaves":              {three("db-0", primary("db-0", 4), both, resigning("db-2")), Resign, "db-2", "SwitchoverAsked"},
 		"not for one that is no voter":               {three("db-0", primary("db-0", 4), both, hears("db-2", other(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
