@@ -480,10 +480,7 @@ func TestAStandbyThatDoesNotStreamForLongIsNotReady(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
 	leader := c.leader()
-	standby := c.names()[0]
-	if standby == leader {
-		standby = c.names()[1]
-	}
+	standby := c.standby(leader)
 	end := fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_replication where application_name like '%s.%%'", standby)
 	unready := false
 	for until := time.Now().Add(deadline); time.Now().Before(until) && !unready; time.Sleep(20 * time.Millisecond) {
@@ -496,6 +493,14 @@ func TestAStandbyThatDoesNotStreamForLongIsNotReady(t *testing.T) {
 	}
 	c.await(standby, "ready again", streaming)
 	c.whole()
+}
+
+// standby is the first instance that is not the leader.
+func (c *cluster) standby(leader string) string {
+	if names := c.names(); names[0] != leader {
+		return names[0]
+	}
+	return c.names()[1]
 }
 
 // recovering stops the process that recovers the server of an instance, and returns its id.
@@ -594,10 +599,7 @@ func TestAWinnerThatEndedBeforeItsPromotion(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
 	old := c.leader()
-	winner := c.names()[0]
-	if winner == old {
-		winner = c.names()[1]
-	}
+	winner := c.standby(old)
 	c.awaitCaughtUp(old, winner)
 	end, err := c.query(old, "select pg_current_wal_flush_lsn()::text")
 	c.must(err)
