@@ -168,3 +168,31 @@ func TestAnOvertakenPrimaryIsReleasedWhenItHasStopped(t *testing.T) {
 		t.Errorf("its server has stopped, and term %d is released", released)
 	}
 }
+
+// Others hear that a candidate was not elected, until it stands for a later term.
+func TestWhoWasNotElectedSaysSo(t *testing.T) {
+	t.Parallel()
+	a := winner(t, &lease{})
+	for _, step := range []struct {
+		ballot   ha.Ballot
+		describe bool // the role loop decides anew; it does not while the candidate asks for votes
+		defeated bool
+	}{
+		{ha.Ballot{Term: 5, Leader: "db-1"}, true, false},
+		{ha.Ballot{Term: 6, Leader: "db-1"}, false, false},
+		{ha.Ballot{Term: 6, Leader: "db-1"}, true, true},
+		{ha.Ballot{Term: 7, Leader: "db-1"}, false, false},
+		{ha.Ballot{Term: 8, Leader: "db-2"}, true, false},
+	} {
+		m, err := a.memory.Change(func(m *ha.Memory) bool { m.Ballot = step.ballot; return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step.describe {
+			a.describe(ha.View{Self: a.Name, Local: ha.Local{Memory: m}}, ha.Decision{})
+		}
+		if peer := asPeer(a.word()); peer.Defeated != step.defeated || peer.Ballot != step.ballot {
+			t.Errorf("%+v: others hear of %+v that it is defeated: %v", step, peer.Ballot, peer.Defeated)
+		}
+	}
+}
