@@ -7,8 +7,13 @@ import (
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
+	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
+	// +optional
+	None bool `json:"none,omitempty"`
+
 	// Where the archive is kept. Where it is not given: a volume of its own in the cluster.
 	// +optional
 	Store StoreSpec `json:"store,omitempty"`
@@ -19,7 +24,8 @@ type BackupSpec struct {
 
 	// When base backups are taken, as in cron: minute, hour, day of the month, month,
 	// day of the week; or @hourly, @daily, @weekly. The first one is taken as soon as there is an
-	// archive. Empty: only that one, and those asked for by a DatabaseBackup.
+	// archive. Where it is not given: once a day, at a minute of the SampleDB's own, so that not all are taken at
+	// once; the condition Scheduled says which. With none: only the first, and those asked for by a DatabaseBackup.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -39,7 +45,6 @@ type BackupSpec struct {
 	Retention RetentionSpec `json:"retention,omitempty"`
 
 	// How backups are proven: each is restored into a scratch volume, checked, and asked questions.
-	// Where it is not given: only those for which a user asks.
 	// +optional
 	Verification VerificationSpec `json:"verification,omitempty"`
 }
@@ -61,7 +66,8 @@ type VerificationSpec struct {
 	// +optional
 	AfterBackup bool `json:"afterBackup,omitempty"`
 
-	// When the last backup is verified again, with all WAL up to then: as backup.schedule, in the same time zone.
+	// When the last backup is verified, with all WAL up to then: as backup.schedule, in the same time zone. Where it is
+	// not given: once a week, at a minute of the SampleDB's own, and never where afterBackup verifies each. With none: never.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -300,7 +306,8 @@ type BackupStatus struct {
 	// +optional
 	Archive string `json:"archive,omitempty"`
 
-	// Up to where the WAL is in the archive.
+	// Up to where the WAL is in the archive. While all goes well this, the lag and latest are renewed every ten minutes; the
+	// operator's metrics have the lag at any time.
 	// +optional
 	ArchivedLSN string `json:"archivedLSN,omitempty"`
 	// How much of the primary's WAL is not there yet, in bytes, and for how long, in whole seconds.

@@ -23,10 +23,11 @@ const (
 
 	// ConditionStorageReady is true when every volume has the size of the spec.
 	ConditionStorageReady = "StorageReady"
-	// ConditionArchiving is true when the WAL reaches the archive as it is written. It is there where
-	// `spec.backup` is. The database does not wait for it, and neither does Ready.
+	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
+	// and neither does Ready.
 	ConditionArchiving = "Archiving"
-	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`. It is there where that is.
+	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default one. It is there where
+	// one of them is.
 	ConditionScheduled = "Scheduled"
 	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the former is, there is no
 	// instance. It is there where one of them is, or was.
@@ -230,6 +231,11 @@ const (
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.
 	ReasonArchiveTaken = "ArchiveTaken"
+
+	// ReasonNoArchive: by `spec.backup.none` there is neither an archive nor a backup: what is lost with the volumes, or
+	// changed by mistake, is lost for good. A SampleDB that is deleted leaves its volumes, unless `deletionPolicy` says Delete.
+	// To do: nothing if that is meant; else remove `spec.backup.none`.
+	ReasonNoArchive = "NoArchive"
 
 	// ReasonArchiveStoreUnfit: the store replaces objects that it is told to leave, so that two writers could spoil an archive. Nothing is written to it.
 	// To do: take another store for `spec.backup.store`, or a version of this one that honours conditional writes (in S3: `If-None-Match: *`).

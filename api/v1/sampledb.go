@@ -40,9 +40,9 @@ type SampleDB struct {
 // SampleDBSpec is what a user wants a SampleDB to be.
 //
 // +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
-// +kubebuilder:validation:XValidation:rule="!has(self.restore) || has(self.backup)",message="spec.restore brings a state back from the SampleDB's own archive: it needs spec.backup"
+// +kubebuilder:validation:XValidation:rule="!has(self.restore) || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="spec.restore brings a state back from the SampleDB's own archive, which backup.none: true does without"
 // +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || has(self.backup)",message="deletionPolicy: Snapshot needs spec.backup, which says where the last backup goes: set it (backup: {} for a volume of its own), or choose Retain or Delete"
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
@@ -117,17 +117,17 @@ type SampleDBSpec struct {
 	// +optional
 	Init *InitSpec `json:"init,omitempty"`
 
-	// Where the archive with the WAL and the base backups lies, and when backups are taken. Where it is not
-	// given there is no archive. To set or change the store's credentials or ca restarts the
-	// instances one by one.
+	// Where the archive with the WAL and the base backups lies, and when backups are taken. What is not given has a
+	// default: a volume of its own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does without
+	// all that. To set or change the store's credentials or ca restarts the instances one by one.
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
 	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last
 	// backup, NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
 	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data.
-	// Where it is not given: Snapshot with spec.backup, Delete without. It can be changed while the
-	// SampleDB is being deleted, for instance because the backup can't be taken.
+	// Where it is not given: Snapshot, and Retain with backup.none, so that data only goes where Delete is said or a backup
+	// has it. It can be changed while the SampleDB is being deleted, for instance because the backup can't be taken.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 

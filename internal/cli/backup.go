@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -53,8 +54,8 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 	if err != nil {
 		return err
 	}
-	if db.Spec.Backup == nil {
-		return fmt.Errorf("the SampleDB %s has no archive: set spec.backup first, `backup: {}` for one on a volume of its own", name)
+	if desired.Backup(db) == nil {
+		return fmt.Errorf("the SampleDB %s does without an archive: remove spec.backup.none first", name)
 	}
 	backup := &v1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now()))},

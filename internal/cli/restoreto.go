@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 )
 
 type restoreToOptions struct {
@@ -263,7 +264,7 @@ func (r restoreTo) newSpec() (v1.SampleDBSpec, error) {
 		return r.specOfBackup()
 	}
 	spec := *r.from.db.Spec.DeepCopy()
-	if r.from.backup == nil && spec.Backup == nil {
+	if r.from.backup == nil && desired.Backup(r.from.db) == nil {
 		return spec, fmt.Errorf("the SampleDB %s has no archive to restore from", r.from.name)
 	}
 	spec.Restore, spec.Service, spec.RestoreFrom = nil, v1.ServiceSpec{}, r.restoreFrom()
@@ -338,7 +339,7 @@ func (r restoreTo) mayGoBack() error {
 		return errors.New("--instances and --size are of a SampleDB that is created: they go with --into")
 	case db == nil:
 		return fmt.Errorf("the SampleDB %s is gone: make a new one of its backup with --into", name)
-	case db.Spec.Backup == nil:
+	case desired.Backup(db) == nil:
 		return fmt.Errorf("the SampleDB %s has no archive to restore from", name)
 	case r.to == toLatest:
 		return fmt.Errorf("%s has the latest already: name an earlier moment, or another SampleDB with --into", name)

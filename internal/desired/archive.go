@@ -45,7 +45,7 @@ func ArchiveClaim(db *v1.SampleDB, current *corev1.PersistentVolumeClaim) (*core
 
 // archiveSize is what the spec asks for, or twice the size of an instance's volume.
 func archiveSize(db *v1.SampleDB) (resource.Quantity, error) {
-	if v := db.Spec.Backup.Store.Volume; v != nil && v.Size != "" {
+	if v := Backup(db).Store.Volume; v != nil && v.Size != "" {
 		size, err := resource.ParseQuantity(v.Size)
 		if err != nil {
 			return size, fmt.Errorf("backup.store.volume.size %q must be a quantity such as 20Gi: %w", v.Size, err)
@@ -59,11 +59,13 @@ func archiveSize(db *v1.SampleDB) (resource.Quantity, error) {
 	return *resource.NewQuantity(2*size.Value(), resource.BinarySI), nil
 }
 
+// archiveClass is what the spec asks for, or where it says nothing of the volume, the class of the instances' volumes:
+// the cluster may have no default one.
 func archiveClass(db *v1.SampleDB) *string {
-	if v := db.Spec.Backup.Store.Volume; v != nil {
+	if v := Backup(db).Store.Volume; v != nil {
 		return v.StorageClassName
 	}
-	return nil
+	return db.Spec.Storage.StorageClassName
 }
 
 func archiveLabels(db *v1.SampleDB) map[string]string {

@@ -30,17 +30,15 @@ const (
 
 // BackupSettings is what the Pods of a SampleDB's backups have to know. It must have an archive.
 func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSettings {
+	backup := Backup(db)
 	out := protocol.BackupSettings{
 		Archive:   *Archive(db, config.Authority),
-		Keep:      protocol.Retention{Count: int(db.Spec.Backup.Retention.Count), Days: int(db.Spec.Backup.Retention.Days)},
+		Keep:      protocol.Retention{Count: int(backup.Retention.Count), Days: int(backup.Retention.Days)},
 		Verify:    verification(db, config),
 		Authority: config.Authority,
 		Operator:  config.Operator,
 	}
-	if out.Keep.Count == 0 {
-		out.Keep.Count = keptBackups
-	}
-	if i := db.Spec.Backup.Incremental; i != nil {
+	if i := backup.Incremental; i != nil {
 		out.FullEvery = cmp.Or(int(i.FullEvery), fullEvery)
 	}
 	for _, m := range config.Members {
@@ -81,7 +79,7 @@ func ScheduledBackup(db *v1.SampleDB, due time.Time) *v1.DatabaseBackup {
 	return &v1.DatabaseBackup{
 		ObjectMeta: object,
 		Spec: v1.DatabaseBackupSpec{
-			SampleDB: db.Name, From: v1.BackupFromStandby, Verify: db.Spec.Backup.Verification.AfterBackup,
+			SampleDB: db.Name, From: v1.BackupFromStandby, Verify: Backup(db).Verification.AfterBackup,
 			Deadline: metav1.Duration{Duration: 24 * time.Hour},
 		},
 	}
@@ -101,14 +99,12 @@ func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
 // DeletionPolicy is spec.deletionPolicy with its default.
 func DeletionPolicy(db *v1.SampleDB) v1.DeletionPolicy {
 	switch {
-	case db.Spec.DeletionPolicy == v1.DeletionSnapshot && db.Spec.Backup == nil:
-		return v1.DeletionRetain // the CRD refuses it; nothing is lost all the same
-	case db.Spec.DeletionPolicy != "":
+	case db.Spec.DeletionPolicy == v1.DeletionDelete, db.Spec.DeletionPolicy == v1.DeletionRetain:
 		return db.Spec.DeletionPolicy
-	case db.Spec.Backup != nil:
-		return v1.DeletionSnapshot
+	case Backup(db) == nil:
+		return v1.DeletionRetain // data that is nowhere else only goes where that is said
 	}
-	return v1.DeletionDelete
+	return v1.DeletionSnapshot
 }
 
 // backupSelector selects the Pods of all backups of a SampleDB.
@@ -123,7 +119,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, backup, settings)
-	if db.Spec.Backup.Incremental != nil && !backup.Spec.Full {
+	if Backup(db).Incremental != nil && !backup.Spec.Full {
 		withKey(db, &spec) // it reads the manifest of the backup before
 	}
 	return &batchv1.Job{
@@ -146,7 +142,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 
 // withKey mounts the key of the archive, where there is one.
 func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
-	e := db.Spec.Backup.Encryption
+	e := Backup(db).Encryption
 	if e == nil {
 		return
 	}

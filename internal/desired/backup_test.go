@@ -1,28 +1,126 @@
 package desired
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 )
 
-func TestWithoutABackupThereIsNoArchive(t *testing.T) {
-	db := sampleDB("x")
-	if Archive(db, "CA") != nil || OnVolume(db) || Config(db, Known{}).Archive != nil {
-		t.Error("a SampleDB without spec.backup has an archive")
+func TestOnlyBackupNoneDoesWithoutAnArchive(t *testing.T) {
+	without, byDefault := sampleDB("x", withoutBackup), sampleDB("x")
+	if Archive(without, "CA") != nil || OnVolume(without) || Config(without, Known{}).Archive != nil {
+		t.Error("a SampleDB with backup.none has an archive")
+	}
+	if Archive(byDefault, "CA") == nil || !OnVolume(byDefault) || Config(byDefault, Known{}).Archive == nil {
+		t.Error("a SampleDB that says nothing about backups has no archive")
+	}
+}
+
+func TestWhatIsNotSaidAboutBackupsHasADefault(t *testing.T) {
+	const day, week = "31 0 * * *", "31 1 * * 4" // of the UID 0b5c
+	for name, c := range map[string]struct {
+		spec             *v1.BackupSpec
+		schedule, proofs string
+		count            int32
+	}{
+		"nothing at all":                 {nil, day, week, 7},
+		"an empty backup":                {&v1.BackupSpec{}, day, week, 7},
+		"a schedule":                     {&v1.BackupSpec{Schedule: "@hourly"}, "@hourly", week, 7},
+		"no schedule":                    {&v1.BackupSpec{Schedule: ScheduleNone}, "", week, 7},
+		"how many are kept":              {&v1.BackupSpec{Retention: v1.RetentionSpec{Count: 3}}, day, week, 3},
+		"each is proven":                 {&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true}}, day, "", 7},
+		"each, and by a schedule":        {&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true, Schedule: "@weekly"}}, day, "@weekly", 7},
+		"proofs only when asked for":     {&v1.BackupSpec{Verification: v1.VerificationSpec{Schedule: ScheduleNone}}, day, "", 7},
+		"neither backups nor an archive": {&v1.BackupSpec{None: true}, "", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Backup = c.spec })
+			asked := c.spec.DeepCopy()
+			got := Backup(db)
+			if got == nil {
+				got = &v1.BackupSpec{}
+			}
+			if got.Schedule != c.schedule || got.Verification.Schedule != c.proofs || got.Retention.Count != c.count {
+				t.Errorf("backups %q, proofs %q, kept %d; want %q, %q, %d",
+					got.Schedule, got.Verification.Schedule, got.Retention.Count, c.schedule, c.proofs, c.count)
+			}
+			if !equality.Semantic.DeepEqual(db.Spec.Backup, asked) {
+				t.Error("the spec has changed")
+			}
+		})
+	}
+}
+
+// A thousand SampleDBs that say nothing about when must not all take their backups at once.
+func TestDefaultSchedulesAreSpreadAndCanBeUnderstood(t *testing.T) {
+	hours, days := map[string]int{}, map[string]int{}
+	for i := range 1000 {
+		b := Backup(sampleDB("x", func(db *v1.SampleDB) { db.UID = types.UID(fmt.Sprintf("0b5c-%d", i)) }))
+		for _, schedule := range []string{b.Schedule, b.Verification.Schedule} {
+			if _, err := cron.ParseStandard(schedule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hours[strings.Fields(b.Schedule)[1]]++
+		days[strings.Fields(b.Verification.Schedule)[4]]++
+	}
+	if len(hours) != 24 || len(days) != 7 {
+		t.Errorf("backups at %d hours of 24, proofs on %d days of 7", len(hours), len(days))
+	}
+	for hour, n := range hours {
+		if n > 100 {
+			t.Errorf("%d of 1000 backups at %s o'clock", n, hour)
+		}
+	}
+}
+
+// The only copy of data goes where Delete is said, and nowhere else.
+func TestDeletionNeedsABackupOrTheWordDelete(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy v1.DeletionPolicy
+		backup *v1.BackupSpec
+		want   v1.DeletionPolicy
+	}{
+		"nothing said":                    {"", nil, v1.DeletionSnapshot},
+		"spec.backup removed":             {v1.DeletionSnapshot, nil, v1.DeletionSnapshot},
+		"with a store":                    {"", &v1.BackupSpec{Store: v1.StoreSpec{S3: &v1.S3Store{}}}, v1.DeletionSnapshot},
+		"no archive":                      {"", &v1.BackupSpec{None: true}, v1.DeletionRetain},
+		"no archive, but Snapshot":        {v1.DeletionSnapshot, &v1.BackupSpec{None: true}, v1.DeletionRetain},
+		"Delete":                          {v1.DeletionDelete, nil, v1.DeletionDelete},
+		"Delete without an archive":       {v1.DeletionDelete, &v1.BackupSpec{None: true}, v1.DeletionDelete},
+		"Retain":                          {v1.DeletionRetain, nil, v1.DeletionRetain},
+		"a policy that nobody knows here": {"Shred", nil, v1.DeletionSnapshot},
+	} {
+		db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.DeletionPolicy, db.Spec.Backup = c.policy, c.backup })
+		if got := DeletionPolicy(db); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// What the archive of a SampleDB lies on must be there in its cluster, which may have no default class.
+func TestTheArchiveIsInTheClassOfTheVolumes(t *testing.T) {
+	fast := "fast"
+	claim, err := ArchiveClaim(sampleDB("x", func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &fast }), nil)
+	if err != nil || claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != fast {
+		t.Errorf("the class is %v, %v", claim.Spec.StorageClassName, err)
 	}
 }
 
 // A Pod that was made before there were archives has no Secrets of the store, whatever its annotation does not say.
 func TestAPodIsOutdatedWhenItLacksTheSecretsOfTheStore(t *testing.T) {
-	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x"))}}}
+	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x", withoutBackup))}}}
 	if got := Outdated(sampleDB("x", onVolume), before); len(got) > 0 {
 		t.Errorf("a volume needs no Secret, but outdated are %v", got)
 	}

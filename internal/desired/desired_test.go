@@ -188,7 +188,7 @@ func TestThePlanIsNamedByWhatItDoes(t *testing.T) {
 }
 
 func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
-	db := sampleDB("x", full)
+	db := sampleDB("x", full, withoutBackup)
 	for _, object := range objects(t, db) {
 		_, isClaim := object.(*corev1.PersistentVolumeClaim)
 		if owned := metav1.IsControlledBy(object, db); owned == isClaim {

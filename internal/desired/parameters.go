@@ -27,7 +27,7 @@ func Parameters(db *v1.SampleDB) map[string]string {
 		size = resource.MustParse("1Gi")
 	}
 	out := defaults(memory(db.Spec.Resources), size.Value())
-	if db.Spec.Backup != nil && db.Spec.Backup.Incremental != nil {
+	if backup := Backup(db); backup != nil && backup.Incremental != nil {
 		out["summarize_wal"] = "on" // what has changed since a backup is read from the summaries
 	}
 	for _, name := range sortedKeys(db.Spec.PostgreSQL.Parameters) {

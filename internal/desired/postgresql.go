@@ -63,9 +63,6 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 		db.Spec.Service = *pg.Spec.Service.DeepCopy()
 	}
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
-	if db.Spec.DeletionPolicy == "" && pg.Spec.Backup == nil {
-		db.Spec.DeletionPolicy = v1.DeletionRetain
-	}
 	return db
 }
 

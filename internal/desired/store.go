@@ -16,18 +16,19 @@ import (
 // secret in it: the path of credentials is where Pods have them. The authority (PEM) is the
 // SampleDB's own, "" while it is not known.
 func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
-	if db.Spec.Backup == nil {
+	backup := Backup(db)
+	if backup == nil {
 		return nil
 	}
 	out := &protocol.Archive{
-		Bucket: bucketConfig(db.Spec.Backup.Store),
+		Bucket: bucketConfig(backup.Store),
 		Path:   naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
 		Owner:  string(db.UID),
 	}
 	if OnVolume(db) {
 		out.Bucket = volumeBucket(db.Name, db.Namespace, authority)
 	}
-	if e := db.Spec.Backup.Encryption; e != nil {
+	if e := backup.Encryption; e != nil {
 		out.Recipient = e.Recipient
 	}
 	return out
@@ -35,10 +36,11 @@ func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
 
 // ArchiveReference is where a SampleDB's archive lies, by its place. It must have one.
 func ArchiveReference(db *v1.SampleDB) v1.ArchiveReference {
+	backup := Backup(db)
 	out := v1.ArchiveReference{
-		Store:      *db.Spec.Backup.Store.DeepCopy(),
+		Store:      backup.Store,
 		Path:       naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
-		Encryption: db.Spec.Backup.Encryption.DeepCopy(),
+		Encryption: backup.Encryption,
 	}
 	if OnVolume(db) {
 		out.Claim = naming.Archive(db.Name)
@@ -47,7 +49,10 @@ func ArchiveReference(db *v1.SampleDB) v1.ArchiveReference {
 }
 
 // OnVolume says that a SampleDB's archive lies on a volume of its own.
-func OnVolume(db *v1.SampleDB) bool { return db.Spec.Backup != nil && IsVolume(db.Spec.Backup.Store) }
+func OnVolume(db *v1.SampleDB) bool {
+	backup := Backup(db)
+	return backup != nil && IsVolume(backup.Store)
+}
 
 // IsVolume says that a store is a volume.
 func IsVolume(s v1.StoreSpec) bool { return s.S3 == nil && s.GCS == nil && s.Azure == nil }
@@ -85,10 +90,11 @@ func volumeBucket(db, namespace, authority string) bucket.Config {
 
 // storeOf is where a SampleDB's archive is kept, empty where it has none.
 func storeOf(db *v1.SampleDB) v1.StoreSpec {
-	if db.Spec.Backup == nil {
+	backup := Backup(db)
+	if backup == nil {
 		return v1.StoreSpec{}
 	}
-	return db.Spec.Backup.Store
+	return backup.Store
 }
 
 // storeSecrets are the names of the user's Secrets with a store's credentials and with its

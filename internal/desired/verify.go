@@ -17,14 +17,14 @@ import (
 
 // verification is what Pods that verify a SampleDB's backups have to know.
 func verification(db *v1.SampleDB, config protocol.Config) protocol.Verification {
-	out := protocol.Verification{Major: config.Major, Encrypted: db.Spec.Backup.Encryption != nil, Parameters: map[string]string{}}
+	out := protocol.Verification{Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: map[string]string{}}
 	for name, value := range config.Parameters {
 		// What an extension needs. The rest is about the load, of which there is none.
 		if strings.HasSuffix(name, "_preload_libraries") || strings.Contains(name, ".") {
 			out.Parameters[name] = value
 		}
 	}
-	for _, a := range db.Spec.Backup.Verification.Assertions {
+	for _, a := range Backup(db).Verification.Assertions {
 		database := a.Database
 		if database == "" {
 			database = initSpec(db).Database
@@ -91,8 +91,9 @@ func scratchVolume(db *v1.SampleDB) (corev1.Volume, error) {
 	if err != nil {
 		return corev1.Volume{}, err
 	}
-	v := db.Spec.Backup.Verification
-	if db.Spec.Backup.Incremental != nil { // what is put together is there twice
+	backup := Backup(db)
+	v := backup.Verification
+	if backup.Incremental != nil { // what is put together is there twice
 		size := spec.Resources.Requests[corev1.ResourceStorage]
 		size.Mul(2)
 		spec.Resources.Requests[corev1.ResourceStorage] = size

@@ -39,7 +39,7 @@ type PostgreSQL struct {
 // +kubebuilder:validation:XValidation:rule="self.db == oldSelf.db",message="spec.db can't be changed: a database is not renamed under its users. Create another PostgreSQL, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.user == oldSelf.user",message="spec.user can't be changed: it owns all that is in the database. Add another login with spec.roles and access: Owner"
 // +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.restoreFrom))",message="instances, version, storage, backup, restoreFrom and service are the server's: with spec.server they are said there"
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || (!has(self.server) && has(self.backup))",message="deletionPolicy: Snapshot takes a last backup of a server of one's own: it needs spec.backup, and no spec.server"
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || (!has(self.server) && (!has(self.backup) || !has(self.backup.none) || !self.backup.none))",message="deletionPolicy: Snapshot takes a last backup of a server of one's own: it goes neither with spec.server nor with backup.none"
 // +kubebuilder:validation:XValidation:rule="!has(self.roles) || !self.roles.exists(r, r.name == self.user)",message="spec.roles must not name spec.user: that role owns the database already"
 type PostgreSQLSpec struct {
 	// The database.
@@ -96,7 +96,7 @@ type PostgreSQLSpec struct {
 	// What becomes of the data when this object is deleted. With spec.server: Retain (the default) leaves database and roles
 	// where they are, and a PostgreSQL of the same name finds them again; Delete drops them. With a server of its own
 	// it is the server's: Snapshot takes a last backup first, Retain keeps the volumes, Delete removes them; where it
-	// is not given, Snapshot with spec.backup and otherwise Retain.
+	// is not given, Snapshot, and Retain with backup.none.
 	// +optional
 	DeletionPolicy toban.DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -114,7 +114,7 @@ type PostgreSQLSpec struct {
 	// +optional
 	Storage *toban.StorageSpec `json:"storage,omitempty"`
 
-	// The archive and the backups of the server of its own.
+	// The archive and the backups of the server of its own: as of a SampleDB, with the same defaults.
 	// +optional
 	Backup *toban.BackupSpec `json:"backup,omitempty"`
 

@@ -18,6 +18,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -151,8 +152,8 @@ func (s *scope) dbView() dbView {
 	switch {
 	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
 		out.notReady = "the SampleDB is being deleted"
-	case db.Spec.Backup == nil:
-		out.notReady = "the SampleDB has no spec.backup"
+	case desired.Backup(db) == nil:
+		out.notReady = "the SampleDB does without an archive (spec.backup.none)"
 	case archiving == nil:
 		out.notReady = "the archive has not been set up yet"
 	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap, archiving.Reason == v1.ReasonArchiveBehind:

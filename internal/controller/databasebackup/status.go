@@ -39,7 +39,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		if out.StartedAt == nil {
 			out.StartedAt = &now
 		}
-		if out.Archive == nil && s.seen.db != nil && s.seen.db.Spec.Backup != nil {
+		if out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
 			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
 			out.Archive = &archive
 		}

@@ -11,6 +11,7 @@ import (
 	v1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	toban "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/desired/myapp"
 )
 
@@ -98,9 +99,8 @@ func noBackup(db *toban.SampleDB) string {
 	switch {
 	case db == nil:
 		return "the SampleDB of the database is not there"
-	case db.Spec.Backup == nil:
-		return fmt.Sprintf("SampleDB %s has no spec.backup, which says where a backup goes: set it (backup: {} for a volume of its own),"+
-			" or set migration.backup to false", db.Name)
+	case desired.Backup(db) == nil:
+		return fmt.Sprintf("SampleDB %s does without an archive (spec.backup.none): remove that, or set migration.backup to false", db.Name)
 	}
 	return ""
 }

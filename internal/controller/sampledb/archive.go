@@ -24,7 +24,7 @@ const archiveBehind = 60
 
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
-	if s.db.Spec.Backup != nil {
+	if s.backup != nil {
 		settings, err := desired.BackupConfigMap(s.db, s.config)
 		if err != nil {
 			return err
@@ -72,6 +72,9 @@ func (s *scope) archiveState() *protocol.ArchiveStatus { return s.seen.answers[s
 func (s *scope) archiving() verdict {
 	primary, state := s.primary(), s.archiveState()
 	switch {
+	case s.backup == nil:
+		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. What is deleted or changed by mistake, "+
+			"or lost with the volumes, can't be brought back")
 	case primary == "" && len(s.silent()) > 0:
 		return unknown("the agents could not be asked")
 	case primary == "":
@@ -123,9 +126,24 @@ func (s *scope) archivePath() string {
 	return naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 }
 
+// archiveNewsEvery is how often the status says how far the archive has come while all goes well. It comes further with every
+// commit, and a status that said so each time would be a write to the API server that nobody needs: the metrics have it.
+const archiveNewsEvery = 10 * time.Minute
+
+// archiveNews is what the status says of the archive: what is new, or while all goes on as before, what it said last.
+func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
+	was, is := old.Backup, now.Backup
+	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery || turned(old, now, v1.ConditionArchiving) != nil {
+		return is
+	}
+	out := is.DeepCopy()
+	out.ArchivedLSN, out.Latest, out.LagBytes, out.LagSeconds = was.ArchivedLSN, was.Latest, was.LagBytes, was.LagSeconds
+	return out
+}
+
 // backupStatus is what the status says of the archive, nil where there is none.
 func (s *scope) backupStatus() *v1.BackupStatus {
-	if s.db.Spec.Backup == nil {
+	if s.backup == nil {
 		return nil
 	}
 	out := v1.BackupStatus{}

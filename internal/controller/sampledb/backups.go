@@ -18,7 +18,7 @@ import (
 
 // observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them.
 func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
-	if s.db.Spec.Backup == nil {
+	if s.backup == nil {
 		return nil
 	}
 	var all v1.DatabaseBackupList
@@ -36,11 +36,11 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 // applyBackups creates the DatabaseBackup that is due. Its name is made of when it was due, so that an operator which
 // ends between creating and noting it, or does not see it yet, makes no second one.
 func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
-	if s.db.Spec.Backup == nil {
+	if s.backup == nil {
 		return nil
 	}
 	decided, err := s.agenda().decide()
-	s.appointment, s.scheduled = decided, scheduled(s.db, err)
+	s.appointment, s.scheduled = decided, scheduled(s.backup.Schedule, err)
 	if err := r.applyVerification(ctx, s); err != nil {
 		return err
 	}
@@ -60,20 +60,20 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 }
 
 // scheduled is the condition Scheduled, empty where there is no schedule.
-func scheduled(db *v1.SampleDB, err error) verdict {
+func scheduled(schedule string, err error) verdict {
 	switch {
-	case db.Spec.Backup.Schedule == "":
+	case schedule == "":
 		return verdict{}
 	case err != nil:
 		return no(v1.ReasonScheduleInvalid, err.Error())
 	}
-	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+db.Spec.Backup.Schedule)
+	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+schedule)
 }
 
 // agenda is what the next backup depends on. Since when the archive works is read from the status, where it is
 // on record, and not from what is just being seen.
 func (s *scope) agenda() agenda {
-	out := agenda{schedule: s.db.Spec.Backup.Schedule, zone: s.db.Spec.Backup.TimeZone, now: s.now}
+	out := agenda{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil && archiveWorks(c) && !s.starting() {
 		out.working = c.LastTransitionTime.Time
 		if c.Reason == v1.ReasonArchiveGap {

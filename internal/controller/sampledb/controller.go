@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read the SampleDB: %w", err)
 	}
 	db.Status = r.statuses.Latest(db, db.Status)
-	s := &scope{db: db, now: r.Now()}
+	s := &scope{db: db, backup: desired.Backup(db), now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -146,6 +146,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	status := s.status()
 	r.Metrics.Observe(s.db, status)
+	status.Backup = archiveNews(s.db.Status, status, s.now)
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {
 		changed := s.db.DeepCopy()
 		changed.Status = status
@@ -207,9 +208,9 @@ func (s *scope) untilChange() time.Duration {
 	switch {
 	case s.asked() || s.inPlace():
 		return pauseWorking
-	case state.Phase == phaseReady && s.db.Spec.Backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
+	case state.Phase == phaseReady && s.backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
-	case state.Phase == phaseReady && s.db.Spec.Backup != nil:
+	case state.Phase == phaseReady && s.backup != nil:
 		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.

@@ -15,6 +15,8 @@ import (
 type scope struct {
 	// db is the SampleDB as the cache has it. Nobody changes it.
 	db *v1.SampleDB
+	// backup is its spec.backup with defaults, nil where it has no archive.
+	backup *v1.BackupSpec
 	// now is the time at which the reconcile began.
 	now time.Time
 	// seen is what observe has read.

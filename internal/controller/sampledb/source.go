@@ -83,8 +83,8 @@ func (r *Reconciler) sampleSource(ctx context.Context, db *v1.SampleDB, name str
 		return v1.ArchiveReference{}, err
 	case other == nil:
 		return v1.ArchiveReference{}, noSource("there is no SampleDB %s in the namespace", name)
-	case other.Spec.Backup == nil:
-		return v1.ArchiveReference{}, noSource("the SampleDB %s has no archive: it has no spec.backup", name)
+	case desired.Backup(other) == nil:
+		return v1.ArchiveReference{}, noSource("the SampleDB %s has no archive: its spec says backup.none", name)
 	}
 	return desired.ArchiveReference(other), nil
 }

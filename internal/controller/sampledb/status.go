@@ -84,15 +84,14 @@ func (s *scope) status() v1.SampleDBStatus {
 	return out
 }
 
-// setArchiveConditions sets the conditions that are there only with spec.backup, or takes them away.
+// setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
-	for kind, verdict := range map[string]verdict{v1.ConditionArchiving: s.archiving(), v1.ConditionScheduled: s.scheduled} {
-		switch {
-		case s.db.Spec.Backup == nil || verdict.reason == "" && s.db.Spec.Backup.Schedule == "":
-			meta.RemoveStatusCondition(&out.Conditions, kind)
-		case verdict.reason != "": // else the reconcile did not get there
-			meta.SetStatusCondition(&out.Conditions, s.condition(kind, verdict))
-		}
+	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
+	switch {
+	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
+		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)
+	case s.scheduled.reason != "": // else the reconcile did not get there
+		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionScheduled, s.scheduled))
 	}
 }
 

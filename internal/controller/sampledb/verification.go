@@ -14,7 +14,7 @@ import (
 // applyVerification asks for the verification of the last complete backup when the schedule says so: an
 // annotation with the time it was due, which an operator that is started anew would write the same.
 func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
-	spec := s.db.Spec.Backup
+	spec := s.backup
 	schedule, err := parseSchedule("spec.backup.verification.schedule", spec.Verification.Schedule, spec.TimeZone)
 	if err != nil {
 		s.scheduled = no(v1.ReasonScheduleInvalid, err.Error())

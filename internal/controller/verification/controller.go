@@ -103,7 +103,7 @@ func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (vi
 	if client.IgnoreNotFound(err) != nil {
 		return v, nil, fmt.Errorf("read the SampleDB: %w", err)
 	}
-	v.possible = err == nil && db.Spec.Backup != nil && backup.Status.Archive != nil &&
+	v.possible = err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil &&
 		backup.Status.Archive.Path == naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
 	err = r.observeJob(ctx, backup, &v)
 	return v, db, err

@@ -1,0 +1,45 @@
+package sampledb
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+)
+
+// An archive goes on all the time. To write that into the status each time would be a write a minute for each SampleDB.
+func TestTheStatusSaysHowFarTheArchiveIsNowAndThen(t *testing.T) {
+	began := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	status := func(lsn string, at time.Time, reason string) v1.SampleDBStatus {
+		latest := metav1.NewTime(at)
+		return v1.SampleDBStatus{
+			Backup:     &v1.BackupStatus{ArchivedLSN: lsn, Latest: &latest, LagBytes: at.Unix() % 7},
+			Conditions: []metav1.Condition{{Type: v1.ConditionArchiving, Reason: reason}},
+		}
+	}
+	old := status("0/1000000", began, v1.ReasonArchiving)
+	for name, c := range map[string]struct {
+		after  time.Duration
+		reason string
+		want   string
+	}{
+		"a minute later":                   {time.Minute, v1.ReasonArchiving, "0/1000000"},
+		"long after":                       {archiveNewsEvery, v1.ReasonArchiving, "0/2000000"},
+		"a minute later it does not go on": {time.Minute, v1.ReasonArchiveFailing, "0/2000000"},
+	} {
+		at := began.Add(c.after)
+		if got := archiveNews(old, status("0/2000000", at, c.reason), at); got.ArchivedLSN != c.want {
+			t.Errorf("%s: %s, want %s", name, got.ArchivedLSN, c.want)
+		}
+	}
+	backup := status("0/2000000", began.Add(time.Minute), v1.ReasonArchiving)
+	backup.Backup.LastBackup = "x-1"
+	if got := archiveNews(old, backup, began.Add(time.Minute)); got.LastBackup != "x-1" || got.LagBytes != old.Backup.LagBytes {
+		t.Errorf("a backup that is complete is told at once, and nothing else: %+v", got)
+	}
+	if got := archiveNews(v1.SampleDBStatus{}, backup, began); got != backup.Backup {
+		t.Errorf("the first time all is told: %+v", got)
+	}
+}
