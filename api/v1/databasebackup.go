@@ -2,6 +2,7 @@ package v1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // DatabaseBackup is one base backup of a SampleDB. Creating it takes the backup.
@@ -149,6 +150,14 @@ type DatabaseBackupStatus struct {
 	Archive *ArchiveReference `json:"archive,omitempty"`
 	// +optional
 	ID string `json:"id,omitempty"`
+
+	// The manifest from which its SampleDB, or the PostgreSQL that this belonged to, can be made again when it is gone, as
+	// it was when the backup began.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Manifest *runtime.RawExtension `json:"manifest,omitempty"`
 
 	// When it was complete: the end of the oldest backup in the archive, from which on every moment can be restored.
 	// +optional

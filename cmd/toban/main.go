@@ -56,7 +56,7 @@ func command(program string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	backup := cli.Backup()
-	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Version(version))
+	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Undelete(), cli.Version(version))
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root

@@ -184,6 +184,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		Client:   m.GetClient(),
 		Reader:   m.GetAPIReader(),
 		Pods:     r.Pods,
+		Keeper:   r.Keeper,
 		Settings: r.Settings,
 		Events:   r.Events,
 		Now:      time.Now,

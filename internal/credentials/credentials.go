@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,9 +99,33 @@ func (k *Keeper) Authority(db metav1.Object) (*pki.Authority, error) {
 	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
 }
 
-// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits.
-func (k *Keeper) Password(uid types.UID) string {
-	return hex.EncodeToString(pki.Derive(k.root, string(uid), "password/app", 16))
+// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. A SampleDB that was brought back has the
+// former one's (see Credentials).
+func (k *Keeper) Password(db metav1.Object) string {
+	return hex.EncodeToString(pki.Derive(k.root, string(k.origin(db)), "password/app", 16))
+}
+
+// Credentials is the annotation toban.dev/credentials with which another SampleDB of the same namespace and name, made when
+// this one is gone, has this one's password: the UID of which the password is made, and a code (HMAC-SHA256) that only the
+// holder of the root can make. Nobody can use it under another name, or make one for the UID of somebody else's SampleDB.
+func (k *Keeper) Credentials(db metav1.Object) string {
+	uid := k.origin(db)
+	return string(uid) + "." + k.codeFor(db, uid)
+}
+
+// origin is the UID of which a SampleDB's password is made: that of its annotation where the code is right, else its own.
+func (k *Keeper) origin(db metav1.Object) types.UID {
+	uid, code, _ := strings.Cut(db.GetAnnotations()[naming.AnnotationCredentials], ".")
+	if code != "" && hmac.Equal([]byte(code), []byte(k.codeFor(db, types.UID(uid)))) {
+		return types.UID(uid)
+	}
+	return db.GetUID()
+}
+
+func (k *Keeper) codeFor(db metav1.Object, uid types.UID) string {
+	mac := hmac.New(sha256.New, pki.Derive(k.root, db.GetNamespace()+"/"+db.GetName(), "credentials", 32))
+	mac.Write([]byte(uid))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // Recipient opens what is sealed for the operator about an object.

@@ -40,21 +40,21 @@ func authority(t *testing.T, k *Keeper, uid types.UID) string {
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
 	one, two := keeper(t, root), keeper(t, root)
-	if one.Operator() != two.Operator() || one.Password("u") != two.Password("u") || authority(t, one, "u") != authority(t, two, "u") {
+	if one.Operator() != two.Operator() || one.Password(db("u")) != two.Password(db("u")) || authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}
 }
 
 func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
 	one, other := keeper(t, strings.Repeat("r", rootLength)), keeper(t, strings.Repeat("s", rootLength))
-	if one.Password("u") == one.Password("v") || one.Password("u") == other.Password("u") {
+	if one.Password(db("u")) == one.Password(db("v")) || one.Password(db("u")) == other.Password(db("u")) {
 		t.Error("a password is shared")
 	}
 	if authority(t, one, "u") == authority(t, one, "v") || authority(t, one, "u") == authority(t, other, "u") {
 		t.Error("an authority is shared")
 	}
-	if len(one.Password("u")) != 32 {
-		t.Errorf("the password has %d characters", len(one.Password("u")))
+	if len(one.Password(db("u"))) != 32 {
+		t.Errorf("the password has %d characters", len(one.Password(db("u"))))
 	}
 }
 
@@ -80,5 +80,39 @@ func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
 	now = now.Add(pki.LeafLifetime * 3 / 4)
 	if later, _ := k.Certificate(); later.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) == 0 {
 		t.Error("it was not renewed")
+	}
+}
+
+// A SampleDB that is brought back has the former one's password, also the second time. Nobody gets one by the UID of another's
+// SampleDB, which is no secret.
+func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
+	k := keeper(t, strings.Repeat("r", rootLength))
+	was := db("u")
+	with := func(credentials string, modify func(*metav1.ObjectMeta)) *metav1.ObjectMeta {
+		o := db("v")
+		o.Annotations = map[string]string{naming.AnnotationCredentials: credentials}
+		modify(o)
+		return o
+	}
+	same := func(*metav1.ObjectMeta) {}
+	again := with(k.Credentials(was), same)
+	if k.Password(again) != k.Password(was) {
+		t.Error("it has another password")
+	}
+	if third := with(k.Credentials(again), same); k.Password(third) != k.Password(was) {
+		t.Error("brought back twice it has another password")
+	}
+	other := keeper(t, strings.Repeat("s", rootLength))
+	for name, c := range map[string]*metav1.ObjectMeta{
+		"another name":      with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Name = "y" }),
+		"another namespace": with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Namespace = "theirs" }),
+		"a UID alone":       with("u", same),
+		"a UID and a dot":   with("u.", same),
+		"a code of another": with("u."+strings.Split(k.Credentials(db("w")), ".")[1], same),
+		"another root":      with(other.Credentials(was), same),
+	} {
+		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); k.Password(c) != k.Password(own) {
+			t.Errorf("%s: it does not have a password of its own", name)
+		}
 	}
 }

@@ -63,6 +63,9 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 		db.Spec.Service = *pg.Spec.Service.DeepCopy()
 	}
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
+	again := *pg.Spec.DeepCopy()
+	again.RestoreFrom = nil
+	db.Annotations = map[string]string{naming.AnnotationManifest: string(manifest(pg, pgv1.GroupVersion.WithKind("PostgreSQL"), again, nil).Raw)}
 	return db
 }
 

@@ -51,6 +51,11 @@ const (
 	// SampleDB of the same name has backups of its own.
 	LabelOwner = "toban.dev/owner"
 
+	// AnnotationCredentials on a SampleDB that was brought back says whose password it has (credentials.Keeper).
+	AnnotationCredentials = "toban.dev/credentials"
+	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
+	AnnotationManifest = "toban.dev/manifest"
+
 	// SwitchoverAny leaves it to the instances which of them takes over.
 	SwitchoverAny = "any"
 

@@ -26,6 +26,8 @@ import (
 
 func archived(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{} }
 
+func withoutBackup(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{None: true} }
+
 func daily(schedule string) func(*v1.SampleDB) {
 	return func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Schedule: schedule} }
 }
@@ -62,7 +64,7 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Settings: k.reconciler.Settings,
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Keeper: k.reconciler.Keeper, Settings: k.reconciler.Settings,
 		Events: k.events, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
@@ -147,18 +149,20 @@ var taken = protocol.BackupResult{
 	SystemIdentifier: identifier, Bytes: 25 << 20, Stored: 4 << 20, Earliest: time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC),
 }
 
-func TestABackupMakesObjectsOnlyWhereItIsAskedFor(t *testing.T) {
+func TestAnArchiveIsMadeUnlessTheSpecDoesWithout(t *testing.T) {
 	w := newWorld(t)
-	w.started("plain")
+	without := w.started("plain", withoutBackup)
+	w.expect(without, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonNoArchive)
+	w.expect(without, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 	for name, object := range map[string]client.Object{
 		"plain-backup":  &corev1.ConfigMap{},
 		"plain-archive": &appsv1.Deployment{},
 	} {
 		if w.find(name, object) {
-			t.Errorf("there is a %T %s without spec.backup", object, name)
+			t.Errorf("there is a %T %s with backup.none", object, name)
 		}
 	}
-	db := w.started("x", archived)
+	db := w.started("x")
 	for _, object := range []client.Object{
 		&appsv1.Deployment{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}, &networkingv1.NetworkPolicy{},
 	} {
@@ -173,13 +177,17 @@ func TestABackupMakesObjectsOnlyWhereItIsAskedFor(t *testing.T) {
 		t.Errorf("the agents were told %+v", a)
 	}
 	w.expect(db, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonArchiveStarting)
+	if m := w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled); !strings.Contains(m, "* * *") {
+		t.Errorf("it does not say when backups are taken: %s", m)
+	}
 	// Taken away, the server goes and the volume stays.
-	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup = nil })
+	db = w.edit(db, withoutBackup)
 	if w.find("x-archive", &appsv1.Deployment{}) {
 		t.Error("the server still runs")
 	}
 	w.read("x-archive", &corev1.PersistentVolumeClaim{})
-	if meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving) != nil || db.Status.Backup != nil {
+	w.expect(db, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonNoArchive)
+	if meta.FindStatusCondition(db.Status.Conditions, v1.ConditionScheduled) != nil || db.Status.Backup != nil {
 		t.Errorf("the status still speaks of an archive: %+v", db.Status)
 	}
 }
@@ -574,9 +582,9 @@ func TestABackupWaitsForWhatItNeeds(t *testing.T) {
 	k := w.taker()
 	b := k.ask("early", "x")
 	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonSampleDBNotFound, "Pending")
-	db := w.started("x")
+	db := w.started("x", withoutBackup)
 	b = k.take(b)
-	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "spec.backup") {
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "spec.backup.none") {
 		t.Errorf("it says %q", words)
 	}
 	db = w.edit(db, archived)

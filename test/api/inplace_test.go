@@ -143,8 +143,8 @@ func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {
 			t.Errorf("%+v: %v", change, err)
 		}
 	}
-	wrong := k.sampleDB("z", inPlace("a", "z"))
-	if err := k.api.Create(k.Context(), wrong); err == nil || !strings.Contains(err.Error(), "needs spec.backup") {
+	wrong := k.sampleDB("z", withoutBackup, inPlace("a", "z"))
+	if err := k.api.Create(k.Context(), wrong); err == nil || !strings.Contains(err.Error(), "backup.none: true does without") {
 		t.Errorf("without an archive: %v", err)
 	}
 	db = k.edit(db, inPlace("oops", "x"))

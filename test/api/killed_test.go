@@ -134,7 +134,7 @@ func TestTheOperatorIsKilledAtEachStepOfABackup(t *testing.T) {
 // tryTake reconciles a backup.
 func (k *taker) tryTake(b *v1.DatabaseBackup) error {
 	k.now = k.now.Add(10 * time.Second)
-	r := &databasebackup.Reconciler{Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Settings: k.reconciler.Settings,
+	r := &databasebackup.Reconciler{Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Keeper: k.reconciler.Keeper, Settings: k.reconciler.Settings,
 		Events: k.events, Now: func() time.Time { return k.now }}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	return err

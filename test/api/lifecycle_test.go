@@ -156,9 +156,12 @@ func TestScalingDownKeepsOrDeletesVolumesAsTheSpecSays(t *testing.T) {
 	}
 }
 
+// deletes lets the data go with the SampleDB.
+func deletes(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }
+
 func TestDeletionWaitsForPodsAndDeletesVolumes(t *testing.T) {
 	w := newWorld(t)
-	db := w.started("x", instances(2))
+	db := w.started("x", instances(2), deletes)
 	w.agents.answers = nil // nobody can be asked
 	w.must(w.api.Delete(t.Context(), db))
 	db = w.reconcile(db)
@@ -202,7 +205,7 @@ func TestDeletionWithRetainKeepsVolumesForTheNextOfTheName(t *testing.T) {
 		t.Fatal("the volume is being deleted")
 	}
 	w.collectGarbage(db)
-	w.started("x")
+	w.started("x", deletes)
 	w.read("data-x-0", claim)
 	if len(claim.OwnerReferences) != 1 {
 		t.Error("the next SampleDB, with deletionPolicy Delete, does not own the volume")

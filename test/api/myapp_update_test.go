@@ -431,10 +431,10 @@ func TestNoBackupCanBeTakenWhereThereIsNoArchive(t *testing.T) {
 	app := w.migrated(true)
 	db := &v1.SampleDB{}
 	w.read("shop", db)
-	db.Spec.Backup = nil
+	withoutBackup(db)
 	w.must(w.api.Update(t.Context(), db))
 	app = w.change(app, image("nginx:1.26"))
-	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop has no spec.backup") {
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop does without an archive") {
 		t.Errorf("it says %q", message)
 	}
 	// Nor of a server in another namespace, where nobody has asked for it.

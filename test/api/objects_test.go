@@ -21,7 +21,7 @@ import (
 
 func TestTheFirstReconcileMakesEverything(t *testing.T) {
 	w := newWorld(t)
-	db := w.create("x", instances(3))
+	db := w.create("x", instances(3), deletes)
 	for name, object := range map[string]client.Object{
 		"x":           &appsv1.StatefulSet{},
 		"x-ro":        &corev1.Service{},

@@ -23,6 +23,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/database"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/passwords"
 	"toban.dev/internal/protocol"
@@ -227,7 +228,7 @@ func TestAPostgreSQLGetsAServerOfItsOwn(t *testing.T) {
 	pg = w.steps(pg, 2)
 	w.wants(pg, pgv1.ReasonServerNotReady)
 	db := w.running("foodb")
-	if !metav1.IsControlledBy(db, pg) || db.Spec.Service.Type != corev1.ServiceTypeNodePort || db.Spec.DeletionPolicy != v1.DeletionRetain {
+	if !metav1.IsControlledBy(db, pg) || db.Spec.Service.Type != corev1.ServiceTypeNodePort || desired.DeletionPolicy(db) != v1.DeletionSnapshot || !desired.OnVolume(db) {
 		t.Errorf("the server is not as it should be: %+v", db.Spec)
 	}
 	if w.find(naming.AppSecret("foodb"), &corev1.Secret{}) {
@@ -474,7 +475,9 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"password itself": {func(pg *pgv1.PostgreSQL) { pg.Spec.Password = "My password!" }, "name of a Secret"},
 		"role twice":      {func(pg *pgv1.PostgreSQL) { pg.Spec.Roles = []pgv1.Role{{Name: "foo", Password: "x"}} }, "must not name spec.user"},
 		"server and size": {func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Storage = &v1.StorageSpec{Size: "2Gi"} }, "the server's"},
-		"no backup":       {func(pg *pgv1.PostgreSQL) { pg.Spec.DeletionPolicy = v1.DeletionSnapshot }, "needs spec.backup"},
+		"no backup": {func(pg *pgv1.PostgreSQL) {
+			pg.Spec.DeletionPolicy, pg.Spec.Backup = v1.DeletionSnapshot, &v1.BackupSpec{None: true}
+		}, "nor with backup.none"},
 		"unknown access": {func(pg *pgv1.PostgreSQL) {
 			pg.Spec.Roles = []pgv1.Role{{Name: "r", Password: "x", Access: "Superuser"}}
 		}, "Unsupported value"},

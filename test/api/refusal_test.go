@@ -112,7 +112,7 @@ func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
 	if db.Spec.Durability != v1.DurabilityQuorum || db.Spec.Eviction != v1.EvictionProtect {
 		t.Errorf("defaults are %q and %q", db.Spec.Durability, db.Spec.Eviction)
 	}
-	if policy := desired.DeletionPolicy(db); policy != v1.DeletionDelete || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
+	if policy := desired.DeletionPolicy(db); policy != v1.DeletionSnapshot || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
 		t.Errorf("defaults are %q and %q", policy, db.Spec.Storage.WhenScaled)
 	}
 	db = w.reconcile(db)

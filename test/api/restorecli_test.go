@@ -184,7 +184,7 @@ func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
 	db := k.edit(k.sample("x"), inPlace("mine", "x"))
 	k.asks("", func() {}, "x", "--to", "0/1", "--yes").check(t, "the restore mine is under way")
 	k.edit(db, func(db *v1.SampleDB) { db.Spec.Restore = nil })
-	w := k.started("plain")
+	w := k.started("plain", withoutBackup)
 	k.asks("", func() {}, w.Name, "--to", "0/1", "--yes").check(t, "has no archive")
 	waits := k.ask(naming.ScheduledBackup("plain", k.now), "plain")
 	k.asks("", func() {}, "plain", "--backup", waits.Name, "--yes").check(t, "can't be restored: ArchiveNotReady")

@@ -144,16 +144,29 @@ func TestADeletionInTheForegroundTakesItsSnapshotAllTheSame(t *testing.T) {
 	}
 }
 
-func TestASnapshotNeedsAnArchive(t *testing.T) {
+// Without an archive there is no backup, and what is nowhere else stays.
+func TestASampleDBWithoutAnArchiveLeavesItsVolumes(t *testing.T) {
 	w := newWorld(t)
-	db := w.sampleDB("x", func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionSnapshot })
-	if err := w.api.Create(w.Context(), db); err == nil || !strings.Contains(err.Error(), "needs spec.backup") {
+	db := w.sampleDB("x", withoutBackup, func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionSnapshot })
+	if err := w.api.Create(w.Context(), db); err == nil || !strings.Contains(err.Error(), "leaves no place for one") {
 		t.Errorf("a snapshot without an archive: %v", err)
 	}
-	plain := w.started("y")
+	plain := w.started("y", withoutBackup)
 	w.must(w.api.Delete(w.Context(), plain))
 	w.reconcile(plain)
 	w.gone(plain)
+	if w.deleting("data-y-0") {
+		t.Error("the only copy of the data goes, and nobody has said Delete")
+	}
+}
+
+// A SampleDB from before backups were the default says nothing about them, or has said so once and does not any more.
+func TestRemovingTheBackupFromTheSpecKeepsTheSnapshot(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup = nil })
+	k.letGo()
+	db = k.goes(db)
+	k.waiting(db, "the last backup, x-final-")
 }
 
 // With its namespace everything goes, and nothing can be made in it any more.

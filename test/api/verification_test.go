@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,9 @@ func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 	if m := k.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonScheduleInvalid); !strings.Contains(m, "verification.schedule") {
 		t.Errorf("it says %q", m)
 	}
-	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = "@hourly" })
+	at := k.now.UTC().Add(2 * time.Hour)
+	schedule := fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
+	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = schedule })
 	last := &v1.DatabaseBackup{}
 	k.read(k.backups()[0], last)
 	if last.Annotations[naming.AnnotationVerify] != "" {
@@ -153,7 +156,7 @@ func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 	db = k.reconcile(db)
 	k.read(last.Name, last)
 	due, err := time.Parse(time.RFC3339, last.Annotations[naming.AnnotationVerify])
-	if err != nil || due.After(k.now) || k.now.Sub(due) > time.Hour {
+	if err != nil || !due.Equal(at.Truncate(time.Minute)) {
 		t.Errorf("at %s it was asked for %s, %v", k.now, due, err)
 	}
 	before := last.Annotations[naming.AnnotationVerify]

@@ -516,6 +516,7 @@ func (w *world) collectGarbage(db *v1.SampleDB) {
 	for _, list := range []client.ObjectList{
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &batchv1.JobList{},
 		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{}, &coordinationv1.LeaseList{}, &policyv1.PodDisruptionBudgetList{},
+		&appsv1.DeploymentList{},
 	} {
 		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
 		w.must(meta.EachListItem(list, func(item runtime.Object) error {

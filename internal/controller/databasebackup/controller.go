@@ -21,6 +21,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -33,6 +34,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Pods asks the Pods of backups.
 	Pods pods.Asker
+	// Keeper makes the credentials.
+	Keeper *credentials.Keeper
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.
@@ -51,6 +54,7 @@ const (
 type scope struct {
 	// backup is the DatabaseBackup as the cache has it. Nobody changes it.
 	backup *v1.DatabaseBackup
+	keeper *credentials.Keeper
 	now    time.Time
 	seen   observed
 }
@@ -68,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if backup.DeletionTimestamp != nil || backup.Status.CompletedAt != nil {
 		return reconcile.Result{}, nil // what is over stays as it is
 	}
-	s := &scope{backup: backup, now: r.Now()}
+	s := &scope{backup: backup, keeper: r.Keeper, now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -33,7 +33,7 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	cert := []byte(s.config.Authority)
 	secrets := []*corev1.Secret{desired.AuthoritySecret(s.db, cert, key)}
 	if desired.Initialises(s.db) {
-		secrets = append(secrets, desired.AppSecret(s.db, r.Keeper.Password(s.db.UID), cert))
+		secrets = append(secrets, desired.AppSecret(s.db, r.Keeper.Password(s.db), cert))
 	}
 	there := false
 	for _, secret := range secrets {

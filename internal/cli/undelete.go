@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+type undeleteOptions struct {
+	cluster
+	backup, from, file string
+	wait               bool
+}
+
+// Undelete is `toban undelete`: it brings a deleted SampleDB back.
+func Undelete() *cobra.Command {
+	var o undeleteOptions
+	c := &cobra.Command{
+		Use:   "undelete [NAME]",
+		Short: "Bring a deleted SampleDB back, or list what can be brought back",
+		Long: "Without a name it lists the SampleDBs that are gone and have a backup. With one it makes the SampleDB again, or the PostgreSQL\n" +
+			"that it belonged to: under its name, with its spec, its rows, its roles and their passwords. It has what the last backup\n" +
+			"had when it ended, or, where the SampleDB went without a last one, all that its archive has.\n\n" +
+			"Into another namespace it comes with --from, where the archive lies in an object store: the Secrets that spec.backup\n" +
+			"names must be there. Where the DatabaseBackups are gone too, --file reads them from a file (kubectl get databasebackups -o yaml).",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.list(c.Context(), c.OutOrStdout())
+			}
+			return o.run(c.Context(), c.OutOrStdout(), args[0])
+		},
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to bring it back from (the last one where it is empty)")
+	f.StringVar(&o.from, "from", "", "namespace in which it was (that of --namespace where it is empty)")
+	f.StringVar(&o.file, "file", "", "file with the DatabaseBackups, instead of those in the namespace")
+	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
+	return c
+}
+
+// list shows what can be brought back.
+func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	all, err := o.lost(ctx, api)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(out, "No deleted SampleDB has a backup in namespace %s.\n", o.origin())
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "NAME\tKIND\tAS OF\tVERSION\tSIZE\tBACKUP\tNOTE")
+	for _, l := range all {
+		b := l.backup
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.name, l.kind(), at(b.Status.CompletedAt), b.Status.ServerVersion, b.Status.Size, b.Name, l.note)
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the list: %w", err)
+	}
+	return nil
+}
+
+// origin is the namespace in which the SampleDB was.
+func (o *undeleteOptions) origin() string {
+	if o.from != "" {
+		return o.from
+	}
+	return o.namespace
+}
+
+// lost reads the backups and what is there, and says what is gone.
+func (o *undeleteOptions) lost(ctx context.Context, api client.Client) ([]lost, error) {
+	backups, err := o.backups(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	var live v1.SampleDBList
+	if err := api.List(ctx, &live, client.InNamespace(o.origin())); err != nil {
+		return nil, fmt.Errorf("list the SampleDBs of namespace %s: %w", o.origin(), err)
+	}
+	return findLost(backups, live.Items), nil
+}
+
+// backups are those of the namespace, or of the file.
+func (o *undeleteOptions) backups(ctx context.Context, api client.Client) ([]v1.DatabaseBackup, error) {
+	if o.file != "" {
+		return readBackups(o.file, o.origin())
+	}
+	var all v1.DatabaseBackupList
+	if err := api.List(ctx, &all, client.InNamespace(o.origin())); err != nil {
+		return nil, fmt.Errorf("list the DatabaseBackups of namespace %s: %w", o.origin(), err)
+	}
+	return all.Items, nil
+}
+
+// run brings one back.
+func (o *undeleteOptions) run(ctx context.Context, out io.Writer, name string) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if err := o.free(ctx, api, name); err != nil {
+		return err
+	}
+	all, err := o.lost(ctx, api)
+	if err != nil {
+		return err
+	}
+	from, err := choose(all, name, o.backup)
+	if err != nil {
+		return fmt.Errorf("%w in namespace %s", err, o.origin())
+	}
+	if err := o.reachable(ctx, api, from); err != nil {
+		return err
+	}
+	u := undelete{undeleteOptions: o, api: api, out: out, from: from}
+	return u.bringBack(ctx)
+}
+
+// free is an error where a SampleDB of the name is there.
+func (o *undeleteOptions) free(ctx context.Context, api client.Client, name string) error {
+	db, err := o.read(ctx, api, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case db.DeletionTimestamp == nil:
+		return fmt.Errorf("the SampleDB %s is there: to bring an earlier state of it back: kubectl toban restore %s --to MOMENT", name, name)
+	}
+	words := "wait until it is gone"
+	if c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionReady); c != nil {
+		words += ": " + c.Message
+	}
+	return fmt.Errorf("the SampleDB %s is still being deleted; %s", name, words)
+}
+
+// reachable is an error where the archive can't be read from the namespace.
+func (o *undeleteOptions) reachable(ctx context.Context, api client.Client, from lost) error {
+	claim := from.backup.Status.Archive.Claim
+	if claim == "" {
+		return nil
+	}
+	if from.backup.Namespace != o.namespace {
+		return fmt.Errorf("the archive of %s lies on the volume %s in namespace %s, where no Pod of another namespace reaches it: bring it back there, "+
+			"and move the data with pg_dump", from.name, claim, from.backup.Namespace)
+	}
+	err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: claim}, &corev1.PersistentVolumeClaim{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the archive of %s was on the volume %s, which is gone", from.name, claim)
+	}
+	return nil // who may not look at volumes may bring back all the same
+}
+
+// undelete is one run.
+type undelete struct {
+	*undeleteOptions
+	api  client.Client
+	out  io.Writer
+	from lost
+}
+
+func (u *undelete) bringBack(ctx context.Context) error {
+	object, err := u.object()
+	if err != nil {
+		return err
+	}
+	if err := u.api.Create(ctx, object, client.FieldOwner("toban-cli")); err != nil {
+		return fmt.Errorf("create the %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n", u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
+	if !u.wait {
+		return nil
+	}
+	db, err := u.sampleDB(ctx)
+	if err != nil {
+		return err
+	}
+	if err := (&restoreWatch{api: u.api, asked: db}).await(ctx, u.out); err != nil {
+		return err
+	}
+	return u.settle(ctx, object)
+}
+
+// object is what was there before, with what it is to begin with.
+func (u *undelete) object() (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(u.from.backup.Status.Manifest.Raw, &object.Object); err != nil {
+		return nil, fmt.Errorf("read the manifest in the status of the DatabaseBackup %s: %w", u.from.backup.Name, err)
+	}
+	object.SetNamespace(u.namespace)
+	text, err := json.Marshal(u.restoreFrom())
+	if err != nil {
+		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)
+	}
+	var restoreFrom map[string]any
+	if err := json.Unmarshal(text, &restoreFrom); err != nil {
+		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)
+	}
+	if err := unstructured.SetNestedMap(object.Object, restoreFrom, "spec", "restoreFrom"); err != nil {
+		return nil, fmt.Errorf("the manifest in the status of the DatabaseBackup %s is none: %w", u.from.backup.Name, err)
+	}
+	return object, nil
+}
+
+// restoreFrom is the end of the backup that was named, or of a last one, since nothing was written after it. Else it is the
+// end of the archive, which may have more.
+func (u *undelete) restoreFrom() v1.RestoreSpec {
+	b := u.from.backup
+	if (u.backup != "" || u.from.final()) && u.file == "" && b.Namespace == u.namespace {
+		return v1.RestoreSpec{Backup: b.Name}
+	}
+	return v1.RestoreSpec{Archive: b.Status.Archive.DeepCopy()}
+}
+
+// sampleDB waits for the SampleDB, which the operator makes where it belongs to a PostgreSQL.
+func (u *undelete) sampleDB(ctx context.Context) (*v1.SampleDB, error) {
+	for {
+		db, err := u.read(ctx, u.api, u.from.name)
+		if err == nil {
+			return db, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(errors.New("it goes on without being watched: kubectl toban status "+u.from.name), err)
+		case <-time.After(restorePoll):
+		}
+	}
+}
+
+// settle takes spec.restoreFrom away, which has been done: the spec is what it was before.
+func (u *undelete) settle(ctx context.Context, object *unstructured.Unstructured) error {
+	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/restoreFrom"}]`))
+	if err := u.api.Patch(ctx, object, patch, client.FieldOwner("toban-cli")); err != nil {
+		return fmt.Errorf("take spec.restoreFrom away, which is done: %w", err)
+	}
+	words := "with its rows, its roles and their passwords"
+	if u.file != "" || u.namespace != u.from.backup.Namespace {
+		words += fmt.Sprintf("; that in the Secret %s is a new one where the namespace or the operator's root Secret is another", naming.AppSecret(u.from.name))
+	}
+	fmt.Fprintf(u.out, "%s: is back, %s\n", u.from.name, words)
+	return nil
+}
