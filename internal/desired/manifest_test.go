@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"

@@ -31,6 +31,9 @@ type report struct {
 	back          time.Duration
 	acknowledged  int
 	lost          int
+	// removed is how long the deletion took, with the last backup, undeleted until it took writes again.
+	removed, undeleted time.Duration
+	returned           counts
 }
 
 func (r report) print(s screen) {
@@ -46,6 +49,11 @@ func (r report) print(s screen) {
 	fmt.Fprintln(s.out)
 	s.line("%-42s %10s  %s before", "rows in pgbench_accounts", group(r.after.accounts), group(r.before.accounts))
 	s.line("%-42s %10s  %s before", "rows in pgbench_history", group(r.after.history), group(r.before.history))
+	fmt.Fprintln(s.out)
+	s.line("%-42s %10s  with a last backup", "the database deleted: gone after", seconds(r.removed))
+	s.line("%-42s %10s  with its rows, roles and passwords", "undeleted: takes writes after", seconds(r.undeleted))
+	s.line("%-42s %10s  as before", "rows in pgbench_accounts and _history", group(r.returned.accounts+r.returned.history))
+	fmt.Fprintln(s.out)
 	s.line("%-42s %10s", "rows acknowledged to the writer", group(int64(r.acknowledged)))
 	colour := "1;32"
 	if r.lost > 0 {

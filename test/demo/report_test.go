@@ -15,7 +15,7 @@ func TestReport(t *testing.T) {
 		rows:   1000000, outage: 1234 * time.Millisecond, deleted: "example-database-0", acknowledged: 1500, lost: 2,
 	}
 	r.print(screen{out: &out})
-	for _, want := range []string{"3.50 s", "1,000,000 rows", "example-database-0 deleted: no writes for", "1.23 s", "1,500", "lost"} {
+	for _, want := range []string{"3.50 s", "1,000,000 rows", "example-database-0 deleted: no writes for", "undeleted: takes writes after", "1.23 s", "1,500", "lost"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
 		}

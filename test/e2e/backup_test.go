@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/ha"
 )
 
 // withBackup is a manifest with an archive on a volume of its own.
@@ -17,22 +16,18 @@ func withBackup(name string, instances int, backup string) string {
 	return sampleDB(name, instances, "backup:\n"+strings.TrimRight(indent(backup), "\n"))
 }
 
-// archived waits until all WAL that the primary has on disk now is in the archive.
+// archived waits until all WAL that the primary has on disk now is in the archive. The slot of the archive goes on to the next segment when
+// all before it is there.
 func (s *story) archived(name string) {
 	s.Helper()
-	want, err := ha.ParseLSN(s.ask(name, "SELECT pg_current_wal_flush_lsn()::text"))
+	db, err := s.SampleDB(s.ctx, name)
 	must(s.T, err)
-	s.until(func(ctx context.Context) error {
-		db, err := s.SampleDB(ctx, name)
-		if err != nil {
-			return err
-		}
-		if db.Status.Backup == nil || db.Status.Backup.ArchivedLSN == "" {
-			return fmt.Errorf("nothing is archived: %+v", db.Status.Backup)
-		}
-		have, err := ha.ParseLSN(db.Status.Backup.ArchivedLSN)
-		if err == nil && have < want {
-			return fmt.Errorf("archived up to %s, not yet to %s", have, want)
+	end, err := s.inside(db.Status.Primary, "SELECT pg_switch_wal()")
+	must(s.T, err)
+	s.until(func(context.Context) error {
+		behind, err := s.inside(db.Status.Primary, fmt.Sprintf("SELECT restart_lsn < '%s' FROM pg_replication_slots WHERE slot_name = 'toban_archive'", end))
+		if err == nil && behind != "f" {
+			return fmt.Errorf("the WAL before %s is not archived yet: %q", end, behind)
 		}
 		return err
 	})

@@ -15,11 +15,11 @@ import (
 const kinds = "statefulsets,pods,jobs,services,endpointslices,configmaps,secrets,persistentvolumeclaims," +
 	"serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies,sampledbs"
 
-// Nothing is left of a deleted SampleDB.
+// Nothing is left of a deleted SampleDB that was to leave nothing.
 func TestDeletionCleansUp(t *testing.T) {
 	s := begin(t)
 	before := s.things()
-	s.apply(sampleDB("shop", 2))
+	s.apply(sampleDB("shop", 2, "backup: {none: true}", "deletionPolicy: Delete"))
 	s.ready("shop")
 	s.run("delete", "sampledb", "shop", "--timeout=2m")
 	s.until(func(context.Context) error {

@@ -98,6 +98,14 @@ func (s *story) run(args ...string) string {
 	return out
 }
 
+// toban is kubectl toban that must succeed.
+func (s *story) toban(args ...string) string {
+	s.Helper()
+	out, err := s.Toban(s.ctx, args...)
+	must(s.T, err)
+	return out
+}
+
 // apply is kubectl apply that must succeed.
 func (s *story) apply(manifests string) {
 	s.Helper()

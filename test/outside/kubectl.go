@@ -25,6 +25,15 @@ func (n Namespace) Kubectl(ctx context.Context, args ...string) (string, error) 
 	return n.KubectlWith(ctx, "", args...)
 }
 
+// Toban runs kubectl toban, which takes the namespace after its verb, and returns what it printed.
+func (n Namespace) Toban(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "kubectl", append(append([]string{"toban"}, args...), "--namespace", string(n))...).CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl toban %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
 // KubectlWith is Kubectl with something on its standard input.
 func (n Namespace) KubectlWith(ctx context.Context, input string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", append([]string{"--namespace", string(n)}, args...)...)

@@ -42,6 +42,9 @@ func StartWriter(ctx context.Context, access Access) (*Writer, error) {
 	return w, nil
 }
 
+// Moved says where the rows of a Writer that has stopped are to be found now.
+func (w *Writer) Moved(access Access) { w.access = access }
+
 // Stop ends the writing and waits for its end.
 func (w *Writer) Stop() {
 	w.stop()
