@@ -13,9 +13,9 @@ import (
 	"toban.dev/localkube/internal/build"
 	"toban.dev/localkube/internal/hosts"
 	"toban.dev/localkube/internal/image"
+	"toban.dev/localkube/internal/kubeconfig"
 	"toban.dev/localkube/internal/machine"
 	"toban.dev/localkube/internal/network"
-	"toban.dev/localkube/internal/pki"
 	"toban.dev/localkube/internal/plan"
 	"toban.dev/localkube/internal/render"
 )
@@ -191,7 +191,7 @@ func (c *Cluster) finish(began time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := pki.WriteKubeconfig(c.Kubeconfig, text); err != nil {
+	if err := kubeconfig.Write(c.Kubeconfig, Server, text); err != nil {
 		return err
 	}
 	c.say("up with %d nodes in %s", len(c.nodes), time.Since(began).Round(100*time.Millisecond))
