@@ -18,6 +18,7 @@ import (
 	"toban.dev/localkube/internal/network"
 	"toban.dev/localkube/internal/plan"
 	"toban.dev/localkube/internal/render"
+	"toban.dev/localkube/internal/volume"
 )
 
 // Options are the user's wishes for a start. Zero values are no wish.
@@ -58,6 +59,13 @@ func Up(ctx context.Context, out io.Writer, options Options) error {
 	return c.finish(began)
 }
 
+// toRun is what a cluster and its volumes need to run on this machine.
+func toRun() []machine.Need { return slices.Concat(machine.ToRun, volume.Needs()) }
+
+// Needs is all that localkube takes on this machine: to run a cluster, to build
+// its programs, and to make images.
+func Needs() []machine.Need { return slices.Concat(toRun(), machine.ToBuildRunc, image.Needs) }
+
 // prepare sees to all that can be kept when the cluster goes: Debian packages,
 // programs, the image of the Pods' sandbox.
 func prepare(ctx context.Context, out io.Writer) (render.Programs, string, error) {
@@ -70,7 +78,7 @@ func prepare(ctx context.Context, out io.Writer) (render.Programs, string, error
 	if err != nil {
 		return programs, "", err
 	}
-	needs := machine.ToRun
+	needs := toRun()
 	for _, recipe := range missing {
 		if recipe.CGO {
 			needs = slices.Concat(machine.ToBuildRunc, needs)

@@ -25,8 +25,8 @@ const (
 // standsInLabel says on the image itself that it is not what its name says.
 const standsInLabel = "dev.toban.localkube.stands-in-for"
 
-// needs is what making an image of Debian's packages takes.
-var needs = []machine.Need{
+// Needs is what making an image of Debian's packages takes.
+var Needs = []machine.Need{
 	{Program: "mmdebstrap", Package: "mmdebstrap"},
 	{Program: "/usr/share/keyrings/debian-archive-keyring.gpg", Package: "debian-archive-keyring"},
 }
@@ -64,7 +64,7 @@ func (b Builder) debian(ctx context.Context, d debian) (string, error) {
 }
 
 func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) error {
-	if err := machine.Install(ctx, needs, b.progress()); err != nil {
+	if err := machine.Install(ctx, Needs, b.progress()); err != nil {
 		return err
 	}
 	users, layout := filepath.Join(work, "users.sh"), filepath.Join(work, "layout.sh")
