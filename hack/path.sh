@@ -37,5 +37,6 @@ realpath -m -- "${candidates[@]}" | paste - "$work/paths" | awk -F '\t' '
 # The folder may be the PATH of what runs now: links are added before others are removed.
 mkdir -p "$folder"
 xargs -d '\n' ln -sf -t "$folder" -- <"$work/programs"
-comm -13 <(sed 's|.*/||' "$work/programs" | sort) <(ls -A "$folder" | sort) | (cd "$folder" && xargs -r -d '\n' rm -f --)
+comm -13 <(sed 's|.*/||' "$work/programs" | sort) <(find "$folder" -mindepth 1 -printf '%f\n' | sort) |
+  (cd "$folder" && xargs -r -d '\n' rm -f --)
 echo "$folder:$go"

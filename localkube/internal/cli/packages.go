@@ -21,7 +21,7 @@ what they need themselves; --install installs all that is missing.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			needs := cluster.Needs()
 			if install {
-				return machine.Install(cmd.Context(), needs, cmd.ErrOrStderr())
+				return machine.InstallPackages(cmd.Context(), machine.Missing(needs), cmd.ErrOrStderr())
 			}
 			for _, name := range machine.Packages(needs) {
 				fmt.Fprintln(cmd.OutOrStdout(), name)

@@ -64,7 +64,17 @@ const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 // Install meets the needs with apt, or says what to install where there is none.
 func Install(ctx context.Context, needs []Need, progress io.Writer) error {
-	packages := Missing(needs)
+	if err := InstallPackages(ctx, Missing(needs), progress); err != nil {
+		return err
+	}
+	if still := Missing(needs); len(still) > 0 {
+		return fmt.Errorf("programs of %s are still not found in PATH", strings.Join(still, " "))
+	}
+	return nil
+}
+
+// InstallPackages installs packages with apt, whether or not this PATH leads to them.
+func InstallPackages(ctx context.Context, packages []string, progress io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
@@ -77,9 +87,6 @@ func Install(ctx context.Context, needs []Need, progress io.Writer) error {
 	apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+debianPath)
 	if out, err := apt.CombinedOutput(); err != nil {
 		return fmt.Errorf("install what is missing: `%s`: %w\n%s", command, err, out)
-	}
-	if still := Missing(needs); len(still) > 0 {
-		return fmt.Errorf("programs of %s are still not found in PATH", strings.Join(still, " "))
 	}
 	return nil
 }
