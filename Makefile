@@ -31,8 +31,8 @@ generate: ## Write the generated files anew
 images: build ## Make the container images: the operator's and PostgreSQL's
 	@hack/images.sh
 
-examples: build ## Bring the images that config/examples need to the local Kubernetes
-	@tars=$$(hack/examples.sh) && bin/localkube load $$tars nginx:1.25
+examples: build ## Bring the images of config/examples/all to the local Kubernetes
+	@tars=$$(hack/examples.sh) && bin/localkube load $$tars
 
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"

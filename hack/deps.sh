@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need, where they are
-# missing. localkube installs its own, such as nftables, when it starts.
+# missing; with --list it prints all of them, one per line. localkube has its
+# own, which it installs when it needs them: bin/localkube packages prints those.
 set -euo pipefail
 
 # program or file, and the package that has it
 needs=(
+  'make make'
   'git git'
-  'gcc gcc'                                     # runc is partly C
-  'pkg-config pkg-config'
-  '/usr/include/seccomp.h libseccomp-dev'
-  'debootstrap debootstrap'                     # PostgreSQL images
   '/etc/ssl/certs/ca-certificates.crt ca-certificates'
   'psql postgresql-client'                      # the demo and the tests from outside
   'zstd zstd'                                   # the way back by hand (docs/backup.md), and its test
@@ -17,8 +15,16 @@ needs=(
   'jq jq'
   'patchelf patchelf'                           # tests with PostgreSQL of a newer release (test/releases)
 )
-# Tests with real servers, and pgbench: the release's own PostgreSQL.
-compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=('- postgresql')
+# Tests with real servers, and pgbench: the release's own PostgreSQL, unless there is another.
+server='- postgresql'
+# Azure's emulator (test/stores), whose tests run where these are.
+optional=('node nodejs' 'npm npm')
+
+if [[ ${1:-} == --list ]]; then
+  printf '%s\n' "${needs[@]}" "$server" "${optional[@]}" | cut -d ' ' -f 2
+  exit
+fi
+compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=("$server")
 
 there() {
   case $1 in
@@ -48,6 +54,8 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
+# Packages being installed call programs of their own.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 if ! { apt-get update && $install; } >"$log" 2>&1; then
   cat "$log" >&2
   exit 1

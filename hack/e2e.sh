@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the stories of test/e2e, or some of them: hack/e2e.sh -run TestScale.
-# They need the cluster of make up, and load what images they need themselves.
+# They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -8,7 +8,7 @@ TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\
 export TOBAN_AUDIT_LOG
 tars=$(hack/examples.sh)
 mapfile -t tars <<<"$tars"
-bin/localkube load "${tars[@]}" nginx:1.25 postgres:15 postgres:18
+bin/localkube load "${tars[@]}" postgres:15 postgres:18
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
 # The drill wants the cluster for itself.
 if (($# == 0)); then

@@ -4,8 +4,22 @@
 # again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-. hack/env.sh
 step() { echo "=== $* (after $SECONDS s)"; }
+
+# From here on only programs are found whose packages are declared, so that one which somebody installed by hand can't
+# hide that it is not. A Kubernetes that is running already has the PATH with which it was started.
+declared() {
+  local packages
+  packages=$(hack/deps.sh --list && bin/localkube packages) || return
+  mapfile -t packages <<<"$packages"
+  hack/path.sh /run/toban-programs "${packages[@]}" # not below a home: PostgreSQL's user runs programs too
+}
+step 'programs: those of declared packages, and Go'
+PATH=$(declared)
+hack/deps.sh # what is here by hand alone is now missing, and installed
+bin/localkube packages --install
+PATH=$(declared)
+. hack/env.sh
 
 started=
 finish() {

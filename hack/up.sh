@@ -1,10 +1,23 @@
 #!/usr/bin/env bash
 # Starts the local Kubernetes with the operator in it, or brings a running one up
-# to date with what is in bin/. Every step may be done already.
+# to date with what is in bin/. Every step may be done already. --quiet leaves out
+# what to do next, --no-nginx the image of config/examples/sample-app.yaml.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 mkdir -p .local
+
+quiet='' nginx=(nginx:1.25)
+for option; do
+  case $option in
+    --quiet) quiet=yes ;;
+    --no-nginx) nginx=() ;;
+    *)
+      echo "hack/up.sh has no option $option: it has --quiet and --no-nginx" >&2
+      exit 2
+      ;;
+  esac
+done
 
 # stage NAME COMMAND… runs a command, says how long it took, and keeps that for the demo.
 : >.local/timings
@@ -21,7 +34,7 @@ images() {
   local tars
   tars=$(hack/images.sh)
   mapfile -t tars <<<"$tars"
-  bin/localkube load "${tars[@]}"
+  bin/localkube load "${tars[@]}" "${nginx[@]}"
 }
 
 operator() {
@@ -37,13 +50,13 @@ stage 'Kubernetes, three nodes ready' bin/localkube up
 stage 'images on every node' images
 stage 'operator available' operator
 
-[[ ${1:-} == --quiet ]] || cat <<TEXT
+[[ -n $quiet ]] || cat <<TEXT
 
 A Kubernetes with the operator is running. To use it:
 
   export KUBECONFIG=$PWD/.local/kubeconfig PATH=$PWD/.local/bin:\$PATH
-  kubectl apply -f config/examples/example-database.yaml
-  kubectl get SampleDB
+  kubectl apply -f config/examples/example-database.yaml -f config/examples/sample-app.yaml
+  kubectl get SampleDB,MyApp
 
 make demo shows what it does; make down removes it all.
 TEXT

@@ -60,7 +60,7 @@ It builds all of it from Go modules, once, and can break it on purpose.`,
 	add("cluster", upCommand(), downCommand(), statusCommand(), execCommand())
 	add("faults", nodeCommand(), controlCommand("stop", "Kill a part of the control plane"),
 		controlCommand("start", "Start a stopped part of the control plane again"))
-	add("images", assetsCommand(), image.Command(), image.LoadCommand(imageNodes))
+	add("images", assetsCommand(), packagesCommand(), image.Command(), image.LoadCommand(imageNodes))
 	command.AddCommand(volume.Command())
 	return command
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"toban.dev/localkube/internal/hosts"
+	"toban.dev/localkube/internal/kubeconfig"
 	"toban.dev/localkube/internal/machine"
 	"toban.dev/localkube/internal/mount"
 	"toban.dev/localkube/internal/network"
-	"toban.dev/localkube/internal/pki"
 	"toban.dev/localkube/internal/plan"
 	"toban.dev/localkube/internal/volume"
 )
@@ -41,7 +41,7 @@ func Down(ctx context.Context, out io.Writer) error {
 		func() error { return hosts.Update("/etc/hosts", nil) },
 		func() error { return machine.RestoreSettings(plan.SysctlFile) },
 		removeStrays,
-		func() error { return pki.RemoveKubeconfig(config.Kubeconfig) },
+		func() error { return kubeconfig.Remove(config.Kubeconfig, Server) },
 		func() error { return mount.RemoveTree(plan.Run) },
 	}
 	var errs []error

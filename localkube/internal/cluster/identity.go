@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 
+	"toban.dev/localkube/internal/kubeconfig"
 	"toban.dev/localkube/internal/pki"
 	"toban.dev/localkube/internal/plan"
 )
@@ -28,7 +29,7 @@ func (c *Cluster) identities() error {
 		if err != nil {
 			return err
 		}
-		if err := pki.WriteKubeconfig(plan.Kubeconfig(pair.name), text); err != nil {
+		if err := kubeconfig.Write(plan.Kubeconfig(pair.name), Server, text); err != nil {
 			return fmt.Errorf("write the kubeconfig of %s: %w", pair.name, err)
 		}
 	}

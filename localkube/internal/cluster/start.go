@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -206,10 +207,10 @@ func (c *Cluster) startOnNode(ctx context.Context, n plan.Node, name string, com
 	})
 }
 
-// environment is all that the processes get of one: where programs are.
+// environment is all that the processes get of one: where programs are. What
+// prepare found, or installed, in this program's PATH is found by them too.
 func (c *Cluster) environment() []string {
-	return []string{"PATH=" + c.Programs.Containerd + ":" + filepath.Clean(c.Programs.Runc) +
-		":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	return []string{"PATH=" + c.Programs.Containerd + ":" + filepath.Clean(c.Programs.Runc) + ":" + os.Getenv("PATH")}
 }
 
 // together runs all steps at once and returns what went wrong. The first error

@@ -13,11 +13,12 @@ import (
 	"toban.dev/localkube/internal/build"
 	"toban.dev/localkube/internal/hosts"
 	"toban.dev/localkube/internal/image"
+	"toban.dev/localkube/internal/kubeconfig"
 	"toban.dev/localkube/internal/machine"
 	"toban.dev/localkube/internal/network"
-	"toban.dev/localkube/internal/pki"
 	"toban.dev/localkube/internal/plan"
 	"toban.dev/localkube/internal/render"
+	"toban.dev/localkube/internal/volume"
 )
 
 // Options are the user's wishes for a start. Zero values are no wish.
@@ -58,6 +59,13 @@ func Up(ctx context.Context, out io.Writer, options Options) error {
 	return c.finish(began)
 }
 
+// toRun is what a cluster and its volumes need to run on this machine.
+func toRun() []machine.Need { return slices.Concat(machine.ToRun, volume.Needs()) }
+
+// Needs is all that localkube takes on this machine: to run a cluster, to build
+// its programs, and to make images.
+func Needs() []machine.Need { return slices.Concat(toRun(), machine.ToBuildRunc, image.Needs) }
+
 // prepare sees to all that can be kept when the cluster goes: Debian packages,
 // programs, the image of the Pods' sandbox.
 func prepare(ctx context.Context, out io.Writer) (render.Programs, string, error) {
@@ -70,7 +78,7 @@ func prepare(ctx context.Context, out io.Writer) (render.Programs, string, error
 	if err != nil {
 		return programs, "", err
 	}
-	needs := machine.ToRun
+	needs := toRun()
 	for _, recipe := range missing {
 		if recipe.CGO {
 			needs = slices.Concat(machine.ToBuildRunc, needs)
@@ -191,7 +199,7 @@ func (c *Cluster) finish(began time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := pki.WriteKubeconfig(c.Kubeconfig, text); err != nil {
+	if err := kubeconfig.Write(c.Kubeconfig, Server, text); err != nil {
 		return err
 	}
 	c.say("up with %d nodes in %s", len(c.nodes), time.Since(began).Round(100*time.Millisecond))

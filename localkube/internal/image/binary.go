@@ -121,7 +121,7 @@ func digests(entries []entry) []string {
 }
 
 // prune removes old tars of one repository, whatever their tags, from the cache,
-// but never current. Their locks stay: see lock.
+// but never current.
 func (b Builder) prune(name, current string) error {
 	wanted, err := repository(name)
 	if err != nil {
@@ -140,15 +140,21 @@ func (b Builder) prune(name, current string) error {
 		found, err := repository(image.Name)
 		return err != nil || found != wanted
 	})
+	keepNewest(tars, keepBinaries, current)
+	return nil
+}
+
+// keepNewest removes tars but for the newest, and never current. Their locks stay:
+// see lock.
+func keepNewest(tars []string, keep int, current string) {
 	sort.Slice(tars, func(i, j int) bool { return modified(tars[i]) > modified(tars[j]) })
 	for i, tar := range tars {
-		if i < keepBinaries || tar == current {
+		if i < keep || tar == current {
 			continue
 		}
 		// Another builder may have been quicker.
 		_ = os.Remove(tar)
 	}
-	return nil
 }
 
 // modified is a file's time in nanoseconds, 0 if it is gone.

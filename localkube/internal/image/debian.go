@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,31 +18,34 @@ import (
 )
 
 const (
-	defaultMirror = "http://deb.debian.org/debian"
 	// stopGrace is how long a cancelled bootstrap may take to clean up.
 	stopGrace = 10 * time.Second
+	// keyring has the keys of Debian's archives.
+	keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 )
 
 // standsInLabel says on the image itself that it is not what its name says.
 const standsInLabel = "dev.toban.localkube.stands-in-for"
 
-// needs is what making an image of Debian's packages takes.
-var needs = []machine.Need{
+// Needs is what making an image of Debian's packages takes.
+var Needs = []machine.Need{
 	{Program: "mmdebstrap", Package: "mmdebstrap"},
-	{Program: "/usr/share/keyrings/debian-archive-keyring.gpg", Package: "debian-archive-keyring"},
+	{Program: keyring, Package: "debian-archive-keyring"},
 }
 
 //go:embed debian/*.sh
 var debianScripts embed.FS
 
 // debian is an image made of Debian's packages. All of it decides the content,
-// so all of it is hashed for the cache; the mirror is not part of it.
+// so all of it is hashed for the cache; where they come from is not part of it.
 type debian struct {
 	// Name is the image's on the nodes, Short its name for users and files.
 	Name, Short string
 	// Suite is the Debian release that has the packages.
 	Suite    string
 	Packages []string
+	// Versions are those of Packages that Debian offers: see newest.
+	Versions map[string]string
 	// Users runs when only the essential packages are there, Layout when all are.
 	Users, Layout string
 	Config        v1.Config
@@ -54,7 +58,7 @@ type debian struct {
 // left behind however it ends.
 func (b Builder) debian(ctx context.Context, d debian) (string, error) {
 	d.Config.Labels = map[string]string{standsInLabel: d.Name}
-	return b.cached(ctx, d.Short, d, func(work, out string) error {
+	return b.newest(ctx, d, b.ask, func(work, out string) error {
 		rootfs := filepath.Join(work, "rootfs.tar")
 		if err := b.bootstrap(ctx, d, work, rootfs); err != nil {
 			return err
@@ -64,7 +68,7 @@ func (b Builder) debian(ctx context.Context, d debian) (string, error) {
 }
 
 func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) error {
-	if err := machine.Install(ctx, needs, b.progress()); err != nil {
+	if err := machine.Install(ctx, Needs, b.progress()); err != nil {
 		return err
 	}
 	users, layout := filepath.Join(work, "users.sh"), filepath.Join(work, "layout.sh")
@@ -78,35 +82,41 @@ func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) e
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "mmdebstrap",
-		"--mode=root", "--variant=essential", "--format=tar", "--skip=cleanup/run", // /run/postgresql is to stay
+	_, err := run(d.mmdebstrap(ctx, tmp, rootfs, "--skip=cleanup/run", // /run/postgresql is to stay
+		"--essential-hook="+users, "--customize-hook="+layout))
+	return err
+}
+
+// mmdebstrap is the command that makes the root file system, in tmp, with further options.
+func (d debian) mmdebstrap(ctx context.Context, tmp, rootfs string, options ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "mmdebstrap", slices.Concat([]string{
+		"--mode=root", "--variant=essential", "--format=tar",
 		// A mirror that stands still carries a testing release past its date. Its
 		// signatures are verified all the same; debootstrap never looks at the date.
 		"--aptopt=Acquire::Check-Valid-Until \"false\"",
 		"--aptopt=APT::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*/LC_MESSAGES/*.mo",
-		"--essential-hook="+users, "--customize-hook="+layout,
-		"--include="+strings.Join(d.Packages, ","),
-		d.Suite, rootfs, mirror(ctx))
+		"--include=" + strings.Join(d.Packages, ","),
+	}, options, []string{d.Suite, rootfs}, sources(ctx, d.Suite))...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8")
-	return run(cmd)
+	return cmd
 }
 
-// run runs a long command. Its output is shown only if it fails.
-func run(cmd *exec.Cmd) error {
+// run runs a long command and returns its output, which an error has too.
+func run(cmd *exec.Cmd) (string, error) {
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it cleans up on SIGTERM, not on SIGKILL
 	cmd.WaitDelay = stopGrace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", cmd.Path, err)
+		return "", fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd.Path, err, output.String())
+		return "", fmt.Errorf("%s: %w\n%s", cmd.Path, err, output.String())
 	}
-	return nil
+	return output.String(), nil
 }
 
 // script puts the parts of a hook together. Each sees the root file system as
@@ -128,21 +138,4 @@ func writeScript(path, text string) error {
 		return fmt.Errorf("write the hook: %w", err)
 	}
 	return nil
-}
-
-// mirror is where this machine gets Debian from, so that a mirror or a cache set
-// up for apt is used here too.
-func mirror(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets",
-		"--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages").Output()
-	if err != nil {
-		return defaultMirror
-	}
-	for line := range strings.Lines(string(out)) {
-		label, uri, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if label == "Debian" && uri != "" {
-			return uri
-		}
-	}
-	return defaultMirror
 }

@@ -12,7 +12,9 @@
 // sends them anywhere under those names, because --registry replaces the host.
 //
 // Everything made is cached by content: the file name holds a hash of the recipe
-// and its arguments, so an existing file is right by definition.
+// and its arguments, so an existing file is right by definition. To those of
+// Debian's packages belong the versions that its archives offer; they are asked
+// once a day.
 //
 // The package knows nothing of Kubernetes or of the cluster: a node is a name
 // and a containerd socket.

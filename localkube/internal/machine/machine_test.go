@@ -24,9 +24,12 @@ func TestHasCapability(t *testing.T) {
 	}
 }
 
-func TestMissingNamesEachPackageOnce(t *testing.T) {
-	got := Missing([]Need{{"/nowhere/b", "two"}, {"no-such-program", "one"}, {"/nowhere/a", "two"}, {"sh", "dash"}})
-	if want := []string{"one", "two"}; !slices.Equal(got, want) {
+func TestPackagesAreNamedOnce(t *testing.T) {
+	needs := []Need{{"/nowhere/b", "two"}, {"no-such-program", "one"}, {"/nowhere/a", "two"}, {"sh", "dash"}}
+	if got, want := Missing(needs), []string{"one", "two"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := Packages(needs), []string{"dash", "one", "two"}; !slices.Equal(got, want) {
+		t.Errorf("of all needs the packages are %q, want %q", got, want)
 	}
 }

@@ -16,35 +16,38 @@ type Need struct {
 	Package string
 }
 
-// ToRun is what a cluster needs to run.
+// ToRun is what a cluster needs to run, but for its volumes: see volume.Needs.
 var ToRun = []Need{
 	{"ip", "iproute2"},
 	{"nft", "nftables"},
 	{"iptables", "iptables"},
 	{"conntrack", "conntrack"},
 	{"nsenter", "util-linux"},
-	{"losetup", "mount"},
-	{"mkfs.ext4", "e2fsprogs"},
+	{"mount", "mount"},
 	{"/usr/lib/cni/ptp", "containernetworking-plugins"},
 }
 
 // ToBuildRunc is what runc, which is partly C, needs to be built.
 var ToBuildRunc = []Need{
 	{"gcc", "gcc"},
+	{"/usr/include/stdlib.h", "libc6-dev"}, // which gcc only recommends
 	{"pkg-config", "pkg-config"},
 	{"/usr/include/seccomp.h", "libseccomp-dev"},
 }
 
-// Missing returns the packages of those needs that are not met.
-func Missing(needs []Need) []string {
+// Packages returns the packages that meet the needs, each once, in order.
+func Packages(needs []Need) []string {
 	var packages []string
 	for _, need := range needs {
-		if !there(need.Program) {
-			packages = append(packages, need.Package)
-		}
+		packages = append(packages, need.Package)
 	}
 	slices.Sort(packages)
 	return slices.Compact(packages)
+}
+
+// Missing returns the packages of those needs that are not met.
+func Missing(needs []Need) []string {
+	return Packages(slices.DeleteFunc(slices.Clone(needs), func(need Need) bool { return there(need.Program) }))
 }
 
 func there(program string) bool {
@@ -56,9 +59,22 @@ func there(program string) bool {
 	return err == nil
 }
 
+// debianPath is the PATH for apt: packages being installed call their own programs.
+const debianPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Install meets the needs with apt, or says what to install where there is none.
 func Install(ctx context.Context, needs []Need, progress io.Writer) error {
-	packages := Missing(needs)
+	if err := InstallPackages(ctx, Missing(needs), progress); err != nil {
+		return err
+	}
+	if still := Missing(needs); len(still) > 0 {
+		return fmt.Errorf("programs of %s are still not found in PATH", strings.Join(still, " "))
+	}
+	return nil
+}
+
+// InstallPackages installs packages with apt, whether or not this PATH leads to them.
+func InstallPackages(ctx context.Context, packages []string, progress io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
@@ -68,12 +84,9 @@ func Install(ctx context.Context, needs []Need, progress io.Writer) error {
 	}
 	fmt.Fprintf(progress, "installing what is missing: %s\n", strings.Join(packages, " "))
 	apt := exec.CommandContext(ctx, "sh", "-c", command)
-	apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "PATH="+debianPath)
 	if out, err := apt.CombinedOutput(); err != nil {
 		return fmt.Errorf("install what is missing: `%s`: %w\n%s", command, err, out)
-	}
-	if still := Missing(needs); len(still) > 0 {
-		return fmt.Errorf("programs of %s are still not found in PATH", strings.Join(still, " "))
 	}
 	return nil
 }

@@ -3,8 +3,6 @@ package pki
 import (
 	"crypto/x509"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -46,32 +44,6 @@ func TestWhatIsThereIsKeptAndWhatIsMissingIsMade(t *testing.T) {
 	}
 	if after, _ := os.ReadFile(store.Cert("server")); len(after) == 0 || string(after) == string(server) {
 		t.Error("the missing certificate was not made again")
-	}
-}
-
-func TestAKubeconfigIsPrivateAndReplacesNoOther(t *testing.T) {
-	store := sample(t)
-	text, err := store.Kubeconfig("ca", "server", "https://198.18.0.1:6443")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "new", "kubeconfig")
-	for range 2 {
-		if err := WriteKubeconfig(path, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
-		t.Errorf("its mode is %s", info.Mode())
-	}
-	if err := os.WriteFile(path, []byte("apiVersion: v1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteKubeconfig(path, text); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
-		t.Errorf("replacing the user's own: %v", err)
-	}
-	if err := RemoveKubeconfig(path); err != nil || !complete(path) {
-		t.Errorf("the user's own was removed (%v)", err)
 	}
 }
 

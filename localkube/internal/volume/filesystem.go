@@ -47,27 +47,47 @@ var (
 	}
 )
 
-// choose picks the file system of new volumes, and says what will not work.
-func choose() (fs filesystem, warning string) {
+// preferred is the file system of new volumes, and whether they can grow while in
+// use: root without CAP_SYS_RESOURCE (privileged is false) can grow xfs only.
+func preferred(privileged, kernelHasXFS bool) (fs filesystem, grows bool) {
 	switch {
-	case holds(unix.CAP_SYS_RESOURCE):
-		return ext4, ""
-	case !kernelKnows(xfs.name):
-		return ext4, "volumes cannot grow while in use: root lacks CAP_SYS_RESOURCE for ext4, and the kernel has no xfs"
-	case !installed(xfs.mkfs[0]):
-		return ext4, "volumes cannot grow while in use: root lacks CAP_SYS_RESOURCE for ext4; apt-get install xfsprogs"
+	case privileged:
+		return ext4, true
+	case kernelHasXFS:
+		return xfs, true
 	default:
-		return xfs, ""
+		return ext4, false
 	}
 }
 
-// Needs is what the provisioner takes on this machine.
-func Needs() []machine.Need {
-	needs := []machine.Need{{Program: ext4.mkfs[0], Package: ext4.debian}}
-	if !holds(unix.CAP_SYS_RESOURCE) && kernelKnows(xfs.name) {
-		needs = append(needs, machine.Need{Program: xfs.mkfs[0], Package: xfs.debian})
+// here is what is preferred on this machine.
+func here() (fs filesystem, grows bool) {
+	return preferred(holds(unix.CAP_SYS_RESOURCE), kernelKnows(xfs.name))
+}
+
+// choose picks the file system of new volumes, and says what will not work.
+func choose() (fs filesystem, warning string) {
+	const cannot = "volumes cannot grow while in use: root lacks CAP_SYS_RESOURCE for ext4"
+	fs, grows := here()
+	switch {
+	case !grows:
+		return fs, cannot + ", and the kernel has no xfs"
+	case !installed(fs.mkfs[0]):
+		return ext4, cannot + "; apt-get install " + fs.debian
+	default:
+		return fs, ""
 	}
-	return needs
+}
+
+// Needs is what the provisioner takes on this machine: the programs of the file
+// system that new volumes get here, and those of ext4, which older ones may have.
+func Needs() []machine.Need {
+	fs, _ := here()
+	return []machine.Need{ext4.need(), fs.need()}
+}
+
+func (fs filesystem) need() machine.Need {
+	return machine.Need{Program: fs.mkfs[0], Package: fs.debian}
 }
 
 // holds tells whether this process has a capability.
