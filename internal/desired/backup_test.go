@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,5 +68,33 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 	}
 	if len(settings.Hosts) != 3 {
 		t.Errorf("the hosts are %v", settings.Hosts)
+	}
+}
+
+// Retention counts backups by their trigger, so that none that was made with a purpose is evicted by the schedule.
+func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
+	db := sampleDB("x", onVolume)
+	ofApp := func(name string) *v1.DatabaseBackup {
+		return &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.LabelMyApp: "shop"}}}
+	}
+	ofAnother := ScheduledBackup(db, time.Unix(1e9, 0))
+	ofAnother.Labels[naming.LabelOwner] = "0b5d"
+	for name, c := range map[string]struct {
+		backup *v1.DatabaseBackup
+		want   string
+	}{
+		"one that was due":                           {ScheduledBackup(db, time.Unix(1e9, 0)), naming.TriggerSchedule},
+		"the last one":                               {FinalBackup(db), naming.TriggerFinal},
+		"one before a migration":                     {ofApp(naming.MigrationBackup("shop", "0a1b2c3d")), naming.TriggerMigration},
+		"one of an application for something else":   {ofApp("shop-other"), naming.TriggerRequest},
+		"one that a user asks for":                   {&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, naming.TriggerRequest},
+		"one of a SampleDB that had the name before": {ofAnother, naming.TriggerRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := BackupJob(db, c.backup, settings, time.Hour).Spec.Template.Spec.Containers[0].Command
+			if i := slices.Index(command, "--trigger"); i < 0 || command[i+1] != c.want {
+				t.Errorf("the command is %v, expected --trigger %s", command, c.want)
+			}
+		})
 	}
 }

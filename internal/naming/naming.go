@@ -63,6 +63,13 @@ const (
 	ComponentRestore  = "restore"
 	ComponentVerify   = "verify"
 
+	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a MyApp's
+	// migration, or as the last one of a SampleDB that is deleted.
+	TriggerSchedule  = "schedule"
+	TriggerRequest   = "request"
+	TriggerMigration = "migration"
+	TriggerFinal     = "final"
+
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
 	// FieldOwner is the operator's name in server-side apply.
