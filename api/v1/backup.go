@@ -98,7 +98,8 @@ type Assertion struct {
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// The question, in SQL. It is asked as superuser of a copy that is thrown away.
+	// The question, in SQL. It is asked in a copy that is thrown away, by a role that can read every table and do nothing else, with the
+	// search_path pg_catalog, public: name the schema of what is elsewhere.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required

@@ -53,7 +53,8 @@ type world struct {
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)), bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
+		bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
 	w.sealer, _ = NewSealer("")
 	begin := ha.LSN(3 * segmentSize)
 	w.leaders = []*leader{{testSource: &testSource{[]ha.Start{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}

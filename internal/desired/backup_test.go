@@ -98,3 +98,38 @@ func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
 		})
 	}
 }
+
+// What an application has put into its database may run where SQL is run: there must be nothing to take.
+func TestWhereAVerificationRunsSQLThereIsNoSecret(t *testing.T) {
+	for name, db := range map[string]*v1.SampleDB{"on a volume": sampleDB("x", onVolume), "in S3, encrypted": sampleDB("x", inS3)} {
+		t.Run(name, func(t *testing.T) {
+			job, err := VerifyJob(db, &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, settings, "please")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := job.Spec.Template.Spec
+			secret := map[string]bool{volumeRun: true} // the restoring container writes keys there
+			for _, v := range pod.Volumes {
+				secret[v.Name] = secret[v.Name] || v.Secret != nil || v.Projected != nil
+			}
+			if restore := pod.InitContainers[len(pod.InitContainers)-1]; restore.Name != naming.ContainerRestore || !mountsAny(restore, secret) {
+				t.Errorf("the container %s, which restores, mounts %v", restore.Name, restore.VolumeMounts)
+			}
+			if len(pod.Containers) != 1 || mountsAny(pod.Containers[0], secret) {
+				t.Errorf("the containers %+v run SQL and mount a Secret", pod.Containers)
+			}
+			for _, e := range pod.Containers[0].Env {
+				if e.ValueFrom != nil || strings.HasPrefix(e.Value, naming.PathStore) {
+					t.Errorf("the container that runs SQL has %s", e.Name)
+				}
+			}
+			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+				t.Error("it has a token of the API")
+			}
+		})
+	}
+}
+
+func mountsAny(c corev1.Container, volumes map[string]bool) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return volumes[m.Name] })
+}

@@ -97,6 +97,8 @@ const (
 	PathVolume = "/pgdata"       // the persistent volume
 	PathData   = "/pgdata/data"  // PGDATA
 	PathState  = "/pgdata/toban" // the agent's own durable state
+	// FileVerified on the scratch volume is what a verification has found before SQL is run: for the container that runs it.
+	FileVerified = "verified.json"
 	// PathImageBinary is our binary in the operator's own image.
 	PathImageBinary = "/toban"
 	PathProgram     = "/opt/toban"          // an emptyDir, filled by the install container
@@ -166,6 +168,7 @@ const (
 	RoleSuperuser   = "postgres"
 	RoleReplication = "toban_replication"
 	RoleBackup      = "toban_backup"
+	RoleVerify      = "toban_verify" // with something unique behind: in a restored copy, to ask the assertions
 )
 
 // Names of a SampleDB's objects.
