@@ -368,7 +368,8 @@ func (w *world) promised(policy Policy, before, still []reach) {
 		}
 		of[r.backup.ID] = true
 		if len(of) <= policy.Count && !slices.ContainsFunc(still, func(s reach) bool { return s.covers(r) }) {
-			w.fatal("backup %s is one of the newest %d that can be restored, and is gone, or leads no longer along %v to %s", r.backup.ID, policy.Count, r.lineage, r.to)
+			w.fatal("backup %s is one of the newest %d that can be restored, and leads no longer along %v to %s",
+				r.backup.ID, policy.Count, r.lineage, r.to)
 		}
 		moment := r.backup.Stopped
 		if moment.Before(horizon) {
