@@ -104,7 +104,8 @@ type Assertion struct {
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// The question, in SQL. It is asked as superuser of a copy that is thrown away.
+	// The question, in SQL. It is asked in a copy that is thrown away, by a role that can read every table and do nothing else, with the
+	// search_path pg_catalog, public: name the schema of what is elsewhere.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
@@ -263,16 +264,18 @@ type EncryptionSpec struct {
 	Key SecretReference `json:"key"`
 }
 
-// RetentionSpec is what of an archive is kept. The last good backup is always kept, and so is the WAL
-// that leads from any kept backup to now.
+// RetentionSpec is what of an archive is kept: what count or days asks for. The last good backup is always kept, and so is the WAL
+// that leads on from any kept backup.
 type RetentionSpec struct {
-	// How many base backups are kept.
+	// How many base backups are kept of each kind: those of the schedule, those asked for, those before a migration of a MyApp, and
+	// the last one of a SampleDB that is deleted. Only those count that can be restored, before a gap and on a branch that a restore in
+	// place has left too.
 	// +kubebuilder:default=7
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="backup.retention.count must be from 1 to 10000"
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// For how many days every moment can be restored.
+	// For how many days every moment can be restored, but for those in a gap.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 36500",message="backup.retention.days must be from 1 to 36500"
 	// +optional
 	Days int32 `json:"days,omitempty"`

@@ -22,7 +22,7 @@ func TestAPluginHasTheVerbsForPeopleOnly(t *testing.T) {
 
 // The verb of a Pod has the same name as one for people, one level deeper.
 func TestTheVerbsOfPodsStayWhereJobsCallThem(t *testing.T) {
-	for _, verb := range []string{"take", "restore", "verify"} {
+	for _, verb := range []string{"take", "restore", "verify", "inspect"} {
 		c, rest, err := command("/toban").Find([]string{"backup", verb})
 		if err != nil || len(rest) > 0 || c.Name() != verb || c.Flags().Lookup("settings") == nil {
 			t.Errorf("toban backup %s is %v, %v", verb, c.UseLine(), err)

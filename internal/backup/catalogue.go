@@ -47,7 +47,7 @@ type Backup struct {
 	// Type is TypeFull or TypeIncremental, Parent the id of what an incremental one is the change from.
 	Type   string `json:"type"`
 	Parent string `json:"parent,omitempty"`
-	// Label is the user's, Trigger who asked for it.
+	// Label is the user's. Trigger is why it was made (naming.TriggerSchedule and its like), "" in one from before this was noted.
 	Label   string    `json:"label,omitempty"`
 	Trigger string    `json:"trigger,omitempty"`
 	Started time.Time `json:"started"`

@@ -2,9 +2,11 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -35,8 +37,10 @@ type leader struct {
 
 // world is an archive with all its leaders, who come and go.
 type world struct {
-	t       *testing.T
-	random  *rand.Rand
+	t      *testing.T
+	random *rand.Rand
+	// losses is of its own, so that a seed stays the same history whatever is lost.
+	losses  *rand.Rand
 	bucket  *memoryBucket
 	sealer  *Sealer
 	opener  *Opener
@@ -49,7 +53,8 @@ type world struct {
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
+		bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
 	w.sealer, _ = NewSealer("")
 	begin := ha.LSN(3 * segmentSize)
 	w.leaders = []*leader{{testSource: &testSource{[]ha.Start{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}
@@ -220,7 +225,8 @@ func (w *world) backup(l *leader) {
 		return
 	}
 	w.backups++
-	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.lineage[len(l.lineage)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock}
+	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.lineage[len(l.lineage)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock,
+		Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
@@ -243,23 +249,28 @@ type reach struct {
 	backup  Backup
 	lineage []ha.Start
 	to      ha.LSN
+	until   time.Time // when the WAL before to was written
 }
 
 // covers says that it leads to where another does, over the same WAL.
-func (r reach) covers(o reach) bool {
-	return r.backup.ID == o.backup.ID && r.to >= o.to && slices.Equal(upTo(r.lineage, o.to), upTo(o.lineage, o.to))
+func (r reach) covers(o reach) bool { return r.backup.ID == o.backup.ID && r.leadsTo(o) }
+
+// leadsTo says that it leads to where another does, maybe from another backup.
+func (r reach) leadsTo(o reach) bool {
+	return r.to >= o.to && slices.Equal(upTo(r.lineage, o.to), upTo(o.lineage, o.to))
 }
 
 func reaches(c Catalogue) []reach {
 	var all []reach
 	for _, lineage := range c.Lineages() {
+		wal := c.along(lineage)
 		for _, b := range c.Backups {
 			if _, err := c.Chain(b.ID); err != nil || !c.In(b, lineage) {
 				continue
 			}
-			to, _ := c.Covered(lineage, b.StartLSN)
+			to, _ := wal.covered(b.StartLSN)
 			if to >= b.StopLSN {
-				all = append(all, reach{b, lineage, to})
+				all = append(all, reach{b, lineage, to, wal.written(to)})
 			}
 		}
 	}
@@ -268,19 +279,14 @@ func reaches(c Catalogue) []reach {
 
 // retain deletes what a policy allows, up to a crash, and looks whether every backup leads as far as before.
 func (w *world) retain() {
-	ctx := w.t.Context()
-	c, err := Read(ctx, w.bucket)
-	if err != nil {
-		w.fatal("%v", err)
-	}
-	before := reaches(c)
-	d := Retain(c, Policy{Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock})
-	names := d.Names
-	if w.random.IntN(2) == 0 {
-		names = names[:w.random.IntN(len(names)+1)]
-	}
-	w.note("retain: deletes %v of %v", names, d.Deleted)
-	_ = w.bucket.Delete(ctx, names...)
+	policy := Policy{Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock}
+	w.retainWithout(policy)
+	c, names := w.retainIn(w.bucket, policy, func(names []string) []string {
+		if w.random.IntN(2) == 0 {
+			names = names[:w.random.IntN(len(names)+1)]
+		}
+		return names
+	})
 	w.counts["deleted"] += len(names)
 	for _, l := range w.leaders {
 		note := func(name string) bool {
@@ -288,28 +294,95 @@ func (w *world) retain() {
 		}
 		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
 	}
-	after, err := Read(ctx, w.bucket)
+	w.forget(c)
+}
+
+// retainWithout looks what would be deleted if objects were lost.
+func (w *world) retainWithout(policy Policy) {
+	lossy := w.bucket.without()
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(lossy.objects)), isSmall)
+	for range min(len(names), 1+w.losses.IntN(3)) {
+		name := names[w.losses.IntN(len(names))]
+		delete(lossy.objects, name)
+		w.note("what if %s were lost", name)
+	}
+	w.retainIn(lossy, policy, func(names []string) []string { return names })
+}
+
+// retainIn deletes what a policy allows, or only those that cut leaves of it. It returns what is left.
+func (w *world) retainIn(b *memoryBucket, policy Policy, cut func([]string) []string) (after Catalogue, names []string) {
+	ctx := w.t.Context()
+	c, err := Read(ctx, b)
+	if err != nil {
+		w.fatal("%v", err)
+	}
+	before := reaches(c)
+	d := Retain(c, policy)
+	names = cut(d.Names)
+	w.note("retain: %+v deletes %v of %v", policy, names, d.Deleted)
+	_ = b.Delete(ctx, names...)
+	after, err = Read(ctx, b)
 	if err != nil || len(after.Unread) > 0 {
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
 	still := reaches(after)
+	w.leadAsFar(b, before, still, after)
+	w.promised(policy, before, still)
+	if _, had := c.Window(c.NewestLineage()); had {
+		if _, has := after.Window(after.NewestLineage()); !has {
+			w.fatal("the last good backup is gone")
+		}
+	}
+	return after, names
+}
+
+// leadAsFar looks whether each backup that is still there leads as far as before.
+func (w *world) leadAsFar(b *memoryBucket, before, still []reach, after Catalogue) {
 	for _, r := range before {
-		gone := !slices.ContainsFunc(after.Backups, func(b Backup) bool { return b.ID == r.backup.ID })
-		if gone {
+		if !slices.ContainsFunc(after.Backups, func(b Backup) bool { return b.ID == r.backup.ID }) {
 			continue
 		}
 		i := slices.IndexFunc(still, func(s reach) bool { return s.covers(r) })
 		if i < 0 {
 			w.fatal("backup %s led along %v to %s, and does not any more", r.backup.ID, r.lineage, r.to)
 		}
-		w.restore(after, still[i].lineage, r.backup.StartLSN, r.to)
-	}
-	if _, had := c.Window(c.NewestLineage()); had {
-		if _, has := after.Window(after.NewestLineage()); !has {
-			w.fatal("the last good backup is gone")
+		if b == w.bucket { // where WAL is lost its history may be
+			w.restore(after, still[i].lineage, r.backup.StartLSN, r.to)
 		}
 	}
-	w.forget(after)
+}
+
+// promised looks whether what a policy promises is there, if it was: the newest backups of each trigger that can be restored, and every
+// moment of the time. The earliest of those that a backup leads to, up to where it does, needs what the later ones need.
+func (w *world) promised(policy Policy, before, still []reach) {
+	horizon := policy.Now.Add(-policy.Age)
+	newer := map[string]map[string]bool{} // backups by trigger
+	slices.SortStableFunc(before, func(a, b reach) int {
+		return cmp.Or(b.backup.Stopped.Compare(a.backup.Stopped), cmp.Compare(b.backup.ID, a.backup.ID))
+	})
+	for _, r := range before {
+		of := newer[r.backup.Trigger]
+		if of == nil {
+			of = map[string]bool{}
+			newer[r.backup.Trigger] = of
+		}
+		of[r.backup.ID] = true
+		if len(of) <= policy.Count && !slices.ContainsFunc(still, func(s reach) bool { return s.covers(r) }) {
+			w.fatal("backup %s is one of the newest %d that can be restored, and leads no longer along %v to %s",
+				r.backup.ID, policy.Count, r.lineage, r.to)
+		}
+		moment := r.backup.Stopped
+		if moment.Before(horizon) {
+			moment = horizon
+		}
+		if policy.Age <= 0 || r.until.Before(moment) {
+			continue
+		}
+		w.counts["moments"]++
+		if !slices.ContainsFunc(still, func(s reach) bool { return !s.backup.Stopped.After(moment) && s.leadsTo(r) }) {
+			w.fatal("%s could be restored from %s along %v to %s, and can't be any more", moment, r.backup.ID, r.lineage, r.to)
+		}
+	}
 }
 
 // forget moves up from where each leader's archive can be expected.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 )
 
@@ -48,7 +49,7 @@ func (l *LocalReplayer) Position(ctx context.Context) (Position, error) {
 
 func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 	if l.conn == nil {
-		conn, err := pgx.Connect(ctx, socketInfo(l.Server, "postgres"))
+		conn, err := connectScratch(ctx, l.Server, naming.RoleSuperuser, "postgres", readSettings())
 		if err != nil {
 			return Position{}, fmt.Errorf("ask how far the replay is: %w", err)
 		}
@@ -83,12 +84,6 @@ func WhileRunning(ctx context.Context, process *postgres.Process) (context.Conte
 		}
 	}()
 	return ctx, func() { cancel(nil) }
-}
-
-// socketInfo is the connection string of the superuser's session on a Unix socket.
-func socketInfo(s *postgres.Server, database string) string {
-	quoted := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database)
-	return fmt.Sprintf("host=%s port=%d user=postgres dbname='%s' sslmode=disable connect_timeout=3", s.Run, s.Port, quoted)
 }
 
 // startupTitle is the title of a startup process (set_ps_display in xlogrecovery.c,

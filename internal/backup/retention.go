@@ -13,9 +13,9 @@ import (
 
 // Policy says what is kept: what any of its rules keeps.
 type Policy struct {
-	// Count is how many backups at least, 0 for no such rule.
+	// Count is how many backups at least of each trigger, 0 for no such rule. Only those count that can be restored.
 	Count int
-	// Age is how far one can go back in time at least, 0 for no such rule.
+	// Age is how far one can go back in time at least, 0 for no such rule: in every window that reaches so far.
 	Age time.Duration
 	Now time.Time
 	// InUse are ids of backups that are being restored from, or looked at.
@@ -106,28 +106,82 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 			kept[b.ID] = Verdict{b.folder(), reason, message}
 		}
 	}
-	good := c.good()
 	for _, b := range c.Backups {
 		switch {
 		case p.Count <= 0 && p.Age <= 0:
 			keep(b, KeptNoPolicy, "nothing says how long to keep backups")
 		case slices.Contains(p.InUse, b.ID):
 			keep(b, KeptInUse, "it is being read")
-		case p.Age > 0 && b.Stopped.After(p.Now.Add(-p.Age)):
-			keep(b, KeptAge, fmt.Sprintf("it is not older than %s", p.Age))
 		}
 	}
-	for i, b := range slices.Backward(good) {
-		if len(good)-i <= p.Count {
-			keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", p.Count))
-		}
+	good, windows := c.good(), c.allWindows()
+	if p.Age > 0 {
+		keepAge(p, c.Backups, good, windows, keep)
 	}
-	if i := lastBefore(good, p.Now.Add(-p.Age)); p.Age > 0 && i >= 0 {
-		keep(good[i], KeptAge, fmt.Sprintf("moments of the last %s need it", p.Age))
-	}
+	keepCount(p.Count, c.Backups, restorable(windows), keep)
+	// Backups of a branch that was left may be newer: they evict none of those that lead to the end.
+	keepCount(p.Count, good, restorable([]Window{{Backups: good}}), keep)
 	c.keepLast(good, keep)
 	c.keepParents(kept)
 	return kept
+}
+
+// keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the last
+// backup before it too.
+func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup, reason, message string)) {
+	horizon := p.Now.Add(-p.Age)
+	for _, b := range all {
+		if b.Stopped.After(horizon) {
+			keep(b, KeptAge, fmt.Sprintf("it is not older than %s", p.Age))
+		}
+	}
+	for _, w := range append(windows, Window{Backups: good}) { // in the latter nothing may have been written for long
+		if !w.Until.IsZero() && w.Until.Before(horizon.Add(-slack)) {
+			continue
+		}
+		if i := lastBefore(w.Backups, horizon); i >= 0 {
+			keep(w.Backups[i], KeptAge, fmt.Sprintf("moments of the last %s need it", p.Age))
+		}
+	}
+}
+
+// keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't be
+// does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
+func keepCount(count int, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
+	counted := map[string]int{}
+	for _, b := range slices.Backward(backups) {
+		if counted[b.Trigger] >= count {
+			continue
+		}
+		keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", count))
+		if restorable[b.ID] {
+			counted[b.Trigger]++
+		}
+	}
+}
+
+// allWindows are those of all branches.
+func (c Catalogue) allWindows() []Window {
+	lineages := c.Lineages()
+	if len(lineages) == 0 {
+		lineages = [][]ha.Start{c.NewestLineage()}
+	}
+	var all []Window
+	for _, lineage := range lineages {
+		all = append(all, c.windows(lineage)...)
+	}
+	return all
+}
+
+// restorable are the ids of the backups in windows.
+func restorable(windows []Window) map[string]bool {
+	ids := map[string]bool{}
+	for _, w := range windows {
+		for _, b := range w.Backups {
+			ids[b.ID] = true
+		}
+	}
+	return ids
 }
 
 // keepLast keeps what leads to the end of the archive, or would if its leader wrote on.
@@ -172,13 +226,15 @@ func (c Catalogue) newestTerm() uint64 {
 	return newest[len(newest)-1].Term
 }
 
+// lastBefore is the place of the one that stopped last before a time, -1 for none.
 func lastBefore(backups []Backup, at time.Time) int {
-	for i, b := range slices.Backward(backups) {
-		if !b.Stopped.After(at) {
-			return i
+	last := -1
+	for i, b := range backups {
+		if !b.Stopped.After(at) && (last < 0 || !b.Stopped.Before(backups[last].Stopped)) {
+			last = i
 		}
 	}
-	return -1
+	return last
 }
 
 func (c Catalogue) keepParents(kept map[string]Verdict) {

@@ -46,15 +46,21 @@ func (s *scratch) unpack(ctx context.Context, o UnpackOptions) error {
 // recover starts the server and brings it to a target. At that it has left recovery, at the
 // end of the archive it has not. The folder pg_wal is filled in.
 func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, error) {
-	if err := s.configure(ctx, o.Target, o.Plan.Timeline); err != nil {
+	settings, err := o.Target.Settings(o.Plan.Timeline)
+	if err != nil {
 		return Recovered{}, err
+	}
+	if err := s.configure(ctx, settings); err != nil {
+		return Recovered{}, err
+	}
+	if err := os.WriteFile(filepath.Join(s.server.Data(), "standby.signal"), nil, 0o600); err != nil {
+		return Recovered{}, fmt.Errorf("configure the scratch server: %w", err)
 	}
 	o.WAL = filepath.Join(s.server.Data(), "pg_wal")
 	r := NewRecovery(o)
 	if err := r.Prepare(ctx); err != nil {
 		return Recovered{}, err
 	}
-	var err error
 	if s.process, err = s.server.Start(ctx, s.log); err != nil {
 		return Recovered{}, err
 	}
@@ -63,6 +69,17 @@ func (s *scratch) recover(ctx context.Context, o RecoverOptions) (Recovered, err
 	replayer := &LocalReplayer{Server: s.server}
 	defer replayer.Close()
 	return r.Run(ctx, replayer)
+}
+
+// restart starts a server that has left recovery and was stopped, and waits until it takes connections.
+func (s *scratch) restart(ctx context.Context) (err error) {
+	if err := s.configure(ctx, nil); err != nil {
+		return err
+	}
+	if s.process, err = s.server.Start(ctx, s.log); err != nil {
+		return err
+	}
+	return s.process.Ready(ctx)
 }
 
 // promote ends the recovery of a server that has replayed all there is.
@@ -96,8 +113,9 @@ func (s *scratch) kill(ctx context.Context) {
 }
 
 // configure writes a configuration of the scratch server's own: the database's may name files and addresses
-// that are not here. It must not wait for a disk: if it crashes, all begins anew.
-func (s *scratch) configure(ctx context.Context, target Target, timeline uint32) error {
+// that are not here. It must not wait for a disk: if it crashes, all begins anew. Nothing that is in the database runs by itself: no
+// event trigger, no vacuum with functions of an index, no subscription, which would also take from its publisher what the original needs.
+func (s *scratch) configure(ctx context.Context, recovery map[string]string) error {
 	control, err := s.server.Control(ctx)
 	if err != nil {
 		return err
@@ -111,14 +129,13 @@ func (s *scratch) configure(ctx context.Context, target Target, timeline uint32)
 	for name, bound := range control.Least { // a standby needs no less than its primary had
 		all[name] = strconv.Itoa(bound)
 	}
-	settings, err := target.Settings(timeline)
-	if err != nil {
-		return err
+	if s.server.Programs.Major >= 17 {
+		all["event_triggers"] = "off"
 	}
-	maps.Copy(all, settings)
+	maps.Copy(all, recovery)
 	maps.Copy(all, map[string]string{"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
 		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr", "lc_messages": "C",
-		"archive_mode": "off", "fsync": "off",
+		"archive_mode": "off", "fsync": "off", "autovacuum": "off", "max_logical_replication_workers": "0",
 		// What is replayed goes soon: there need not be room for more than what lies ahead.
 		"max_wal_size": strconv.Itoa(max(4, ahead(s.server.Volume))*SegmentSize>>20) + "MB", "min_wal_size": "32MB",
 		"checkpoint_completion_target": "0"})
@@ -126,9 +143,8 @@ func (s *scratch) configure(ctx context.Context, target Target, timeline uint32)
 		"postgresql.conf":      configText(all),
 		"postgresql.auto.conf": "",
 		// Nobody else gets at the socket: its folder is ours alone, and so is the socket.
-		"pg_hba.conf":    "local all all trust\n",
-		"pg_ident.conf":  "",
-		"standby.signal": "",
+		"pg_hba.conf":   "local all all trust\n",
+		"pg_ident.conf": "",
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.server.Data(), name), []byte(text), 0o600); err != nil {

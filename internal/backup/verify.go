@@ -1,20 +1,13 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/postgres"
@@ -82,7 +75,6 @@ type VerifyOptions struct {
 	Programs    postgres.Programs
 	// Parameters are the database's own; of use are those that its extensions need, such as shared_preload_libraries.
 	Parameters map[string]string
-	Assertions []Assertion
 	Workers    int
 	// Log gets what the server says.
 	Log io.Writer
@@ -96,10 +88,10 @@ type verifying struct {
 	report Report
 }
 
-// Verify restores a backup into a scratch folder, checks every file against the manifest, brings it to
-// the end of the WAL, lets pg_amcheck look through it and asks the user's questions. Its
-// server listens on a Unix socket only. The error is the first that was found; the
-// report has what was found until then. The folder is left to the caller.
+// Verify restores a backup into a scratch folder, checks every file against the manifest, and brings it to the end of the WAL. Its
+// server listens on a Unix socket only, runs nothing of what is in the database, and has stopped when Verify returns: the rest is for
+// Inspect, which needs neither the archive nor its key. The error is the first that was found; the report has what was found until
+// then. The folder is left to the caller.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -110,23 +102,34 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	v := &verifying{VerifyOptions: o, report: Report{Backup: o.last().ID}}
 	v.scratch = newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)
 	defer v.kill(ctx)
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) (skipped string, err error)
-	}{{StepUnpack, v.unpack}, {StepFiles, v.files}, {StepRecover, v.recover}, {StepAmcheck, v.amcheck}, {StepAsk, v.ask}} {
+	err := v.report.run(ctx, verifyStep{StepUnpack, v.unpack}, verifyStep{StepFiles, v.files}, verifyStep{StepRecover, v.recover})
+	if err == nil {
+		v.stop(ctx)
+	}
+	return v.report, err
+}
+
+type verifyStep struct {
+	name string
+	do   func(context.Context) (skipped string, err error)
+}
+
+// run does steps, up to the first that fails.
+func (r *Report) run(ctx context.Context, steps ...verifyStep) error {
+	for _, step := range steps {
 		begin := time.Now()
 		skipped, err := step.do(ctx)
 		s := Step{Name: step.name, Took: time.Since(begin), Skipped: skipped}
 		if err != nil {
 			s.Problem = err.Error()
 		}
-		v.report.Steps = append(v.report.Steps, s)
+		r.Steps = append(r.Steps, s)
 		if err != nil {
-			v.report.Objects = BrokenObjects(err)
-			return v.report, fmt.Errorf("verify backup %s: %s: %w", v.report.Backup, step.name, err)
+			r.Objects = BrokenObjects(err)
+			return fmt.Errorf("verify backup %s: %s: %w", r.Backup, step.name, err)
 		}
 	}
-	return v.report, nil
+	return nil
 }
 
 func (o VerifyOptions) last() Backup { return o.Chain[len(o.Chain)-1] }
@@ -180,82 +183,4 @@ func (v *verifying) replayed(r Recovered) {
 		start := v.last().StartLSN
 		v.Progress(StepRecover, Progress{Done: int64(r.LSN - start), Total: int64(r.End - start)})
 	}
-}
-
-// amcheck looks through all tables and B-tree indexes of all databases. An image without the
-// extension (Debian: postgresql-contrib) does without.
-func (v *verifying) amcheck(ctx context.Context) (skipped string, err error) {
-	program := filepath.Join(v.Programs.Dir, "pg_amcheck")
-	if _, err := os.Stat(program); errors.Is(err, os.ErrNotExist) {
-		return "the image has no pg_amcheck", nil
-	}
-	there, _, err := v.query(ctx, "postgres", "select count(*) from pg_available_extensions where name = 'amcheck'")
-	if err != nil {
-		return "", err
-	}
-	if there == "0" {
-		return "the image has no extension amcheck", nil
-	}
-	var words bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "--all", "--install-missing", "--no-password", "--host", v.Run,
-		"--port", strconv.Itoa(scratchPort), "--username", "postgres", "--jobs", strconv.Itoa(v.Workers))
-	cmd.Stdout, cmd.Stderr = &words, &words // what is corrupt is on the former
-	if err := postgres.Children.Run(cmd); err != nil {
-		lines := strings.Split(strings.TrimSpace(words.String()), "\n")
-		return "", fmt.Errorf("pg_amcheck: %w: %s", err, strings.Join(lines[:min(len(lines), 10)], "; "))
-	}
-	return "", nil
-}
-
-// ask asks the user's questions, all of them, whatever one says.
-func (v *verifying) ask(ctx context.Context) (skipped string, err error) {
-	if len(v.Assertions) == 0 {
-		return "there are no questions", nil
-	}
-	var wrong []string
-	for _, a := range v.Assertions {
-		answer := v.answer(ctx, a)
-		v.report.Answers = append(v.report.Answers, answer)
-		if answer.Problem != "" {
-			wrong = append(wrong, fmt.Sprintf("%s: %s", a.Name, answer.Problem))
-		}
-	}
-	if len(wrong) > 0 {
-		return "", errors.New(strings.Join(wrong, "; "))
-	}
-	return "", nil
-}
-
-func (v *verifying) answer(ctx context.Context, a Assertion) Answer {
-	begin := time.Now()
-	got, rows, err := v.query(ctx, a.Database, a.SQL)
-	answer := Answer{Name: a.Name, Rows: rows, Got: got, Took: time.Since(begin)}
-	switch {
-	case err != nil:
-		answer.Problem = err.Error()
-	case a.Want != nil && rows == 0:
-		answer.Problem = fmt.Sprintf("it gives no row, expected %q", *a.Want)
-	case a.Want != nil && got != *a.Want:
-		answer.Problem = fmt.Sprintf("it gives %q, expected %q", got, *a.Want)
-	}
-	return answer
-}
-
-// query gives the first value of the first row as text ("" for NULL), and the number of rows.
-func (v *verifying) query(ctx context.Context, database, sql string) (first string, rows int, err error) {
-	conn, err := pgconn.Connect(ctx, socketInfo(v.server, database))
-	if err != nil {
-		return "", 0, err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	results, err := conn.Exec(ctx, sql).ReadAll()
-	if err != nil {
-		return "", 0, err
-	}
-	for _, r := range results { // of several statements the last that has rows
-		if len(r.Rows) > 0 && len(r.Rows[0]) > 0 {
-			first, rows = string(r.Rows[0][0]), len(r.Rows)
-		}
-	}
-	return first, rows, nil
 }

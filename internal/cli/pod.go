@@ -49,18 +49,25 @@ func newPod(o podOptions) pod {
 
 // begin reads the settings, which name the operator, and tells that from then on how far this is, until stop is called.
 func (p *pod) begin(ctx context.Context, identity string, settings any, operator *string) (stop func(), err error) {
-	text, err := os.ReadFile(p.podOptions.settings)
-	if err != nil {
-		return nil, fmt.Errorf("read the settings: %w", err)
-	}
-	if err := json.Unmarshal(text, settings); err != nil {
-		return nil, fmt.Errorf("understand the settings %s: %w", p.podOptions.settings, err)
+	if err := readSettings(p.podOptions.settings, settings); err != nil {
+		return nil, err
 	}
 	if p.own, err = newIssuer(p.authority, identity, p.address); err != nil {
 		return nil, err
 	}
 	stop, _, err = p.progress.serve(ctx, p.own, *operator, p.listen)
 	return stop, err
+}
+
+func readSettings(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("understand the settings %s: %w", path, err)
+	}
+	return nil
 }
 
 // progressServer tells the operator how far a Pod is.

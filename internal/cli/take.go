@@ -37,7 +37,7 @@ type takeOptions struct {
 	podOptions
 	port          uint16
 	primary, full bool
-	key           string
+	key, trigger  string
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -55,13 +55,14 @@ func Take() *cobra.Command {
 	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.BoolVar(&o.full, "full", false, "take a full backup, whatever the settings say")
 	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive, which an incremental backup needs")
+	f.StringVar(&o.trigger, "trigger", naming.TriggerRequest, "why it is taken: schedule, request, migration or final")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }
 
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
-	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key}
+	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key, trigger: o.trigger}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -77,7 +78,7 @@ type take struct {
 	pod
 	port          uint16
 	primary, full bool
-	key           string
+	key, trigger  string
 	settings      protocol.BackupSettings
 	archive       bucket.Bucket // rooted at the archive
 	result        protocol.BackupResult
@@ -248,6 +249,7 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 		Bucket:   t.archive,
 		Sealer:   sealer,
 		Term:     lineage[len(lineage)-1].Term,
+		Trigger:  t.trigger,
 		Parent:   parent,
 		Opener:   opener,
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),

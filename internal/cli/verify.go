@@ -22,7 +22,8 @@ type verifyOptions struct {
 	key, volume, backup string
 }
 
-// Verify is `toban backup verify`: the process in the Pod of a verification.
+// Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores. The one that runs SQL
+// comes after it, and is Inspect.
 func Verify() *cobra.Command {
 	var o verifyOptions
 	c := &cobra.Command{
@@ -44,16 +45,26 @@ func Verify() *cobra.Command {
 func (o verifyOptions) work(ctx context.Context) error {
 	v := &verify{pod: newPod(o.podOptions), key: o.key, volume: o.volume, backup: o.backup}
 	err := v.do(ctx)
+	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
+		err = leave(filepath.Join(o.volume, naming.FileVerified), &v.result)
+	}
 	if err != nil {
 		v.result.Error = err.Error()
 	}
-	words := []*string{&v.result.Error}
-	for i := range v.result.Answers {
-		a := &v.result.Answers[i]
+	return errors.Join(err, leaveVerified(o.termination, &v.result))
+}
+
+// leaveVerified leaves the result for the kubelet, with its words and answers short enough.
+func leaveVerified(path string, result *protocol.VerifyResult) error {
+	for i := range result.Answers {
+		a := &result.Answers[i]
 		a.Got, a.Problem = first(a.Got, 100), first(a.Problem, 100)
 	}
-	return errors.Join(err, leave(o.termination, &v.result, words...))
+	return leave(path, result, &result.Error)
 }
+
+// scratchFolder is where on the volume a backup is restored to.
+func scratchFolder(volume string) string { return filepath.Join(volume, "scratch") }
 
 // first are the first characters of a text.
 func first(text string, most int) string {
@@ -83,7 +94,7 @@ func (v *verify) do(ctx context.Context) error {
 	}
 	begin := time.Now()
 	report, err := backup.Verify(ctx, options)
-	v.note(report)
+	noteReport(&v.result, report)
 	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(), "steps", v.result.Steps, "lsn", report.LSN)
 	return err
 }
@@ -124,15 +135,11 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	out := backup.VerifyOptions{
+	return backup.VerifyOptions{
 		Bucket: archive, Opener: opener, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
-		Folder: filepath.Join(v.volume, "scratch"), Run: v.run, Programs: programs, Parameters: s.Parameters,
+		Folder: scratchFolder(v.volume), Run: v.run, Programs: programs, Parameters: s.Parameters,
 		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Progress: v.tell,
-	}
-	for _, a := range s.Assertions {
-		out.Assertions = append(out.Assertions, backup.Assertion(a))
-	}
-	return out, nil
+	}, nil
 }
 
 // tell says how far a step is.
@@ -141,16 +148,19 @@ func (v *verify) tell(step string, p backup.Progress) {
 	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }
 
-// note puts into the result what was found.
-func (v *verify) note(r backup.Report) {
-	v.result.LSN, v.result.Commit, v.result.Objects = r.LSN, r.Commit, r.Objects
+// noteReport puts into the result what was found.
+func noteReport(result *protocol.VerifyResult, r backup.Report) {
+	if r.LSN != "" {
+		result.LSN, result.Commit = r.LSN, r.Commit
+	}
+	result.Objects = append(result.Objects, r.Objects...)
 	for _, s := range r.Steps {
-		v.result.Steps = append(v.result.Steps, protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
+		result.Steps = append(result.Steps, protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
 		if s.Name == backup.StepUnpack || s.Name == backup.StepRecover {
-			v.result.Recovery += s.Took.Seconds()
+			result.Recovery += s.Took.Seconds()
 		}
 	}
 	for _, a := range r.Answers {
-		v.result.Answers = append(v.result.Answers, protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
+		result.Answers = append(result.Answers, protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -96,6 +97,20 @@ func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
 	}
 }
 
+// trigger is why a backup is made: retention counts each of them apart.
+func trigger(db *v1.SampleDB, backup *v1.DatabaseBackup) string {
+	own, app := backup.Labels[naming.LabelOwner] == string(db.UID), backup.Labels[naming.LabelMyApp]
+	switch {
+	case own && backup.Annotations[naming.AnnotationDue] != "":
+		return naming.TriggerSchedule
+	case own && backup.Name == naming.FinalBackup(db.Name, string(db.UID)):
+		return naming.TriggerFinal
+	case app != "" && strings.HasPrefix(backup.Name, naming.MigrationBackup(app, "")):
+		return naming.TriggerMigration
+	}
+	return naming.TriggerRequest
+}
+
 // DeletionPolicy is spec.deletionPolicy with its default.
 func DeletionPolicy(db *v1.SampleDB) v1.DeletionPolicy {
 	switch {
@@ -161,6 +176,7 @@ func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) co
 		"--settings", naming.PathBackup + "/" + naming.KeyBackup,
 		"--authority", naming.PathAuthority,
 		"--run", naming.PathRun,
+		"--trigger", trigger(db, backup),
 	}
 	if backup.Spec.From == v1.BackupFromPrimary {
 		command = append(command, "--from-primary")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -166,4 +167,67 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 	if len(settings.Hosts) != 3 {
 		t.Errorf("the hosts are %v", settings.Hosts)
 	}
+}
+
+// Retention counts backups by their trigger, so that none that was made with a purpose is evicted by the schedule.
+func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
+	db := sampleDB("x", onVolume)
+	ofApp := func(name string) *v1.DatabaseBackup {
+		return &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.LabelMyApp: "shop"}}}
+	}
+	ofAnother := ScheduledBackup(db, time.Unix(1e9, 0))
+	ofAnother.Labels[naming.LabelOwner] = "0b5d"
+	for name, c := range map[string]struct {
+		backup *v1.DatabaseBackup
+		want   string
+	}{
+		"one that was due":                           {ScheduledBackup(db, time.Unix(1e9, 0)), naming.TriggerSchedule},
+		"the last one":                               {FinalBackup(db), naming.TriggerFinal},
+		"one before a migration":                     {ofApp(naming.MigrationBackup("shop", "0a1b2c3d")), naming.TriggerMigration},
+		"one of an application for something else":   {ofApp("shop-other"), naming.TriggerRequest},
+		"one that a user asks for":                   {&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, naming.TriggerRequest},
+		"one of a SampleDB that had the name before": {ofAnother, naming.TriggerRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := BackupJob(db, c.backup, settings, time.Hour).Spec.Template.Spec.Containers[0].Command
+			if i := slices.Index(command, "--trigger"); i < 0 || command[i+1] != c.want {
+				t.Errorf("the command is %v, expected --trigger %s", command, c.want)
+			}
+		})
+	}
+}
+
+// What an application has put into its database may run where SQL is run: there must be nothing to take.
+func TestWhereAVerificationRunsSQLThereIsNoSecret(t *testing.T) {
+	for name, db := range map[string]*v1.SampleDB{"on a volume": sampleDB("x", onVolume), "in S3, encrypted": sampleDB("x", inS3)} {
+		t.Run(name, func(t *testing.T) {
+			job, err := VerifyJob(db, &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, settings, "please")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := job.Spec.Template.Spec
+			secret := map[string]bool{volumeRun: true} // the restoring container writes keys there
+			for _, v := range pod.Volumes {
+				secret[v.Name] = secret[v.Name] || v.Secret != nil || v.Projected != nil
+			}
+			if restore := pod.InitContainers[len(pod.InitContainers)-1]; restore.Name != naming.ContainerRestore || !mountsAny(restore, secret) {
+				t.Errorf("the container %s, which restores, mounts %v", restore.Name, restore.VolumeMounts)
+			}
+			if len(pod.Containers) != 1 || mountsAny(pod.Containers[0], secret) {
+				t.Errorf("the containers %+v run SQL and mount a Secret", pod.Containers)
+			}
+			for _, e := range pod.Containers[0].Env {
+				if e.ValueFrom != nil || strings.HasPrefix(e.Value, naming.PathStore) {
+					t.Errorf("the container that runs SQL has %s", e.Name)
+				}
+			}
+			if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+				t.Error("it has a token of the API")
+			}
+		})
+	}
+}
+
+func mountsAny(c corev1.Container, volumes map[string]bool) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return volumes[m.Name] })
 }

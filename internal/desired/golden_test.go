@@ -201,7 +201,13 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	}
 	backup := ScheduledBackup(db, time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC))
 	backup.UID = "0b5e"
-	out := []client.Object{settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour)}
+	verified := backup.DeepCopy()
+	verified.Status.ID = "20261120T030000Z-3f2a"
+	verify, err := VerifyJob(db, verified, settings, "please")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []client.Object{settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify}
 	if !OnVolume(db) {
 		return out
 	}

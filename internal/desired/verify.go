@@ -68,21 +68,45 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	}, nil
 }
 
-// verifyPod is that of a backup, with a scratch volume and the key.
+// verifyPod restores in one container, and runs SQL in the next. Only the first, which runs nothing of what is in the database, has the
+// Secrets: the authority, the store's credentials and the key.
 func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (corev1.PodSpec, error) {
 	scratch, err := scratchVolume(db)
 	if err != nil {
 		return corev1.PodSpec{}, err
 	}
 	pod := backupPod(db, backup, settings)
-	c := &pod.Containers[0]
-	c.Name = naming.ContainerVerify
-	c.Command = []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}
-	c.Resources = requests("100m", "512Mi")
-	pod.Volumes = append(slices.Clone(pod.Volumes), scratch)
-	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume})
 	withKey(db, &pod)
+	data := corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume}
+	restore := pod.Containers[0]
+	restore.Name = naming.ContainerRestore
+	restore.Command = []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}
+	restore.Resources = requests("100m", "512Mi")
+	restore.VolumeMounts = append(slices.Clone(restore.VolumeMounts), data)
+	pod.InitContainers = append(slices.Clone(pod.InitContainers), restore)
+	pod.Containers = []corev1.Container{inspectContainer(db, backup, settings, data)}
+	pod.Volumes = append(slices.Clone(pod.Volumes), scratch, emptyVolume(volumeSocket, corev1.StorageMediumMemory))
 	return pod, nil
+}
+
+// inspectContainer runs SQL. Its socket is in a folder of its own: in the other container's are keys.
+func inspectContainer(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount) corev1.Container {
+	return corev1.Container{
+		Name:            naming.ContainerVerify,
+		Image:           Image(db, settings),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID},
+		Env:             []corev1.EnvVar{{Name: "HOME", Value: pathTmp}},
+		Resources:       requests("100m", "512Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: volumeConfig, MountPath: naming.PathBackup, ReadOnly: true},
+			{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true},
+			{Name: volumeSocket, MountPath: naming.PathRun},
+			{Name: volumeTmp, MountPath: pathTmp},
+			data,
+		},
+	}
 }
 
 // scratchVolume is made for the Pod and goes with it.

@@ -15,6 +15,7 @@ const (
 	volumeAuthority = "authority"
 	volumeApp       = "app"
 	volumeRun       = "run"
+	volumeSocket    = "socket"
 	volumeTmp       = "tmp"
 	volumeMemory    = "shm"
 	volumeStore     = "store"

@@ -68,6 +68,13 @@ const (
 	ComponentRestore  = "restore"
 	ComponentVerify   = "verify"
 
+	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a MyApp's
+	// migration, or as the last one of a SampleDB that is deleted.
+	TriggerSchedule  = "schedule"
+	TriggerRequest   = "request"
+	TriggerMigration = "migration"
+	TriggerFinal     = "final"
+
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
 	// FieldOwner is the operator's name in server-side apply.
@@ -95,6 +102,8 @@ const (
 	PathVolume = "/pgdata"       // the persistent volume
 	PathData   = "/pgdata/data"  // PGDATA
 	PathState  = "/pgdata/toban" // the agent's own durable state
+	// FileVerified on the scratch volume is what a verification has found before SQL is run: for the container that runs it.
+	FileVerified = "verified.json"
 	// PathImageBinary is our binary in the operator's own image.
 	PathImageBinary = "/toban"
 	PathProgram     = "/opt/toban"          // an emptyDir, filled by the install container
@@ -164,6 +173,7 @@ const (
 	RoleSuperuser   = "postgres"
 	RoleReplication = "toban_replication"
 	RoleBackup      = "toban_backup"
+	RoleVerify      = "toban_verify" // with something unique behind: in a restored copy, to ask the assertions
 )
 
 // Names of a SampleDB's objects.

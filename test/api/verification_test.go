@@ -45,7 +45,8 @@ func (k *taker) verifies(b *v1.DatabaseBackup, asked string, result protocol.Ver
 	pod.Namespace, pod.Name = k.namespace, job.Name+"-a"
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	k.must(k.api.Create(k.Context(), pod))
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "192.0.2.9", []corev1.PodIP{{IP: "192.0.2.9"}}
+	// It restores in an init container, and can be asked as soon as it has an address.
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodPending, "192.0.2.9", []corev1.PodIP{{IP: "192.0.2.9"}}
 	k.must(k.api.Status().Update(k.Context(), pod))
 	if c := meta.FindStatusCondition(k.verify(b).Status.Conditions, v1.ConditionVerified); c == nil || c.Message != "replays WAL: 50 %" {
 		k.Errorf("while it runs the condition is %+v", c)

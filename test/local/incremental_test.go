@@ -10,17 +10,30 @@ import (
 
 	"filippo.io/age"
 
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
-// verifyBackup verifies a backup, as a Pod does.
+// verifyBackup verifies a backup, as the containers of a Pod do, one after the other. What the second runs for has no key.
 func (c *cluster) verifyBackup(id, volume string, args ...string) (protocol.VerifyResult, error) {
 	c.Helper()
+	return c.verifyAsking(nil, id, volume, args...)
+}
+
+// verifyAsking asks assertions too.
+func (c *cluster) verifyAsking(assertions []protocol.Assertion, id, volume string, args ...string) (protocol.VerifyResult, error) {
+	c.Helper()
 	settings := c.taking()
-	settings.Verify = protocol.Verification{Major: c.config.Major, Encrypted: c.config.Archive.Recipient != ""}
-	cmd, file, log := c.command("verify", settings, append([]string{"--volume", volume, "--backup", id}, args...)...)
+	settings.Verify = protocol.Verification{Major: c.config.Major, Encrypted: c.config.Archive.Recipient != "", Assertions: assertions}
+	where := []string{"--volume", volume, "--backup", id}
+	cmd, file, log := c.command("verify", settings, append(where, args...)...)
 	err := cmd.Run()
+	if err == nil {
+		cmd, file, log = c.plainCommand("inspect", settings, where...)
+		err = cmd.Run()
+	}
 	if err != nil {
 		c.Logf("%s", log)
 	}
@@ -29,6 +42,39 @@ func (c *cluster) verifyBackup(id, volume string, args ...string) (protocol.Veri
 	c.must(failed)
 	c.must(json.Unmarshal(text, &result))
 	return result, err
+}
+
+// A verification is done by two processes, of which the second adds to what the first has found. A backup says why it was made.
+func TestAVerificationIsOneReport(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	leader := c.leader()
+	c.exec(leader, "create table orders as select 1 as n")
+	c.awaitArchived(leader)
+	taken := c.takeBackup("--trigger", naming.TriggerMigration)
+	catalogue, err := backup.Read(t.Context(), bucket.OpenFolder(folder))
+	if err != nil || len(catalogue.Backups) != 1 || catalogue.Backups[0].Trigger != naming.TriggerMigration {
+		t.Errorf("the backups are %+v, %v", catalogue.Backups, err)
+	}
+	yes, no := "t", "f"
+	right := protocol.Assertion{Name: "right", Database: "postgres", SQL: "SELECT count(*) > 0 FROM orders", Want: &yes}
+	wrong := right
+	wrong.Name, wrong.Want = "wrong", &no
+	for name, asked := range map[string][]protocol.Assertion{"all is well": {right}, "an answer is wrong": {right, wrong}} {
+		t.Run(name, func(t *testing.T) {
+			result, err := c.verifyAsking(asked, taken.ID, c.volume("scratch-"+strings.ReplaceAll(name, " ", "-")))
+			var steps []string
+			for _, s := range result.Steps {
+				steps = append(steps, s.Name)
+			}
+			if strings.Join(steps, " ") != "unpack files recover amcheck ask" || result.LSN == "" || result.Recovery <= 0 || len(result.Answers) != len(asked) {
+				t.Errorf("the result is %+v", result)
+			}
+			if (err == nil) != (len(asked) == 1) || (result.Error == "") != (len(asked) == 1) {
+				t.Errorf("%v: %s", err, result.Error)
+			}
+		})
+	}
 }
 
 // volume makes a folder for an instance or a scratch volume.

@@ -19,6 +19,13 @@ import (
 // command prepares one of the program's other commands, with its settings, run as the server's user.
 func (c *cluster) command(verb string, settings any, args ...string) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
 	c.Helper()
+	return c.plainCommand(verb, settings, append([]string{"--authority", filepath.Join(c.folder, "ca"), "--address", "127.0.0.1",
+		"--listen", "127.0.0.1:0"}, args...)...)
+}
+
+// plainCommand prepares one that has no authority, and tells nobody how far it is.
+func (c *cluster) plainCommand(verb string, settings any, args ...string) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
+	c.Helper()
 	text, err := json.Marshal(settings)
 	c.must(err)
 	folder, err := os.MkdirTemp("/tmp", "toban-job-")
@@ -28,8 +35,7 @@ func (c *cluster) command(verb string, settings any, args ...string) (cmd *exec.
 	file := filepath.Join(folder, "settings.json")
 	c.must(os.WriteFile(file, text, 0o644))
 	result, log = filepath.Join(folder, "result.json"), &bytes.Buffer{}
-	cmd = exec.Command(program, append([]string{"--settings", file, "--authority", filepath.Join(c.folder, "ca"), "--run", folder,
-		"--address", "127.0.0.1", "--listen", "127.0.0.1:0", "--termination-log", result}, args...)...)
+	cmd = exec.Command(program, append([]string{"--settings", file, "--run", folder, "--termination-log", result}, args...)...)
 	cmd.Env = c.env(verb)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.folder, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}

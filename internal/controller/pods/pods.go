@@ -46,9 +46,11 @@ func (p HTTPS) Progress(ctx context.Context, identity, authority, host string) (
 	return c.Backup(ctx, host)
 }
 
-// Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say.
+// Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say. A Pod with an address can be
+// asked while it is Pending too: it is that for as long as an init container works.
 func Ask(ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod) *protocol.BackupProgress {
-	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if ended || pod.Status.PodIP == "" {
 		return nil
 	}
 	progress, err := ask(ctx, reader, asker, identity, pod)

@@ -154,25 +154,38 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	return nil
 }
 
-// take takes what a Pod has left, or what keeps it from running.
+// take takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to run; one that has
+// not leaves what it has found to the next.
 func (v *view) take(pod *corev1.Pod) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			v.words = c.Message
 		}
 	}
-	for _, c := range pod.Status.ContainerStatuses {
-		switch ended := c.State.Terminated; {
-		case ended != nil:
-			result := &protocol.VerifyResult{}
-			v.job = jobEnded
-			if json.Unmarshal([]byte(ended.Message), result) == nil {
-				v.result = result
-			}
-			v.words = cmp.Or(v.words, ended.Message)
-		case c.State.Waiting != nil:
-			v.words = cmp.Or(c.State.Waiting.Message, v.words)
+	for _, c := range pod.Status.InitContainerStatuses {
+		if ended := c.State.Terminated; ended == nil || ended.ExitCode != 0 {
+			v.takeContainer(c)
 		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		v.takeContainer(c)
+		if c.State.Running != nil {
+			v.words = "looks through the restored data, and asks the assertions"
+		}
+	}
+}
+
+func (v *view) takeContainer(c corev1.ContainerStatus) {
+	switch ended := c.State.Terminated; {
+	case ended != nil:
+		result := &protocol.VerifyResult{}
+		v.job = jobEnded
+		if json.Unmarshal([]byte(ended.Message), result) == nil {
+			v.result = result
+		}
+		v.words = cmp.Or(v.words, ended.Message)
+	case c.State.Waiting != nil:
+		v.words = cmp.Or(c.State.Waiting.Message, v.words)
 	}
 }
 

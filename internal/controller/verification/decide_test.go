@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -56,5 +58,52 @@ func TestWhatWasFoundHoldsUntilTheNextHasEnded(t *testing.T) {
 	c := meta.FindStatusCondition(backup.Status.Conditions, v1.ConditionVerified)
 	if c.Status != metav1.ConditionTrue || c.Reason != v1.ReasonVerifying || backup.Status.Verification.Asked != "a" {
 		t.Errorf("the condition is %+v, the status %+v", c, backup.Status.Verification)
+	}
+}
+
+// A Pod restores in an init container, and runs SQL in the one after it. The last that has ended has the result.
+func TestWhatTheContainersOfAPodSay(t *testing.T) {
+	ended := func(name string, code int32, message string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: message}}}
+	}
+	running := func(name string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	}
+	waiting := corev1.ContainerStatus{Name: naming.ContainerVerify, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}
+	installed := ended(naming.ContainerInstall, 0, "")
+	partial, whole := `{"lsn":"0/5000000"}`, `{"lsn":"0/6000000"}`
+	for name, c := range map[string]struct {
+		initial    []corev1.ContainerStatus
+		main       corev1.ContainerStatus
+		job        jobState
+		words, lsn string
+		problem    string
+	}{
+		"it restores": {[]corev1.ContainerStatus{installed, running(naming.ContainerRestore)}, waiting, jobRunning, "", "", ""},
+		"the restore has failed": {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 1, `{"error":"base/b1 is missing"}`)}, waiting,
+			jobEnded, "is missing", "", "base/b1 is missing"},
+		"the restore was killed":    {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 137, "")}, waiting, jobEnded, "", "", ""},
+		"it could not be installed": {[]corev1.ContainerStatus{ended(naming.ContainerInstall, 1, "no room")}, waiting, jobEnded, "no room", "", ""},
+		"it runs SQL": {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 0, partial)}, running(naming.ContainerVerify),
+			jobRunning, "asks the assertions", "", ""},
+		"all is well": {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 0, partial)}, ended(naming.ContainerVerify, 0, whole),
+			jobEnded, "", "0/6000000", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := view{job: jobRunning}
+			v.take(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: c.initial, ContainerStatuses: []corev1.ContainerStatus{c.main}}})
+			if v.job != c.job || !strings.Contains(v.words, c.words) || c.words == "" && v.job == jobRunning && v.words != "" {
+				t.Errorf("the Job is %d, %q", v.job, v.words)
+			}
+			if c.lsn == "" && c.problem == "" {
+				if v.result != nil {
+					t.Errorf("the result is %+v", v.result)
+				}
+				return
+			}
+			if v.result == nil || v.result.LSN != c.lsn || v.result.Error != c.problem {
+				t.Errorf("the result is %+v", v.result)
+			}
+		})
 	}
 }

@@ -126,7 +126,10 @@ func (b *bench) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last}, Plan: plan,
-		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
+	if _, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last}, Plan: plan,
+		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log}); err != nil {
+		return err
+	}
+	_, err = backup.Inspect(ctx, backup.InspectOptions{Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
 	return err
 }

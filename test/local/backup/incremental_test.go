@@ -87,7 +87,7 @@ func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 func (a *archive) verified(b backup.Backup) {
 	a.Helper()
 	o, run := a.verification(b)
-	report, err := backup.Verify(a.Context(), o)
+	report, err := verify(a.T, o)
 	if err != nil {
 		a.Fatalf("%v\n%s", err, run.log)
 	}

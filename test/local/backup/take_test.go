@@ -118,11 +118,12 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	two := "2"
 	run := newNode(t)
 	o := backup.VerifyOptions{Bucket: a, Opener: a.opener, Chain: []backup.Backup{b}, Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
-		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2, Assertions: []backup.Assertion{
-			{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
-			{Name: "any", Database: "postgres", SQL: "select i from t order by 1"}}}
+		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
+	asked := []backup.Assertion{
+		{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
+		{Name: "any", Database: "postgres", SQL: "select i from t order by 1"}}
 	must(t, os.Mkdir(o.Folder, 0o700))
-	report, err := backup.Verify(t.Context(), o)
+	report, err := verify(t, o, asked...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, run.log)
 	}
@@ -130,10 +131,10 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	if len(report.Steps) != 5 || report.LSN == "" || report.Commit.IsZero() || len(report.Answers) != 2 || report.Answers[1].Rows != 2 {
 		t.Errorf("the report is %+v", report)
 	}
-	o.Assertions[0].Want = new(string)
+	asked[0].Want = new(string)
 	must(t, os.RemoveAll(o.Folder))
 	must(t, os.Mkdir(o.Folder, 0o700))
-	report, err = backup.Verify(t.Context(), o)
+	report, err = verify(t, o, asked...)
 	if err == nil || !strings.Contains(err.Error(), `rows: it gives "2", expected ""`) {
 		t.Errorf("the error is %v, the report %+v", err, report)
 	}

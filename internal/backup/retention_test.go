@@ -1,0 +1,184 @@
+package backup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+)
+
+// day is one of a month, at the hour of the backup.
+func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
+
+// aMonth is an archive of one term. On each day it gets one segment of WAL with the number of the day, and on some days a backup, which
+// begins and ends in that segment.
+func aMonth(today int, backups ...int) Catalogue {
+	c := Catalogue{Terms: map[uint64]*Term{1: {Lineage: []ha.Start{{Term: 1, Timeline: 1}}}}, Contents: map[string][]bucket.Object{}}
+	for d := 1; d <= today; d++ {
+		c.write(1, 1, d, day(d))
+	}
+	for _, d := range backups {
+		c.back(fmt.Sprintf("b%d", d), "", 1, d, day(d))
+	}
+	return c
+}
+
+func (c *Catalogue) write(term uint64, timeline uint32, number int, at time.Time) {
+	s := Segment{timeline, uint64(number)}
+	c.Terms[term].WAL = append(c.Terms[term].WAL, WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+}
+
+func (c *Catalogue) back(id, trigger string, term uint64, number int, at time.Time) {
+	lsn := ha.LSN(number) * SegmentSize
+	c.Backups = append(c.Backups, Backup{ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Started: at, Stopped: at})
+	slices.SortFunc(c.Backups, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
+}
+
+// loseWAL takes the segment of a day out of the archive.
+func (c *Catalogue) loseWAL(days ...int) {
+	for _, t := range c.Terms {
+		t.WAL = slices.DeleteFunc(t.WAL, func(w WAL) bool { return slices.Contains(days, int(w.Segment.Number)) })
+	}
+}
+
+// losePiece says that a backup has an object, which is not there.
+func (c *Catalogue) losePiece(id string) {
+	for i := range c.Backups {
+		if c.Backups[i].ID == id {
+			c.Backups[i].Pieces = []Object{{Name: "base.tar.00000.zst", Size: 1}}
+		}
+	}
+}
+
+// gone are the backups that are deleted, and from where to where WAL is, in days.
+func gone(d Deletions) (backups []string, wal []string) {
+	for _, name := range d.Names {
+		if id, ok := strings.CutPrefix(name, FolderBase); ok {
+			backups = append(backups, strings.TrimSuffix(id, "/"+FileBackup))
+			continue
+		}
+		_, rest, _ := ParseTerm(name)
+		plain, _, _ := Unsealed(rest)
+		if p, ok := ParsePiece(plain); ok {
+			wal = append(wal, fmt.Sprint(p.Segment.Number))
+		}
+	}
+	slices.Sort(backups)
+	return backups, wal
+}
+
+func TestWhatRetentionRemoves(t *testing.T) {
+	weekly := []int{1, 8, 15, 17}
+	for name, c := range map[string]struct {
+		catalogue    Catalogue
+		change       func(c *Catalogue)
+		count, days  int
+		backups, wal string
+	}{
+		"no more than is asked for are kept, nor WAL from before them": {
+			aMonth(10, 2, 4, 6, 8, 10), nil, 3, 0, "b2 b4", "1 2 3 4 5"},
+		"days keep more than a count": {
+			aMonth(10, 2, 4, 6, 8, 10), nil, 1, 3, "b2 b4", "1 2 3 4 5"},
+		"a backup after a gap evicts no more than one": {
+			aMonth(26, 17, 18, 19, 20, 21, 22, 23, 26), func(c *Catalogue) { c.loseWAL(24, 25) }, 7, 0,
+			"b17", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"},
+		"a backup after two gaps evicts no more than one": {
+			aMonth(26, 17, 18, 19, 20, 22, 23, 24, 26), func(c *Catalogue) { c.loseWAL(21, 25) }, 7, 0,
+			"b17", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"},
+		"a lost object of WAL removes no backup": {
+			aMonth(26, 17, 18, 19, 20, 22, 24, 26), func(c *Catalogue) { c.loseWAL(25) }, 7, 0,
+			"", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"},
+		"days hold before a gap too": {
+			aMonth(17, weekly...), func(c *Catalogue) { c.loseWAL(16) }, 1, 12, "", ""},
+		"a window that ended before the promised days is not of them": {
+			aMonth(28, 1, 8, 15, 28), func(c *Catalogue) { c.loseWAL(16) }, 1, 10, "b1 b15 b8",
+			"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 17 18 19 20 21 22 23 24 25 26 27"},
+		"a backup that has lost a piece does not count, and stays": {
+			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { c.losePiece("b10") }, 3, 0, "b2", "1 2 3"},
+		"nor does one that has lost WAL of its own": {
+			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { c.loseWAL(8) }, 3, 0, "b2", "1 2 3"},
+		"a broken one goes when it would have": {
+			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { c.losePiece("b4") }, 3, 0, "b2 b4", "1 2 3 4 5"},
+		"where nothing can be restored nothing goes": {
+			aMonth(10, 2, 4, 6), func(c *Catalogue) { c.losePiece("b2"); c.losePiece("b4"); c.losePiece("b6") }, 1, 1, "", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.change != nil {
+				c.change(&c.catalogue)
+			}
+			now := c.catalogue.Backups[len(c.catalogue.Backups)-1].Stopped.Add(2 * time.Hour)
+			d := Retain(c.catalogue, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
+			backups, wal := gone(d)
+			if strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
+				t.Errorf("it removes the backups %v and WAL of the days %v, kept is %v", backups, wal, d.Kept)
+			}
+		})
+	}
+}
+
+// leftBranch is an archive that was restored in place on the 21st, to the 5th: term 2 goes on from there. The branch that was left has WAL
+// and backups up to the 20th; the other one a backup from before, and that which was taken at once.
+func leftBranch() Catalogue {
+	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
+	c.Terms[2] = &Term{Lineage: []ha.Start{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}}}
+	for n := 5; n < 23; n++ {
+		c.write(2, 2, n, day(21))
+	}
+	c.back("new", "", 2, 22, day(21))
+	return c
+}
+
+func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		count, days int
+		want        string
+	}{
+		"a count goes over both":                       {7, 0, ""},
+		"it evicts none of those that lead to the end": {2, 0, "b11 b13 b15 b7 b9"},
+		"days hold on it":                              {1, 7, "b11 b7 b9"},
+		"days that begin before the fork hold on both": {1, 17, ""},
+		"days after its end do not need it":            {1, 1, "b11 b13 b15 b17 b3 b7 b9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := leftBranch()
+			now := day(21).Add(2 * time.Hour)
+			if c.days == 1 {
+				now = day(24)
+			}
+			d := Retain(archive, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
+			backups, _ := gone(d)
+			if strings.Join(backups, " ") != c.want {
+				t.Errorf("it removes %v, expected %s; kept is %v", backups, c.want, d.Kept)
+			}
+		})
+	}
+	// The WAL that leads from a kept backup to the end of its branch stays.
+	if _, wal := gone(Retain(leftBranch(), Policy{Count: 7, Now: day(22)})); strings.Join(wal, " ") != "1 2" {
+		t.Errorf("it removes WAL of the days %v", wal)
+	}
+}
+
+func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
+	for name, c := range map[string]struct{ triggers, backups, wal string }{
+		"scheduled ones leave one that was asked for":    {"request schedule schedule schedule schedule", "b2 b3", ""},
+		"and those before a migration, and the last one": {"migration final schedule schedule schedule", "b3", ""},
+		"those asked for leave the scheduled ones":       {"schedule schedule request request request", "b3", ""},
+		"one that does not say is of none of them":       {" schedule schedule schedule request", "b2", ""},
+		"each is bounded": {"request request request schedule schedule", "b1", "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := aMonth(5)
+			for i, trigger := range strings.Split(c.triggers, " ") {
+				archive.back(fmt.Sprintf("b%d", i+1), trigger, 1, i+1, day(i+1))
+			}
+			d := Retain(archive, Policy{Count: 2, Now: day(6)})
+			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
+				t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
+			}
+		})
+	}
+}
