@@ -13,6 +13,7 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/session"
 )
 
 // LocalReplayer is a server on this machine that recovers, asked through its Unix socket as superuser.
@@ -48,7 +49,12 @@ func (l *LocalReplayer) Position(ctx context.Context) (Position, error) {
 
 func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 	if l.conn == nil {
-		conn, err := pgx.Connect(ctx, socketInfo(l.Server, "postgres"))
+		config, err := pgx.ParseConfig(socketInfo(l.Server, "postgres"))
+		if err != nil {
+			return Position{}, fmt.Errorf("make connection settings: %w", err)
+		}
+		config.RuntimeParams = session.Settings(config.User, nil)
+		conn, err := pgx.ConnectConfig(ctx, config)
 		if err != nil {
 			return Position{}, fmt.Errorf("ask how far the replay is: %w", err)
 		}
