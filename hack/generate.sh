@@ -9,6 +9,7 @@ generate() {
   gen=$(hack/tool.sh controller-gen)
   "$gen" object paths=./api/...
   "$gen" crd paths=./api/... output:crd:dir=config/crd
+  go run ./hack/crds
   go run ./hack/installyaml
   go run ./hack/reference
 }

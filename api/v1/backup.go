@@ -81,7 +81,7 @@ type VerificationSpec struct {
 
 	// The size of the scratch volume. Where it is not given: that of storage.size, and twice that with backup.incremental.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
 	// +optional
 	Size string `json:"size,omitempty"`
 
@@ -143,7 +143,7 @@ type StoreSpec struct {
 type VolumeStore struct {
 	// The size of the volume. Twice that of storage.size where it is not given. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
 	// +optional
 	Size string `json:"size,omitempty"`
 

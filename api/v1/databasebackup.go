@@ -59,6 +59,7 @@ type DatabaseBackupSpec struct {
 	// How long it may take from its creation on, for instance 90m. When that is over it has failed.
 	// +kubebuilder:default="24h"
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="deadline must be from 1m to 720h"
 	// +optional
@@ -187,6 +188,7 @@ type VerificationStatus struct {
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
 	// How long it took until the database could have been used, for instance 2.4s: what a restore would take.
+	// +kubebuilder:validation:Format=duration
 	// +optional
 	RecoveryTime *metav1.Duration `json:"recoveryTime,omitempty"`
 
@@ -213,6 +215,7 @@ type VerificationStatus struct {
 type VerificationStep struct {
 	Name string `json:"name"`
 	// How long it took.
+	// +kubebuilder:validation:Format=duration
 	Took metav1.Duration `json:"took"`
 	// Why it was not done.
 	// +optional

@@ -39,6 +39,8 @@ type RestoreSpec struct {
 type RestoreTarget struct {
 	// A moment, such as 2026-11-20T03:15:00+09:00. What was committed until then is there.
 	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9]+T[0-9:.]+(Z|[-+][0-9:]+)$')",message="target.time must be a moment with its time zone, such as 2026-11-20T03:15:00+09:00"
 	// +optional
 	Time string `json:"time,omitempty"`
 

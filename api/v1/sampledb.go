@@ -146,9 +146,9 @@ type SampleDBSpec struct {
 type StorageSpec struct {
 	// The size of each instance's volume, such as 10Gi. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="isQuantity(self)",message="storage.size must be a quantity such as 10Gi"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || quantity(self).compareTo(quantity('256Mi')) >= 0",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
-	// +kubebuilder:validation:XValidation:rule="!isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storage.size can't shrink: Kubernetes volumes only grow. Create a smaller SampleDB and move the data with pg_dump and pg_restore"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="storage.size must be a quantity such as 10Gi"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || quantity(self).compareTo(quantity('256Mi')) >= 0",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storage.size can't shrink: Kubernetes volumes only grow. Create a smaller SampleDB and move the data with pg_dump and pg_restore"
 	// +required
 	Size string `json:"size"`
 
@@ -340,9 +340,6 @@ type PodSpec struct {
 
 	// Rules for the choice of nodes, as in a Pod. Where it is not given, the
 	// instances are spread over the nodes as far as possible.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Type=object
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 

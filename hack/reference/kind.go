@@ -9,27 +9,11 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"toban.dev/hack/kubernetes"
 )
 
 type schema = apiextensions.JSONSchemaProps
-
-// kubernetes are fields whose inside is Kubernetes' own and documented there.
-//
-//nolint:gosec // addresses of documents
-var kubernetes = map[string]string{
-	"spec.env":                  "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
-	"spec.readinessProbe":       probes,
-	"spec.livenessProbe":        probes,
-	"spec.startupProbe":         probes,
-	"spec.securityContext":      "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
-	"spec.podSecurityContext":   "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
-	"spec.resources":            "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
-	"spec.pod.tolerations":      "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-	"spec.pod.affinity":         "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
-	"spec.pod.imagePullSecrets": "https://kubernetes.io/docs/concepts/containers/images/",
-}
-
-const probes = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 
 // kindPage is the reference of a CRD's kind.
 func kindPage(path string) (kind, page string, err error) {
@@ -132,7 +116,7 @@ func (p *pageWriter) field(path string, s *schema, required bool) {
 		p.line("%s\n", oneLine(s.Description))
 	}
 	p.rules(s)
-	link, ok := kubernetes[path]
+	link, ok := kubernetes.Fields[path]
 	if path == "status.conditions" {
 		link, ok = p.conditions, true
 	}
@@ -153,7 +137,7 @@ func typeOf(s *schema) string {
 		return "list of " + typeOf(s.Items.Schema)
 	case s.Type == "object" && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
 		return "map of " + typeOf(s.AdditionalProperties.Schema)
-	case s.Format == "date-time":
+	case s.Pattern == kubernetes.Time:
 		return "time"
 	case s.XIntOrString:
 		return "integer or string"

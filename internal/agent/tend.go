@@ -319,7 +319,7 @@ func (t *tender) reportState(state postgres.State, role protocol.Role, standbys 
 }
 
 // doChores does, now and then, what a primary has to do besides taking writes:
-// it proves that they work, keeps the standbys' role and slots, and looks how far
+// it proves that they work, keeps the standbys' role and slots, keeps applications out of the database postgres, and looks how far
 // back the WAL goes.
 func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 	if !t.choresAreDue() {
@@ -329,6 +329,9 @@ func (t *tender) doChores(ctx context.Context) (oldest string, err error) {
 		return "", err
 	}
 	if err := t.session.EnsureReplication(ctx); err != nil {
+		return "", err
+	}
+	if err := t.session.CloseMaintenance(ctx); err != nil {
 		return "", err
 	}
 	if err := t.keepSlots(ctx, t.slots()); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/session"
 )
 
 // connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
@@ -75,9 +76,9 @@ func (t *take) connection(host string) *pgconn.Config {
 	config.TLSConfig = pki.ClientTLS(t.own.certificate, t.own.roots, naming.IdentityInstance)
 	config.Database, config.User, config.Password = "postgres", naming.RoleBackup, ""
 	config.ConnectTimeout = connectPatience
-	config.RuntimeParams = map[string]string{
-		"application_name": "toban backup", "statement_timeout": "0", "idle_session_timeout": "0",
+	config.RuntimeParams = session.Settings(config.User, map[string]string{
+		"application_name":    "toban backup",
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
-	}
+	})
 	return config
 }

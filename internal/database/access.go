@@ -81,32 +81,49 @@ func grants(d Declared, role Role, schemas []string) []string {
 	return out
 }
 
-// removeFormer removes the roles that the claimant had and does not declare any more.
-func (w *work) removeFormer(ctx context.Context, conn *pgx.Conn) error {
+// former are the roles that the claimant had and does not declare any more.
+func (w *work) former(ctx context.Context) ([]string, error) {
 	claimed, err := w.claimed(ctx)
 	if err != nil {
+		return nil, err
+	}
+	declared := func(name string) bool {
+		return name == w.Owner.Name || slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Name == name })
+	}
+	return slices.DeleteFunc(claimed, declared), nil
+}
+
+// shutOut takes its login from a role and ends its sessions. It works from the database postgres, where those who use the role have no
+// say. The sessions end first too: an open transaction of one that changes its own role would be waited for.
+func (w *work) shutOut(ctx context.Context, name string) error {
+	role, err := w.lookForRole(ctx, name)
+	if err != nil || !role.exists {
 		return err
 	}
-	for _, name := range claimed {
-		if name == w.Owner.Name || slices.ContainsFunc(w.Roles, func(r Role) bool { return r.Name == name }) {
-			continue
-		}
-		if err := w.removeRole(ctx, conn, name); err != nil {
-			return err
-		}
+	end := func() error {
+		_, err := w.super.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", name)
+		return err
+	}
+	if err := end(); err != nil {
+		return fmt.Errorf("end the sessions of the role %q: %w", name, err)
+	}
+	if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("take its login from the role %q: %w", name, err)
+	}
+	if err := end(); err != nil {
+		return fmt.Errorf("end the sessions of the role %q: %w", name, err)
 	}
 	return nil
 }
 
-// removeRole takes a role's login and rights, and drops it. Where something elsewhere depends on it, it stays without them, which is said.
+// removeRole takes a role's rights, and drops it. Where something elsewhere depends on it, it stays without them, which is said.
 func (w *work) removeRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	role, err := w.lookForRole(ctx, name)
 	if err != nil {
 		return err
 	}
 	if role.exists {
-		statements := append([]string{"ALTER ROLE " + quote(name) + " NOLOGIN PASSWORD NULL"}, strip(name, w.Owner.Name, w.Name)...)
-		if err := inTransaction(ctx, conn, statements); err != nil {
+		if err := inTransaction(ctx, conn, strip(name, w.Owner.Name, w.Name)); err != nil {
 			return refused(err, fmt.Sprintf("take the rights from the role %q", name))
 		}
 		if err := w.dropRole(ctx, name); err != nil {
@@ -136,6 +153,19 @@ func (w *work) drop(ctx context.Context) error {
 	if there, err := w.haveClaims(ctx); err != nil || !there {
 		return err // nothing was ever made
 	}
+	return w.alone(ctx, w.dropAll)
+}
+
+func (w *work) dropAll(ctx context.Context) error {
+	roles, err := w.claimed(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range roles {
+		if err := w.shutOut(ctx, name); err != nil {
+			return err
+		}
+	}
 	database, err := w.lookForDatabase(ctx)
 	if err != nil {
 		return err
@@ -148,10 +178,6 @@ func (w *work) drop(ctx context.Context) error {
 		if err := w.release(ctx, kindDatabase, w.Name); err != nil {
 			return err
 		}
-	}
-	roles, err := w.claimed(ctx)
-	if err != nil {
-		return err
 	}
 	for _, name := range roles {
 		if err := w.dropOurs(ctx, name); err != nil {
@@ -167,9 +193,6 @@ func (w *work) dropOurs(ctx context.Context, name string) error {
 		return err
 	}
 	if role.exists {
-		if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL", pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("take its login from the role %q: %w", name, err)
-		}
 		if err := w.dropRole(ctx, name); err != nil {
 			return err
 		}

@@ -36,10 +36,14 @@ func (w *work) prepareClaims(ctx context.Context) error {
 	if err != nil || there {
 		return err
 	}
-	if _, err := w.super.Exec(ctx, claims, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("make the table toban.claim: %w", err)
+	_, failed := w.super.Exec(ctx, claims, pgx.QueryExecModeSimpleProtocol)
+	if failed == nil {
+		return nil
 	}
-	return nil
+	if there, err := w.haveClaims(ctx); err == nil && there {
+		return nil // another run has just made it
+	}
+	return fmt.Errorf("make the table toban.claim: %w", failed)
 }
 
 func (w *work) haveClaims(ctx context.Context) (bool, error) {

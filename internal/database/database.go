@@ -116,7 +116,7 @@ func (w *work) did(format string, args ...any) {
 	w.changed = append(w.changed, fmt.Sprintf(format, args...))
 }
 
-// onServer does something while no other run is at work on the server.
+// onServer does something with a session in the database postgres.
 func (w *work) onServer(ctx context.Context, connect Connect, do func(context.Context) error) error {
 	w.connect = connect
 	conn, err := connect(ctx, "postgres")
@@ -125,8 +125,20 @@ func (w *work) onServer(ctx context.Context, connect Connect, do func(context.Co
 	}
 	defer conn.Close(ctx)
 	w.super = conn
-	const key = 0x746f62616e02 // "toban", 2; the lock ends with the session
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(key)); err != nil {
+	return do(ctx)
+}
+
+// alone does something while no other run is at work on the server. They wait for each other at the table of claims, which nobody
+// but a superuser can lock; the key of an advisory lock is free to everybody who may connect. A session of its own keeps the
+// lock: what is done in the meantime is no single transaction.
+func (w *work) alone(ctx context.Context, do func(context.Context) error) error {
+	conn, err := w.connect(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)                                                                             // and with it the lock ends
+	const lock = "SET lock_timeout = 0; BEGIN; LOCK TABLE toban.claim IN SHARE UPDATE EXCLUSIVE MODE" // all but its own kind go on
+	if _, err := conn.Exec(ctx, lock, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("wait for other work on the server's databases: %w", err)
 	}
 	return do(ctx)
@@ -136,12 +148,26 @@ func (w *work) ensure(ctx context.Context) error {
 	if err := w.prepareClaims(ctx); err != nil {
 		return err
 	}
+	return w.alone(ctx, w.ensureAll)
+}
+
+func (w *work) ensureAll(ctx context.Context) error {
 	there, err := w.look(ctx)
 	if err != nil {
 		return err
 	}
 	if refusal := check(w.Declared, there); refusal != nil {
 		return refusal
+	}
+	former, err := w.former(ctx)
+	if err != nil {
+		return err
+	}
+	// Before anything that could fail in the database, where its users may have put obstacles.
+	for _, name := range former {
+		if err := w.shutOut(ctx, name); err != nil {
+			return err
+		}
 	}
 	if err := w.ensureLogin(ctx, w.Owner, there.roles[w.Owner.Name]); err != nil {
 		return err
@@ -159,11 +185,11 @@ func (w *work) ensure(ctx context.Context) error {
 		}
 		roles = append(roles, role)
 	}
-	return w.inDatabase(ctx, roles)
+	return w.inDatabase(ctx, roles, former)
 }
 
 // inDatabase does what has to be done in the database itself, for the roles that are there.
-func (w *work) inDatabase(ctx context.Context, roles []Role) error {
+func (w *work) inDatabase(ctx context.Context, roles []Role, former []string) error {
 	conn, err := w.connect(ctx, w.Name)
 	if err != nil {
 		return err
@@ -177,7 +203,12 @@ func (w *work) inDatabase(ctx context.Context, roles []Role) error {
 			return err
 		}
 	}
-	return w.removeFormer(ctx, conn)
+	for _, name := range former {
+		if err := w.removeRole(ctx, conn, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func quote(identifier string) string { return pgx.Identifier{identifier}.Sanitize() }

@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/scram"
+	"toban.dev/internal/session"
 )
 
 // connectTimeout bounds one host, so that one that swallows packets does not
@@ -74,8 +75,8 @@ func (j *Job) config(hosts []string, who login) (*pgx.ConnConfig, error) {
 		config.RuntimeParams[name] = value
 	}
 	if who.role == naming.RoleSuperuser {
-		// Nothing that a user made may stand in for what a superuser calls.
-		config.RuntimeParams["search_path"] = "pg_catalog"
+		// Nothing that a user made or has set may stand in for what a superuser calls.
+		config.RuntimeParams = session.Settings(who.role, settings)
 	}
 	return config, nil
 }

@@ -107,14 +107,14 @@ func (a *Authority) CertPEM() []byte {
 func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
 
 // Vouches says whether a certificate (PEM) is this authority's own: of the same
-// key, whatever its signature.
+// key and signed with it, whatever the bytes of the signature.
 func (a *Authority) Vouches(certificate []byte) bool {
 	block, _ := pem.Decode(certificate)
 	if block == nil {
 		return false
 	}
 	other, err := x509.ParseCertificate(block.Bytes)
-	return err == nil && a.key.PublicKey.Equal(other.PublicKey)
+	return err == nil && a.key.PublicKey.Equal(other.PublicKey) && other.CheckSignatureFrom(other) == nil
 }
 
 // Leaf is an issued certificate with its key.

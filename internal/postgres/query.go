@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/session"
 )
 
 // Session is a connection of ours to the server, as superuser through the Unix
@@ -26,11 +28,12 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
-	config.RuntimeParams["search_path"] = "pg_catalog"
-	config.RuntimeParams["application_name"] = "toban"
-	config.RuntimeParams["statement_timeout"] = "5s"
-	// Ours must never wait for a standby: it would hang with the users' commits and look dead.
-	config.RuntimeParams["synchronous_commit"] = "local"
+	config.RuntimeParams = session.Settings(config.User, map[string]string{
+		"application_name":  "toban",
+		"statement_timeout": "5s",
+		// Ours must never wait for a standby: it would hang with the users' commits and look dead.
+		"synchronous_commit": "local",
+	})
 	change(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -42,19 +45,18 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 // ConnectTo opens a superuser's session in a database for what a user declares. Unlike our own ones its commits wait for the
 // standbys, and nothing that a user has set changes what its statements mean or ends them early.
 func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
-	session, err := s.connect(ctx, func(config *pgx.ConnConfig) {
+	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.Database = database
-		for name, value := range map[string]string{
-			"synchronous_commit": "on", "statement_timeout": "0", "lock_timeout": "0", "client_encoding": "UTF8", "standard_conforming_strings": "on",
-			"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "idle_in_transaction_session_timeout": "0",
-		} {
-			config.RuntimeParams[name] = value
-		}
+		config.RuntimeParams = session.Settings(config.User, map[string]string{
+			"application_name": "toban",
+			// Who may use a database can hold a lock in it, or on a role of his own, for as long as he likes.
+			"lock_timeout": "10s",
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	return session.conn, nil
+	return opened.conn, nil
 }
 
 // TooManyClients says that the server had no room for another session. It lives:
@@ -134,6 +136,21 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	end $$`
 	if _, err := s.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("make the roles %s and %s: %w", RoleReplication, RoleBackup, err)
+	}
+	return nil
+}
+
+// CloseMaintenance lets nobody connect to the database postgres but superusers, our own roles and those to whom a superuser has granted
+// it. By itself PostgreSQL lets every role in, where an application's could hold locks that ours wait for.
+func (s *Session) CloseMaintenance(ctx context.Context) error {
+	const statement = `do $$ begin
+		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) where datname = 'postgres' and grantee = 0) then
+			grant connect on database postgres to toban_replication, toban_backup;
+			revoke all on database postgres from public;
+		end if;
+	end $$`
+	if _, err := s.conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("close the database postgres to applications: %w", err)
 	}
 	return nil
 }

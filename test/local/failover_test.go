@@ -442,7 +442,7 @@ func TestALeaderThatComesBackTooLateLetsNobodyIn(t *testing.T) {
 }
 
 // createReader makes a role as an application has one, reader is how it reaches an instance.
-const createReader = "create role reader login password 'r'"
+const createReader = "create role reader login password 'r'; grant connect on database postgres to reader"
 
 func (c *cluster) reader(name string) string {
 	ordinal, _ := naming.Ordinal(name)

@@ -273,6 +273,7 @@ type MigrationSpec struct {
 	// How long the migration may take. After that it is stopped and has failed.
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="migration.deadline must be from 1s to 168h"
 	// +optional
@@ -383,9 +384,6 @@ type Deployed struct {
 	Revision int64 `json:"revision"`
 
 	// The part of the spec that the Pods are made from.
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Type=object
 	Spec MyAppSpec `json:"spec"`
 }
 

@@ -71,7 +71,10 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 		s.stopped = true
 		return nil
 	}
-	known := r.known(s)
+	known, err := r.known(s)
+	if err != nil {
+		return err
+	}
 	known.Restored = s.restore.ID
 	s.config = desired.Config(s.db, known)
 	s.note(eventRestoring, fmt.Sprintf("the instances start with what %s has restored", s.restore.ID))

@@ -43,7 +43,10 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeObjects(ctx, s); err != nil {
 		return err
 	}
-	known := r.known(s)
+	known, err := r.known(s)
+	if err != nil {
+		return err
+	}
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
 	s.seen.answers = r.syncAgents(ctx, s)
@@ -55,24 +58,32 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 }
 
 // known is what was learned before and must be kept. The ConfigMap counts
-// besides the status, because a cache may not have the latest status yet.
-func (r *Reconciler) known(s *scope) desired.Known {
+// besides the status, because a cache may not have the latest status yet. An authority in it is kept
+// only if it is the SampleDB's own: somebody else may have written there.
+func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Operator:         r.Keeper.Operator(),
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
-		return known
+		return known, nil
 	}
 	old, err := desired.ParseConfig(s.seen.config)
 	if err != nil {
-		return known // somebody has broken it; it is written anew
+		return known, nil // somebody has broken it; it is written anew
 	}
-	known.Authority, known.Witness, known.Restored = old.Authority, old.Witness, old.Restored
+	authority, err := r.Keeper.Authority(s.db)
+	if err != nil {
+		return known, fmt.Errorf("make the authority: %w", err)
+	}
+	if authority.Vouches([]byte(old.Authority)) {
+		known.Authority = old.Authority
+	}
+	known.Witness, known.Restored = old.Witness, old.Restored
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}
-	return known
+	return known, nil
 }
 
 // agreedIdentifier is the system identifier that the answers have in common, and

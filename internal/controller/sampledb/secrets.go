@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -17,9 +18,9 @@ import (
 
 // applySecrets creates the Secrets. The operator may create Secrets but neither
 // read nor change them, so it can't know whether they are there: it tries
-// as long as some instance is not ready, less and less often, and not at rest.
+// as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
-	if s.healthy() || !r.attempts.due(s.db.UID, s.now) {
+	if !r.attempts.due(s.db.UID, s.now, s.healthy()) {
 		return nil
 	}
 	authority, err := r.Keeper.Authority(s.db)
@@ -55,8 +56,9 @@ type attempts struct {
 }
 
 type attempt struct {
-	next  time.Time
+	at    time.Time
 	pause time.Duration
+	rest  time.Duration
 }
 
 // Pauses between attempts. The first is short for the case that a Secret of a
@@ -65,12 +67,33 @@ type attempt struct {
 const (
 	firstPause = 2 * time.Second
 	lastPause  = 30 * time.Second
+	// restPause is the shortest one at rest. Each is longer by up to as much again, so that a thousand that were found at once are not
+	// tried at once.
+	restPause = 8 * time.Minute
 )
 
-func (a *attempts) due(uid types.UID, now time.Time) bool {
+// due says that it is time for an attempt. At rest the first one is made a pause after the SampleDB was first seen.
+func (a *attempts) due(uid types.UID, now time.Time, resting bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !now.Before(a.tries[uid].next)
+	last, known := a.tries[uid]
+	switch {
+	case !resting:
+		return !now.Before(last.at.Add(last.pause))
+	case !known:
+		a.note(uid, attempt{at: now})
+		return false
+	}
+	return !now.Before(last.at.Add(last.rest))
+}
+
+// note remembers an attempt, and how long it is to the next at rest.
+func (a *attempts) note(uid types.UID, last attempt) {
+	if a.tries == nil {
+		a.tries = map[types.UID]attempt{}
+	}
+	last.rest = restPause + rand.N(restPause) //nolint:gosec // no secret
+	a.tries[uid] = last
 }
 
 // made notes an attempt. Where a Secret was there already, it is tried again
@@ -78,14 +101,11 @@ func (a *attempts) due(uid types.UID, now time.Time) bool {
 func (a *attempts) made(uid types.UID, now time.Time, there bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.tries == nil {
-		a.tries = map[types.UID]attempt{}
-	}
 	pause := lastPause
 	if there {
 		pause = min(max(2*a.tries[uid].pause, firstPause), lastPause)
 	}
-	a.tries[uid] = attempt{now.Add(pause), pause}
+	a.note(uid, attempt{at: now, pause: pause})
 }
 
 func (a *attempts) forget(uid types.UID) {

@@ -245,6 +245,71 @@ func TestARoleThatIsNotDeclaredAnyMoreIsGoneAndItsTablesStay(t *testing.T) {
 	}
 }
 
+// What a user of a database has set for all of its sessions does not change what is done there as superuser.
+func TestARoleIsGoneWhateverTheDatabaseSets(t *testing.T) {
+	for name, setting := range map[string]string{
+		"another role":       "role = foo",
+		"another user":       "session_authorization = foo",
+		"reading only":       "default_transaction_read_only = on",
+		"a short time":       "statement_timeout = 1",
+		"their own schema":   "search_path = public",
+		"waiting for no one": "lock_timeout = 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := server(t)
+			d := foodb()
+			d.Roles = []database.Role{role("second", database.Owner)}
+			n.ensure(d)
+			second := n.mustLogin("second", "second's password", "foo")
+			if c := sql(t, second, "RESET role", "CREATE TABLE mine ()", "SET role = foo", "ALTER DATABASE foo SET "+setting); c != "" {
+				t.Fatalf("the owner can't set it: %s", c)
+			}
+			d.Roles = nil
+			n.ensure(d)
+			if _, err := n.login("second", "second's password", "foo"); code(err) != badLogin && code(err) != noLogin {
+				t.Errorf("it still logs in: %v", err)
+			}
+			if sql(t, second, "SELECT") == "" {
+				t.Error("a session that it had goes on")
+			}
+			if got := n.ask("SELECT count(*) FROM pg_roles WHERE rolname = 'second'"); got != "0" {
+				t.Error("the role is still there")
+			}
+		})
+	}
+}
+
+// A user of one database can keep neither his own role's removal nor anybody's password from changing.
+func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
+	n := server(t)
+	d := foodb()
+	d.Roles = []database.Role{role("second", database.Owner)}
+	n.ensure(d)
+	for _, name := range []string{"foo", "second"} {
+		password := map[string]string{"foo": "mypassword", "second": "second's password"}[name]
+		if _, err := n.login(name, password, "postgres"); code(err) != denied {
+			t.Errorf("%s connects to the database postgres: %v", name, err)
+		}
+	}
+	second := n.mustLogin("second", "second's password", "foo")
+	for _, statement := range []string{
+		"SELECT pg_advisory_lock(x) FROM unnest(ARRAY[127979099611650, 499918358382, 0]::bigint[]) x", "BEGIN", "SET role = none",
+		"ALTER ROLE second PASSWORD 'mine'",
+	} {
+		if c := sql(t, second, statement); c != "" {
+			t.Fatalf("%s: %s", statement, c)
+		}
+	}
+	n.ensure(declared("default/bar", "bar", "x"))
+	d.Roles = nil
+	n.ensure(d)
+	n.do("GRANT CONNECT ON DATABASE postgres TO bar") // as a user does for a role that watches the server
+	s := n.session()
+	defer s.Close()
+	must(t, s.CloseMaintenance(t.Context()))
+	n.mustLogin("bar", "x", "postgres")
+}
+
 func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
 	n := server(t)
 	n.ensure(foodb())

@@ -128,6 +128,7 @@ func (n *node) found() {
 	s := n.session()
 	defer s.Close()
 	must(n, s.EnsureReplication(n.Context()))
+	must(n, s.CloseMaintenance(n.Context()))
 }
 
 func (n *node) parameters() map[string]string {

@@ -1,0 +1,36 @@
+// Package session has what every session of ours with a PostgreSQL server asks for when it begins. It must not import anything of ours.
+package session
+
+import "maps"
+
+// pinned are what an owner of a database could otherwise set for our sessions there, by ALTER DATABASE … SET. What a client
+// asks for in its startup packet counts before that (PostgreSQL 17 documentation, 19.1.3), also "role" and
+// "session_authorization", with which our statements would run as somebody else.
+var pinned = map[string]string{
+	"role":                                "none",
+	"search_path":                         "pg_catalog",
+	"client_encoding":                     "UTF8",
+	"standard_conforming_strings":         "on",
+	"transform_null_equals":               "off",
+	"datestyle":                           "ISO, MDY",
+	"row_security":                        "on",
+	"synchronous_commit":                  "on",
+	"default_transaction_read_only":       "off",
+	"default_transaction_isolation":       "read committed",
+	"default_transaction_deferrable":      "off",
+	"default_tablespace":                  "",
+	"default_table_access_method":         "heap",
+	"local_preload_libraries":             "",
+	"statement_timeout":                   "0",
+	"lock_timeout":                        "0",
+	"idle_session_timeout":                "0",
+	"idle_in_transaction_session_timeout": "0",
+}
+
+// Settings are the settings of a session of a role as they have to be in the startup packet, with those of the caller before ours.
+func Settings(role string, own map[string]string) map[string]string {
+	out := maps.Clone(pinned)
+	out["session_authorization"] = role
+	maps.Copy(out, own)
+	return out
+}

@@ -1,0 +1,49 @@
+package api
+
+import "strings"
+
+// fields are values of an object's fields. One that is nil is not there.
+type fields = map[string]any
+
+// examples are good values of fields for which those made of the schema are none, by the end of their path.
+var examples = map[string]any{
+	"storage.size":            "1Gi",
+	"volume.size":             "1Gi",
+	"verification.size":       "1Gi",
+	"incremental.fullEvery":   7,
+	"spec.version":            17,
+	"spec.migration":          fields{"command": []string{"x"}},
+	"ingress.path":            "/",
+	"roles[].name":            "other",
+	"spec.restoreFrom":        fields{"backup": "b"},
+	"restoreFrom.target":      fields{"name": "n"},
+	"spec.restore":            fields{"id": "i", "confirm": "y", "backup": "b"},
+	"restore.confirm":         "y",
+	"restore.target":          fields{"name": "n"},
+	"postgresql.hba[]":        "hostssl all all all reject",
+	"postgresql.parameters":   fields{"work_mem": "4MB"},
+	"postgresql.parameters{}": "4MB",
+	"init.sql[]":              fields{"secret": fields{"name": "s", "key": "k"}},
+}
+
+// companions are what must be beside a field, or must not.
+var companions = map[string]fields{
+	"spec.autoscaling":     {"resources": fields{"requests": fields{"cpu": 1}}},
+	"spec.migration":       {"database": fields{"name": "d"}},
+	"backup.timeZone":      {"schedule": "@daily"},
+	"spec.deletionPolicy":  {"backup": fields{}},
+	"spec.restore":         {"backup": fields{}},
+	"restoreFrom.archive":  {"backup": nil},
+	"restoreFrom.sampleDB": {"backup": nil},
+	"target.lsn":           {"name": nil},
+	"target.time":          {"name": nil},
+	"target.transaction":   {"name": nil},
+	"target.exclusive":     {"name": nil, "lsn": "0/1"},
+	"sql[].configMap":      {"secret": nil},
+}
+
+// suffix is the end of a path by which a field is known here.
+func suffix(path string) string {
+	parts := strings.Split(path, ".")
+	return strings.Join(parts[max(0, len(parts)-2):], ".")
+}
