@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -170,7 +171,7 @@ func noneTooMany(s *scope) *verdict {
 		}
 	}
 	if s.scaling.message != "" {
-		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, s.instances(), s.scaling.message)}
+		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, desired.Instances(s.db), s.scaling.message)}
 	}
 	if len(extra) == 0 {
 		return nil

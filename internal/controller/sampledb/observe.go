@@ -26,6 +26,7 @@ type observed struct {
 	set      *appsv1.StatefulSet
 	pods     map[int]*corev1.Pod // of instances, by ordinal
 	claims   map[int]*corev1.PersistentVolumeClaim
+	users    map[string]string // of claims, the name of a Pod that uses it
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back.
@@ -60,6 +61,7 @@ func (r *Reconciler) known(s *scope) desired.Known {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Operator:         r.Keeper.Operator(),
+		Least:            s.least(),
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
 		return known
@@ -121,9 +123,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &pods, belongs(s.db)...); err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	s.seen.pods = map[int]*corev1.Pod{}
+	s.seen.pods, s.seen.users = map[int]*corev1.Pod{}, map[string]string{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		usedBy(pod, s.seen.users)
 		switch pod.Labels[naming.LabelComponent] {
 		case naming.ComponentInit:
 			s.seen.initPods = append(s.seen.initPods, *pod)
