@@ -67,6 +67,9 @@ const (
 
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
+	// DefinitionSampleDB and DefinitionPostgreSQL are the names of the CustomResourceDefinitions of kinds that have data.
+	DefinitionSampleDB   = "sampledbs.toban.dev"
+	DefinitionPostgreSQL = "postgresqls.exp.wheel.jp"
 	// FieldOwner is the operator's name in server-side apply.
 	FieldOwner = "toban"
 )

@@ -114,6 +114,9 @@ func notDeleting(s *scope) *verdict {
 		return nil
 	}
 	message := "the SampleDB is being deleted"
+	if s.fate.reason == fateUninstalled {
+		message = s.fate.message
+	}
 	if s.waiting != "" {
 		message += "; waits for " + s.waiting
 	}

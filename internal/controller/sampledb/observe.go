@@ -112,10 +112,14 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	s.seen.jobs = jobs.Items
-	if err := r.observeBackups(ctx, s); err != nil {
+	if err := r.observeClaims(ctx, s); err != nil {
 		return err
 	}
-	return r.observeClaims(ctx, s)
+	r.observeFate(ctx, s)
+	if s.fate.reason == fateUninstalled {
+		return nil // the kind DatabaseBackup may be gone too
+	}
+	return r.observeBackups(ctx, s)
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
