@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the generated files: deep copies, CRDs, install.yaml and the references. With
+# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml and the references. With
 # --check it writes nothing, and fails where one is not what it would be.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -20,4 +20,4 @@ hack/manifest.sh "${names[0]}" >.local/install.yaml
 printf '%s\n' "${names[@]}"
 echo
 echo 'This installs the operator from there:'
-echo '  kubectl apply --server-side -f .local/install.yaml'
+echo '  kubectl apply --server-side -f config/crds.yaml -f .local/install.yaml'

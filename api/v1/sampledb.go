@@ -160,7 +160,8 @@ type StorageSpec struct {
 
 	// What becomes of the volume of an instance that is removed because
 	// spec.instances went down: Retain keeps it for the instance's return, Delete
-	// removes it.
+	// removes it, once a primary takes writes without it and nothing is on it that
+	// the primary has not.
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled ScalePolicy `json:"whenScaled,omitempty"`

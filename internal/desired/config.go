@@ -24,6 +24,8 @@ type Known struct {
 	Witness string
 	// Restored is the id of the last restore in place.
 	Restored string
+	// Least is how many members there are at least, whatever the spec wants.
+	Least int
 }
 
 // Config is what the agents of a SampleDB must know, without addresses.
@@ -32,7 +34,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Cluster:          db.Name,
 		Namespace:        db.Namespace,
 		Major:            int(db.Spec.Version),
-		Members:          members(db),
+		Members:          members(db, known.Least),
 		SystemIdentifier: known.SystemIdentifier,
 		Parameters:       Parameters(db),
 		HBA:              db.Spec.PostgreSQL.HBA,
@@ -57,8 +59,8 @@ func durability(db *v1.SampleDB) string {
 	return protocol.DurabilityQuorum
 }
 
-func members(db *v1.SampleDB) []protocol.Member {
-	out := make([]protocol.Member, Instances(db))
+func members(db *v1.SampleDB, least int) []protocol.Member {
+	out := make([]protocol.Member, max(Instances(db), least))
 	for i := range out {
 		out[i] = protocol.Member{
 			Name: naming.Instance(db.Name, i),
@@ -92,7 +94,7 @@ func Plan(db *v1.SampleDB) initjob.Plan {
 	}
 	// The hosts change with spec.instances, which is no reason to run another Job.
 	plan.Hash = Hash(plan)
-	for _, m := range members(db) {
+	for _, m := range members(db, 0) {
 		plan.Hosts = append(plan.Hosts, m.Host)
 	}
 	return plan

@@ -42,6 +42,8 @@ const (
 	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
 	// of its instances; the agents write it.
 	AnnotationElection = "toban.dev/election"
+	// AnnotationSetAside on a claim is the id of a restore in place whose replaced data is on the volume.
+	AnnotationSetAside = "toban.dev/set-aside"
 
 	// AnnotationDue on a DatabaseBackup is when the schedule asked for it (RFC 3339).
 	AnnotationDue = "toban.dev/due"
@@ -77,6 +79,9 @@ const (
 
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
+	// DefinitionSampleDB and DefinitionPostgreSQL are the names of the CustomResourceDefinitions of kinds that have data.
+	DefinitionSampleDB   = "sampledbs.toban.dev"
+	DefinitionPostgreSQL = "postgresqls.exp.wheel.jp"
 	// FieldOwner is the operator's name in server-side apply.
 	FieldOwner = "toban"
 )

@@ -55,21 +55,16 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},
-		ErrorIfCRDPathMissing: true,
-	}
-	config, err := environment.Start()
+	environment, config, err := startServer()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start the API server:", err)
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if environment == nil {
 		return 1
 	}
-	config.QPS = -1
-	server = config
 	code := 1
-	if err := installRights(); err != nil {
-		fmt.Fprintln(os.Stderr, "give the operator its rights:", err)
-	} else {
+	if err == nil {
+		server = config
 		code = m.Run()
 	}
 	if err := environment.Stop(); err != nil {
@@ -79,9 +74,43 @@ func run(m *testing.M) int {
 	return code
 }
 
+// startServer starts an API server with our kinds and the operator's rights. The environment is to be stopped where there is one.
+func startServer() (*envtest.Environment, *rest.Config, error) {
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := environment.Start()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start the API server: %w", err)
+	}
+	config.QPS = -1
+	if err := installRights(config); err != nil {
+		return environment, nil, fmt.Errorf("give the operator its rights: %w", err)
+	}
+	return environment, config, nil
+}
+
+// ownServer is an API server for one test, which does to it what the others would not survive.
+func ownServer(t *testing.T) *rest.Config {
+	t.Helper()
+	environment, config, err := startServer()
+	if environment != nil {
+		t.Cleanup(func() {
+			if err := environment.Stop(); err != nil {
+				t.Errorf("stop the API server: %v", err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
 // installRights gives the operator's ServiceAccount what a user's cluster gives it.
-func installRights() error {
-	api, err := client.New(server, client.Options{Scheme: scheme})
+func installRights(config *rest.Config) error {
+	api, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,11 @@ type pgWorld struct {
 
 func newPGWorld(t *testing.T) *pgWorld {
 	t.Helper()
-	w := newWorld(t)
+	return pgWorldIn(newWorld(t))
+}
+
+// pgWorldIn is that of a world.
+func pgWorldIn(w *world) *pgWorld {
 	pgs := &pgWorld{world: w, databases: &databases{}, found: map[string]passwords.Found{"foodb-password": {Password: "mypassword"}}}
 	pgs.restart()
 	return pgs

@@ -22,7 +22,7 @@ import (
 // follower follows Secrets for the object of a name, with the operator's rights. Told has one for each time that a controller is told of a change.
 func (w *world) follower(name string) (f *secrets.Follower, told chan struct{}) {
 	w.Helper()
-	config := rest.CopyConfig(server)
+	config := rest.CopyConfig(w.server)
 	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
 	clientset, err := kubernetes.NewForConfig(config)
 	w.must(err)

@@ -48,6 +48,8 @@ const identifier = "7710296685985419287"
 // world is a namespace with a reconciler and what the tests play around it.
 type world struct {
 	*testing.T
+	// server has the namespace.
+	server    *rest.Config
 	namespace string
 	// api is the test's own client, direct and uncounted.
 	api        client.Client
@@ -60,7 +62,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, agents: &agents{answers: map[string]protocol.Status{}}, events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now()}
+	return newWorldOn(t, server)
+}
+
+// newWorldOn is newWorld on an API server of its own.
+func newWorldOn(t *testing.T, server *rest.Config) *world {
+	t.Helper()
+	w := &world{T: t, server: server, agents: &agents{answers: map[string]protocol.Status{}}, events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now()}
 	var err error
 	if w.api, err = client.New(server, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -33,6 +37,21 @@ func (w Writer) LetGo(ctx context.Context, object client.Object) error {
 		return fmt.Errorf("remove the finalizer: %w", err)
 	}
 	return nil
+}
+
+// KindGoes says that a CustomResourceDefinition is being deleted, or is gone. Its objects are deleted with it then, and nobody has wished
+// that of each. It is read past the cache: the objects' deletion follows that of their kind, and may be seen before it.
+func (w Writer) KindGoes(ctx context.Context, name string) (bool, error) {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	err := w.Reader.Get(ctx, types.NamespacedName{Name: name}, definition)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+	}
+	return definition.DeletionTimestamp != nil, nil
 }
 
 // unchanged is a patch that is refused where somebody has changed the object meanwhile: others' finalizers are in the same list.

@@ -7,6 +7,7 @@ import (
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 )
 
 // finish is what remains of a PostgreSQL that is being deleted. A server of its own goes with it, by its own deletionPolicy.
@@ -36,6 +37,12 @@ func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
 		}
 		return wait(pgv1.ReasonDeleting, "the database is to be dropped (spec.deletionPolicy: Delete): "+server.message)
 	case serverReady:
+	}
+	switch goes, err := r.writer().KindGoes(ctx, naming.DefinitionPostgreSQL); {
+	case err != nil:
+		return wait(pgv1.ReasonDeleting, "the database is to be dropped (spec.deletionPolicy: Delete), if that is wished: "+err.Error())
+	case goes: // and takes all PostgreSQLs with it, which is no wish about this one
+		return Decision{}
 	}
 	switch a := r.ask(ctx, s, true); {
 	case a.err != nil:

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -113,6 +114,9 @@ func notDeleting(s *scope) *verdict {
 		return nil
 	}
 	message := "the SampleDB is being deleted"
+	if s.fate.reason == fateUninstalled {
+		message = s.fate.message
+	}
 	if s.waiting != "" {
 		message += "; waits for " + s.waiting
 	}
@@ -170,7 +174,7 @@ func noneTooMany(s *scope) *verdict {
 		}
 	}
 	if s.scaling.message != "" {
-		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, s.instances(), s.scaling.message)}
+		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, desired.Instances(s.db), s.scaling.message)}
 	}
 	if len(extra) == 0 {
 		return nil

@@ -131,7 +131,10 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 		r.Agents.Forget(s.db.UID)
 		r.attempts.forget(s.db.UID)
 		r.statuses.Forget(s.db.UID)
-		return reconcile.Result{}, r.release(ctx, s)
+		if err = r.release(ctx, s); apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: pauseConflict}, nil
+		}
+		return reconcile.Result{}, err
 	}
 	if errors.As(err, &s.problem) {
 		err = nil

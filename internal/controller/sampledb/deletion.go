@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,16 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 
 // cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking an agent: the
 // StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It
-// returns true when all is gone that must be; the rest goes by owner references.
+// returns true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it
+// nothing goes, and only the claims are let go of.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
+	switch s.fate.reason {
+	case fateUnknown:
+		s.waiting = s.fate.message
+		return false, nil
+	case fateOrphaned:
+		return r.releaseClaims(ctx, s)
+	}
 	var err error
 	if s.waiting, err = r.snapshot(ctx, s); err != nil || s.waiting != "" {
 		return false, err
@@ -102,4 +111,12 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 }
 
 // release takes our finalizer off, after which the SampleDB is gone.
-func (r *Reconciler) release(ctx context.Context, s *scope) error { return r.writer().LetGo(ctx, s.db) }
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	if err := r.writer().LetGo(ctx, s.db); err != nil {
+		return err
+	}
+	if s.fate.reason != fateByPolicy {
+		r.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", s.fate.message)
+	}
+	return nil
+}

@@ -32,6 +32,7 @@ const (
 	eventResized           = "Resized"               // every volume has its size
 	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
 	eventCleaningUp        = "CleaningUp"            // the SampleDB is deleted
+	eventDataKept          = "DataKept"              // it is deleted, and its volumes stay whatever deletionPolicy says
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due

@@ -1,20 +1,69 @@
 package sampledb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
 // inPlace says that a restore in place is under way.
 func (s *scope) inPlace() bool {
-	return s.restore != nil && s.restore.ID != "" && s.restore.CompletedAt == nil
+	r := s.restoreStatus()
+	return r != nil && r.ID != "" && r.CompletedAt == nil
+}
+
+// restoreStatus is the status of a restore: as it was, until the phase of restores has looked.
+func (s *scope) restoreStatus() *v1.RestoreStatus {
+	if s.restoreSeen {
+		return s.restore
+	}
+	return s.db.Status.Restore
+}
+
+// restoringInstance is the one on whose volume a restore in place that has not ended makes its data, "" for none.
+func (s *scope) restoringInstance() string {
+	if !s.inPlace() {
+		return ""
+	}
+	return s.restoreStatus().Instance
+}
+
+// restoreWanted says that the data is to be replaced or made by a restore, or is being.
+func (s *scope) restoreWanted() bool {
+	first := s.db.Spec.RestoreFrom != nil && s.config.SystemIdentifier == ""
+	again := s.db.Spec.Restore != nil && s.db.Spec.Restore.ID != s.config.Restored
+	return first || again || s.inPlace() || s.restoreBegun()
+}
+
+// restoreBegun says that a restore has chosen its instance and has not ended, or that something of one still runs.
+func (s *scope) restoreBegun() bool {
+	return s.restoringInstance() != "" || s.restoring() != nil || slices.ContainsFunc(s.seen.jobs, func(job batchv1.Job) bool {
+		return job.Labels[naming.LabelComponent] == naming.ComponentRestore &&
+			pods.Finished(&job, batchv1.JobComplete) == nil && pods.Finished(&job, batchv1.JobFailed) == nil
+	})
+}
+
+// least is how many members the instances are told of at least: up to the one with the data of a restore in place, until one that the
+// spec wants leads. The others have forgotten what they had promised then, and one that is the only member would lead with its old data.
+func (s *scope) least() int {
+	r, status := s.db.Status.Restore, s.db.Status
+	if r == nil || r.ID == "" || r.CompletedAt != nil && stays(cmp.Or(status.Primary, status.LastPrimary), desired.Instances(s.db)) {
+		return 0
+	}
+	if ordinal, known := naming.Ordinal(r.Instance); known {
+		return ordinal + 1
+	}
+	return 0
 }
 
 // applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that of the
@@ -45,8 +94,18 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// tooMany says that an instance is to go, or that one leads which is.
+func (s *scope) tooMany() bool {
+	want, primary := desired.Instances(s.db), s.primary()
+	return s.created() > want || primary != "" && !stays(primary, want)
+}
+
 // prepare has the data made on the volume of the primary.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+	if s.restore.Instance == "" && s.tooMany() {
+		s.restored = no(v1.ReasonRestoring, "waits until the instances that are too many are gone: the data is made on the volume of one that stays")
+		return nil
+	}
 	if s.restore.Instance == "" {
 		s.restore.Instance = s.primary()
 	}

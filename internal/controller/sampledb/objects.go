@@ -38,7 +38,7 @@ func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
 // present is how many instances there are or should be, by ordinal: those that
 // are wanted, and those that are not gone yet.
 func (s *scope) present() int {
-	count := max(s.instances(), s.created())
+	count := max(s.instances(), s.needed())
 	for ordinal := range s.seen.pods {
 		count = max(count, ordinal+1)
 	}

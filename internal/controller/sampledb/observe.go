@@ -26,6 +26,7 @@ type observed struct {
 	set      *appsv1.StatefulSet
 	pods     map[int]*corev1.Pod // of instances, by ordinal
 	claims   map[int]*corev1.PersistentVolumeClaim
+	users    map[string]string // of claims, the name of a Pod that uses it
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back.
@@ -64,6 +65,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Operator:         r.Keeper.Operator(),
+		Least:            s.least(),
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
 		return known, nil
@@ -121,10 +123,14 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	s.seen.jobs = jobs.Items
-	if err := r.observeBackups(ctx, s); err != nil {
+	if err := r.observeClaims(ctx, s); err != nil {
 		return err
 	}
-	return r.observeClaims(ctx, s)
+	r.observeFate(ctx, s)
+	if s.fate.reason == fateUninstalled {
+		return nil // the kind DatabaseBackup may be gone too
+	}
+	return r.observeBackups(ctx, s)
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
@@ -132,9 +138,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &pods, belongs(s.db)...); err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	s.seen.pods = map[int]*corev1.Pod{}
+	s.seen.pods, s.seen.users = map[int]*corev1.Pod{}, map[string]string{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		usedBy(pod, s.seen.users)
 		switch pod.Labels[naming.LabelComponent] {
 		case naming.ComponentInit:
 			s.seen.initPods = append(s.seen.initPods, *pod)

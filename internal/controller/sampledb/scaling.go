@@ -22,12 +22,15 @@ const (
 	scalingVoting    = "StillVoting"      // those to go still count for commits and votes
 	scalingReleased  = "Released"         // those to go count no more
 	scalingRestored  = "Restored"         // all stop, to start with other data
+	scalingRestoring = "Restoring"        // a restore is under way, and may be on the volume of one that is to go
 )
 
 // size is what a decision about the number of Pods is made of.
 type size struct {
-	// have and want are numbers of instances: of the StatefulSet, and of the spec.
+	// have and want are numbers of instances: that there are or have to be, and of the spec.
 	have, want int
+	// restoring says that a restore is under way.
+	restoring bool
 	// data says that there is a database.
 	data bool
 	// primary takes writes; "" where none is known to. voters are those that it
@@ -59,6 +62,8 @@ func scale(z size) scaling {
 	switch {
 	case z.have <= z.want:
 		return scaling{replicas: z.want, reason: scalingCurrent}
+	case z.restoring:
+		return keep(scalingRestoring, "a restore has not ended, and its data may be on an instance that is to go")
 	case !z.data:
 		return scaling{replicas: z.want, reason: scalingNoData}
 	case z.primary == "":
@@ -96,7 +101,7 @@ func stays(name string, want int) bool {
 // size is what the scope knows of it.
 func (s *scope) size() size {
 	z := size{
-		have: s.created(), want: s.instances(),
+		have: s.needed(), want: desired.Instances(s.db), restoring: s.restoreBegun(),
 		data: s.config.SystemIdentifier != "", primary: s.primary(), voters: s.voters(),
 	}
 	for i := range z.want {
@@ -108,13 +113,28 @@ func (s *scope) size() size {
 }
 
 // created is how many instances the StatefulSet has been asked for. Where it is
-// gone, its Pods may still be there.
+// gone, its Pods may still be there, and those without a Pod that count are missed.
 func (s *scope) created() int {
 	if s.seen.set != nil && s.seen.set.Spec.Replicas != nil {
 		return int(*s.seen.set.Spec.Replicas)
 	}
 	count := 0
 	for ordinal := range s.seen.pods {
+		count = max(count, ordinal+1)
+	}
+	for _, i := range s.db.Status.InstanceStatuses {
+		if ordinal, known := naming.Ordinal(i.Name); known && i.Voter {
+			count = max(count, ordinal+1)
+		}
+	}
+	return count
+}
+
+// needed is how many instances there are, or have to be: when all have stopped for a restore in
+// place, the one with the restored data is among those that start again.
+func (s *scope) needed() int {
+	count := s.created()
+	if ordinal, known := naming.Ordinal(s.restoringInstance()); known {
 		count = max(count, ordinal+1)
 	}
 	return count

@@ -32,6 +32,12 @@ func TestScaleLetsGoOnlyOfWhatIsNotMissed(t *testing.T) {
 			size{have: 2, want: 1, data: true, primary: "x-1", voters: three[1:2], ready: three[:1]}, 2, scalingNobody, ""},
 		"the primary is to go, and does not say who counts": {
 			size{have: 2, want: 1, data: true, primary: "x-1", ready: three[:1]}, 2, scalingUnknown, ""},
+		"those to go count no more, and a restore is under way": {
+			size{have: 3, want: 1, data: true, restoring: true, primary: "x-0", voters: three[:1]}, 3, scalingRestoring, ""},
+		"the primary is to go, and a restore is under way": {
+			size{have: 3, want: 1, data: true, restoring: true, primary: "x-2", voters: three, ready: three[:1]}, 3, scalingRestoring, ""},
+		"nobody leads while all start with what was restored": {size{have: 3, want: 1, data: true, restoring: true}, 3, scalingRestoring, ""},
+		"more are wanted during a restore":                    {size{have: 1, want: 3, data: true, restoring: true}, 3, scalingCurrent, ""},
 		"an ordinal of two digits is a number and no text": {
 			size{have: 11, want: 9, data: true, primary: "x-0", voters: []string{"x-0", "x-10"}}, 11, scalingVoting, ""},
 	} {

@@ -13,10 +13,12 @@ import (
 // scope is what the phases of one reconcile share: what was seen, what was
 // decided, and what is to be reported. It lives as long as that reconcile.
 type scope struct {
-	// db is the SampleDB as the cache has it. Nobody changes it.
+	// db is the SampleDB as the cache has it; deletionPolicy is Retain where its deletion does not mean the data. Nobody changes it.
 	db *v1.SampleDB
 	// backup is its spec.backup with defaults, nil where it has no archive.
 	backup *v1.BackupSpec
+	// fate is what becomes of the data when the SampleDB is being deleted.
+	fate fate
 	// now is the time at which the reconcile began.
 	now time.Time
 	// seen is what observe has read.

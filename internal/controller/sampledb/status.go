@@ -116,7 +116,7 @@ func (s *scope) condition(kind string, v verdict) metav1.Condition {
 	}
 }
 
-// instanceStatuses are those of the wanted instances, and of the Pods beyond them that are still there.
+// instanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still there or that still count.
 func (s *scope) instanceStatuses() []v1.InstanceStatus {
 	ordinals := map[int]bool{}
 	for i := range s.instances() {
@@ -124,6 +124,11 @@ func (s *scope) instanceStatuses() []v1.InstanceStatus {
 	}
 	for i := range s.seen.pods {
 		ordinals[i] = true
+	}
+	for _, old := range s.db.Status.InstanceStatuses {
+		if i, known := naming.Ordinal(old.Name); known && s.votes(old.Name) {
+			ordinals[i] = true
+		}
 	}
 	var out []v1.InstanceStatus
 	for _, i := range slices.Sorted(maps.Keys(ordinals)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -23,7 +24,7 @@ const annotationDefaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // applyStorage makes the claims of the wanted instances before their Pods, grows those
 // that are too small, and removes those of instances that are gone where the
-// spec says so. What it finds out becomes the condition StorageReady.
+// spec says so (see remove). What it finds out becomes the condition StorageReady.
 func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 	class, err := r.storageClass(ctx, s.db.Spec.Storage.StorageClassName)
 	if err != nil {
@@ -42,21 +43,27 @@ func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 		}
 	}
 	s.storage = bound(s)
+	var kept []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
 		claim := s.seen.claims[ordinal]
 		if claim.DeletionTimestamp != nil {
 			continue
 		}
-		if removable(s, ordinal) {
+		decided := remove(s.volume(ordinal))
+		if decided.remove {
 			if err := r.deleteClaim(ctx, claim); err != nil {
 				return err
 			}
 			continue
 		}
+		if decided.message != "" {
+			kept = append(kept, fmt.Sprintf("; volume %s stays: %s", claim.Name, decided.message))
+		}
 		if err := r.keepClaim(ctx, s, ordinal, class); err != nil {
 			return err
 		}
 	}
+	s.storage.message += strings.Join(kept, "")
 	return nil
 }
 
@@ -97,6 +104,7 @@ func (r *Reconciler) applyClaim(ctx context.Context, s *scope, ordinal int, size
 	if sized != nil {
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
+	s.markSetAside(claim, ordinal)
 	return r.apply(ctx, s.db, claim)
 }
 
@@ -129,16 +137,6 @@ func bound(s *scope) verdict {
 func growing(claim *corev1.PersistentVolumeClaim) bool {
 	capacity, known := claim.Status.Capacity[corev1.ResourceStorage]
 	return known && capacity.Cmp(claim.Spec.Resources.Requests[corev1.ResourceStorage]) < 0
-}
-
-// removable says that a claim is that of an instance that was scaled away and is
-// gone, and that the spec wants it to go too.
-func removable(s *scope, ordinal int) bool {
-	set := s.seen.set
-	return s.db.Spec.Storage.WhenScaled == v1.ScaleDelete &&
-		ordinal >= s.instances() && s.seen.pods[ordinal] == nil &&
-		set != nil && set.Spec.Replicas != nil && int(*set.Spec.Replicas) <= ordinal &&
-		set.Status.ObservedGeneration == set.Generation
 }
 
 func (r *Reconciler) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {

@@ -1,0 +1,85 @@
+package sampledb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// The reasons of decisions about the data of a SampleDB that is being deleted.
+const (
+	fateByPolicy    = "ByPolicy"    // spec.deletionPolicy says what becomes of it
+	fateOrphaned    = "Orphaned"    // all that belongs to the SampleDB stays, and runs on
+	fateUninstalled = "Uninstalled" // its kind goes, and takes all objects with it; that is no wish about any of them
+	fateUnknown     = "Unknown"     // why it is deleted is not known
+)
+
+// deletion is what the decision about the data of a SampleDB that is being deleted is made of.
+type deletion struct {
+	// orphans says that Kubernetes is to leave what belongs to the SampleDB; ownerless that it has done so.
+	orphans, ownerless bool
+	// uninstalled is a CustomResourceDefinition that is being deleted or gone, whose objects so go too; "" for none. err is why that is not known.
+	uninstalled string
+	err         error
+}
+
+// fate is what becomes of the data, and why.
+type fate struct{ reason, message string }
+
+// decideFate decides whether a deletion means the data too.
+func decideFate(d deletion) fate {
+	switch {
+	case d.orphans || d.ownerless:
+		return fate{fateOrphaned, "the SampleDB is deleted and leaves all that belongs to it (--cascade=orphan): its instances run on, without the operator"}
+	case d.err != nil:
+		return fate{fateUnknown, "it to be known why the SampleDB is deleted: " + d.err.Error()}
+	case d.uninstalled != "":
+		return fate{fateUninstalled, fmt.Sprintf(
+			"the SampleDB goes with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of its name takes them over", d.uninstalled)}
+	}
+	return fate{reason: fateByPolicy}
+}
+
+// observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here on, whatever the spec
+// has. What is not known changes nothing: who closes the database to its clients for its last backup, keeps it closed.
+func (r *Reconciler) observeFate(ctx context.Context, s *scope) {
+	if s.db.DeletionTimestamp == nil {
+		return
+	}
+	d := deletion{orphans: slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents), ownerless: s.ownerless()}
+	for _, name := range definitions(s.db) {
+		goes, err := r.writer().KindGoes(ctx, name)
+		if goes {
+			d.uninstalled = name
+		}
+		d.err = errors.Join(d.err, err)
+	}
+	s.fate = decideFate(d)
+	if s.fate.reason == fateOrphaned || s.fate.reason == fateUninstalled {
+		s.db = s.db.DeepCopy()
+		s.db.Spec.DeletionPolicy = v1.DeletionRetain
+	}
+}
+
+// definitions are the CustomResourceDefinitions with which a SampleDB goes: its own, and that of the PostgreSQL that it is the server of.
+func definitions(db *v1.SampleDB) []string {
+	if o := metav1.GetControllerOf(db); o != nil && o.Kind == "PostgreSQL" {
+		return []string{naming.DefinitionSampleDB, naming.DefinitionPostgreSQL}
+	}
+	return []string{naming.DefinitionSampleDB}
+}
+
+// ownerless says that something of the SampleDB's belongs to nobody any more: Kubernetes has left it, as it was told, and has already
+// taken the note of that off the SampleDB. Of these the Lease is read past the cache, after the SampleDB, so that it can't have an owner still.
+func (s *scope) ownerless() bool {
+	left := func(object metav1.Object) bool {
+		return metav1.GetControllerOf(object) == nil && object.GetLabels()[naming.LabelSampleDB] == s.db.Name
+	}
+	return s.seen.lease != nil && left(s.seen.lease) || s.seen.set != nil && left(s.seen.set) || s.seen.config != nil && left(s.seen.config)
+}

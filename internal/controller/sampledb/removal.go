@@ -1,0 +1,165 @@
+package sampledb
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// The reasons of decisions about the volume of an instance.
+const (
+	removalWanted    = "Wanted"         // the spec wants its instance
+	removalRetained  = "Retained"       // storage.whenScaled is Retain
+	removalNotScaled = "NotScaled"      // the StatefulSet is not known to do without its instance
+	removalUsed      = "InUse"          // a Pod uses it
+	removalRestoring = "Restoring"      // a restore may have made its data there
+	removalNoPrimary = "NoPrimary"      // only a primary proves that the data is somewhere else
+	removalUnknown   = "VotersUnknown"  // the primary does not say who counts
+	removalVoting    = "StillVoting"    // its instance still counts for commits and votes
+	removalSetAside  = "DataSetAside"   // it has the data that a restore in place has replaced
+	removalFormer    = "FormerSampleDB" // it may have the data of a former SampleDB, which the primary has not
+	removalReleased  = "Released"       // nothing is on it that the primary has not
+)
+
+// volume is what the decision about the volume of one instance is made of.
+type volume struct {
+	// instance is the one that has it, ordinal its number, and want how many instances the spec wants.
+	instance      string
+	ordinal, want int
+	// deletes says that storage.whenScaled is Delete.
+	deletes bool
+	// scaled says that the StatefulSet is known to do without the instance.
+	scaled bool
+	// pod is one that uses the volume, "" for none.
+	pod string
+	// restoring says that a restore is wanted or under way.
+	restoring bool
+	// primary takes writes; "" where none is known to. voters are those that it has recorded; empty where that is not known.
+	primary string
+	voters  []string
+	// setAside is the restore in place whose replaced data is on the volume, "" for none.
+	setAside string
+	// former says that the volume is older than the SampleDB, and that of the primary is not.
+	former bool
+}
+
+// removal is whether a volume goes, and why. The message says what a volume waits for that would go otherwise.
+type removal struct {
+	remove  bool
+	reason  string
+	message string
+}
+
+// remove decides whether the volume of an instance that was scaled away goes. It goes when a primary takes writes without
+// it, and nothing is on it that the primary has not. What is not known removes nothing.
+func remove(v volume) removal {
+	keep := func(reason, format string, args ...any) removal {
+		return removal{reason: reason, message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case v.ordinal < v.want:
+		return removal{reason: removalWanted}
+	case !v.deletes:
+		return removal{reason: removalRetained}
+	case !v.scaled:
+		return keep(removalNotScaled, "the StatefulSet is not known to do without %s", v.instance)
+	case v.pod != "":
+		return keep(removalUsed, "Pod %s uses it", v.pod)
+	case v.restoring:
+		return keep(removalRestoring, "a restore has not ended")
+	case v.primary == "":
+		return keep(removalNoPrimary, "no instance is known to take writes")
+	case len(v.voters) == 0:
+		return keep(removalUnknown, "%s does not say which instances count for commits and votes", v.primary)
+	case v.primary == v.instance || slices.Contains(v.voters, v.instance):
+		return keep(removalVoting, "%s still counts for commits and votes", v.instance)
+	case v.setAside != "":
+		return keep(removalSetAside, "it has the data that the restore %s has replaced; delete it when nobody needs that", v.setAside)
+	case v.former:
+		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is not; delete it when nobody needs it", v.primary)
+	}
+	return removal{remove: true, reason: removalReleased}
+}
+
+// volume is what the scope knows of that of an instance.
+func (s *scope) volume(ordinal int) volume {
+	return volume{
+		instance: naming.Instance(s.db.Name, ordinal), ordinal: ordinal, want: s.instances(),
+		deletes:   s.db.Spec.Storage.WhenScaled == v1.ScaleDelete,
+		scaled:    s.scaledBelow(ordinal),
+		pod:       s.user(ordinal),
+		restoring: s.restoreWanted(),
+		primary:   s.primary(), voters: s.voters(),
+		setAside: s.setAside(ordinal),
+		former:   s.isFormer(ordinal),
+	}
+}
+
+// scaledBelow says that the StatefulSet is there, does without an instance, and that its controller has seen that.
+func (s *scope) scaledBelow(ordinal int) bool {
+	set := s.seen.set
+	return set != nil && set.DeletionTimestamp == nil &&
+		set.Spec.Replicas != nil && int(*set.Spec.Replicas) <= ordinal && set.Status.ObservedGeneration == set.Generation
+}
+
+// user is a Pod that uses the volume of an instance: its own, in whatever state, or one that has not ended.
+func (s *scope) user(ordinal int) string {
+	if pod := s.seen.pods[ordinal]; pod != nil {
+		return pod.Name
+	}
+	return s.seen.users[naming.Claim(s.db.Name, ordinal)]
+}
+
+// usedBy notes the claims that a Pod uses which has not ended.
+func usedBy(pod *corev1.Pod, users map[string]string) {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			users[v.PersistentVolumeClaim.ClaimName] = pod.Name
+		}
+	}
+}
+
+// setAside is the restore in place whose replaced data is on the volume of an instance, "" for none, or where the spec wants such data removed.
+// The status knows the last one, the claim also those before.
+func (s *scope) setAside(ordinal int) string {
+	if spec := s.db.Spec.Restore; spec != nil && spec.Before == v1.BeforeDelete {
+		return ""
+	}
+	last := s.db.Status.Restore
+	if last != nil && last.ID != "" && last.ID == s.config.Restored && last.Instance == naming.Instance(s.db.Name, ordinal) {
+		return last.ID
+	}
+	if claim := s.seen.claims[ordinal]; claim != nil {
+		return claim.Annotations[naming.AnnotationSetAside]
+	}
+	return ""
+}
+
+// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and that the primary's is not: then
+// the primary's data may be another.
+func (s *scope) isFormer(ordinal int) bool {
+	older := func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim != nil && claim.CreationTimestamp.Before(&s.db.CreationTimestamp)
+	}
+	primary, known := naming.Ordinal(s.primary())
+	return older(s.seen.claims[ordinal]) && !(known && older(s.seen.claims[primary]))
+}
+
+// markSetAside notes on a claim which restore in place has left replaced data on its volume.
+func (s *scope) markSetAside(claim *corev1.PersistentVolumeClaim, ordinal int) {
+	id := s.setAside(ordinal)
+	if id == "" {
+		return
+	}
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, naming.AnnotationSetAside, id)
+	applied := claim.Annotations[naming.AnnotationApplied]
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, naming.AnnotationApplied, applied+"-"+id)
+}

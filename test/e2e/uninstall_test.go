@@ -1,0 +1,69 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+// install is what the operator is installed and removed by, beside config/crds.yaml.
+const install = "../../config/install.yaml"
+
+// The operator is removed as it was installed. The databases run on, and one that is installed again goes on with them. What
+// becomes of them when their kinds go is tried in test/api: here it would take everybody's.
+func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
+	s := beginAlone(t)
+	s.apply(sampleDB("shop", 2, "deletionPolicy: Delete"))
+	s.ready("shop")
+	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+	before, root := s.lives("shop"), s.root()
+	image := s.operator("get", operator, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	t.Cleanup(func() { s.install(image) }) // the namespace goes only with an operator
+
+	s.operator("delete", "-f", install, "--timeout=2m")
+	s.until(func(context.Context) error {
+		if pods := s.operator("get", "pods", "-l", operators, "-o", "name"); pods != "" {
+			return fmt.Errorf("there is still %s", pods)
+		}
+		return nil
+	})
+	if db, err := s.SampleDB(s.ctx, "shop"); err != nil || db.DeletionTimestamp != nil {
+		t.Fatalf("the SampleDB is being deleted since %v (%v)", db.DeletionTimestamp, err)
+	}
+	s.sql("shop", "INSERT INTO kept VALUES (101)")
+
+	s.install(image)
+	if now := s.root(); now != root {
+		t.Errorf("the root secret was %s and is %s", root, now)
+	}
+	s.patch("shop", `{"postgresql":{"parameters":{"work_mem":"5MB"}}}`)
+	s.ready("shop")
+	if got := s.ask("shop", "SHOW work_mem"); got != "5MB" {
+		t.Errorf("work_mem is %s, want 5MB", got)
+	}
+	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "101" {
+		t.Errorf("kept has %s rows, want 101", n)
+	}
+	if after := s.lives("shop"); after != before {
+		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
+}
+
+// root is which root secret the operator has.
+func (s *story) root() string {
+	s.Helper()
+	return s.operator("get", "secret", "toban-operator", "-o", "jsonpath={.metadata.uid}")
+}
+
+// install installs the operator with an image, as make up does.
+func (s *story) install(image string) {
+	s.Helper()
+	manifest, err := exec.CommandContext(s.ctx, "../../hack/manifest.sh", image).Output()
+	must(s.T, err)
+	_, err = system.KubectlWith(s.ctx, string(manifest), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	must(s.T, err)
+	s.operatorRuns()
+}
