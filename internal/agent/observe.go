@@ -29,6 +29,8 @@ type watch struct {
 	// failed says why the primary's server does not serve.
 	failed       string
 	rewindFailed bool
+	// lacksRoom is how much must be free for a copy to be tried beside the data, in bytes, 0 while none has failed for want of it.
+	lacksRoom uint64
 	// end is the end of the WAL, once it is known for good.
 	end   ha.LSN
 	known bool
@@ -45,7 +47,7 @@ func (a *Agent) observe(ctx context.Context) ha.View {
 		Witness:          config.Witness,
 		Peers:            a.peers.answers(),
 		Wish:             a.currentWish(),
-		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed},
+		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed, NoRoom: a.noRoom()},
 	}
 	for _, member := range config.Members {
 		view.Members = append(view.Members, member.Name)

@@ -304,7 +304,8 @@ func (t *tender) reportState(state postgres.State, role protocol.Role, standbys 
 		if s.Reason == reasonNotAnswering {
 			s.Reason, s.Message = "Answers", "the server answers again"
 		}
-		if role == protocol.RoleStandby && !s.Ready && following != "" {
+		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
+		if role == protocol.RoleStandby && !s.Ready && following != "" && expected {
 			s.Reason, s.Message = "NotStreaming", "does not stream from "+following+" yet"
 		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline

@@ -345,15 +345,37 @@ func (v View) standby() *Decision {
 // rebuild is a decision to make the data anew, when it is this instance's turn:
 // one at a time, by ordinal, so that the others can serve and vote meanwhile.
 func (v View) rebuild(action Action, reason, format string, args ...any) *Decision {
+	d := decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
 	for _, name := range v.Members {
 		if name == v.Self {
 			break
 		}
-		if v.Peers[name].Rebuilding {
-			return decide(Await, "Rebuilding", "waits until %s is rebuilt; "+format, append([]any{name}, args...)...)
+		if v.rebuilding(name) {
+			return v.keep("Rebuilding", "waits until %s is rebuilt; %s", name, d.Message)
 		}
 	}
-	return decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
+	if needed := v.DataNeeded(); action == Clone && v.Local.NoRoom && needed != nil {
+		return v.keep(needed.Reason, "%s; %s, and the volume has no room for both: enlarge it, or wait for the others", d.Message, needed.Message)
+	}
+	return d
+}
+
+// rebuilding says whether an instance is being rebuilt. A voter that has given up its data for a copy is, also while the copy fails.
+func (v View) rebuilding(name string) bool {
+	peer := v.Peers[name]
+	without := peer.Data == DataEmpty || peer.Data == DataIncomplete
+	return peer.Rebuilding || without && slices.Contains(v.Local.Memory.Record.Voters(), peer.Voter)
+}
+
+// keep is a decision to go on with the data that is here, where it can be gone on with: what streams again needs no copy.
+func (v View) keep(reason, format string, args ...any) *Decision {
+	d := decide(Await, reason, format, args...)
+	if v.Local.Data != DataPresent {
+		d.Action = Wait
+	} else if join(v) != nil {
+		d.Action, d.Target = Follow, v.Local.Memory.Ballot.Leader
+	}
+	return d
 }
 
 func (v View) anyPeerHasData() bool {

@@ -113,6 +113,8 @@ type Local struct {
 	Full bool
 	// RewindFailed says that the last rewind did not work.
 	RewindFailed bool
+	// NoRoom says that the last copy did not fit on the volume beside the data.
+	NoRoom bool
 	// Resigned says that it gave up the term of its ballot a moment ago, and waits for another to lead.
 	Resigned bool
 	// Silence is how long the leader of the ballot has not been heard, Refused how
@@ -155,6 +157,8 @@ type Peer struct {
 	Oldest LSN
 	// Position is how far its WAL goes, as last seen; it may be further by now.
 	Position Position
+	// Written is how far the WAL of a leader goes, 0 if not known.
+	Written LSN
 	// Streaming says that it streams from the leader of its ballot.
 	Streaming bool
 	// LeaderLost says that it has lost the leader of its ballot.

@@ -17,8 +17,11 @@ func (s *Server) marker() string { return filepath.Join(s.Volume, "rewinding") }
 
 // Incomplete says whether a rewind of the data directory has begun and not come
 // to its end. Such data can't be used, and Start refuses it; only a Clone cures it.
-func (s *Server) Incomplete() (bool, error) {
-	_, err := os.Stat(s.marker())
+func (s *Server) Incomplete() (bool, error) { return exists(s.marker()) }
+
+// exists says whether there is a file. An error means that it is not known.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
 	if err == nil {
 		return true, nil
 	}
