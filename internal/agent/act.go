@@ -51,6 +51,8 @@ func (a *Agent) act(ctx context.Context, d ha.Decision) error {
 		return a.await(ctx)
 	case ha.Campaign:
 		return a.campaign(ctx)
+	case ha.Disown:
+		return a.disown(ctx)
 	default:
 		return fmt.Errorf("nobody knows how to %q", d.Action)
 	}

@@ -113,6 +113,10 @@ func (t *tender) look(ctx context.Context) error {
 	if primary && state.InRecovery {
 		return nil // it is being promoted
 	}
+	if !primary && !state.InRecovery {
+		t.noteUnelected()
+		return nil
+	}
 	if err := t.lookAtRole(ctx, state, primary); err != nil {
 		return err
 	}
@@ -125,6 +129,13 @@ func (t *tender) look(ctx context.Context) error {
 		return err
 	}
 	return t.close(ctx)
+}
+
+// noteUnelected takes note of a server that was promoted, though it is run as a standby: the role loop ends it.
+func (r *running) noteUnelected() {
+	r.see(func(s *seen) { s.unelected = true })
+	r.report(func(s *protocol.Status) { s.Ready, s.Streaming = false, false })
+	r.Agent.look()
 }
 
 // close ends what clients there are, where none is to be let in any more.

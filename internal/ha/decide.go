@@ -27,10 +27,10 @@ func Decide(v View) Decision {
 type rule func(View) *Decision
 
 var rules = []rule{
-	notAMember, dataUnknown, foreignData,
+	unelected, notAMember, dataUnknown, foreignData,
 	failed, isolated, asked, renewed, outdated, lead, late, unconfirmed,
 	claim,
-	behind, stuck, incomplete, diverged, join, follow,
+	behind, stuck, incomplete, forked, diverged, join, follow,
 	campaign, await,
 	dataLost, clone, initialise, waitForData,
 }
@@ -58,6 +58,14 @@ func (v View) latest() Ballot {
 func (v View) leads() bool {
 	m := v.Local.Memory
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
+}
+
+// unelected: a server that takes writes, though the agent runs it as a standby, was promoted behind its back.
+func unelected(v View) *Decision {
+	if !v.Local.Unelected {
+		return nil
+	}
+	return decide(Disown, "NotElected", "the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
 }
 
 // notAMember: an instance that neither the config nor the record names makes no
@@ -220,6 +228,20 @@ func incomplete(v View) *Decision {
 		return decide(Wait, "DataIncomplete", "a rewind was cut short, and there is no primary to copy from")
 	}
 	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.Memory.Ballot.Leader)
+}
+
+// forked: what a server has written that was not elected is taken back. Until then the data has no vote.
+func forked(v View) *Decision {
+	if v.Local.Data != DataForked {
+		return nil
+	}
+	if _, ok := v.leader(); !ok {
+		return decide(Wait, "DataForked", "its server was promoted without an election, and there is no primary to make its data good from")
+	}
+	if v.Local.RewindFailed {
+		return v.rebuild(Clone, "DataForked", "its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.Memory.Ballot.Leader)
+	}
+	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.Memory.Ballot.Leader)
 }
 
 // diverged: WAL that the leader never had is taken back.

@@ -48,6 +48,8 @@ const (
 	DataPresent Data = "present"
 	// DataIncomplete is what a rewind that was cut short leaves: only a copy mends it.
 	DataIncomplete Data = "incomplete"
+	// DataForked is what a server has written to that was promoted without having been elected: only a rewind or a copy mends it.
+	DataForked Data = "forked"
 )
 
 // Server is what the instance's server is at the moment.
@@ -115,6 +117,8 @@ type Local struct {
 	RewindFailed bool
 	// NoRoom says that the last copy did not fit on the volume beside the data.
 	NoRoom bool
+	// Unelected says that the server takes writes, though the agent runs it as a standby.
+	Unelected bool
 	// Resigned says that it gave up the term of its ballot a moment ago, and waits for another to lead.
 	Resigned bool
 	// Silence is how long the leader of the ballot has not been heard, Refused how
@@ -194,6 +198,8 @@ const (
 	Await Action = "await"
 	// Campaign asks for the votes of the next term.
 	Campaign Action = "campaign"
+	// Disown stops a server at once that takes writes without having been elected, and puts on record that its data has forked.
+	Disown Action = "disown"
 )
 
 // Decision is an action with its reason: one word for programs, a sentence for people.

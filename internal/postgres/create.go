@@ -67,7 +67,7 @@ func (s *Server) MoveIn(data string) error {
 	if err := syncFolder(s.Volume); err != nil {
 		return err
 	}
-	return s.unmark()
+	return s.unmarkAll()
 }
 
 // run runs a program to its end. Its messages go to progress, and the last of
