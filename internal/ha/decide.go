@@ -263,7 +263,7 @@ func join(v View) *Decision {
 		return nil
 	}
 	m := v.Local.Memory
-	same := len(m.Lineage) == len(leader.Lineage) && common(m.Lineage, leader.Lineage) == len(m.Lineage)
+	same := Peer{Lineage: m.Lineage}.inStep(leader)
 	if v.following() || same || v.Local.Known && m.joins(v.Local.End, leader) {
 		return v.standby()
 	}

@@ -54,6 +54,8 @@ func (v View) holders(leader Peer) (have int, lack []string) {
 			lack = append(lack, name+" has no data")
 		case peer.Rebuilding:
 			lack = append(lack, name+" is being rebuilt")
+		case !peer.inStep(leader):
+			lack = append(lack, name+" does not follow "+v.Local.Memory.Ballot.Leader+" yet")
 		case !known || peer.Position.Before(stake):
 			lack = append(lack, fmt.Sprintf("%s has WAL up to %s, and must have it up to %s", name, peer.Position, stake))
 		default:
@@ -61,6 +63,12 @@ func (v View) holders(leader Peer) (have int, lack []string) {
 		}
 	}
 	return have, lack
+}
+
+// inStep says whether an instance has taken over the leader's lineage: its WAL is the beginning of the leader's, and so it is not about to be rewound,
+// by which it might lose its data.
+func (p Peer) inStep(leader Peer) bool {
+	return len(p.Lineage) == len(leader.Lineage) && common(p.Lineage, leader.Lineage) == len(p.Lineage)
 }
 
 // stake is how far commits may go that this instance has acknowledged: to the end of its WAL, or, where that is not known, to that of the leader's.

@@ -33,6 +33,7 @@ func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 		"another streams, and is not there yet":        {three("db-1", cramped(), leads, hears("db-2", at(99, follower("db-2", 1, "db-0")))), "must have it up to 0/64"},
 		"another has given up its own":                 {three("db-1", cramped(), leads, hears("db-2", emptied)), "db-2 has no data"},
 		"another is being rebuilt":                     {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Rebuilding = true }))), "db-2 is being rebuilt"},
+		"another may still have to be rewound":         {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Lineage = []Start{{1, 0, 1}, {2, 70, 2}} }))), "db-2 does not follow db-0 yet"},
 		"another does not answer":                      {three("db-1", cramped(), leads), "db-2 does not answer"},
 		"another has lost its memory and was copied":   {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Voter = "db-2.x" }))), ""},
 		"nobody leads":                                 {three("db-1", cramped(), hears("db-2", follower("db-2", 1, "db-0"))), "not known who leads"},

@@ -34,5 +34,4 @@ const (
 	OldWord           Breakage = "a fenced primary comes back on what was said before"
 	DiscardsFirst     Breakage = "data is given up before the copy has begun"
 	DiscardsUnasked   Breakage = "data is given up for a copy though others need it"
-	DiscardsOnOldWord Breakage = "data is given up on what was said before the copy began"
 )

@@ -26,7 +26,7 @@ type node struct {
 	oldest   int
 	exists   bool
 	cramped  bool          // there is no room for a copy beside the data
-	lostAt   time.Duration // when data or volume was lost by a fault
+	lostAt   time.Duration // when data or volume was lost by a fault, or a rewind began
 	maxTerms [2]uint64     // highest ballot and Won since the volume is there
 
 	// The process.

@@ -20,7 +20,7 @@ func (n *node) startRebuild(d ha.Decision) {
 	r := &rebuild{d.Action, d.Ballot, indexOf(d.Target), n.clock()}
 	n.rebuild = r
 	if d.Action == ha.Rewind {
-		n.data = ha.DataIncomplete
+		n.data, n.lostAt = ha.DataIncomplete, n.w.now
 	}
 	if d.Action == ha.Clone && n.w.breaks(DiscardsFirst) {
 		n.discard()
@@ -56,7 +56,7 @@ func (n *node) makeRoom(r *rebuild) {
 	}
 	v := n.view()
 	for i := range n.heard {
-		if n.heard[i].sent <= r.began && !n.w.breaks(DiscardsOnOldWord) {
+		if n.heard[i].sent <= r.began {
 			delete(v.Peers, nameOf(i))
 		}
 	}
