@@ -51,6 +51,8 @@ func (a *Agent) act(ctx context.Context, d ha.Decision) error {
 		return a.await(ctx)
 	case ha.Campaign:
 		return a.campaign(ctx)
+	case ha.Disown:
+		return a.disown(ctx)
 	default:
 		return fmt.Errorf("nobody knows how to %q", d.Action)
 	}
@@ -70,20 +72,6 @@ func (a *Agent) initialise(ctx context.Context) error {
 		return err
 	}
 	return a.server.Initialise(ctx, a.ServerLog)
-}
-
-// clone copies the data of the leader. Its lineage comes with it.
-func (a *Agent) clone(ctx context.Context, d ha.Decision) error {
-	source, err := a.makeWay(ctx, d)
-	if err != nil {
-		return err
-	}
-	if err := a.server.Clone(ctx, source, a.ServerLog); err != nil {
-		return err
-	}
-	a.watch.rewindFailed = false
-	a.watch.stall(false, false) // what was stuck is gone with the data
-	return a.memory.reloadLineage()
 }
 
 // rewind takes back what the leader never had. The leader's lineage comes with it.

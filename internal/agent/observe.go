@@ -29,6 +29,10 @@ type watch struct {
 	// failed says why the primary's server does not serve.
 	failed       string
 	rewindFailed bool
+	// lacksRoom is how much must be free for a copy to be tried beside the data, in bytes, 0 while none has failed for want of it.
+	lacksRoom uint64
+	// unelected says that the server was seen to take writes as a standby; until its data is marked.
+	unelected bool
 	// end is the end of the WAL, once it is known for good.
 	end   ha.LSN
 	known bool
@@ -45,7 +49,7 @@ func (a *Agent) observe(ctx context.Context) ha.View {
 		Witness:          config.Witness,
 		Peers:            a.peers.answers(),
 		Wish:             a.currentWish(),
-		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed},
+		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed, NoRoom: a.noRoom()},
 	}
 	for _, member := range config.Members {
 		view.Members = append(view.Members, member.Name)
@@ -69,9 +73,12 @@ func (w *watch) turn(ballot ha.Ballot) {
 // observeData looks at the data directory. What can't be read stays unknown.
 func (a *Agent) observeData(ctx context.Context, local *ha.Local) {
 	incomplete, err := a.server.Incomplete()
-	present := false
+	present, forked := false, false
 	if err == nil && !incomplete {
 		present, err = a.server.HasData()
+	}
+	if err == nil && present {
+		forked, err = a.server.Forked()
 	}
 	switch {
 	case err == nil && incomplete:
@@ -82,6 +89,9 @@ func (a *Agent) observeData(ctx context.Context, local *ha.Local) {
 		return
 	case !present:
 		local.Data = ha.DataEmpty
+		return
+	case forked:
+		local.Data = ha.DataForked
 		return
 	}
 	if id := a.Status().SystemIdentifier; id != "" {
@@ -105,6 +115,10 @@ func (a *Agent) observeServer(local *ha.Local) {
 	local.Failed = w.failed
 	local.Full = a.full.Load()
 	local.Resting = time.Now().Before(w.rests)
+	if a.running != nil && a.running.lastSeen().unelected {
+		w.unelected = true
+	}
+	local.Unelected = w.unelected
 	if a.running == nil {
 		return
 	}

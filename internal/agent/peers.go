@@ -315,6 +315,9 @@ func asPeer(s protocol.Status) ha.Peer {
 	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
 		peer.Oldest = lsn
 	}
+	if lsn, err := ha.ParseLSN(s.LSN); err == nil && e.Leading {
+		peer.Written = lsn
+	}
 	return peer
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,8 @@ type seen struct {
 	standbys []ha.Voter
 	// failure says why the server does not serve, empty while it does.
 	failure string
+	// unelected says that it takes writes, though it is run as a standby.
+	unelected bool
 }
 
 // start starts the server in a role, and who tends it.
@@ -249,7 +252,7 @@ func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
 			return 0, err
 		}
 		if known {
-			return ha.ParseLSN(text)
+			return r.endAsStandby(ctx, session, text)
 		}
 		if time.Since(began) > readersDelay {
 			if _, err := session.EndReaders(ctx); err != nil {
@@ -262,9 +265,31 @@ func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
 	}
 }
 
-// promote makes the standby the primary of the term that it has won. It is
-// published first; the rest can wait.
+// endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may have written more than that.
+func (r *running) endAsStandby(ctx context.Context, session *postgres.Session, end string) (ha.LSN, error) {
+	state, err := session.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !state.InRecovery && !r.isPrimary() {
+		r.noteUnelected()
+		return 0, errors.New("the server has been promoted without an election")
+	}
+	return ha.ParseLSN(end)
+}
+
+// promote makes the standby the primary of the term that it has won. Where that does not come to its end, it goes on in PostgreSQL by
+// itself, and what is not known to lead must not become a primary: the server is stopped at once.
 func (a *Agent) promote(ctx context.Context) error {
+	err := a.tryPromote(ctx)
+	if err != nil {
+		err = errors.Join(err, a.fence(ctx))
+	}
+	return err
+}
+
+// tryPromote promotes. The role is published first; the rest can wait.
+func (a *Agent) tryPromote(ctx context.Context) error {
 	r := a.running
 	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
 	defer cancel()
@@ -342,7 +367,7 @@ func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) err
 	}
 	lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
 	last := &lineage[len(lineage)-1]
-	last.Timeline, last.LSN = state.Timeline, begins
+	last.Timeline, last.LSN = state.Timeline, min(last.LSN, begins) // after a promotion that was cut short it began before
 	return a.memory.SetLineage(lineage)
 }
 

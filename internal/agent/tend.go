@@ -113,6 +113,10 @@ func (t *tender) look(ctx context.Context) error {
 	if primary && state.InRecovery {
 		return nil // it is being promoted
 	}
+	if !primary && !state.InRecovery {
+		t.noteUnelected()
+		return nil
+	}
 	if err := t.lookAtRole(ctx, state, primary); err != nil {
 		return err
 	}
@@ -125,6 +129,13 @@ func (t *tender) look(ctx context.Context) error {
 		return err
 	}
 	return t.close(ctx)
+}
+
+// noteUnelected takes note of a server that was promoted, though it is run as a standby: the role loop ends it.
+func (r *running) noteUnelected() {
+	r.see(func(s *seen) { s.unelected = true })
+	r.report(func(s *protocol.Status) { s.Ready, s.Streaming = false, false })
+	r.Agent.look()
 }
 
 // close ends what clients there are, where none is to be let in any more.
@@ -304,7 +315,8 @@ func (t *tender) reportState(state postgres.State, role protocol.Role, standbys 
 		if s.Reason == reasonNotAnswering {
 			s.Reason, s.Message = "Answers", "the server answers again"
 		}
-		if role == protocol.RoleStandby && !s.Ready && following != "" {
+		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
+		if role == protocol.RoleStandby && !s.Ready && following != "" && expected {
 			s.Reason, s.Message = "NotStreaming", "does not stream from "+following+" yet"
 		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline

@@ -27,10 +27,10 @@ func Decide(v View) Decision {
 type rule func(View) *Decision
 
 var rules = []rule{
-	notAMember, dataUnknown, foreignData,
+	unelected, notAMember, dataUnknown, foreignData,
 	failed, isolated, asked, renewed, outdated, lead, late, unconfirmed,
 	claim,
-	behind, stuck, incomplete, diverged, join, follow,
+	behind, stuck, incomplete, forked, diverged, join, follow,
 	campaign, await,
 	dataLost, clone, initialise, waitForData,
 }
@@ -58,6 +58,14 @@ func (v View) latest() Ballot {
 func (v View) leads() bool {
 	m := v.Local.Memory
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
+}
+
+// unelected: a server that takes writes, though the agent runs it as a standby, was promoted behind its back.
+func unelected(v View) *Decision {
+	if !v.Local.Unelected {
+		return nil
+	}
+	return decide(Disown, "NotElected", "the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
 }
 
 // notAMember: an instance that neither the config nor the record names makes no
@@ -222,6 +230,20 @@ func incomplete(v View) *Decision {
 	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.Memory.Ballot.Leader)
 }
 
+// forked: what a server has written that was not elected is taken back. Until then the data has no vote.
+func forked(v View) *Decision {
+	if v.Local.Data != DataForked {
+		return nil
+	}
+	if _, ok := v.leader(); !ok {
+		return decide(Wait, "DataForked", "its server was promoted without an election, and there is no primary to make its data good from")
+	}
+	if v.Local.RewindFailed {
+		return v.rebuild(Clone, "DataForked", "its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.Memory.Ballot.Leader)
+	}
+	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.Memory.Ballot.Leader)
+}
+
 // diverged: WAL that the leader never had is taken back.
 func diverged(v View) *Decision {
 	leader, ok := v.leader()
@@ -241,7 +263,7 @@ func join(v View) *Decision {
 		return nil
 	}
 	m := v.Local.Memory
-	same := len(m.Lineage) == len(leader.Lineage) && common(m.Lineage, leader.Lineage) == len(m.Lineage)
+	same := Peer{Lineage: m.Lineage}.inStep(leader)
 	if v.following() || same || v.Local.Known && m.joins(v.Local.End, leader) {
 		return v.standby()
 	}
@@ -345,15 +367,37 @@ func (v View) standby() *Decision {
 // rebuild is a decision to make the data anew, when it is this instance's turn:
 // one at a time, by ordinal, so that the others can serve and vote meanwhile.
 func (v View) rebuild(action Action, reason, format string, args ...any) *Decision {
+	d := decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
 	for _, name := range v.Members {
 		if name == v.Self {
 			break
 		}
-		if v.Peers[name].Rebuilding {
-			return decide(Await, "Rebuilding", "waits until %s is rebuilt; "+format, append([]any{name}, args...)...)
+		if v.rebuilding(name) {
+			return v.keep("Rebuilding", "waits until %s is rebuilt; %s", name, d.Message)
 		}
 	}
-	return decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
+	if needed := v.DataNeeded(); action == Clone && v.Local.NoRoom && needed != nil {
+		return v.keep(needed.Reason, "%s; %s, and the volume has no room for both: enlarge it, or wait for the others", d.Message, needed.Message)
+	}
+	return d
+}
+
+// rebuilding says whether an instance is being rebuilt. A voter that has given up its data for a copy is, also while the copy fails.
+func (v View) rebuilding(name string) bool {
+	peer := v.Peers[name]
+	without := peer.Data == DataEmpty || peer.Data == DataIncomplete
+	return peer.Rebuilding || without && slices.Contains(v.Local.Memory.Record.Voters(), peer.Voter)
+}
+
+// keep is a decision to go on with the data that is here, where it can be gone on with: what streams again needs no copy.
+func (v View) keep(reason, format string, args ...any) *Decision {
+	d := decide(Await, reason, format, args...)
+	if v.Local.Data != DataPresent {
+		d.Action = Wait
+	} else if join(v) != nil {
+		d.Action, d.Target = Follow, v.Local.Memory.Ballot.Leader
+	}
+	return d
 }
 
 func (v View) anyPeerHasData() bool {

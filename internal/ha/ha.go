@@ -48,6 +48,8 @@ const (
 	DataPresent Data = "present"
 	// DataIncomplete is what a rewind that was cut short leaves: only a copy mends it.
 	DataIncomplete Data = "incomplete"
+	// DataForked is what a server has written to that was promoted without having been elected: only a rewind or a copy mends it.
+	DataForked Data = "forked"
 )
 
 // Server is what the instance's server is at the moment.
@@ -113,6 +115,10 @@ type Local struct {
 	Full bool
 	// RewindFailed says that the last rewind did not work.
 	RewindFailed bool
+	// NoRoom says that the last copy did not fit on the volume beside the data.
+	NoRoom bool
+	// Unelected says that the server takes writes, though the agent runs it as a standby.
+	Unelected bool
 	// Resigned says that it gave up the term of its ballot a moment ago, and waits for another to lead.
 	Resigned bool
 	// Silence is how long the leader of the ballot has not been heard, Refused how
@@ -155,6 +161,8 @@ type Peer struct {
 	Oldest LSN
 	// Position is how far its WAL goes, as last seen; it may be further by now.
 	Position Position
+	// Written is how far the WAL of a leader goes, 0 if not known.
+	Written LSN
 	// Streaming says that it streams from the leader of its ballot.
 	Streaming bool
 	// LeaderLost says that it has lost the leader of its ballot.
@@ -190,6 +198,8 @@ const (
 	Await Action = "await"
 	// Campaign asks for the votes of the next term.
 	Campaign Action = "campaign"
+	// Disown stops a server at once that takes writes without having been elected, and puts on record that its data has forked.
+	Disown Action = "disown"
 )
 
 // Decision is an action with its reason: one word for programs, a sentence for people.

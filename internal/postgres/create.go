@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,75 +33,13 @@ func localeOptions(major int) []string {
 	return []string{"--locale", "C.UTF-8"}
 }
 
-// Clone copies the data of another server through a replication connection, with
-// the WAL that was written meanwhile (pg_basebackup). What was in the data
-// directory is replaced only when the copy is whole, unless the volume has no room for both: then it goes first.
-func (s *Server) Clone(ctx context.Context, source Upstream, progress io.Writer) error {
-	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
-		"--wal-method", "stream", "--no-sync", "--verbose"}
-	if source.Slot != "" {
-		args = append(args, "--slot", source.Slot)
-	}
-	return s.grow(ctx, func() error {
-		if err := s.makeRoom(); err != nil {
-			return err
-		}
-		return run(s.Programs.command(ctx, "pg_basebackup", args...), progress)
-	})
-}
-
-// roomFor is how much more than the data that is there a copy may take, in bytes: WAL that is written meanwhile.
-const roomFor = 128 << 20
-
-// makeRoom removes the data that is about to be replaced where it and the copy would not both fit.
-func (s *Server) makeRoom() error {
-	free, err := s.FreeSpace()
-	if err != nil {
-		return err
-	}
-	used, err := sizeOf(s.Data())
-	if err != nil {
-		return err
-	}
-	if used == 0 || free > used+roomFor {
-		return nil
-	}
-	// By one step, and one that a full volume allows: no half of it is ever taken for data.
-	if err := os.Rename(s.Data(), s.incoming()); err != nil {
-		return fmt.Errorf("make room for a new copy: %w", err)
-	}
-	if err := os.RemoveAll(s.incoming()); err != nil {
-		return fmt.Errorf("make room for a new copy: %w", err)
-	}
-	return nil
-}
-
-// sizeOf is what the files in a folder have, in bytes; 0 where there is none.
-func sizeOf(folder string) (bytes uint64, err error) {
-	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		info, err := entry.Info()
-		if err == nil {
-			bytes += uint64(info.Size())
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("see how large %s is: %w", folder, err)
-	}
-	return bytes, nil
-}
-
 // grow lets make fill the folder incoming, writes it to disk and makes it the
 // data directory. A half-made one of before is dropped.
 func (s *Server) grow(ctx context.Context, fill func() error) error {
-	if err := os.RemoveAll(s.incoming()); err != nil {
-		return fmt.Errorf("remove a half-made data directory: %w", err)
+	for _, left := range []string{s.incoming(), s.outgoing()} {
+		if err := os.RemoveAll(left); err != nil {
+			return fmt.Errorf("remove a half-made data directory: %w", err)
+		}
 	}
 	if err := fill(); err != nil {
 		return err
@@ -130,7 +67,7 @@ func (s *Server) MoveIn(data string) error {
 	if err := syncFolder(s.Volume); err != nil {
 		return err
 	}
-	return s.unmark()
+	return s.unmarkAll()
 }
 
 // run runs a program to its end. Its messages go to progress, and the last of

@@ -17,8 +17,37 @@ func (s *Server) marker() string { return filepath.Join(s.Volume, "rewinding") }
 
 // Incomplete says whether a rewind of the data directory has begun and not come
 // to its end. Such data can't be used, and Start refuses it; only a Clone cures it.
-func (s *Server) Incomplete() (bool, error) {
-	_, err := os.Stat(s.marker())
+func (s *Server) Incomplete() (bool, error) { return exists(s.marker()) }
+
+// unmark says durably that the data directory is as it was before a rewind.
+func (s *Server) unmark() error { return s.removeMarkers(s.marker()) }
+
+// unmarkAll says durably that the data directory is whole, and its source's.
+func (s *Server) unmarkAll() error { return s.removeMarkers(s.marker(), s.forkMarker()) }
+
+func (s *Server) removeMarkers(markers ...string) error {
+	for _, marker := range markers {
+		if err := os.Remove(marker); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("note that the data directory is whole: %w", err)
+		}
+	}
+	return syncFolder(s.Volume)
+}
+
+// forkMarker says on the volume that the data directory has WAL that it must not have.
+func (s *Server) forkMarker() string { return filepath.Join(s.Volume, "forked") }
+
+// MarkForked puts on disk that the server has written as a primary when it was to be a standby. A Rewind or a Clone takes that back.
+func (s *Server) MarkForked() error {
+	return WriteFile(s.forkMarker(), []byte("the server was promoted when it was to be a standby: this data is to be rewound or copied anew\n"), 0o600)
+}
+
+// Forked says whether MarkForked was the last word on the data directory.
+func (s *Server) Forked() (bool, error) { return exists(s.forkMarker()) }
+
+// exists says whether there is a file. An error means that it is not known.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
 	if err == nil {
 		return true, nil
 	}
@@ -26,14 +55,6 @@ func (s *Server) Incomplete() (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("look whether the data directory is whole: %w", err)
-}
-
-// unmark says durably that the data directory is whole.
-func (s *Server) unmark() error {
-	if err := os.Remove(s.marker()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("note that the data directory is whole: %w", err)
-	}
-	return syncFolder(s.Volume)
 }
 
 // ErrSameTimeline says that a rewind had nothing to do, because the source's
@@ -78,7 +99,7 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	if err := syncFileSystem(s.Data()); err != nil {
 		return err
 	}
-	return s.unmark()
+	return s.unmarkAll()
 }
 
 // unsettled says that a source has not written a checkpoint since its promotion. Data that was rewound by its former

@@ -86,36 +86,6 @@ func (c *cluster) smallVolume(path, size string) {
 	c.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
 }
 
-// A standby whose copy does not fit beside what it has gives that up first.
-func TestAVolumeWithoutRoomForTwoCopies(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("it takes root to make a small volume")
-	}
-	t.Parallel()
-	c := newCluster(t, 3)
-	c.config.Parameters["min_wal_size"], c.config.Parameters["max_wal_size"] = "32MB", "32MB"
-	volume := filepath.Join(c.folder, "db-1/volume")
-	c.smallVolume(volume, "190m")
-	c.start(c.names()...)
-	c.await("db-0", "primary", primary)
-	c.whole()
-	c.exec("db-0", "create table t as select repeat('x', 1000) as x from generate_series(1, 60000)", "checkpoint")
-	c.whole()
-	c.config.Parameters["max_slot_wal_keep_size"], c.config.Parameters["wal_keep_size"] = "1MB", "0"
-	c.sync()
-	c.kill("db-1", syscall.SIGTERM)
-	leader := c.leader("db-1")
-	for range 4 {
-		c.exec(leader, "insert into t select 'y' from generate_series(1, 100)", "select pg_switch_wal()", "checkpoint")
-	}
-	c.startOne("db-1")
-	c.await("db-1", "streaming", streaming)
-	c.awaitQuery("db-1", "select count(*)::text from t", "60400")
-	if log := c.logs["db-1"].String(); !strings.Contains(log, "WALRemoved") {
-		t.Errorf("the standby was not copied for the reason expected:\n%s", log)
-	}
-}
-
 // A standby whose server can't even start is copied anew, once.
 func TestAStandbyThatCannotStartIsCopiedAnewOnce(t *testing.T) {
 	t.Parallel()

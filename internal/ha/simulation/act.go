@@ -206,66 +206,6 @@ func (n *node) resign() {
 	})
 }
 
-// rebuild is a copy or a rewind that is going on.
-type rebuild struct {
-	action ha.Action
-	ballot ha.Ballot
-	source int
-}
-
-func (n *node) startRebuild(d ha.Decision) {
-	n.stopServer()
-	r := &rebuild{d.Action, d.Ballot, indexOf(d.Target)}
-	n.rebuild = r
-	if d.Action == ha.Rewind {
-		n.data = ha.DataIncomplete
-	}
-	took := n.w.between(100*ms, 1500*ms)
-	n.later(took/2, func() { n.fetch(r, took/2) })
-}
-
-// fetch asks the leader for its WAL; the copy is whole after a while more.
-func (n *node) fetch(r *rebuild, took time.Duration) {
-	n.ask(r.source, func(p *node, reply func(func())) {
-		if !p.serves(r.ballot.Term) && (!n.w.breaks(CloneFromOld) || p.server != ha.ServerPrimary) {
-			return
-		}
-		wal, lineage, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.Lineage, p.system, p.mem.Won
-		reply(func() { n.later(took, func() { n.finishRebuild(r, wal, lineage, system, term) }) })
-	}, nil)
-	n.later(took+1000*ms, func() {
-		if n.rebuild == r {
-			n.log("gives up the %s", r.action)
-			n.rebuild = nil
-		}
-	})
-}
-
-// finishRebuild puts a whole copy in place, if its leader still is the one to copy from.
-func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
-	if n.rebuild != r {
-		return
-	}
-	n.rebuild = nil
-	if n.mem.Ballot != r.ballot && !n.w.breaks(CloneFromOld) {
-		n.log("gives up the %s: the ballot is %v now", r.action, n.mem.Ballot)
-		return
-	}
-	if r.action == ha.Rewind && n.w.chance(0.1) {
-		n.data, n.rewindFailed = ha.DataPresent, true
-		return
-	}
-	if n.mem.Ballot.Term > term {
-		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d", n.name, term, n.mem.Ballot.Term)
-	}
-	m := n.mem
-	m.Lineage = lineage
-	n.store(m)
-	n.data, n.wal, n.system, n.rewindFailed, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, false, len(wal)/2
-	n.checkLineage()
-	n.log("%s done: %d of term %d", r.action, len(wal), term)
-}
-
 // serves says whether the instance is the primary of a term.
 func (n *node) serves(term uint64) bool {
 	return n.server == ha.ServerPrimary && n.lead != nil && n.lead.term == term && n.leads() && n.mem.Won == term

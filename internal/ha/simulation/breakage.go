@@ -32,4 +32,6 @@ const (
 	OpensUnasked      Breakage = "a leader that comes back opens its server without asking again"
 	OvertakesUnasked  Breakage = "who is elected does not ask who holds on"
 	OldWord           Breakage = "a fenced primary comes back on what was said before"
+	DiscardsFirst     Breakage = "data is given up before the copy has begun"
+	DiscardsUnasked   Breakage = "data is given up for a copy though others need it"
 )

@@ -140,6 +140,33 @@ func (w *World) checkBehind(n *node, a acknowledged) {
 	}
 }
 
+// checkDiscard checks that what an instance gives up for a copy is still on as many disks as is promised. That others have lost theirs
+// a moment ago, which nobody can know yet, is not held against it.
+func (w *World) checkDiscard(n *node) {
+	record := w.newestRecord()
+	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || w.now < w.excused {
+		return
+	}
+	for _, a := range w.check.acks {
+		if !a.kept || sumAt(n.wal, a.index+1) != a.sum {
+			continue
+		}
+		have := 0
+		for _, o := range w.nodes {
+			holds := o.data == ha.DataPresent && sumAt(o.wal, a.index+1) == a.sum
+			lately := o.lostAt > 0 && w.now-o.lostAt < peerLimit+time.Second
+			if o != n && o.exists && (holds || lately) {
+				have++
+			}
+		}
+		if have < record.Now.Acknowledgements {
+			w.fail("data that others need is not given up", "%s gives up %d of term %d, which is on %d other disks, of %d that are promised",
+				n.name, a.index, a.term, have, record.Now.Acknowledgements)
+			return
+		}
+	}
+}
+
 // inForce notes that a quorum is in force, and with it what is promised of the
 // writes that were acknowledged so far.
 func (w *World) inForce(n *node, r ha.Record) {
@@ -217,12 +244,7 @@ func (w *World) allFollow(n *node) bool {
 // lost says that so many voters lost their memory or data that nobody can be
 // elected: for every one that may lead, a majority is missing or has more WAL.
 func (w *World) lost() bool {
-	newest := w.api.memory.Record
-	for _, n := range w.nodes {
-		if n.exists && n.mem.Record.Newer(newest) {
-			newest = n.mem.Record
-		}
-	}
+	newest := w.newestRecord()
 	for _, c := range w.nodes {
 		if !c.exists || c.data != ha.DataPresent || !newest.Has(c.mem.Voter) {
 			continue
@@ -239,11 +261,25 @@ func (w *World) lost() bool {
 	return true
 }
 
+// newestRecord is the newest that is known anywhere.
+func (w *World) newestRecord() ha.Record {
+	newest := w.api.memory.Record
+	for _, n := range w.nodes {
+		if n.exists && n.mem.Record.Newer(newest) {
+			newest = n.mem.Record
+		}
+	}
+	return newest
+}
+
 // finish waits until the healed cluster is as it should be.
 func (w *World) finish() {
 	healed := w.now
 	for end := w.now + 120*time.Second; w.now < end && w.failure == ""; {
 		w.runUntil(w.now + 500*time.Millisecond)
+		if w.now-healed > 60*time.Second {
+			w.enlarge()
+		}
 		if w.now-healed > 30*time.Second && w.lost() {
 			w.check.exempt = true
 			return
@@ -257,6 +293,16 @@ func (w *World) finish() {
 		if w.check.exempt = w.lost(); !w.check.exempt {
 			w.dump()
 			w.fail("a healed cluster works", "not within two minutes")
+		}
+	}
+}
+
+// enlarge does what an instance asks for that keeps its data, for want of room for a copy: its volume becomes larger.
+func (w *World) enlarge() {
+	for _, n := range w.nodes {
+		if n.noRoom {
+			n.log("has a larger volume")
+			n.cramped, n.noRoom = false, false
 		}
 	}
 }

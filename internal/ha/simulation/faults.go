@@ -11,9 +11,31 @@ import (
 func (w *World) schedule() {
 	w.op.end = w.between(10*time.Second, 30*time.Second)
 	w.choose()
+	w.refuseReplication()
 	for range 8 + w.rng.IntN(20) {
 		w.after(w.between(3*time.Second, w.op.end), w.fault)
 	}
+}
+
+// refuseReplication has the leader take no replication for a while, in some runs: nobody streams from it or copies its data, though the agents hear each
+// other. It removes WAL meanwhile.
+func (w *World) refuseReplication() {
+	if !w.scarce {
+		return
+	}
+	at := 3*time.Second + time.Duration(w.volumes.Int64N(int64(w.op.end)))
+	lasts := time.Second + time.Duration(w.volumes.Int64N(int64(7*time.Second)))
+	w.after(at, func() {
+		for _, n := range w.nodes {
+			if n.up && n.lead != nil && !w.op.healing {
+				n.log("takes no replication for %s", lasts)
+				n.deafUntil = w.now + lasts
+				n.hangUp()
+				n.lead.conns = [maxNodes]*downstreamConn{}
+				n.later(lasts/2, func() { n.oldest = max(n.oldest, len(n.wal)) })
+			}
+		}
+	})
 }
 
 // choose says how often each fault happens in this run: some never do, so that
@@ -160,6 +182,7 @@ func (w *World) loseVolume(n *node) {
 		return
 	}
 	n.log("loses its volume")
+	n.lostAt = w.now
 	n.crash()
 	if w.breaks(VoterKept) {
 		n.data, n.wal, n.maxTerms = ha.DataEmpty, nil, [2]uint64{}
@@ -190,6 +213,7 @@ func (w *World) loseData(n *node) {
 		return
 	}
 	n.log("loses its data")
+	n.lostAt = w.now
 	n.crash()
 	n.data, n.wal = ha.DataEmpty, nil
 	w.after(w.between(100*ms, 2*time.Second), func() {
@@ -300,7 +324,7 @@ func (w *World) heal() {
 	w.api.away = [maxNodes]bool{}
 	w.check.healed = w.now
 	for _, n := range w.nodes {
-		n.pausedUntil, n.busyUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now)
+		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now), min(n.deafUntil, w.now)
 		if slices.Contains(w.op.members, n.name) {
 			n.wish = ha.Wish{}
 		}

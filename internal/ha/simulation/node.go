@@ -25,13 +25,16 @@ type node struct {
 	wal      []entry
 	oldest   int
 	exists   bool
-	maxTerms [2]uint64 // highest ballot and Won since the volume is there
+	cramped  bool          // there is no room for a copy beside the data
+	lostAt   time.Duration // when data or volume was lost by a fault, or a rewind began
+	maxTerms [2]uint64     // highest ballot and Won since the volume is there
 
 	// The process.
 	up          bool
 	epoch       int
 	pausedUntil time.Duration // agent and server
 	busyUntil   time.Duration // the agent alone
+	deafUntil   time.Duration // its server takes no replication
 	offset      time.Duration
 	rate        float64
 	config      config
@@ -67,6 +70,7 @@ type node struct {
 	resignedTerm uint64
 	resignedAt   time.Duration
 	rewindFailed bool
+	noRoom       bool
 	campaign     *campaign
 	rebuild      *rebuild
 	witness      witnessView
@@ -105,6 +109,7 @@ func (n *node) create() {
 	n.mem = ha.Memory{Voter: ha.NewVoter(n.name, fmt.Sprintf("%08x", n.w.ids))}
 	n.data, n.system, n.wal, n.oldest, n.exists = ha.DataEmpty, "", nil, 0, true
 	n.maxTerms = [2]uint64{}
+	n.cramped = n.w.scarce && n.w.volumes.Float64() < 0.7
 }
 
 // start starts the agent.
@@ -114,7 +119,7 @@ func (n *node) start() {
 	now := n.clock()
 	n.heard, n.silentSince, n.refusedSince, n.idleSince = [maxNodes]heard{}, now, -1, -1
 	n.since, n.stalledSince, n.seenBallot, n.restUntil = now, -1, n.mem.Ballot, 0
-	n.resignedTerm, n.rewindFailed, n.campaign, n.rebuild = 0, false, nil, nil
+	n.resignedTerm, n.rewindFailed, n.noRoom, n.campaign, n.rebuild = 0, false, false, nil, nil
 	n.witness, n.highest, n.lastContact = witnessView{}, 0, n.w.now
 	n.elected, n.overtakes, n.unasked = 0, n.mem.Won, false
 	n.wish = ha.Wish{}

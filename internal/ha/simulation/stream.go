@@ -73,8 +73,11 @@ func (n *node) reconnect() {
 
 // accepts says whether the instance can send WAL of a term from somewhere on.
 func (n *node) accepts(term uint64, from int) bool {
-	return n.server == ha.ServerPrimary && n.lead != nil && n.lead.term == term && from <= len(n.wal) && from >= n.oldest
+	return !n.refuses() && n.server == ha.ServerPrimary && n.lead != nil && n.lead.term == term && from <= len(n.wal) && from >= n.oldest
 }
+
+// refuses says that the server takes no replication, though its agent answers.
+func (n *node) refuses() bool { return n.w.now < n.deafUntil }
 
 // disconnect ends a stream; what has been received is replayed after a while.
 func (n *node) disconnect(id uint64) {

@@ -26,7 +26,7 @@ func (n *node) view() ha.View {
 	v := ha.View{Self: n.name, Members: n.config.members, SystemIdentifier: n.config.system, Async: n.config.async,
 		Witness: witnessID, Wish: n.wish, Peers: n.peers}
 	v.Local = ha.Local{Data: n.data, SystemIdentifier: n.system, Memory: n.mem, Server: n.server, Known: n.known(),
-		Streaming: n.streaming(), Following: n.following, Failed: n.failed, RewindFailed: n.rewindFailed, Resigned: n.resigned(),
+		Streaming: n.streaming(), Following: n.following, Failed: n.failed, RewindFailed: n.rewindFailed, NoRoom: n.noRoom, Resigned: n.resigned(),
 		Silence: now - n.silentSince, Refused: n.lasting(n.refusedSince), Idle: n.lasting(n.idleSince), Stalled: n.lasting(n.stalledSince),
 		Leaderless: n.lasting(n.since), Resting: now < n.restUntil,
 		WitnessReachable: n.witness.ok && now-n.witness.at < witnessLimit}
@@ -88,6 +88,9 @@ func (n *node) describe(v ha.View) {
 		Resigned: n.resigned(), Defeated: v.Defeated() && (n.campaign == nil || n.campaign.term > n.mem.Ballot.Term),
 		Lineage: n.mem.Lineage, Oldest: ha.LSN(n.oldest), Position: n.mem.Position(n.end()),
 		Streaming: n.streaming(), LeaderLost: v.LeaderLost(), Eligible: v.Eligible(), Rebuilding: n.rebuild != nil}
+	if leads {
+		n.told.Written = n.end()
+	}
 	n.toldRecord = n.mem.Record
 	if n.w.breaks(VoterKept) && n.mem.Record.Version > 0 {
 		n.told.Data = ha.DataPresent

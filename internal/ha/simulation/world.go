@@ -20,8 +20,12 @@ type event struct {
 
 // World is one cluster with everything around it.
 type World struct {
-	rng    *rand.Rand
-	broken Breakage
+	rng *rand.Rand
+	// scarce says that volumes have no room for a copy beside the data, copies fail, and leaders take no replication for a while. In most
+	// schedules it is not so. volumes decides when: a source of its own, so that those stay as they are.
+	scarce  bool
+	volumes *rand.Rand
+	broken  Breakage
 	// preVotes says that candidates ask before they stand. In most schedules they don't: no invariant may need it.
 	preVotes bool
 	now      time.Duration
@@ -61,8 +65,10 @@ type Result struct {
 
 // Run runs one schedule.
 func Run(seed uint64, broken Breakage, tracing bool) Result {
-	w := &World{rng: rand.New(rand.NewPCG(seed, 1)), broken: broken, tracing: tracing, preVotes: seed%3 == 0} // #nosec G404 -- a simulation must be repeatable
+	// #nosec G404 -- a simulation must be repeatable
+	w := &World{rng: rand.New(rand.NewPCG(seed, 1)), volumes: rand.New(rand.NewPCG(seed, 2)), broken: broken, tracing: tracing, preVotes: seed%3 == 0}
 	w.queue = make([]event, 0, 256)
+	w.scarce = w.volumes.Float64() < 0.3
 	w.build()
 	w.schedule()
 	w.runUntil(w.op.end)

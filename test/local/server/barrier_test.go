@@ -84,7 +84,7 @@ func TestACloneAcknowledgesNothing(t *testing.T) {
 			t.Errorf("it passes for a standby: %v, %v", names, err)
 		}
 	}
-	must(t, copying.Clone(within(t, deadline), copying.upstream(primary, 0), &watcher{at: map[string]func(){"starting background WAL receiver": stream}}))
+	must(t, copying.Clone(within(t, deadline), copying.upstream(primary, 0), never, &watcher{at: map[string]func(){"starting background WAL receiver": stream}}))
 	if sync != "toban-clone async" {
 		t.Errorf("a clone is seen as %q", sync)
 	}

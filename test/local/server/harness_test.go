@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -156,8 +157,11 @@ func (n *node) upstream(of *node, term uint64) postgres.Upstream {
 func (n *node) clone(of *node) {
 	n.Helper()
 	of.slots(n)
-	must(n, n.Clone(n.Context(), n.upstream(of, 0), n.log))
+	must(n, n.Clone(n.Context(), n.upstream(of, 0), never, n.log))
 }
+
+// never lets no data be given up for a copy.
+func never() error { return errors.New("the data stays") }
 
 func (n *node) slots(of ...*node) {
 	n.Helper()

@@ -133,7 +133,7 @@ func TestRewindImpossibleWithoutItsWALAndACloneHelps(t *testing.T) {
 	if incomplete, err := primary.Incomplete(); incomplete || err != nil {
 		t.Errorf("nothing was changed, and it is incomplete: %v, %v", incomplete, err)
 	}
-	must(t, primary.Clone(t.Context(), primary.upstream(standbys[0], 0), primary.log))
+	must(t, primary.Clone(t.Context(), primary.upstream(standbys[0], 0), never, primary.log))
 	primary.rejoined(standbys[0])
 }
 
@@ -197,7 +197,7 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 	if err := primary.rewind(source); err == nil {
 		t.Fatal("it was rewound a second time")
 	}
-	must(t, primary.Clone(t.Context(), primary.upstream(source, 0), primary.log))
+	must(t, primary.Clone(t.Context(), primary.upstream(source, 0), never, primary.log))
 	primary.rejoined(source)
 }
 

@@ -1,0 +1,201 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrNoRoom says that the volume has no room for a copy beside the data, which stays.
+var ErrNoRoom = errors.New("the volume has no room for a copy beside the data")
+
+const (
+	// roomToSpare is how much of the volume must be left for a copy to go on beside the data that it replaces: as much as a fast one
+	// writes while that is being removed. leastRoom is with how little it does not go on at all, and can't even begin to write: a file of WAL.
+	roomToSpare = 256 << 20
+	leastRoom   = 20 << 20
+	// roomInterval is how often it is looked how much is left, discardInterval how often it is asked whether the data may go.
+	roomInterval    = 20 * time.Millisecond
+	discardInterval = time.Second
+)
+
+// Clone copies the data of another server through a replication connection, with
+// the WAL that was written meanwhile (pg_basebackup). What was in the data
+// directory is replaced when the copy is whole. Where the volume has no room for both, the data goes first: once the copy flows, not before it
+// is needed, and only when mayDiscard has no objection; else the copy ends with ErrNoRoom.
+func (s *Server) Clone(ctx context.Context, source Upstream, mayDiscard func() error, progress io.Writer) error {
+	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
+		"--wal-method", "stream", "--no-sync", "--verbose"}
+	if source.Slot != "" {
+		args = append(args, "--slot", source.Slot)
+	}
+	return s.grow(ctx, func() error {
+		c := &copying{Server: s, mayDiscard: mayDiscard}
+		if err := c.run(ctx, args, progress); err != nil {
+			return errors.Join(err, os.RemoveAll(s.incoming())) // what there is of it would fill the volume
+		}
+		return nil
+	})
+}
+
+// copying is a copy that grows beside the data.
+type copying struct {
+	*Server
+	cmd        *exec.Cmd
+	begun      began
+	mayDiscard func() error
+	asked      time.Time
+	objection  error
+}
+
+// run lets pg_basebackup copy, and sees to it meanwhile that the volume does not become full.
+func (c *copying) run(ctx context.Context, args []string, progress io.Writer) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	c.cmd = c.Programs.command(ctx, "pg_basebackup", args...)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has a child, which receives the WAL
+	c.cmd.Cancel = func() error { return c.signal(syscall.SIGKILL) }
+	c.begun.said = make(chan struct{})
+	copied := make(chan error, 1)
+	go func() { copied <- run(c.cmd, io.MultiWriter(progress, &c.begun)) }()
+	ticker := time.NewTicker(roomInterval)
+	defer ticker.Stop()
+	for begun := c.begun.said; ; {
+		select {
+		case err := <-copied:
+			return err
+		case <-begun:
+			begun = nil
+		case <-ticker.C:
+		}
+		if err := c.seeToRoom(); err != nil {
+			end()
+			<-copied
+			return err
+		}
+	}
+}
+
+func (c *copying) signal(s syscall.Signal) error { return syscall.Kill(-c.cmd.Process.Pid, s) }
+
+// seeToRoom removes the data that is being replaced when the copy needs its room and may have it. It fails when it may not, and nothing is left.
+func (c *copying) seeToRoom() error {
+	if there, err := exists(c.Data()); err != nil || !there {
+		return err
+	}
+	free, err := c.FreeSpace()
+	if err != nil || free > roomToSpare {
+		return err
+	}
+	if free > leastRoom {
+		flows, err := c.flows()
+		if err != nil || !flows {
+			return err
+		}
+		return c.ask()
+	}
+	if !c.begun.yes() {
+		return nil
+	}
+	// There is no room for what comes next, so nothing may come meanwhile.
+	if err := c.signal(syscall.SIGSTOP); err != nil {
+		return nil //nolint:nilerr // it has ended
+	}
+	defer c.signal(syscall.SIGCONT) //nolint:errcheck // it may have ended
+	if err := c.ask(); err != nil {
+		return err
+	}
+	if c.objection != nil {
+		return fmt.Errorf("%w: %w", ErrNoRoom, c.objection)
+	}
+	return nil
+}
+
+// ask removes the data if nobody has an objection.
+func (c *copying) ask() error {
+	if time.Since(c.asked) < discardInterval {
+		return nil
+	}
+	c.objection = c.mayDiscard()
+	if c.asked = time.Now(); c.objection != nil {
+		return nil
+	}
+	return c.discard()
+}
+
+// began notices in the messages of pg_basebackup that the source has begun to send (pg_basebackup.c, the same in PostgreSQL 15 to 18).
+type began struct {
+	said  chan struct{}
+	mutex sync.Mutex
+	text  []byte
+}
+
+func (b *began) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !b.yes() {
+		if b.text = append(b.text, p...); bytes.Contains(b.text, []byte("write-ahead log start point")) {
+			close(b.said)
+		}
+	}
+	return len(p), nil
+}
+
+func (b *began) yes() bool {
+	select {
+	case <-b.said:
+		return true
+	default:
+		return false
+	}
+}
+
+var walFile = regexp.MustCompile(`^[0-9A-F]{24}$`)
+
+// flows says whether the source sends its data, by the connection that all of it is to come by, and its WAL by the other one: the first
+// file of a base backup has come (basebackup.c), and some WAL.
+func (s *Server) flows() (bool, error) {
+	label, err := os.Stat(filepath.Join(s.incoming(), "backup_label"))
+	if errors.Is(err, os.ErrNotExist) || err == nil && label.Size() == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look whether the copy has begun: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(s.incoming(), "pg_wal"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, fmt.Errorf("look whether the copy has begun: %w", err)
+	}
+	for _, entry := range entries {
+		if walFile.MatchString(entry.Name()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// outgoing is what data is called that is being removed.
+func (s *Server) outgoing() string { return filepath.Join(s.Volume, "outgoing") }
+
+// discard removes the data, first by one step, and one that a full volume allows: no half of it is ever taken for data.
+func (s *Server) discard() error {
+	if err := os.Rename(s.Data(), s.outgoing()); err != nil {
+		return fmt.Errorf("make room for a copy: %w", err)
+	}
+	if err := syncFolder(s.Volume); err != nil {
+		return fmt.Errorf("make room for a copy: %w", err)
+	}
+	if err := os.RemoveAll(s.outgoing()); err != nil {
+		return fmt.Errorf("make room for a copy: %w", err)
+	}
+	return nil
+}
