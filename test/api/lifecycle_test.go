@@ -156,9 +156,6 @@ func TestScalingDownKeepsOrDeletesVolumesAsTheSpecSays(t *testing.T) {
 	}
 }
 
-// deletes lets the data go with the SampleDB.
-func deletes(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }
-
 func TestDeletionWaitsForPodsAndDeletesVolumes(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(2), deletes)
