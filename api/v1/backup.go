@@ -141,7 +141,7 @@ type StoreSpec struct {
 // VolumeStore is a volume that the operator makes. It outlives the SampleDB, whatever
 // deletionPolicy says: the operator never deletes it.
 type VolumeStore struct {
-	// The size of the volume. Twice that of storage.size where it is not given. It can grow but not shrink.
+	// The size of the volume. Twice that of storage.size where it is not given, and at least 10Gi. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
 	// +optional

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
 )
 
 // smallSegments makes segments of four pages, so that thousands of histories can be gone through.
@@ -326,14 +327,33 @@ func (w *world) retainIn(b *memoryBucket, policy Policy, cut func([]string) []st
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
 	still := reaches(after)
-	w.leadAsFar(b, before, still, after)
-	w.promised(policy, before, still)
+	counted := needed(policy, before)
+	w.leadAsFar(b, counted, still, after)
+	w.promised(policy, before, counted, still)
 	if _, had := c.Window(c.NewestLineage()); had {
 		if _, has := after.Window(after.NewestLineage()); !has {
 			w.fatal("the last good backup is gone")
 		}
 	}
 	return after, names
+}
+
+// needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as many of the
+// schedule's as are wanted, no further than its own end.
+func needed(policy Policy, before []reach) []reach {
+	out := slices.Clone(before)
+	for i, r := range out {
+		newer := map[string]bool{}
+		for _, o := range before {
+			if o.backup.kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
+				newer[o.backup.ID] = true
+			}
+		}
+		if policy.Count > 0 && len(newer) >= policy.Count && r.backup.kind() != naming.TriggerSchedule {
+			out[i].to = min(r.to, r.backup.StopLSN)
+		}
+	}
+	return out
 }
 
 // leadAsFar looks whether each backup that is still there leads as far as before.
@@ -354,23 +374,30 @@ func (w *world) leadAsFar(b *memoryBucket, before, still []reach, after Catalogu
 
 // promised looks whether what a policy promises is there, if it was: the newest backups of each trigger that can be restored, and every
 // moment of the time. The earliest of those that a backup leads to, up to where it does, needs what the later ones need.
-func (w *world) promised(policy Policy, before, still []reach) {
-	horizon := policy.Now.Add(-policy.Age)
-	newer := map[string]map[string]bool{} // backups by trigger
-	slices.SortStableFunc(before, func(a, b reach) int {
+func (w *world) promised(policy Policy, before, counted, still []reach) {
+	newer := map[string]map[string]bool{} // backups by kind
+	slices.SortStableFunc(counted, func(a, b reach) int {
 		return cmp.Or(b.backup.Stopped.Compare(a.backup.Stopped), cmp.Compare(b.backup.ID, a.backup.ID))
 	})
-	for _, r := range before {
-		of := newer[r.backup.Trigger]
+	for _, r := range counted {
+		of := newer[r.backup.kind()]
 		if of == nil {
 			of = map[string]bool{}
-			newer[r.backup.Trigger] = of
+			newer[r.backup.kind()] = of
 		}
 		of[r.backup.ID] = true
 		if len(of) <= policy.Count && !slices.ContainsFunc(still, func(s reach) bool { return s.covers(r) }) {
 			w.fatal("backup %s is one of the newest %d that can be restored, and leads no longer along %v to %s",
 				r.backup.ID, policy.Count, r.lineage, r.to)
 		}
+	}
+	w.promisedMoments(policy, before, still)
+}
+
+// promisedMoments looks whether every moment of the promised time can be restored that could be before.
+func (w *world) promisedMoments(policy Policy, before, still []reach) {
+	horizon := policy.Now.Add(-policy.Age)
+	for _, r := range before {
 		moment := r.backup.Stopped
 		if moment.Before(horizon) {
 			moment = horizon

@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
 )
 
 // Policy says what is kept: what any of its rules keeps.
@@ -67,14 +68,15 @@ func Retain(c Catalogue, p Policy) Deletions {
 		return d
 	}
 	reasons := c.keptBackups(p)
-	var kept []Backup
+	alone := c.standAlone(p, reasons)
+	var kept []keptBackup
 	// A child was started after its parent, and goes before it.
 	backups := slices.Clone(c.Backups)
 	slices.SortFunc(backups, func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
 	for _, b := range backups {
 		if v, ok := reasons[b.ID]; ok {
 			d.keep(v.Name, v.Reason, v.Message)
-			kept = append(kept, b)
+			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
 		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.Contents[b.ID])...)
@@ -97,6 +99,35 @@ func folderNames(folder string, in []bucket.Object) []string {
 	}
 	return names
 }
+
+// keptBackup is a backup that is kept, and whether without the WAL from it on.
+type keptBackup struct {
+	Backup
+	alone bool
+}
+
+// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: of those that lead to the
+// end of the archive, the ones that a count alone keeps, of another kind than the schedule's, from before as many of the schedule's as
+// are wanted. Else one that somebody has made a year ago would keep the WAL of a year.
+func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
+	good, alone := c.good(), map[string]bool{}
+	var scheduled []Backup
+	for _, b := range good {
+		if b.kind() == naming.TriggerSchedule && reasons[b.ID].Name != "" {
+			scheduled = append(scheduled, b)
+		}
+	}
+	if p.Count <= 0 || len(scheduled) < p.Count {
+		return alone
+	}
+	for _, b := range good {
+		alone[b.ID] = b.kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount && b.Stopped.Before(scheduled[0].Stopped)
+	}
+	return alone
+}
+
+// kind is why a backup was made. One from before that was noted is taken for one of the schedule.
+func (b Backup) kind() string { return cmp.Or(b.Trigger, naming.TriggerSchedule) }
 
 // keptBackups are the backups to keep, each with the first reason there is.
 func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
@@ -150,12 +181,12 @@ func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup,
 func keepCount(count int, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
 	counted := map[string]int{}
 	for _, b := range slices.Backward(backups) {
-		if counted[b.Trigger] >= count {
+		if counted[b.kind()] >= count {
 			continue
 		}
 		keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", count))
 		if restorable[b.ID] {
-			counted[b.Trigger]++
+			counted[b.kind()]++
 		}
 	}
 }
@@ -288,14 +319,21 @@ func (c Catalogue) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 	return begun
 }
 
-// need is which WAL of a term is kept: from one LSN to another.
+// need is which WAL of a term is kept: from one LSN to another, and that of backups which are kept alone.
 type need struct {
 	from, to ha.LSN
 	message  string
+	alone    []Backup
+}
+
+// has says that a segment is needed.
+func (n need) has(s Segment) bool {
+	within := s.End() > n.from && s.Start() < n.to
+	return within || slices.ContainsFunc(n.alone, func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
 }
 
 // retainWAL decides on WAL. What was written after begun is kept.
-func (c Catalogue) retainWAL(kept []Backup, begun time.Time, d *Deletions) {
+func (c Catalogue) retainWAL(kept []keptBackup, begun time.Time, d *Deletions) {
 	var old []WAL
 	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
 	for number, term := range c.Terms {
@@ -306,7 +344,7 @@ func (c Catalogue) retainWAL(kept []Backup, begun time.Time, d *Deletions) {
 		}
 		var gone []WAL
 		for _, p := range term.WAL {
-			if (p.Segment.End() <= need.from || p.Segment.Start() >= need.to) && p.Object.Modified.Before(begun) {
+			if !need.has(p.Segment) && p.Object.Modified.Before(begun) {
 				gone = append(gone, p)
 			}
 		}
@@ -314,10 +352,10 @@ func (c Catalogue) retainWAL(kept []Backup, begun time.Time, d *Deletions) {
 		if len(gone) < len(term.WAL) || len(term.WAL) == 0 {
 			d.keep(TermFolder(number), KeptNeeded, need.message)
 		}
-		of := func(b Backup) bool { return b.Term == number }
+		of := func(b keptBackup) bool { return b.Term == number }
 		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) && number < c.newestTerm() && !slices.ContainsFunc(kept, of)
 		if len(gone) > 0 {
-			d.Deleted = append(d.Deleted, Verdict{TermFolder(number), DeletedOutdated, fmt.Sprintf("%d pieces of WAL before %s", len(gone), need.from)})
+			d.Deleted = append(d.Deleted, Verdict{TermFolder(number), DeletedOutdated, fmt.Sprintf("%d pieces of WAL, most before %s", len(gone), need.from)})
 		}
 	}
 	slices.SortFunc(old, func(a, b WAL) int {
@@ -348,7 +386,7 @@ func (t *Term) notes() []string {
 
 // need is what kept backups may need of a term: along any lineage that has them both. The newest
 // leader's WAL, and that of later terms, is for the next backup too.
-func (c Catalogue) need(term uint64, kept []Backup) (need, bool) {
+func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 	lineages := c.Lineages()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
@@ -360,7 +398,11 @@ func (c Catalogue) need(term uint64, kept []Backup) (need, bool) {
 		found = true
 		in := false
 		for _, b := range kept {
-			if !c.In(b, lineage) && len(c.lineageOf(b, lineage)) > 0 {
+			if !c.In(b.Backup, lineage) && len(c.lineageOf(b.Backup, lineage)) > 0 {
+				continue
+			}
+			if b.alone {
+				all.alone = append(all.alone, b.Backup)
 				continue
 			}
 			in = true
@@ -370,7 +412,7 @@ func (c Catalogue) need(term uint64, kept []Backup) (need, bool) {
 			}
 		}
 		if n == 0 && !in {
-			return need{0, math.MaxUint64, "the next backup needs it"}, true
+			return need{to: math.MaxUint64, message: "the next backup needs it"}, true
 		}
 	}
 	return all, found

@@ -164,11 +164,13 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 
 func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 	for name, c := range map[string]struct{ triggers, backups, wal string }{
-		"scheduled ones leave one that was asked for":    {"request schedule schedule schedule schedule", "b2 b3", ""},
-		"and those before a migration, and the last one": {"migration final schedule schedule schedule", "b3", ""},
+		"scheduled ones leave one that was asked for":    {"request schedule schedule schedule schedule", "b2 b3", "2 3"},
+		"and those before a migration, and the last one": {"migration final schedule schedule schedule", "b3", "3"},
 		"those asked for leave the scheduled ones":       {"schedule schedule request request request", "b3", ""},
-		"one that does not say is of none of them":       {" schedule schedule schedule request", "b2", ""},
-		"each is bounded": {"request request request schedule schedule", "b1", "1"},
+		"one that does not say is of the schedule":       {" schedule schedule schedule request", "b1 b2", "1 2"},
+		"without enough of the schedule no WAL goes":     {"request request schedule request request", "b1 b2", "1 2"},
+		"nor where none is scheduled":                    {"request migration migration migration request", "b2", ""},
+		"each is bounded":                                {"request request request schedule schedule", "b1", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := aMonth(5)
@@ -179,6 +181,19 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
 				t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
 			}
+			left := archive
+			left.drop(d)
+			if good := restorable(left.allWindows()); len(good) != len(left.Backups) {
+				t.Errorf("of %d backups that are kept only %d can be restored", len(left.Backups), len(good))
+			}
 		})
+	}
+}
+
+// drop does what was decided.
+func (c *Catalogue) drop(d Deletions) {
+	c.Backups = slices.DeleteFunc(slices.Clone(c.Backups), func(b Backup) bool { return slices.Contains(d.Names, b.folder()+FileBackup) })
+	for _, t := range c.Terms {
+		t.WAL = slices.DeleteFunc(slices.Clone(t.WAL), func(w WAL) bool { return slices.Contains(d.Names, w.Object.Name) })
 	}
 }

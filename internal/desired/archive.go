@@ -22,6 +22,9 @@ func ArchiveClaim(db *v1.SampleDB, current *corev1.PersistentVolumeClaim) (*core
 	if err != nil {
 		return nil, err
 	}
+	if v := Backup(db).Store.Volume; current == nil && (v == nil || v.Size == "") && size.Cmp(leastArchive) < 0 {
+		size = leastArchive
+	}
 	filesystem := corev1.PersistentVolumeFilesystem
 	spec := corev1.PersistentVolumeClaimSpec{
 		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -42,6 +45,10 @@ func ArchiveClaim(db *v1.SampleDB, current *corev1.PersistentVolumeClaim) (*core
 	claim.Annotations = map[string]string{naming.AnnotationApplied: Hash(claim.Labels)}
 	return claim, nil
 }
+
+// leastArchive is the size of a new archive's volume at least, where the spec says nothing. The WAL of a week is the greater part of an
+// archive of a small database, and has little to do with its size.
+var leastArchive = resource.MustParse("10Gi")
 
 // archiveSize is what the spec asks for, or twice the size of an instance's volume.
 func archiveSize(db *v1.SampleDB) (resource.Quantity, error) {

@@ -146,6 +146,16 @@ func TestTheClaimOfAnArchiveIsTwiceAnInstancesAndNeverShrinks(t *testing.T) {
 	if len(claim.OwnerReferences) > 0 {
 		t.Error("the archive goes with the SampleDB")
 	}
+	small := sampleDB("x", onVolume, func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Gi" })
+	if least, err := ArchiveClaim(small, nil); err != nil || least.Spec.Resources.Requests.Storage().String() != "10Gi" {
+		t.Errorf("the archive of a small one has %s, want 10Gi: %v", least.Spec.Resources.Requests.Storage(), err)
+	}
+	// One that is there may be in a class whose volumes can't grow.
+	there := claim.DeepCopy()
+	there.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+	if same, err := ArchiveClaim(small, there); err != nil || same.Spec.Resources.Requests.Storage().String() != "2Gi" {
+		t.Errorf("an archive that is there grows to %s without being asked: %v", same.Spec.Resources.Requests.Storage(), err)
+	}
 	smaller := sampleDB("x", onVolume, func(db *v1.SampleDB) { db.Spec.Backup.Store.Volume = &v1.VolumeStore{Size: "5Gi"} })
 	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("40Gi")
 	if claim, err = ArchiveClaim(smaller, claim); err != nil || claim.Spec.Resources.Requests.Storage().String() != "40Gi" {
