@@ -113,7 +113,7 @@ func choose(all []lost, name, backup string) (lost, error) {
 
 // readBackups reads DatabaseBackups from a file, one or a list. Those of other namespaces are left out.
 func readBackups(path, namespace string) ([]v1.DatabaseBackup, error) {
-	file, err := os.Open(path) //nolint:gosec // the user names it
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the DatabaseBackups: %w", err)
 	}

@@ -53,7 +53,7 @@ const minutesOfDay = int(24 * time.Hour / time.Minute)
 func minuteOf(uid string) minuteOfWeek {
 	h := fnv.New32a()
 	h.Write([]byte(uid))
-	return minuteOfWeek(int(h.Sum32()) % (7 * minutesOfDay)) //nolint:gosec // int has 64 bits
+	return minuteOfWeek(int(h.Sum32()) % (7 * minutesOfDay))
 }
 
 // daily is that minute of every day, as in cron.

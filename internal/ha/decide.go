@@ -65,7 +65,8 @@ func unelected(v View) *Decision {
 	if !v.Local.Unelected {
 		return nil
 	}
-	return decide(Disown, "NotElected", "the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
+	return decide(Disown, "NotElected",
+		"the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
 }
 
 // notAMember: an instance that neither the config nor the record names makes no
@@ -239,7 +240,8 @@ func forked(v View) *Decision {
 		return decide(Wait, "DataForked", "its server was promoted without an election, and there is no primary to make its data good from")
 	}
 	if v.Local.RewindFailed {
-		return v.rebuild(Clone, "DataForked", "its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.Memory.Ballot.Leader)
+		return v.rebuild(Clone, "DataForked",
+			"its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.Memory.Ballot.Leader)
 	}
 	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.Memory.Ballot.Leader)
 }

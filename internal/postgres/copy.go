@@ -79,7 +79,7 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 		}
 		if err := c.seeToRoom(); err != nil {
 			end()
-			<-copied
+			<-copied //nolint:errcheck // it was ended: why is the error that counts
 			return err
 		}
 	}

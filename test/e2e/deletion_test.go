@@ -38,11 +38,12 @@ func TestRetainedVolumesAreFoundAgain(t *testing.T) {
 	s.ready("shop")
 	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
 	s.run("delete", "sampledb", "shop", "--timeout=2m")
-	s.until(func(context.Context) error {
-		if out := s.things(); strings.Contains(out, "pod/") {
-			return fmt.Errorf("there is still\n%s", out)
+	s.until(func(ctx context.Context) error {
+		pods, err := s.Pods(ctx, "shop")
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("there is still the Pod %s", pods[0].Name)
 		}
-		return nil
+		return err
 	})
 	s.claim("shop", 0, true)
 	s.claim("shop", 1, true)

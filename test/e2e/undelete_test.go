@@ -23,10 +23,10 @@ func TestUndelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.access("shop", naming.ReadWriteService("shop"))
+	if out := s.toban("undelete"); !strings.Contains(out, "No deleted SampleDB") {
+		t.Errorf("while it is there, undelete lists\n%s", out)
+	}
 	for round := 2; round <= 3; round++ {
-		if out := s.toban("undelete"); !strings.Contains(out, "No deleted SampleDB") {
-			t.Errorf("while it is there, undelete lists\n%s", out)
-		}
 		s.run("delete", "sampledb", "shop", "--timeout=4m")
 		s.claim("shop", 0, false)
 		if out := s.toban("undelete"); !strings.Contains(out, "shop-final-") {

@@ -150,7 +150,7 @@ func (s *scope) isFormer(ordinal int) bool {
 		return claim != nil && claim.CreationTimestamp.Before(&s.db.CreationTimestamp)
 	}
 	primary, known := naming.Ordinal(s.primary())
-	return older(s.seen.claims[ordinal]) && !(known && older(s.seen.claims[primary]))
+	return older(s.seen.claims[ordinal]) && (!known || !older(s.seen.claims[primary]))
 }
 
 // markSetAside notes on a claim which restore in place has left replaced data on its volume.
