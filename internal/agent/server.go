@@ -350,6 +350,19 @@ func (r *running) configurePrimary() error {
 	return r.rewrite()
 }
 
+// beginning is where the WAL of the last term of a lineage begins: where that of the term before was left. After a promotion that was cut
+// short and made again, the timeline of the server begins later.
+func (a *Agent) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error) {
+	text, err := a.server.Fork(timeline)
+	if len(lineage) > 1 {
+		text, err = a.server.Branch(timeline, lineage[len(lineage)-2].Timeline)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ha.ParseLSN(text)
+}
+
 // noteTimeline puts the timeline that has just begun into the lineage, with where it did: a leader that had resigned and
 // was elected again was so with less than its WAL, up to before the record of its shutdown.
 func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) error {
@@ -357,17 +370,13 @@ func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) err
 	if err != nil {
 		return err
 	}
-	fork, err := a.server.Fork(state.Timeline)
-	if err != nil {
-		return err
-	}
-	begins, err := ha.ParseLSN(fork)
-	if err != nil {
-		return err
-	}
 	lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
+	begins, err := a.beginning(state.Timeline, lineage)
+	if err != nil {
+		return err
+	}
 	last := &lineage[len(lineage)-1]
-	last.Timeline, last.LSN = state.Timeline, min(last.LSN, begins) // after a promotion that was cut short it began before
+	last.Timeline, last.LSN = state.Timeline, begins
 	return a.memory.SetLineage(lineage)
 }
 

@@ -240,3 +240,20 @@ func TestWhereAVerificationRunsSQLThereIsNoSecret(t *testing.T) {
 func mountsAny(c corev1.Container, volumes map[string]bool) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return volumes[m.Name] })
 }
+
+// A value that PostgreSQL refuses keeps a running server as it is. It must not keep a deleted database from coming back.
+func TestARestoreDoesNotDependOnTheLoadsParameters(t *testing.T) {
+	db := sampleDB("x", func(db *v1.SampleDB) {
+		db.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "b"}
+		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{
+			"work_mem": "much", "shared_preload_libraries": "timescaledb", "timescaledb.license": "apache",
+		}
+	})
+	got, err := RestoreSettings(db, Config(db, Known{}), FirstRestore(db), Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := got.Parameters; len(p) != 2 || p["shared_preload_libraries"] == "" || p["timescaledb.license"] == "" {
+		t.Errorf("the server that restores runs with %v", p)
+	}
+}

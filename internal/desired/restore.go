@@ -68,7 +68,7 @@ func RestoreSettings(db *v1.SampleDB, config protocol.Config, x Restore, source 
 		Encrypted:  source.Archive.Encryption != nil,
 		Backup:     source.Backup,
 		Target:     target,
-		Parameters: config.Parameters,
+		Parameters: ofExtensions(config.Parameters),
 		Operator:   config.Operator,
 	}, err
 }

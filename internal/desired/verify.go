@@ -17,19 +17,25 @@ import (
 
 // verification is what Pods that verify a SampleDB's backups have to know.
 func verification(db *v1.SampleDB, config protocol.Config) protocol.Verification {
-	out := protocol.Verification{Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: map[string]string{}}
-	for name, value := range config.Parameters {
-		// What an extension needs. The rest is about the load, of which there is none.
-		if strings.HasSuffix(name, "_preload_libraries") || strings.Contains(name, ".") {
-			out.Parameters[name] = value
-		}
-	}
+	out := protocol.Verification{Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: ofExtensions(config.Parameters)}
 	for _, a := range Backup(db).Verification.Assertions {
 		database := a.Database
 		if database == "" {
 			database = initSpec(db).Database
 		}
 		out.Assertions = append(out.Assertions, protocol.Assertion{Name: a.Name, Database: database, SQL: a.SQL, Want: a.Want})
+	}
+	return out
+}
+
+// ofExtensions are the parameters that a server needs which brings a backup back: those of its extensions. The rest is about the
+// load, of which there is none, or may have a value that PostgreSQL refuses, which must keep nobody from the data.
+func ofExtensions(parameters map[string]string) map[string]string {
+	out := map[string]string{}
+	for name, value := range parameters {
+		if strings.HasSuffix(name, "_preload_libraries") || strings.Contains(name, ".") {
+			out[name] = value
+		}
 	}
 	return out
 }

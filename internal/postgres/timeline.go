@@ -34,6 +34,20 @@ func (s *Server) Fork(timeline uint32) (lsn string, err error) {
 	return lsn, nil
 }
 
+// Branch is the LSN at which the history of a timeline left an earlier one. Where it never was on that, it is where the timeline
+// begins. Between the two lie those of promotions that were cut short.
+func (s *Server) Branch(timeline, earlier uint32) (lsn string, err error) {
+	begins, err := s.history(timeline)
+	if err != nil {
+		return "", err
+	}
+	at := begins[len(begins)-1].lsn
+	if i := slices.IndexFunc(begins, func(b begin) bool { return b.timeline == earlier }); i >= 0 && i+1 < len(begins) {
+		at = begins[i+1].lsn
+	}
+	return fmt.Sprintf("%X/%X", at>>32, at&0xFFFFFFFF), nil
+}
+
 var historyLine = regexp.MustCompile(`^\s*(\d+)\s+([0-9A-Fa-f]+/[0-9A-Fa-f]+)`)
 
 // lastFork is the LSN in the last line of a history.

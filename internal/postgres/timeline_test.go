@@ -27,6 +27,22 @@ func TestForkIsInTheLastLineOfTheHistory(t *testing.T) {
 	}
 }
 
+func TestAPromotionThatIsMadeAgainBeganWithTheFirst(t *testing.T) {
+	s := &Server{Volume: t.TempDir()}
+	if err := os.MkdirAll(s.wal(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	history := []byte("1\t0/3000148\tx\n2\t0/5000000\tx\n3\t0/6000000\tx\n")
+	if err := os.WriteFile(filepath.Join(s.wal(), "00000004.history"), history, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for earlier, want := range map[uint32]string{1: "0/3000148", 2: "0/5000000", 3: "0/6000000", 7: "0/6000000"} {
+		if got, err := s.Branch(4, earlier); got != want || err != nil {
+			t.Errorf("timeline %d was left at %q, %v; want %s", earlier, got, err, want)
+		}
+	}
+}
+
 func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {
 	s := &Server{Volume: t.TempDir()}
 	if err := os.MkdirAll(filepath.Join(s.wal(), "archive_status"), 0o700); err != nil {
