@@ -202,7 +202,9 @@ func TestAnObjectThatTheServerRefusesBecomesACondition(t *testing.T) {
 	w := newWorld(t)
 	db := w.create("x", func(db *v1.SampleDB) {
 		db.Spec.Pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{},
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn}}}, // in nothing
+			}},
 		}}
 	})
 	message := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonInvalidSpec)
