@@ -293,7 +293,7 @@ func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
 	}
 	second := n.mustLogin("second", "second's password", "foo")
 	for _, statement := range []string{
-		"SELECT pg_advisory_lock(x) FROM unnest(ARRAY[127979099611650, 499918358382, 0]::bigint[]) x", "BEGIN", "SET role = none",
+		"SELECT pg_advisory_lock(x) FROM unnest(ARRAY[128021740744194, 500084924782, 0]::bigint[]) x", "BEGIN", "SET role = none",
 		"ALTER ROLE second PASSWORD 'mine'",
 	} {
 		if c := sql(t, second, statement); c != "" {
