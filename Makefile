@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test check build generate images examples push bench-startup bench-backup drill clean deps
+.PHONY: help up down demo test soak check build generate images examples push bench-startup bench-backup drill clean deps
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,9 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 
 test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
 	@hack/test.sh
+
+soak: deps ## Run what takes too long for make test: 400,000 schedules of the simulated elections
+	@go test -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 
 check: deps ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh
