@@ -20,6 +20,8 @@ const (
 	// refusalDeadline is how long a server that does not like its configuration
 	// may take to say so. One that still starts after it is recovering.
 	refusalDeadline = 10 * time.Second
+	// checkDeadline is how long PostgreSQL may take to say whether it takes a configuration.
+	checkDeadline = 30 * time.Second
 )
 
 // good is what the server last ran with: it is what remains when a new
@@ -107,7 +109,7 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 		process.Stop(ctx, postgres.StopFast)
 		return err
 	}
-	r.process, r.settings, r.revision = process, settings, candidate.Revision
+	r.process, r.settings, r.runs = process, settings, candidate
 	return nil
 }
 
@@ -140,35 +142,77 @@ func words(err error) string {
 // leaves the server as it was.
 func (r *running) applyConfig(ctx context.Context, session *postgres.Session) error {
 	config := r.currentConfig()
-	wanted := good{config.Revision, config.Parameters, config.HBA}
-	if r.Status().RejectedRevision == config.Revision {
-		g, ok := r.loadGood()
-		if !ok {
-			g = good{Revision: "defaults"}
-		}
-		wanted = g
-	}
 	r.files.Lock()
 	defer r.files.Unlock()
+	wanted, err := r.configToRun(config)
+	var rejected *postgres.RejectedError
+	if errors.As(err, &rejected) {
+		r.refuse(config.Revision, rejected)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	settings, err := r.withRole(r.plain(wanted))
 	if err != nil {
 		return err
 	}
-	if wanted.Revision == r.revision && reflect.DeepEqual(settings, r.settings) {
+	if wanted.Revision == r.runs.Revision && reflect.DeepEqual(settings, r.settings) {
 		r.accept(wanted.Revision, config.Revision)
 		return nil
 	}
-	err = r.reload(ctx, session, settings, wanted.Revision != r.revision)
-	var rejected *postgres.RejectedError
+	err = r.reload(ctx, session, settings)
 	if errors.As(err, &rejected) {
-		r.Log.Warn("the configuration is refused", "revision", wanted.Revision, "error", rejected.Words)
-		r.report(func(s *protocol.Status) { s.ConfigError, s.RejectedRevision = rejected.Words, config.Revision })
+		r.refuse(config.Revision, rejected)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	return r.adopt(ctx, session, settings, wanted, config.Revision)
+}
+
+// configToRun is the wanted configuration once PostgreSQL has said that it takes it, and until then what runs. It is
+// called with the files locked.
+func (r *running) configToRun(config protocol.Config) (good, error) {
+	wanted := good{config.Revision, config.Parameters, config.HBA}
+	if r.Status().RejectedRevision == config.Revision {
+		g, ok := r.loadGood()
+		if !ok {
+			g = good{Revision: "defaults"}
+		}
+		return g, nil
+	}
+	if wanted.Revision == r.runs.Revision {
+		return wanted, nil
+	}
+	settings, err := r.withRole(r.plain(wanted))
+	if err != nil {
+		return good{}, err
+	}
+	known, err := r.check.outcome(wanted.Revision, func() error { return r.checkAside(settings) }, r.look)
+	if !known {
+		return r.runs, nil
+	}
+	return wanted, err
+}
+
+// checkAside asks PostgreSQL whether it takes settings, for as long as this server runs.
+func (r *running) checkAside(settings postgres.Settings) error {
+	ctx, cancel := context.WithTimeout(r.life, checkDeadline)
+	defer cancel()
+	err := r.server.Check(ctx, settings)
+	var rejected *postgres.RejectedError
+	if err != nil && !errors.As(err, &rejected) {
+		r.Log.Warn("PostgreSQL could not be asked about the configuration; it is asked again", "error", err.Error())
+	}
+	return err
+}
+
+// refuse reports why the wanted configuration does not run.
+func (r *running) refuse(revision string, rejected *postgres.RejectedError) {
+	r.Log.Warn("the configuration is refused", "revision", revision, "error", rejected.Words)
+	r.report(func(s *protocol.Status) { s.ConfigError, s.RejectedRevision = rejected.Words, revision })
 }
 
 // applyRule makes the running server demand what the quorum asks for now.
@@ -191,7 +235,7 @@ func (r *running) adopt(ctx context.Context, session *postgres.Session, settings
 	if err != nil {
 		return err
 	}
-	r.settings, r.revision = settings, runs.Revision
+	r.settings, r.runs = settings, runs
 	r.report(func(s *protocol.Status) { s.PendingRestart = pending })
 	r.accept(runs.Revision, wanted)
 	if len(pending) == 0 {
@@ -220,14 +264,8 @@ func (r *running) accept(runs, wanted string) {
 	})
 }
 
-// reload writes and loads a configuration, checked where it is a new one. When PostgreSQL
-// refuses it, the files are put back.
-func (r *running) reload(ctx context.Context, session *postgres.Session, settings postgres.Settings, check bool) error {
-	if check {
-		if err := r.server.Check(ctx, settings); err != nil {
-			return err
-		}
-	}
+// reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
+func (r *running) reload(ctx context.Context, session *postgres.Session, settings postgres.Settings) error {
 	if err := r.server.Configure(settings); err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ type running struct {
 	// files guards the configuration files and what is in them.
 	files    sync.Mutex
 	settings postgres.Settings
-	revision string
+	runs     good
+	check    configCheck
 
 	mutex    sync.Mutex
 	upstream ha.Ballot // whom a standby follows, zero for nobody

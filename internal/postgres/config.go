@@ -1,10 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -272,21 +275,30 @@ func (s *Server) SetStandby(standby bool) error {
 	return syncFolder(s.Data())
 }
 
-// Check asks PostgreSQL whether it accepts the parameters, without touching a
-// running server: it reads a candidate file and prints one value (postgres -C).
-// The error has PostgreSQL's own words.
+// Check asks PostgreSQL whether it accepts the parameters, without touching a running server: it reads a candidate file
+// and prints one value (postgres -C). A *RejectedError has PostgreSQL's own words. Any other error says that PostgreSQL has not answered: the program was ended by a signal, or ctx is over.
 func (s *Server) Check(ctx context.Context, settings Settings) error {
-	candidate := filepath.Join(s.Run, "candidate.conf")
-	if err := os.WriteFile(candidate, []byte(s.postgresqlConf(settings)), 0o600); err != nil {
+	candidate, err := os.CreateTemp(s.Run, "candidate-*.conf")
+	if err != nil {
+		return fmt.Errorf("make a candidate configuration: %w", err)
+	}
+	defer func() { _ = os.Remove(candidate.Name()) }()
+	_, err = candidate.WriteString(s.postgresqlConf(settings))
+	if err := errors.Join(err, candidate.Close()); err != nil {
 		return fmt.Errorf("write a candidate configuration: %w", err)
 	}
-	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(), "-c", "config_file="+candidate)
+	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(), "-c", "config_file="+candidate.Name())
 	var messages strings.Builder
 	cmd.Stderr = &messages
-	if err := Children.Run(cmd); err != nil {
-		return &RejectedError{Words: rejection(messages.String())}
+	err = Children.Run(cmd)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && errors.As(err, &exit) && exit.Exited():
+		return &RejectedError{Words: cmp.Or(rejection(messages.String()), exit.Error())}
 	}
-	return nil
+	return fmt.Errorf("check a configuration: %w", errors.Join(ctx.Err(), err))
 }
 
 // RejectedError says in PostgreSQL's words why it does not take a configuration.

@@ -95,6 +95,9 @@ func TestBackupThatCannotBe(t *testing.T) {
 	if message := s.condition("odd", v1.ConditionScheduled, "False", v1.ReasonScheduleInvalid); !strings.Contains(message, "every now and then") {
 		t.Errorf("the message does not name the schedule: %s", message)
 	}
+	if next := s.ready("odd").Status.Backup.NextBackupAt; next != nil {
+		t.Errorf("the next backup is said to be at %s", next)
+	}
 	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: nobodys}\nspec: {sampleDB: nobody}\n")
 	s.until(func(ctx context.Context) error {
 		reason, err := s.Kubectl(ctx, "get", "databasebackup", "nobodys", "-o", "jsonpath={.status.conditions[?(@.type=='Complete')].reason}")

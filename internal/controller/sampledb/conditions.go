@@ -246,7 +246,7 @@ func configurationApplied(s *scope) verdict {
 		switch {
 		case !known:
 			unasked = append(unasked, i.name)
-		case answer.ConfigError != "" && answer.RejectedRevision == s.config.Revision:
+		case answer.RejectedRevision != "" && answer.RejectedRevision == s.config.Revision:
 			return no(v1.ReasonParameterRejected, fmt.Sprintf("%s keeps its former configuration: %s", i.name, answer.ConfigError))
 		case answer.ConfigRevision != s.config.Revision:
 			behind = append(behind, i.name)

@@ -198,8 +198,10 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	if next := s.appointment.next; !next.IsZero() {
-		pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
+	for _, next := range []time.Time{s.appointment.next, s.verifiesNext} {
+		if !next.IsZero() {
+			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
+		}
 	}
 	return pause
 }

@@ -41,9 +41,11 @@ type scope struct {
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision
-	// scheduled is the condition Scheduled, appointment when backups are due.
-	scheduled   verdict
-	appointment appointment
+	// scheduled is the condition Scheduled, appointment when backups are due, verifiesNext when the next verification is
+	// (zero where none will be).
+	scheduled    verdict
+	appointment  appointment
+	verifiesNext time.Time
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string
 	// waiting says what a deletion waits for, "" when for nothing.

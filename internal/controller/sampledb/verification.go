@@ -24,9 +24,7 @@ func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
 	if schedule == nil || last == nil {
 		return nil
 	}
-	if next := schedule.Next(s.now); s.appointment.next.IsZero() || next.Before(s.appointment.next) {
-		s.appointment.next = next
-	}
+	s.verifiesNext = schedule.Next(s.now)
 	due := latest(schedule, s.verificationAsked(last), s.now)
 	if due.IsZero() {
 		return nil
