@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -14,11 +15,23 @@ type fault struct {
 	lasts time.Duration
 	// operator says that it takes an operator at work: the one before may have lost its node.
 	operator bool
+	// api says that it is made by the Kubernetes API, or takes that away.
+	api apiUse
 	// prepare does what comes before the moment that counts; may be nil.
 	prepare func(context.Context, *scene) error
 	// inject breaks it. It calls strike right before.
 	inject func(context.Context, *scene) error
 }
+
+// apiUse is what a fault has to do with the Kubernetes API.
+type apiUse int
+
+// A fault may have nothing to do with it, need it, or take it away.
+const (
+	withoutAPI apiUse = iota
+	needsAPI
+	takesAPI
+)
 
 // slow is how long a fault lasts at least that writes may not notice, while what
 // follows from it, as the end of a lease, needs its time.
@@ -26,14 +39,20 @@ const slow = 20 * time.Second
 
 // faults is the table.
 func faults(o options) []fault {
-	all := []fault{
+	return slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(), exhaustionFaults(),
+		platformFaults(), otherFaults(o))
+}
+
+// serverFaults are those of the primary's processes and of its Pod.
+func serverFaults() []fault {
+	return []fault{
 		{name: "postmaster-killed", about: "SIGKILL to the primary's postmaster", most: 1,
 			inject: killPostmaster},
 		{name: "agent-killed", about: "SIGKILL to the agent of the primary, process 1 of its container", most: 1,
 			inject: killAgent},
-		{name: "pod-deleted", about: "the primary's Pod is deleted with its grace period", most: 1,
+		{name: "pod-deleted", about: "the primary's Pod is deleted with its grace period", most: 1, api: needsAPI,
 			inject: deletePod(primaryOf, false)},
-		{name: "pod-force-deleted", about: "the primary's Pod is deleted with no grace period", most: 1,
+		{name: "pod-force-deleted", about: "the primary's Pod is deleted with no grace period", most: 1, api: needsAPI,
 			inject: deletePod(primaryOf, true)},
 		{name: "server-hung", about: "SIGSTOP to the primary's postmaster and all its children", most: 1,
 			inject: freeze("server", process.server)},
@@ -41,9 +60,9 @@ func faults(o options) []fault {
 			inject: freeze("postmaster", process.postmaster)},
 		{name: "pod-frozen", about: "SIGSTOP to every process of the primary's Pod; thawed later", most: 1,
 			inject: freeze("process", func(process) bool { return true })},
+		{name: "leader-killed-thrice", about: "SIGKILL to the postmaster of who leads, three times, 2 s apart", most: 3,
+			inject: repeat(3, 2*time.Second, killPostmaster)},
 	}
-	all = append(all, networkFaults()...)
-	return append(all, otherFaults(o)...)
 }
 
 // networkFaults are those of nodes and of what is between them.
@@ -53,10 +72,96 @@ func networkFaults() []fault {
 			inject: cutPrimary(func(*scene) []string { return nil })},
 		{name: "node-cut-from-api", about: "the primary's node is cut off from the API server", most: 1, lasts: slow,
 			inject: cutPrimary(func(*scene) []string { return []string{"api"} })},
-		{name: "primary-cut-from-standbys", about: "the primary's node is cut off from the other nodes, not from the API server", most: 1, lasts: slow,
-			inject: cutPrimary((*scene).otherNodes)},
+		{name: "primary-cut-from-standbys", about: "the primary's node is cut off from the other nodes, not from the API server",
+			most: 1, lasts: slow, inject: cutPrimary((*scene).otherNodes)},
+		{name: "primary-deaf", about: "what the other nodes send to the primary's is lost, and what it sends arrives", most: 1, lasts: slow,
+			inject: loseBetween(allPackets, toPrimary)},
+		{name: "primary-mute", about: "what the primary's node sends to the others is lost, and what they send arrives", most: 1, lasts: slow,
+			inject: loseBetween(allPackets, fromPrimary)},
+		{name: "primary-link-lossy", about: "every other packet between the primary's node and the others is lost", most: 1, lasts: slow,
+			inject: loseBetween(halfThePackets, func(s *scene, sender, receiver string) bool {
+				return toPrimary(s, sender, receiver) || fromPrimary(s, sender, receiver)
+			})},
 		{name: "node-killed", about: "the primary's node loses its power", most: 1,
 			inject: killNode},
+	}
+}
+
+// diskFaults are those of volumes.
+func diskFaults(o options) []fault {
+	return []fault{
+		{name: "disk-full", about: "files fill the primary's volume while it writes; deleted later", most: 1, lasts: slow, api: needsAPI,
+			inject: fillDisk},
+		{name: "primary-disk-stalls", about: "the file system of the primary's volume is frozen, and thaws by itself after -stall",
+			most: 1, lasts: o.stall, api: needsAPI, inject: stallDisk(primaryOf, o.stall)},
+		{name: "primary-disk-hangs", about: "the same, until writes have come again", most: 1, api: needsAPI,
+			inject: stallDisk(primaryOf, o.hold+longestHang)},
+		{name: "standby-disk-stalls", about: "the file system of a standby's volume is frozen, and thaws by itself after -stall",
+			lasts: o.stall, api: needsAPI, inject: stallDisk(standbyOf, o.stall)},
+		{name: "standby-pgdata-lost", about: "a standby's data directory is deleted under it, and its postmaster killed",
+			inject: losePgdata},
+		{name: "standby-volume-lost", about: "a standby's volume is deleted with its Pod", api: needsAPI,
+			inject: loseVolume},
+	}
+}
+
+// severalFaults hit more than one instance.
+func severalFaults() []fault {
+	return []fault{
+		{name: "primary-and-standby-pod", about: "the primary's postmaster is killed and a standby's Pod force-deleted at once", most: 1,
+			api: needsAPI, inject: together(killPostmaster, deletePod(standbyOf, true))},
+		{name: "primary-and-standby-node", about: "the primary's postmaster is killed and a standby's node cut off at once", most: 1,
+			inject: together(killPostmaster, cutStandby)},
+		{name: "servers-killed", about: "SIGKILL to the postmasters of all instances", most: 1,
+			inject: killAll("postmaster", process.postmaster)},
+		{name: "agents-killed", about: "SIGKILL to the agents of all instances", most: 1,
+			inject: killAll("agent", func(p process) bool { return p.agent })},
+		{name: "two-pods-deleted", about: "the Pods of the primary and of a standby are deleted at once", most: 1, api: needsAPI,
+			inject: together(deletePod(primaryOf, false), deletePod(standbyOf, false))},
+		{name: "all-pods-deleted", about: "all Pods are deleted at once", most: 1, api: needsAPI,
+			inject: deleteAllPods},
+		{name: "standby-pod-deleted", about: "a standby's Pod is deleted with its grace period", api: needsAPI,
+			inject: deletePod(standbyOf, false)},
+	}
+}
+
+// lossFaults delete what the operator has made for the SampleDB.
+func lossFaults() []fault {
+	return []fault{
+		{name: "lease-deleted", about: "the Lease NAME is deleted: the witness, and what shows who leads", api: needsAPI,
+			inject: deleteObject(theLease)},
+		{name: "config-deleted", about: "the ConfigMap NAME-config is deleted", api: needsAPI, operator: true,
+			inject: deleteObject(theConfig)},
+		{name: "service-deleted", about: "the Service NAME for reading and writing is deleted", api: needsAPI, operator: true,
+			inject: deleteObject(theService)},
+		{name: "statefulset-deleted", about: "the StatefulSet is deleted, and its Pods are left", api: needsAPI, operator: true,
+			inject: deleteObject(theStatefulSet)},
+		{name: "ca-deleted", about: "the Secret NAME-ca is deleted", api: needsAPI, lasts: slow,
+			inject: deleteAuthority},
+	}
+}
+
+// exhaustionFaults take away what a server needs to go on.
+func exhaustionFaults() []fault {
+	return []fault{
+		{name: "connections-used", about: "sessions are opened until the primary lets in no more, and kept", most: 1, lasts: slow,
+			inject: useConnections},
+		{name: "out-of-memory", about: "a backend of the primary asks for more memory than its container may have: the kernel kills it",
+			most: 1, api: needsAPI, inject: starve},
+		{name: "processes-used", about: "the primary's container may have no more processes and threads than it has", most: 1, lasts: slow,
+			inject: useProcesses},
+	}
+}
+
+// platformFaults are those of what runs the Pods.
+func platformFaults() []fault {
+	return []fault{
+		{name: "kubelet-stopped", about: "the kubelet of the primary's node is stopped", lasts: slow,
+			inject: loseKubelet},
+		{name: "kubelet-away", about: "the kubelet of the primary's node is stopped, then the primary's agent is killed", most: 1, lasts: slow,
+			prepare: stopKubelet, inject: killAgent},
+		{name: "runtime-restarted", about: "containerd on the primary's node is killed and started again", lasts: slow,
+			inject: restartRuntime},
 	}
 }
 
@@ -65,77 +170,12 @@ func networkFaults() []fault {
 func otherFaults(o options) []fault {
 	return []fault{
 		{name: "api-away", about: "API server and etcd are stopped, then the primary's postmaster is killed", most: 1, lasts: slow,
-			prepare: stopAPI, inject: killPostmaster},
-		{name: "operator-away", about: "no operator runs, and the primary's postmaster is killed", most: 1,
+			api: takesAPI, prepare: stopAPI, inject: killPostmaster},
+		{name: "operator-away", about: "no operator runs, and the primary's postmaster is killed", most: 1, api: needsAPI,
 			prepare: stopOperator, inject: killPostmaster},
-		{name: "standby-pgdata-lost", about: "a standby's data directory is deleted under it, and its postmaster killed",
-			inject: losePgdata},
-		{name: "disk-full", about: "files fill the primary's volume while it writes; deleted later", most: 1, lasts: slow,
-			inject: fillDisk},
-		{name: "primary-and-standby-pod", about: "the primary's postmaster is killed and a standby's Pod force-deleted at once", most: 1,
-			inject: both(killPostmaster, deletePod(standbyOf, true))},
-		{name: "primary-and-standby-node", about: "the primary's postmaster is killed and a standby's node cut off at once", most: 1,
-			inject: both(killPostmaster, cutStandby)},
 		{name: "switchover", about: "the annotation toban.dev/switchover asks for another primary", least: 1, most: 1, operator: true,
-			inject: switchover},
-		{name: "standby-pod-deleted", about: "a standby's Pod is deleted with its grace period",
-			inject: deletePod(standbyOf, false)},
+			api: needsAPI, inject: switchover},
 		{name: "lossy-and-busy", about: "30 % of the packets between nodes are lost, and every processor is busy", lasts: o.lossy,
 			inject: loseAndBurn(o.lossy)},
 	}
 }
-
-// scene is one fault being made: on whom, when, and how to undo it.
-type scene struct {
-	world
-	localkube localkube
-	cluster   cluster
-	history   *history
-	primary   instance
-	standbys  []instance
-	t0        time.Duration
-	undo      []undo
-	say       func(string, ...any)
-}
-
-type undo struct {
-	what string
-	do   func(context.Context) error
-}
-
-// strike notes the moment of the fault: the first of them, where there are two.
-func (s *scene) strike() {
-	if s.t0 == 0 {
-		s.t0 = s.history.now()
-	}
-}
-
-// later notes how something is undone, before it is done.
-func (s *scene) later(what string, do func(context.Context) error) {
-	s.undo = append(s.undo, undo{what, do})
-}
-
-// heal undoes all, the last first. What fails stays to be undone.
-func (s *scene) heal(ctx context.Context) error {
-	for len(s.undo) > 0 {
-		last := s.undo[len(s.undo)-1]
-		if err := until(ctx, time.Minute, func(context.Context) error { return last.do(ctx) }); err != nil {
-			return err
-		}
-		s.say("healed: %s", last.what)
-		s.undo = s.undo[:len(s.undo)-1]
-	}
-	return nil
-}
-
-// otherNodes are those of the standbys.
-func (s *scene) otherNodes() []string {
-	var names []string
-	for _, i := range s.standbys {
-		names = append(names, i.node)
-	}
-	return names
-}
-
-func primaryOf(s *scene) instance { return s.primary }
-func standbyOf(s *scene) instance { return s.standbys[0] }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,23 +194,6 @@ func fillDisk(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// both makes two faults at the same moment.
-func both(one, other func(context.Context, *scene) error) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
-		// Each on a scene of its own, because they write to it at the same time.
-		second := *s
-		second.undo = nil
-		done := make(chan error, 1)
-		go func() { done <- other(ctx, &second) }()
-		err := errors.Join(one(ctx, s), <-done)
-		if s.t0 == 0 || second.t0 != 0 && second.t0 < s.t0 {
-			s.t0 = second.t0
-		}
-		s.undo = append(s.undo, second.undo...)
-		return err
-	}
-}
-
 // annotationSwitchover asks for another primary, switchoverAny whichever is best.
 const (
 	annotationSwitchover = "toban.dev/switchover"
@@ -233,7 +215,7 @@ func loseAndBurn(most time.Duration) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		s.later("no more packets are lost", s.cluster.mend)
 		s.strike()
-		if err := s.cluster.lose(ctx, lossPercent); err != nil {
+		if err := s.cluster.lose(ctx, lossPercent, func(string, string) bool { return true }); err != nil {
 			return err
 		}
 		stop, err := burn(runtime.NumCPU(), most+time.Minute)

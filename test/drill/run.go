@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
 // Run is what came of one fault. Times are in seconds.
 type Run struct {
-	Fault string    `json:"fault"`
+	Fault string `json:"fault"`
+	// Shape is that of the database; without one it is the usual.
+	Shape string    `json:"shape,omitempty"`
 	Round int       `json:"round"`
 	At    time.Time `json:"at"`
 	// Service and Multi are the longest time without an acknowledged write after the
@@ -46,6 +49,8 @@ type Run struct {
 	// Unknown is the number of writes of which nobody knows whether they happened.
 	Unknown  int      `json:"unknown"`
 	Problems []string `json:"problems,omitempty"`
+	// Notes are what is worth knowing of the round, and nothing wrong.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Stages are those of breakDown in seconds.
@@ -77,9 +82,13 @@ func (r *Run) judge(c *clients, f fault, t0, end time.Duration) {
 	}
 }
 
-// wrongs are what must never be, whatever the fault.
+// wrongs are what must never be, whatever the fault. Where the shape may lose
+// acknowledged writes, that is counted, and is not wrong.
 func (r Run) wrongs() []string {
 	wrongs := append([]string{}, r.Problems...)
+	if s, err := shapeNamed(r.Shape); err != nil || s.mayLose {
+		return wrongs
+	}
 	if r.Lost > 0 {
 		wrongs = append(wrongs, fmt.Sprintf("%d of %d acknowledged writes are lost: %v …", r.Lost, r.Acked, r.LostIDs))
 	}
@@ -98,7 +107,7 @@ func (d *drill) tell(r Run) {
 	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; unknown writes %d; two primaries %.2f s",
 		r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing, r.Operations, r.Linearizable, r.Unknown, r.TwoPrimaries)
 	d.say("  since the fault: writable %.2f, multi-host %.2f, EndpointSlice %.2f, Service %.2f", r.Stages.Writable, r.Stages.Multi, r.Stages.Slice, r.Stages.Service)
-	for _, p := range r.Problems {
+	for _, p := range slices.Concat(r.Notes, r.Problems) {
 		d.say("  %s", p)
 	}
 }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"toban.dev/test/outside"
+)
+
+// scene is one fault being made: on whom, when, and how to undo it.
+type scene struct {
+	world
+	localkube localkube
+	cluster   cluster
+	history   *history
+	book      *book
+	// access is the way through the Service as it is now.
+	access   func() outside.Access
+	primary  instance
+	standbys []instance
+	t0       time.Duration
+	undo     []undo
+	// absent complain while something that was taken away is not there again.
+	absent []func(context.Context) error
+	// notes are what is worth knowing of the round, and nothing wrong.
+	notes []string
+	say   func(string, ...any)
+}
+
+type undo struct {
+	what string
+	do   func(context.Context) error
+}
+
+// strike notes the moment of the fault: the first of them, where there are several.
+func (s *scene) strike() {
+	if s.t0 == 0 {
+		s.t0 = s.history.now()
+	}
+}
+
+// later notes how something is undone, before it is done.
+func (s *scene) later(what string, do func(context.Context) error) {
+	s.undo = append(s.undo, undo{what, do})
+}
+
+// heal undoes all, the last first. What fails stays to be undone.
+func (s *scene) heal(ctx context.Context) error {
+	for len(s.undo) > 0 {
+		last := s.undo[len(s.undo)-1]
+		if err := until(ctx, time.Minute, func(context.Context) error { return last.do(ctx) }); err != nil {
+			return err
+		}
+		s.say("healed: %s", last.what)
+		s.undo = s.undo[:len(s.undo)-1]
+	}
+	return nil
+}
+
+// note keeps what is worth knowing of the round, and nothing wrong.
+func (s *scene) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// complete complains while something that was taken away is not there again.
+func (s *scene) complete(ctx context.Context) error {
+	for _, look := range s.absent {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cast gives the parts: who is the primary, and which standby is hit where one is. It
+// is one on another node, where there is one.
+func (s *scene) cast(primary string) error {
+	s.standbys = nil
+	for _, name := range s.shape.members() {
+		one, known := s.book.where(name)
+		switch {
+		case !known:
+			return fmt.Errorf("%s has no Pod", name)
+		case name == primary:
+			s.primary = one
+		default:
+			s.standbys = append(s.standbys, one)
+		}
+	}
+	elsewhere := func(i instance) int {
+		if i.node == s.primary.node {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(s.standbys, func(a, b instance) int { return elsewhere(a) - elsewhere(b) })
+	return nil
+}
+
+// recast gives the parts anew, as soon as somebody says that it is the primary.
+func (s *scene) recast(ctx context.Context, patience time.Duration) error {
+	return until(ctx, patience, func(context.Context) error {
+		newest := sight{}
+		for _, seen := range s.history.latest(steadyGap) {
+			if seen.primary && seen.end > newest.end {
+				newest = seen
+			}
+		}
+		if newest.instance == "" {
+			return errors.New("nobody is primary")
+		}
+		return s.cast(newest.instance)
+	})
+}
+
+// otherNodes are those of the standbys.
+func (s *scene) otherNodes() []string {
+	var names []string
+	for _, i := range s.standbys {
+		if i.node != s.primary.node && !slices.Contains(names, i.node) {
+			names = append(names, i.node)
+		}
+	}
+	return names
+}
+
+// clientsNode is the one by which clients reach the Service: the primary's and that
+// of the standby that is hit are not, so that no fault takes it away.
+func (s *scene) clientsNode() string {
+	for _, n := range s.cluster.Nodes {
+		hit := n.Name == s.primary.node || len(s.standbys) > 0 && n.Name == s.standbys[0].node
+		if !hit {
+			return n.Name
+		}
+	}
+	return s.primary.node
+}
+
+func primaryOf(s *scene) instance { return s.primary }
+func standbyOf(s *scene) instance { return s.standbys[0] }
