@@ -79,14 +79,12 @@ func starve(ctx context.Context, s *scene) error {
 	if err == nil {
 		return errors.New("the greedy backend got its memory")
 	}
-	s.note("the greedy backend: %s", lastLine(err.Error()))
+	s.note("the greedy backend: %s", oneLine(err.Error()))
 	return nil
 }
 
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
-}
+// oneLine is a text of several lines as one.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // useProcesses lets the primary's container have no process or thread beyond those it
 // has: no session can begin.

@@ -127,14 +127,18 @@ func (c cluster) lose(ctx context.Context, percent int, hits func(sender, receiv
 
 // lossRules come before all that tracks connections or translates addresses.
 func lossRules(senders []string, percent int) string {
+	some := fmt.Sprintf("numgen random mod 100 < %d ", percent)
+	if percent >= 100 {
+		some = "" // nft takes no comparison that is always true
+	}
 	return fmt.Sprintf(`
 table inet %s {
   chain arriving {
     type filter hook prerouting priority -310
-    ip saddr { %s } numgen random mod 100 < %d drop
+    ip saddr { %s } %sdrop
   }
 }
-`, lossTable, strings.Join(senders, ", "), percent)
+`, lossTable, strings.Join(senders, ", "), some)
 }
 
 // mend ends lose.
