@@ -47,17 +47,33 @@ func (s *scene) later(what string, do func(context.Context) error) {
 	s.undo = append(s.undo, undo{what, do})
 }
 
-// heal undoes all, the last first. What fails stays to be undone.
+// healing is how long it may take to undo all of a fault.
+const healing = 3 * time.Minute
+
+// heal undoes all, the last first. What can't be undone is tried again: it may need
+// something that is undone after it, as a Pod needs its node.
 func (s *scene) heal(ctx context.Context) error {
-	for len(s.undo) > 0 {
-		last := s.undo[len(s.undo)-1]
-		if err := until(ctx, time.Minute, func(context.Context) error { return last.do(ctx) }); err != nil {
-			return err
+	return outside.Until(ctx, healing, func(ctx context.Context) error {
+		var left []undo
+		var errs []error
+		for _, u := range slices.Backward(s.undo) {
+			if err := u.within(ctx); err != nil {
+				left, errs = append(left, u), append(errs, fmt.Errorf("%s: %w", u.what, err))
+				continue
+			}
+			s.say("healed: %s", u.what)
 		}
-		s.say("healed: %s", last.what)
-		s.undo = s.undo[:len(s.undo)-1]
-	}
-	return nil
+		slices.Reverse(left)
+		s.undo = left
+		return errors.Join(errs...)
+	})
+}
+
+// within undoes it once.
+func (u undo) within(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return u.do(ctx)
 }
 
 // note keeps what is worth knowing of the round, and nothing wrong.

@@ -88,3 +88,44 @@ func TestWhatWasTakenAwayIsWaitedFor(t *testing.T) {
 		t.Errorf("complete = %v", err)
 	}
 }
+
+func TestWhatNeedsSomethingThatIsHealedLaterIsHealedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{say: t.Logf}
+		var order []string
+		node := false
+		s.later("the node is joined", func(context.Context) error {
+			order, node = append(order, "node"), true
+			return nil
+		})
+		s.later("the Pod's disk has room", func(context.Context) error {
+			if !node {
+				return errors.New("the Pod can't be reached")
+			}
+			order = append(order, "disk")
+			return nil
+		})
+		s.later("the processors are free", func(context.Context) error {
+			order = append(order, "processors")
+			return nil
+		})
+		if err := s.heal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(order, []string{"processors", "node", "disk"}) || len(s.undo) > 0 {
+			t.Errorf("healed in the order %q, %d are left", order, len(s.undo))
+		}
+	})
+}
+
+func TestWhatCanNotBeHealedStaysToBeHealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scene{say: t.Logf}
+		never := errors.New("localkube says no")
+		s.later("this can't be", func(context.Context) error { return never })
+		s.later("this can", func(context.Context) error { return nil })
+		if err := s.heal(t.Context()); !errors.Is(err, never) || len(s.undo) != 1 {
+			t.Errorf("%v, %d are left", err, len(s.undo))
+		}
+	})
+}

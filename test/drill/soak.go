@@ -18,6 +18,8 @@ const (
 	// longestPause is between the two faults of a pair: longer than an election takes, so
 	// that the second comes before, during and after it.
 	longestPause = 6 * time.Second
+	// longestStrike is how long the second may take: what it is made with may be broken.
+	longestStrike = time.Minute
 	// pauseStep is what pauses are multiples of: a title can say them exactly.
 	pauseStep = 100 * time.Millisecond
 )
@@ -91,7 +93,9 @@ func (p pair) compose() fault {
 			if err := s.recast(ctx, time.Second); err != nil {
 				s.note("nobody is known to be the primary then, so it hits who was: %v", err)
 			}
-			if err := p.second.inject(ctx, s); err != nil {
+			once, cancel := context.WithTimeout(ctx, longestStrike)
+			defer cancel()
+			if err := p.second.inject(once, s); err != nil {
 				s.note("it did not strike: %v", err)
 			}
 			return ctx.Err()
