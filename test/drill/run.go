@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // Run is what came of one fault. Times are in seconds.
@@ -41,7 +43,8 @@ type Run struct {
 	Needless int `json:"needless"`
 	Missing  int `json:"missing"`
 	// Operations is the number of reads and writes of the registers; Linearizable is
-	// what porcupine says of them: Ok, Illegal, or Unknown when its time was over.
+	// what porcupine says of them: Ok, Illegal, or Unknown when its time was over. It is
+	// empty where the round was not made.
 	Operations   int    `json:"operations"`
 	Linearizable string `json:"linearizable"`
 	// Stages are when each part of the way back was seen.
@@ -95,7 +98,7 @@ func (r Run) wrongs() []string {
 	if r.Overlap > 0 {
 		wrongs = append(wrongs, fmt.Sprintf("an older primary acknowledged %d writes, up to %.3f s after a newer one's first", r.Overlap, r.OverlapFor))
 	}
-	if r.Linearizable != "Ok" && r.Linearizable != "Unknown" {
+	if r.Linearizable == string(porcupine.Illegal) {
 		wrongs = append(wrongs, fmt.Sprintf("the history is not linearizable (%q)", r.Linearizable))
 	}
 	return wrongs

@@ -82,7 +82,7 @@ func verdictRow(own []Run) []string {
 		spread(func(r Run) float64 { return r.Multi }, 0.5, 0.95, 1),
 		fmt.Sprintf("%d of %d", sum(own, func(r Run) int { return r.Lost }), sum(own, func(r Run) int { return r.Acked })),
 		fmt.Sprint(sum(own, func(r Run) int { return r.Overlap })),
-		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" })),
+		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" && r.Linearizable != "" })),
 		spread(func(r Run) float64 { return r.Whole }, 0.5, 1),
 		changes(own),
 	}
