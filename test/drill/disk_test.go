@@ -53,7 +53,7 @@ func TestWhatIsToRunAfterwardsRunsThoughTheDrillWasKilled(t *testing.T) {
 
 func TestWhatIsNoLongerNeededAfterwardsNeverRuns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "made")
-	never, err := afterwards(time.Hour, "touch", file)
+	never, err := afterwards(time.Minute, "touch", file)
 	if err != nil {
 		t.Fatal(err)
 	}

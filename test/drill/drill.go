@@ -162,7 +162,7 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 		c.running.Wait()
 	}()
 	s.history = c.history
-	defer func() { r.Notes = s.notes }()
+	defer func() { r.Notes = append(s.notes, r.Notes...) }()
 	if err := d.first(ctx, c, s); err != nil {
 		return r, err
 	}
@@ -398,6 +398,10 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 	file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d.html", r.Fault, r.At.Unix()))
 	if err := errors.Join(os.MkdirAll(d.options.histories, 0o755), porcupine.VisualizePath(model, info, file)); err != nil {
 		return fmt.Errorf("write the history: %w", err)
+	}
+	if d.shape.mayLose { // a lost write makes it so
+		r.Notes = append(r.Notes, "the history is in "+file)
+		return nil
 	}
 	r.Problems = append(r.Problems, "the history is in "+file)
 	return nil

@@ -48,14 +48,15 @@ func useConnections(ctx context.Context, s *scene) error {
 	return fmt.Errorf("%d sessions do not fill the server", len(open))
 }
 
-// greedy needs more memory than there is: 100 kB for each of 100,000 rows.
-const greedy = `SELECT length(array_agg(repeat(md5(i::text), 3200))::text) FROM generate_series(1, 100000) i`
+// greedy needs more memory than there is, at once: almost 1 GB, the most that a value has.
+const greedy = `SELECT length(repeat('x', 1000000000))`
 
 // headroom is what a container gets beyond what it has in use already.
 const headroom = 64 << 20
 
 // starve limits the memory of the primary's container to little more than it has, and
-// has a backend ask for 10 GB: the kernel kills it.
+// has a backend ask for 1 GB: the kernel kills it. Before it does, all that run there may
+// stand still, while it looks for memory to take back.
 func starve(ctx context.Context, s *scene) error {
 	group, err := s.primaryGroup("memory")
 	if err != nil {

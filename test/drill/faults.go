@@ -146,7 +146,7 @@ func exhaustionFaults() []fault {
 	return []fault{
 		{name: "connections-used", about: "sessions are opened until the primary lets in no more, and kept", most: 1, lasts: slow,
 			inject: useConnections},
-		{name: "out-of-memory", about: "a backend of the primary asks for more memory than its container may have: the kernel kills it",
+		{name: "out-of-memory", about: "a backend of the primary asks for more memory than its container may have, until the kernel kills it",
 			most: 1, api: needsAPI, inject: starve},
 		{name: "processes-used", about: "the primary's container may have no more processes and threads than it has", most: 1, lasts: slow,
 			inject: useProcesses},

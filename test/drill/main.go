@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		return present(o, all, runs)
+		return present(o, all, nil, runs)
 	}
 	if o.soak > 0 {
 		if err := fitting(chosen); err != nil {
@@ -113,7 +113,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	runs, err := d.rounds(ctx, chosen, before)
-	return errors.Join(err, present(o, all, slices.Concat(before, runs)), verdict(runs))
+	return errors.Join(err, present(o, all, before, runs), verdict(runs))
 }
 
 // kept are the runs to which this drill adds its own.

@@ -157,9 +157,9 @@ func between(page, text string) string {
 	return page[:from+len(markBegin)] + "\n\n" + text + "\n" + page[to:]
 }
 
-// present prints the tables of what was made, and writes those of all faults, and the
-// plot, where that is wanted.
-func present(o options, all []fault, runs []Run) error {
+// present prints the tables of what was made, and writes those of all faults, with the runs
+// from before, and the plot, where that is wanted.
+func present(o options, all []fault, before, runs []Run) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -168,6 +168,7 @@ func present(o options, all []fault, runs []Run) error {
 	printTable(os.Stdout, verdicts)
 	fmt.Println("\nWhere the time went, since the fault (medians):")
 	printTable(os.Stdout, parts)
+	runs = slices.Concat(before, runs)
 	rows, err := entries(all, runs)
 	if err != nil {
 		return err
