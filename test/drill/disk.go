@@ -31,7 +31,7 @@ const longestHang = 30 * time.Second
 // stallDisk makes a volume stand still: who writes to it waits, and so does who wants
 // to be sure that it is written. It thaws when the fault is healed, and after that
 // time at the latest, even if the drill has been killed meanwhile.
-func stallDisk(of func(*scene) instance, most time.Duration) func(context.Context, *scene) error {
+func stallDisk(of func(*scene) instance, most time.Duration) injection {
 	return func(ctx context.Context, s *scene) error {
 		volume, err := s.volume(ctx, of(s).name)
 		if err != nil {
@@ -84,7 +84,9 @@ func ownFilesystem(dir string) error {
 	if err != nil {
 		return fmt.Errorf("look at the volume: %w", err)
 	}
-	device := func(info os.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Dev } //nolint:forcetypeassert // on Linux
+	device := func(info os.FileInfo) uint64 {
+		return info.Sys().(*syscall.Stat_t).Dev //nolint:forcetypeassert // on Linux it is that
+	}
 	if device(own) == device(above) {
 		return fmt.Errorf("%s has no file system of its own, so that it can't be frozen without the machine", dir)
 	}

@@ -249,7 +249,9 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	if err := d.book.read(ctx, d.world); err != nil {
 		return nil, err
 	}
-	s := &scene{world: d.world, localkube: d.localkube, cluster: d.cluster, book: d.book, access: d.way.get, say: d.say}
+	s := &scene{
+		world: d.world, localkube: d.localkube, cluster: d.cluster, book: d.book, access: d.way.get, say: d.say,
+	}
 	var primary string
 	err := until(ctx, creation, func(ctx context.Context) (err error) {
 		// A Service may still lead to the primary before, as long as a kube-proxy that has lost the API does not know better.
@@ -309,11 +311,12 @@ func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
 	}
 	for ctx.Err() == nil {
 		now := c.history.now()
+		lasted := now - s.last
 		changed := f.least == 0 || len(c.leaders()) > f.least
-		if now-s.t0 >= settle+f.lasts && flows(c, now-settle, now) && (changed || now-s.t0 > d.options.hold) {
+		if lasted >= settle+f.lasts && flows(c, now-settle, now) && (changed || lasted > d.options.hold) {
 			return true
 		}
-		if now-s.t0 > most {
+		if lasted > most {
 			return flowed(c, now-settle, now)
 		}
 		select {

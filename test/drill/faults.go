@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// injection breaks something. It says s.strike right before.
+type injection = func(ctx context.Context, s *scene) error
+
 // fault is one way to break something.
 type fault struct {
 	name, about string
@@ -18,9 +21,8 @@ type fault struct {
 	// api says that it is made by the Kubernetes API, or takes that away.
 	api apiUse
 	// prepare does what comes before the moment that counts; may be nil.
-	prepare func(context.Context, *scene) error
-	// inject breaks it. It calls strike right before.
-	inject func(context.Context, *scene) error
+	prepare injection
+	inject  injection
 }
 
 // apiUse is what a fault has to do with the Kubernetes API.
@@ -52,15 +54,18 @@ func serverFaults() []fault {
 			inject: killAgent},
 		{name: "pod-deleted", about: "the primary's Pod is deleted with its grace period", most: 1, api: needsAPI,
 			inject: deletePod(primaryOf, false)},
-		{name: "pod-force-deleted", about: "the primary's Pod is deleted with no grace period", most: 1, api: needsAPI,
+		{name: "pod-force-deleted", most: 1, api: needsAPI,
+			about:  "the primary's Pod is deleted with no grace period",
 			inject: deletePod(primaryOf, true)},
 		{name: "server-hung", about: "SIGSTOP to the primary's postmaster and all its children", most: 1,
 			inject: freeze("server", process.server)},
-		{name: "postmaster-hung", about: "SIGSTOP to the primary's postmaster alone: no new sessions", most: 1, lasts: slow,
+		{name: "postmaster-hung", most: 1, lasts: slow,
+			about:  "SIGSTOP to the primary's postmaster alone: no new sessions",
 			inject: freeze("postmaster", process.postmaster)},
 		{name: "pod-frozen", about: "SIGSTOP to every process of the primary's Pod; thawed later", most: 1,
 			inject: freeze("process", func(process) bool { return true })},
-		{name: "leader-killed-thrice", about: "SIGKILL to the postmaster of who leads, three times, 2 s apart", most: 3,
+		{name: "leader-killed-thrice", most: 3,
+			about:  "SIGKILL to the postmaster of who leads, three times, 2 s apart",
 			inject: repeat(3, 2*time.Second, killPostmaster)},
 	}
 }
@@ -72,13 +77,17 @@ func networkFaults() []fault {
 			inject: cutPrimary(func(*scene) []string { return nil })},
 		{name: "node-cut-from-api", about: "the primary's node is cut off from the API server", most: 1, lasts: slow,
 			inject: cutPrimary(func(*scene) []string { return []string{"api"} })},
-		{name: "primary-cut-from-standbys", about: "the primary's node is cut off from the other nodes, not from the API server",
-			most: 1, lasts: slow, inject: cutPrimary((*scene).otherNodes)},
-		{name: "primary-deaf", about: "what the other nodes send to the primary's is lost, and what it sends arrives", most: 1, lasts: slow,
+		{name: "primary-cut-from-standbys",
+			about: "the primary's node is cut off from the other nodes, not from the API server",
+			most:  1, lasts: slow, inject: cutPrimary((*scene).otherNodes)},
+		{name: "primary-deaf", most: 1, lasts: slow,
+			about:  "what the other nodes send to the primary's is lost, and what it sends arrives",
 			inject: loseBetween(allPackets, toPrimary)},
-		{name: "primary-mute", about: "what the primary's node sends to the others is lost, and what they send arrives", most: 1, lasts: slow,
+		{name: "primary-mute", most: 1, lasts: slow,
+			about:  "what the primary's node sends to the others is lost, and what they send arrives",
 			inject: loseBetween(allPackets, fromPrimary)},
-		{name: "primary-link-lossy", about: "every other packet between the primary's node and the others is lost", most: 1, lasts: slow,
+		{name: "primary-link-lossy", most: 1, lasts: slow,
+			about: "every other packet between the primary's node and the others is lost",
 			inject: loseBetween(halfThePackets, func(s *scene, sender, receiver string) bool {
 				return toPrimary(s, sender, receiver) || fromPrimary(s, sender, receiver)
 			})},
@@ -90,15 +99,19 @@ func networkFaults() []fault {
 // diskFaults are those of volumes.
 func diskFaults(o options) []fault {
 	return []fault{
-		{name: "disk-full", about: "files fill the primary's volume while it writes; deleted later", most: 1, lasts: slow, api: needsAPI,
+		{name: "disk-full", most: 1, lasts: slow, api: needsAPI,
+			about:  "files fill the primary's volume while it writes; deleted later",
 			inject: fillDisk},
-		{name: "primary-disk-stalls", about: "the file system of the primary's volume is frozen, and thaws by itself after -stall",
-			most: 1, lasts: o.stall, api: needsAPI, inject: stallDisk(primaryOf, o.stall)},
+		{name: "primary-disk-stalls",
+			about: "the file system of the primary's volume is frozen, and thaws by itself after -stall",
+			most:  1, lasts: o.stall, api: needsAPI, inject: stallDisk(primaryOf, o.stall)},
 		{name: "primary-disk-hangs", about: "the same, until writes have come again", most: 1, api: needsAPI,
 			inject: stallDisk(primaryOf, o.hold+longestHang)},
-		{name: "standby-disk-stalls", about: "the file system of a standby's volume is frozen, and thaws by itself after -stall",
+		{name: "standby-disk-stalls",
+			about: "the file system of a standby's volume is frozen, and thaws by itself after -stall",
 			lasts: o.stall, api: needsAPI, inject: stallDisk(standbyOf, o.stall)},
-		{name: "standby-pgdata-lost", about: "a standby's data directory is deleted under it, and its postmaster killed",
+		{name: "standby-pgdata-lost",
+			about:  "a standby's data directory is deleted under it, and its postmaster killed",
 			inject: losePgdata},
 		{name: "standby-volume-lost", about: "a standby's volume is deleted with its Pod", api: needsAPI,
 			inject: loseVolume},
@@ -108,15 +121,18 @@ func diskFaults(o options) []fault {
 // severalFaults hit more than one instance.
 func severalFaults() []fault {
 	return []fault{
-		{name: "primary-and-standby-pod", about: "the primary's postmaster is killed and a standby's Pod force-deleted at once", most: 1,
-			api: needsAPI, inject: together(killPostmaster, deletePod(standbyOf, true))},
-		{name: "primary-and-standby-node", about: "the primary's postmaster is killed and a standby's node cut off at once", most: 1,
+		{name: "primary-and-standby-pod", most: 1,
+			about: "the primary's postmaster is killed and a standby's Pod force-deleted at once",
+			api:   needsAPI, inject: together(killPostmaster, deletePod(standbyOf, true))},
+		{name: "primary-and-standby-node", most: 1,
+			about:  "the primary's postmaster is killed and a standby's node cut off at once",
 			inject: together(killPostmaster, cutStandby)},
 		{name: "servers-killed", about: "SIGKILL to the postmasters of all instances", most: 1,
 			inject: killAll("postmaster", process.postmaster)},
 		{name: "agents-killed", about: "SIGKILL to the agents of all instances", most: 1,
 			inject: killAll("agent", func(p process) bool { return p.agent })},
-		{name: "two-pods-deleted", about: "the Pods of the primary and of a standby are deleted at once", most: 1, api: needsAPI,
+		{name: "two-pods-deleted", most: 1, api: needsAPI,
+			about:  "the Pods of the primary and of a standby are deleted at once",
 			inject: together(deletePod(primaryOf, false), deletePod(standbyOf, false))},
 		{name: "all-pods-deleted", about: "all Pods are deleted at once", most: 1, api: needsAPI,
 			inject: deleteAllPods},
@@ -128,13 +144,16 @@ func severalFaults() []fault {
 // lossFaults delete what the operator has made for the SampleDB.
 func lossFaults() []fault {
 	return []fault{
-		{name: "lease-deleted", about: "the Lease NAME is deleted: the witness, and what shows who leads", api: needsAPI,
+		{name: "lease-deleted", api: needsAPI,
+			about:  "the Lease NAME is deleted: the witness, and what shows who leads",
 			inject: deleteObject(theLease)},
 		{name: "config-deleted", about: "the ConfigMap NAME-config is deleted", api: needsAPI, operator: true,
 			inject: deleteObject(theConfig)},
-		{name: "service-deleted", about: "the Service NAME for reading and writing is deleted", api: needsAPI, operator: true,
+		{name: "service-deleted", api: needsAPI, operator: true,
+			about:  "the Service NAME for reading and writing is deleted",
 			inject: deleteObject(theService)},
-		{name: "statefulset-deleted", about: "the StatefulSet is deleted, and its Pods are left", api: needsAPI, operator: true,
+		{name: "statefulset-deleted", api: needsAPI, operator: true,
+			about:  "the StatefulSet is deleted, and its Pods are left",
 			inject: deleteObject(theStatefulSet)},
 		{name: "ca-deleted", about: "the Secret NAME-ca is deleted", api: needsAPI, lasts: slow,
 			inject: deleteAuthority},
@@ -144,11 +163,14 @@ func lossFaults() []fault {
 // exhaustionFaults take away what a server needs to go on.
 func exhaustionFaults() []fault {
 	return []fault{
-		{name: "connections-used", about: "sessions are opened until the primary lets in no more, and kept", most: 1, lasts: slow,
+		{name: "connections-used", most: 1, lasts: slow,
+			about:  "sessions are opened until the primary lets in no more, and kept",
 			inject: useConnections},
-		{name: "out-of-memory", about: "a backend of the primary asks for more memory than its container may have, until the kernel kills it",
-			most: 1, api: needsAPI, inject: starve},
-		{name: "processes-used", about: "the primary's container may have no more processes and threads than it has", most: 1, lasts: slow,
+		{name: "out-of-memory",
+			about: "a backend of the primary asks for more memory than its container may have, until the kernel kills it",
+			most:  1, api: needsAPI, inject: starve},
+		{name: "processes-used", most: 1, lasts: slow,
+			about:  "the primary's container may have no more processes and threads than it has",
 			inject: useProcesses},
 	}
 }
@@ -158,9 +180,11 @@ func platformFaults() []fault {
 	return []fault{
 		{name: "kubelet-stopped", about: "the kubelet of the primary's node is stopped", lasts: slow,
 			inject: loseKubelet},
-		{name: "kubelet-away", about: "the kubelet of the primary's node is stopped, then the primary's agent is killed", most: 1, lasts: slow,
+		{name: "kubelet-away", most: 1, lasts: slow,
+			about:   "the kubelet of the primary's node is stopped, then the primary's agent is killed",
 			prepare: stopKubelet, inject: killAgent},
-		{name: "runtime-restarted", about: "containerd on the primary's node is killed and started again", lasts: slow,
+		{name: "runtime-restarted", lasts: slow,
+			about:  "containerd on the primary's node is killed and started again",
 			inject: restartRuntime},
 	}
 }
@@ -169,13 +193,17 @@ func platformFaults() []fault {
 // should not be noticed.
 func otherFaults(o options) []fault {
 	return []fault{
-		{name: "api-away", about: "API server and etcd are stopped, then the primary's postmaster is killed", most: 1, lasts: slow,
-			api: takesAPI, prepare: stopAPI, inject: killPostmaster},
-		{name: "operator-away", about: "no operator runs, and the primary's postmaster is killed", most: 1, api: needsAPI,
+		{name: "api-away", most: 1, lasts: slow,
+			about: "API server and etcd are stopped, then the primary's postmaster is killed",
+			api:   takesAPI, prepare: stopAPI, inject: killPostmaster},
+		{name: "operator-away", most: 1, api: needsAPI,
+			about:   "no operator runs, and the primary's postmaster is killed",
 			prepare: stopOperator, inject: killPostmaster},
-		{name: "switchover", about: "the annotation toban.dev/switchover asks for another primary", least: 1, most: 1, operator: true,
-			api: needsAPI, inject: switchover},
-		{name: "lossy-and-busy", about: "30 % of the packets between nodes are lost, and every processor is busy", lasts: o.lossy,
+		{name: "switchover", least: 1, most: 1, operator: true,
+			about: "the annotation toban.dev/switchover asks for another primary",
+			api:   needsAPI, inject: switchover},
+		{name: "lossy-and-busy", lasts: o.lossy,
+			about:  "30 % of the packets between nodes are lost, and every processor is busy",
 			inject: loseAndBurn(o.lossy)},
 	}
 }

@@ -39,7 +39,7 @@ func killAgent(_ context.Context, s *scene) error {
 
 // freeze stops processes of the primary's Pod, and lets those that are left go on
 // when it is healed.
-func freeze(what string, which func(process) bool) func(context.Context, *scene) error {
+func freeze(what string, which func(process) bool) injection {
 	return func(_ context.Context, s *scene) error {
 		found, err := pick(s.primary.uid, what, which)
 		if err != nil {
@@ -62,7 +62,7 @@ func freeze(what string, which func(process) bool) func(context.Context, *scene)
 	}
 }
 
-func deletePod(of func(*scene) instance, force bool) func(context.Context, *scene) error {
+func deletePod(of func(*scene) instance, force bool) injection {
 	return func(ctx context.Context, s *scene) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of(s).name}}
 		var options []client.DeleteOption
@@ -76,7 +76,7 @@ func deletePod(of func(*scene) instance, force bool) func(context.Context, *scen
 
 // cutPrimary cuts the primary's node off from what from says; from everything where
 // that is nothing.
-func cutPrimary(from func(*scene) []string) func(context.Context, *scene) error {
+func cutPrimary(from func(*scene) []string) injection {
 	return func(ctx context.Context, s *scene) error {
 		return s.cut(ctx, s.primary.node, from(s))
 	}
@@ -211,7 +211,7 @@ func switchover(ctx context.Context, s *scene) error {
 const lossPercent = 30
 
 // loseAndBurn drops packets by nftables, because this kernel may have no netem.
-func loseAndBurn(most time.Duration) func(context.Context, *scene) error {
+func loseAndBurn(most time.Duration) injection {
 	return func(ctx context.Context, s *scene) error {
 		s.later("no more packets are lost", s.cluster.mend)
 		s.strike()

@@ -18,7 +18,8 @@ func TestLossSaysHowMuchIsDroppedUnlessItIsAll(t *testing.T) {
 }
 
 func TestAProcessOfANodeIsKnownByItsFiles(t *testing.T) {
-	args := []string{"/root/.cache/localkube/containerd-1/containerd", "--config", "/var/lib/localkube/nodes/worker0/config/containerd.toml"}
+	const config = "/var/lib/localkube/nodes/worker0/config/containerd.toml"
+	args := []string{"/root/.cache/localkube/containerd-1/containerd", "--config", config}
 	if !ofLocalkube(args, "worker0-containerd") {
 		t.Error("it is not known")
 	}

@@ -43,7 +43,7 @@ func named(name string) metav1.ObjectMeta {
 
 // deleteObject deletes an object and leaves alone what belongs to it. All is not whole
 // before there is another one in its place.
-func deleteObject(object func() client.Object) func(context.Context, *scene) error {
+func deleteObject(object func() client.Object) injection {
 	return func(ctx context.Context, s *scene) error {
 		gone, err := s.identity(ctx, object())
 		if err != nil {

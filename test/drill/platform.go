@@ -65,7 +65,7 @@ const (
 
 // loseBetween drops that many percent of what one node sends to another, where hits
 // says so.
-func loseBetween(percent int, hits func(s *scene, sender, receiver string) bool) func(context.Context, *scene) error {
+func loseBetween(percent int, hits func(s *scene, sender, receiver string) bool) injection {
 	return func(ctx context.Context, s *scene) error {
 		s.later("no more packets are lost", s.cluster.mend)
 		s.strike()

@@ -21,7 +21,8 @@ type scene struct {
 	access   func() outside.Access
 	primary  instance
 	standbys []instance
-	t0       time.Duration
+	// t0 is when the fault struck, and last when it did so for the last time.
+	t0, last time.Duration
 	undo     []undo
 	// absent complain while something that was taken away is not there again.
 	absent []func(context.Context) error
@@ -35,10 +36,12 @@ type undo struct {
 	do   func(context.Context) error
 }
 
-// strike notes the moment of the fault: the first of them, where there are several.
+// strike notes the moment of the fault. Where there are several, the clock starts at the
+// first, and the fault lasts from the last on.
 func (s *scene) strike() {
+	s.last = s.history.now()
 	if s.t0 == 0 {
-		s.t0 = s.history.now()
+		s.t0 = s.last
 	}
 }
 

@@ -14,10 +14,12 @@ func TestTheStandbyThatIsHitIsOnAnotherNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{world: world{shape: like}, book: &book{all: map[string]instance{
-		"drill-0": {name: "drill-0", node: "a"}, "drill-1": {name: "drill-1", node: "a"}, "drill-2": {name: "drill-2", node: "b"},
-		"drill-3": {name: "drill-3", node: "c"}, "drill-4": {name: "drill-4", node: "b"},
-	}}, cluster: cluster{Nodes: []node{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
+	s := &scene{world: world{shape: like}, book: &book{all: map[string]instance{}}}
+	for i, on := range []string{"a", "a", "b", "c", "b"} {
+		member := like.members()[i]
+		s.book.all[member] = instance{name: member, node: on}
+	}
+	s.cluster = cluster{Nodes: []node{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	if err := s.cast("drill-0"); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestTheStandbyThatIsHitIsOnAnotherNode(t *testing.T) {
 }
 
 func TestTogetherKeepsWhatEachHasNoted(t *testing.T) {
-	one := func(name string, at time.Duration, err error) func(context.Context, *scene) error {
+	one := func(name string, at time.Duration, err error) injection {
 		return func(_ context.Context, s *scene) error {
 			s.t0 = at
 			s.later(name, func(context.Context) error { return nil })

@@ -47,7 +47,8 @@ func (d door) patient() door {
 
 // serviceDoor leads through the read-write Service, looked up for each session.
 func serviceDoor(access func() outside.Access) door {
-	return door{path: PathService, patience: answerTimeout, settings: func() (*pgx.ConnConfig, error) { return access().Settings() }}
+	settings := func() (*pgx.ConnConfig, error) { return access().Settings() }
+	return door{path: PathService, patience: answerTimeout, settings: settings}
 }
 
 // multiDoor is what libpq does with a list of hosts and target_session_attrs=read-write:

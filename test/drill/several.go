@@ -15,7 +15,7 @@ import (
 )
 
 // killAll sends SIGKILL to one process of every instance, as close together as can be.
-func killAll(what string, which func(process) bool) func(context.Context, *scene) error {
+func killAll(what string, which func(process) bool) injection {
 	return func(_ context.Context, s *scene) error {
 		var all []process
 		for _, i := range append([]instance{s.primary}, s.standbys...) {
@@ -33,11 +33,12 @@ func killAll(what string, which func(process) bool) func(context.Context, *scene
 // deleteAllPods deletes the Pods of all instances by one request.
 func deleteAllPods(ctx context.Context, s *scene) error {
 	s.strike()
-	return s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.MatchingLabels(naming.InstanceSelector(name)))
+	all := client.MatchingLabels(naming.InstanceSelector(name))
+	return s.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), all)
 }
 
 // together makes faults at the same moment.
-func together(all ...func(context.Context, *scene) error) func(context.Context, *scene) error {
+func together(all ...injection) injection {
 	return func(ctx context.Context, s *scene) error {
 		// Each on a scene of its own, because they write to it at the same time.
 		scenes, errs := make([]scene, len(all)), make([]error, len(all))
@@ -60,6 +61,7 @@ func (s *scene) join(other scene) {
 	if s.t0 == 0 || other.t0 != 0 && other.t0 < s.t0 {
 		s.t0 = other.t0
 	}
+	s.last = max(s.last, other.last)
 	s.undo = append(s.undo, other.undo...)
 	s.absent = append(s.absent, other.absent...)
 	s.notes = append(s.notes, other.notes...)
@@ -70,7 +72,7 @@ const nextLeader = time.Minute
 
 // repeat makes a fault several times, that far apart, on whoever is the primary then. It
 // waits for somebody who is, but not until all is whole.
-func repeat(times int, pause time.Duration, inject func(context.Context, *scene) error) func(context.Context, *scene) error {
+func repeat(times int, pause time.Duration, inject injection) injection {
 	return func(ctx context.Context, s *scene) error {
 		if err := inject(ctx, s); err != nil {
 			return err

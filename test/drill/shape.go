@@ -12,7 +12,7 @@ import (
 // shape is what the SampleDB is like that is broken.
 type shape struct {
 	name, about string
-	instances   int
+	instances   int32
 	durability  v1.Durability
 	// mayLose says that a failover may lose acknowledged writes, and that two primaries
 	// may acknowledge for a moment: that is counted then, and fails nothing.
@@ -24,7 +24,7 @@ type shape struct {
 // members are the names of the instances.
 func (s shape) members() []string {
 	var names []string
-	for i := range s.instances {
+	for i := range int(s.instances) {
 		names = append(names, naming.Instance(name, i))
 	}
 	return names
@@ -39,11 +39,12 @@ var shapes = []shape{
 	{name: "five", about: "five instances, durability quorum", instances: 5, durability: v1.DurabilityQuorum,
 		faults: "postmaster-killed,pod-deleted,server-hung,node-cut,primary-and-standby-node,servers-killed," +
 			"two-pods-deleted,standby-volume-lost,leader-killed-thrice,switchover"},
-	{name: "two", about: "two instances, durability quorum: the Lease is the witness", instances: 2, durability: v1.DurabilityQuorum,
+	{name: "two", about: "two instances, durability quorum: the Lease is the witness",
+		instances: 2, durability: v1.DurabilityQuorum,
 		faults: "postmaster-killed,pod-deleted,server-hung,node-cut,servers-killed,lease-deleted," +
 			"standby-disk-stalls,switchover,standby-pod-deleted"},
-	{name: "async", about: "three instances, durability async: what is lost is counted", instances: 3, durability: v1.DurabilityAsync,
-		mayLose: true,
+	{name: "async", about: "three instances, durability async: what is lost is counted",
+		instances: 3, durability: v1.DurabilityAsync, mayLose: true,
 		faults: "postmaster-killed,pod-deleted,pod-force-deleted,server-hung,node-cut,node-killed," +
 			"primary-disk-stalls,switchover"},
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestEveryShapeIsMadeOfFaultsThatThereAre(t *testing.T) {
-	rows, err := entries(faults(options{}), []Run{{Fault: "one, another"}})
+	rows, err := entries(faults(options{}), []Run{{Fault: "one+another"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,11 +21,11 @@ func TestEveryShapeIsMadeOfFaultsThatThereAre(t *testing.T) {
 		if count < 5 || s.name != usual && count > 15 {
 			t.Errorf("%s has %d faults", s.name, count)
 		}
-		if len(s.members()) != s.instances || s.members()[0] != "drill-0" {
+		if len(s.members()) != int(s.instances) || s.members()[0] != "drill-0" {
 			t.Errorf("the members of %s are %q", s.name, s.members())
 		}
 	}
-	if !slices.Contains(rows, entry{usual, "one, another"}) {
+	if !slices.Contains(rows, entry{usual, "one+another"}) {
 		t.Error("a run of a fault that is in no table has no row")
 	}
 	if slices.Contains(rows, entry{"two", "primary-and-standby-node"}) {

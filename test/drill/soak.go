@@ -66,7 +66,7 @@ func fitting(all []fault) error {
 // find nobody whom it could hit: that is noted, and the round counts.
 func (p pair) compose() fault {
 	return fault{
-		name:     p.first.name + ", " + p.second.name,
+		name:     p.first.name + "+" + p.second.name,
 		about:    fmt.Sprintf("%s; %s later %s", p.first.about, p.pause, p.second.about),
 		most:     p.first.most + p.second.most,
 		lasts:    max(p.first.lasts, p.second.lasts),
@@ -123,8 +123,9 @@ func (d *drill) soak(chosen []fault) iter.Seq[turn] {
 				return
 			}
 			round++
-			title := fmt.Sprintf("soak, round %d, seed %d, %s left: %s, %s", round, d.options.seed, left, p.first.name, p.second.name)
-			if !yield(turn{p.compose(), round, title}) {
+			f := p.compose()
+			title := fmt.Sprintf("soak, round %d, seed %d, %s left: %s", round, d.options.seed, left, f.name)
+			if !yield(turn{f, round, title}) {
 				return
 			}
 		}

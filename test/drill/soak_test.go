@@ -55,7 +55,8 @@ func TestPairsAreMadeOfAllFaultsThatFit(t *testing.T) {
 }
 
 func TestWhatNeedsTheAPIIsNotMadeWithoutIt(t *testing.T) {
-	away, deleted, killed := fault{name: "away", api: takesAPI}, fault{name: "deleted", api: needsAPI}, fault{name: "killed"}
+	away, deleted := fault{name: "away", api: takesAPI}, fault{name: "deleted", api: needsAPI}
+	killed := fault{name: "killed"}
 	cases := map[string]struct {
 		first, second fault
 		want          bool
@@ -101,12 +102,15 @@ func someScene(t *testing.T) *scene {
 func TestTheSecondFaultOfAPairHitsWhoIsPrimaryByThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := someScene(t)
+		time.Sleep(time.Second) // the clients have run for a while
 		var hit []string
 		strike := func(_ context.Context, s *scene) error {
+			s.strike()
 			hit = append(hit, fmt.Sprintf("%s at %s", s.primary.name, s.history.now()))
 			return nil
 		}
-		p := pair{first: fault{name: "one", most: 1, inject: strike}, second: fault{name: "other", most: 2, inject: strike}, pause: time.Second}
+		p := pair{pause: time.Second, first: fault{name: "one", most: 1, inject: strike},
+			second: fault{name: "other", most: 2, inject: strike}}
 		go func() {
 			time.Sleep(900 * time.Millisecond)
 			s.history.noteSight(sight{instance: "drill-2", primary: true, end: s.history.now()})
@@ -115,8 +119,11 @@ func TestTheSecondFaultOfAPairHitsWhoIsPrimaryByThen(t *testing.T) {
 		if err := f.inject(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"drill-0 at 0s", "drill-2 at 1s"}; !slices.Equal(hit, want) {
+		if want := []string{"drill-0 at 1s", "drill-2 at 2s"}; !slices.Equal(hit, want) {
 			t.Errorf("hit %q, want %q", hit, want)
+		}
+		if s.t0 != time.Second || s.last != 2*time.Second {
+			t.Errorf("the clock starts at %s, and the second is taken to last from %s on", s.t0, s.last)
 		}
 		if f.most != 3 {
 			t.Errorf("the primary may change %d times", f.most)

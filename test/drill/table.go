@@ -43,8 +43,8 @@ const notMeasured = "not measured yet"
 // tablesOf are the two tables: the verdicts, and where the time went. The first
 // row is the head. A row without a run says so in the first.
 func tablesOf(rows []entry, runs []Run) (verdicts, parts [][]string) {
-	verdicts = [][]string{{"fault", "shape", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max", "lost", "overlap",
-		"not linearizable", "whole p50 / max", "needless"}}
+	verdicts = [][]string{{"fault", "shape", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max",
+		"lost", "overlap", "not linearizable", "whole p50 / max", "needless"}}
 	parts = [][]string{{"fault", "shape", "writable", "multi-host", "EndpointSlice", "Service"}}
 	for _, e := range rows {
 		own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !e.has(r) })

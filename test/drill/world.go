@@ -74,7 +74,8 @@ func (w world) create(ctx context.Context) error {
 	}
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	db.Spec = v1.SampleDBSpec{
-		Version: 17, Instances: int32(w.shape.instances), Durability: w.shape.durability, Storage: v1.StorageSpec{Size: "1Gi"},
+		Version: 17, Instances: w.shape.instances, Durability: w.shape.durability,
+		Storage: v1.StorageSpec{Size: "1Gi"},
 	}
 	if err := w.Create(ctx, db); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the SampleDB: %w", err)
@@ -221,10 +222,10 @@ func (w world) whole(ctx context.Context, h *history) error {
 			return fmt.Errorf("%s is being deleted", p.Name)
 		}
 	}
-	if len(pods) != w.shape.instances {
+	if len(pods) != int(w.shape.instances) {
 		return fmt.Errorf("%d Pods are there", len(pods))
 	}
-	primary, err := soleprimary(h.latest(steadyGap), w.shape.instances)
+	primary, err := soleprimary(h.latest(steadyGap), int(w.shape.instances))
 	if err != nil {
 		return err
 	}
