@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// injection breaks something. It says s.strike right before.
+// injection breaks something. It calls strike right before.
 type injection = func(ctx context.Context, s *scene) error
 
 // fault is one way to break something.
@@ -105,7 +105,8 @@ func diskFaults(o options) []fault {
 		{name: "primary-disk-stalls",
 			about: "the file system of the primary's volume is frozen, and thaws by itself after -stall",
 			most:  1, lasts: o.stall, api: needsAPI, inject: stallDisk(primaryOf, o.stall)},
-		{name: "primary-disk-hangs", about: "the same, until writes have come again", most: 1, api: needsAPI,
+		{name: "primary-disk-hangs", most: 1, api: needsAPI,
+			about:  "the file system of the primary's volume is frozen until writes have come again",
 			inject: stallDisk(primaryOf, o.hold+longestHang)},
 		{name: "standby-disk-stalls",
 			about: "the file system of a standby's volume is frozen, and thaws by itself after -stall",

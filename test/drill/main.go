@@ -113,7 +113,11 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	runs, err := d.rounds(ctx, chosen, before)
-	return errors.Join(err, present(o, all, before, runs), verdict(runs))
+	err = errors.Join(err, present(o, all, before, runs), verdict(runs))
+	if o.soak > 0 {
+		fmt.Printf("\n%s\n", summary(o.seed, runs))
+	}
+	return err
 }
 
 // kept are the runs to which this drill adds its own.

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"math/rand/v2"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // pair is two faults of which the second comes a while after the first.
@@ -130,4 +132,19 @@ func (d *drill) soak(chosen []fault) iter.Seq[turn] {
 			}
 		}
 	}
+}
+
+// summary is what came of a soak in one line, and how to make it again.
+func summary(seed uint64, runs []Run) string {
+	illegal := sum(runs, func(r Run) int {
+		if r.Linearizable == string(porcupine.Illegal) {
+			return 1
+		}
+		return 0
+	})
+	wrong := sum(runs, func(r Run) int { return min(len(r.wrongs()), 1) })
+	return fmt.Sprintf("seed %d: %d rounds, %d of them with something wrong: lost %d of %d acknowledged writes, overlap %d, "+
+		"not linearizable %d, needless changes %d; -seed %d makes them again", seed, len(runs), wrong,
+		sum(runs, func(r Run) int { return r.Lost }), sum(runs, func(r Run) int { return r.Acked }),
+		sum(runs, func(r Run) int { return r.Overlap }), illegal, sum(runs, func(r Run) int { return r.Needless }), seed)
 }
