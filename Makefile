@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test soak check build generate images examples push bench-startup bench-backup drill clean deps
+.PHONY: help up down demo test soak check build generate images examples push bench-startup bench-backup drill soak-drill clean deps
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ bench-backup: deps ## Measure backups and restores against pg_basebackup and pgB
 
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)
+
+soak-drill: up ## Break a database by two faults at random, again and again for 1 h: ARGS="-soak 3h -seed 7"
+	@hack/drill.sh -soak 1h $(ARGS)
 
 clean: ## Remove what was built here; the caches stay
 	rm -rf bin .local

@@ -42,7 +42,7 @@ type drill struct {
 	options   options
 	localkube localkube
 	cluster   cluster
-	access    outside.Access
+	way       way
 	resolver  *net.Resolver
 	book      *book
 	began     time.Time
@@ -50,7 +50,11 @@ type drill struct {
 
 // begin makes the database. It refuses a cluster in which something is broken already.
 func begin(ctx context.Context, o options) (*drill, error) {
-	w, err := newWorld()
+	like, err := shapeNamed(o.shape)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorld(like)
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +73,8 @@ func begin(ctx context.Context, o options) (*drill, error) {
 
 // renew makes the database anew: at first, and after it did not get whole again.
 func (d *drill) renew(ctx context.Context) error {
-	d.say("a new database is made")
-	if d.access.Host != "" {
-		unroute(ctx, d.access.Host)
-	}
+	d.say("a new database is made: %s", d.shape.about)
+	d.way.leave(ctx)
 	if err := d.remove(ctx); err != nil {
 		return err
 	}
@@ -82,8 +84,9 @@ func (d *drill) renew(ctx context.Context) error {
 	if err := d.untilReady(ctx); err != nil {
 		return err
 	}
-	return until(ctx, creation, func(ctx context.Context) (err error) {
-		d.access, err = d.world.access(ctx)
+	return until(ctx, creation, func(ctx context.Context) error {
+		access, err := d.world.access(ctx)
+		d.way.set(access)
 		return err
 	})
 }
@@ -92,9 +95,7 @@ func (d *drill) renew(ctx context.Context) error {
 func (d *drill) end(ctx context.Context) {
 	d.say("the namespace %s is removed", namespace)
 	ctx = context.WithoutCancel(ctx)
-	if d.access.Host != "" {
-		unroute(ctx, d.access.Host)
-	}
+	d.way.leave(ctx)
 	if err := d.remove(ctx); err != nil {
 		d.say("%v", err)
 	}
@@ -112,12 +113,13 @@ func (d *drill) say(format string, args ...any) {
 func (d *drill) start(ctx context.Context) *clients {
 	running, stop := context.WithCancel(ctx)
 	c := &clients{history: newHistory(), context: running, stop: stop}
-	hosts := make([]string, instances)
+	hosts := make([]string, d.shape.instances)
 	for i := range hosts {
 		hosts[i] = instanceHost(i)
 	}
 	always := func() bool { return true }
-	service, multi := serviceDoor(d.access), multiDoor(d.access, hosts, d.resolver)
+	access := d.way.get()
+	service, multi := serviceDoor(d.way.get), multiDoor(access, hosts, d.resolver)
 	for range writersEach {
 		c.writer(running, service, always)
 		c.writer(running, multi, always)
@@ -125,22 +127,23 @@ func (d *drill) start(ctx context.Context) *clients {
 	c.registrar(running, 0, service, always)
 	c.registrar(running, 1, service, always)
 	c.registrar(running, 2, multi, always)
-	for i, host := range hosts {
-		instance := naming.Instance(name, i)
-		local := func() door { return localDoor(d.access, instance, host, d.book.where) }
+	for i, instance := range d.shape.members() {
+		host := hosts[i]
+		local := func() door { return localDoor(access, instance, host, d.book.where) }
 		c.probe(running, instance, local())
 		c.writer(running, local(), c.primaryNow(instance))
 		c.writer(running, local().patient(), c.primaryNow(instance))
 		c.registrar(running, 3+i, local(), c.primaryNow(instance))
 	}
 	c.running.Go(func() { d.book.keep(running, d.world) })
+	c.running.Go(func() { d.followService(running) })
 	c.running.Go(func() { d.watchRoutes(running, c.history) })
 	return c
 }
 
 // round makes one fault, heals it, waits until all is whole, and judges.
 func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
-	r = Run{Fault: f.name, At: time.Now().UTC()}
+	r = Run{Fault: f.name, Shape: d.shape.name, At: time.Now().UTC()}
 	if err := d.freshen(ctx); err != nil {
 		return r, err
 	}
@@ -159,6 +162,7 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 		c.running.Wait()
 	}()
 	s.history = c.history
+	defer func() { r.Notes = append(s.notes, r.Notes...) }()
 	if err := d.first(ctx, c, s); err != nil {
 		return r, err
 	}
@@ -167,31 +171,41 @@ func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
 			err = errors.Join(err, s.heal(context.WithoutCancel(ctx)))
 		}
 	}()
-	if f.prepare != nil {
-		if err := f.prepare(ctx, s); err != nil {
-			return r, err
-		}
-	}
-	if err := f.inject(ctx, s); err != nil {
+	end, err := d.strike(ctx, c, s, f, &r)
+	c.stop()
+	c.running.Wait()
+	if s.t0 == 0 || end == 0 {
 		return r, err
 	}
-	d.say("%s struck: %s on %s", f.name, s.primary.name, s.primary.node)
-	watched := d.watchWhole(c)
+	r.judge(c, f, s.t0, end)
+	return r, errors.Join(err, ctx.Err(), d.look(ctx, c, &r))
+}
+
+// strike makes the fault, heals it, and waits until all is whole: that is the end,
+// which is 0 where it did not get so far.
+func (d *drill) strike(ctx context.Context, c *clients, s *scene, f fault, r *Run) (end time.Duration, err error) {
+	if f.prepare != nil {
+		if err := f.prepare(ctx, s); err != nil {
+			return 0, err
+		}
+	}
+	primary := s.primary
+	if err := f.inject(ctx, s); err != nil {
+		return 0, err
+	}
+	d.say("%s struck: %s on %s", f.name, primary.name, primary.node)
+	watched := d.watchWhole(c, s)
 	r.ByItself = d.wait(ctx, c, s, f)
 	healed := s.t0
 	if len(s.undo) > 0 {
 		if err := s.heal(ctx); err != nil {
-			return r, err
+			return 0, err
 		}
 		healed = c.history.now()
 	}
 	since, err := d.untilWhole(ctx, c.history, watched, f)
 	r.Whole = seconds(max(0, since-healed))
-	end := c.history.now()
-	c.stop()
-	c.running.Wait()
-	r.judge(c, f, s.t0, end)
-	return r, errors.Join(err, ctx.Err(), d.look(ctx, c, &r))
+	return c.history.now(), err
 }
 
 // freshen replaces the standbys' Pods whose containers have ended before: the kubelet
@@ -235,32 +249,25 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	if err := d.book.read(ctx, d.world); err != nil {
 		return nil, err
 	}
-	s := &scene{world: d.world, localkube: d.localkube, cluster: d.cluster, say: d.say}
+	s := &scene{
+		world: d.world, localkube: d.localkube, cluster: d.cluster, book: d.book, access: d.way.get, say: d.say,
+	}
 	var primary string
 	err := until(ctx, creation, func(ctx context.Context) (err error) {
 		// A Service may still lead to the primary before, as long as a kube-proxy that has lost the API does not know better.
-		primary, err = d.access.Ask(ctx, "SELECT current_setting('cluster_name') WHERE NOT pg_is_in_recovery()")
+		primary, err = d.way.get().Ask(ctx, "SELECT current_setting('cluster_name') WHERE NOT pg_is_in_recovery()")
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nobody takes writes before %s: %w", f.name, err)
 	}
-	for i := range instances {
-		one, known := d.book.where(naming.Instance(name, i))
-		switch {
-		case !known:
-			return nil, fmt.Errorf("%s has no Pod before %s", naming.Instance(name, i), f.name)
-		case one.name == primary:
-			s.primary = one
-		default:
-			s.standbys = append(s.standbys, one)
-		}
+	if err := s.cast(primary); err != nil {
+		return nil, fmt.Errorf("before %s: %w", f.name, err)
 	}
-	// The client's node is that of the standby that no fault hits.
-	if err := d.cluster.via(ctx, d.access.Host, s.standbys[1].node); err != nil {
+	if err := d.way.by(ctx, d.cluster, s.clientsNode()); err != nil {
 		return nil, err
 	}
-	return s, until(ctx, time.Minute, func(ctx context.Context) error { return d.access.Do(ctx, tables) })
+	return s, until(ctx, time.Minute, func(ctx context.Context) error { return d.way.get().Do(ctx, tables) })
 }
 
 // first waits until all is well with the clients running.
@@ -304,11 +311,12 @@ func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
 	}
 	for ctx.Err() == nil {
 		now := c.history.now()
+		lasted := now - s.last
 		changed := f.least == 0 || len(c.leaders()) > f.least
-		if now-s.t0 >= settle+f.lasts && flows(c, now-settle, now) && (changed || now-s.t0 > d.options.hold) {
+		if lasted >= settle+f.lasts && flows(c, now-settle, now) && (changed || lasted > d.options.hold) {
 			return true
 		}
-		if now-s.t0 > most {
+		if lasted > most {
 			return flowed(c, now-settle, now)
 		}
 		select {
@@ -327,13 +335,16 @@ type watch struct {
 }
 
 // watchWhole looks whether all is whole until the clients stop.
-func (d *drill) watchWhole(c *clients) *watch {
+func (d *drill) watchWhole(c *clients, s *scene) *watch {
 	w := &watch{since: c.history.now(), complaint: errors.New("nobody has looked yet")}
 	c.every(c.context, lookEvery, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 		defer cancel()
 		before := c.history.now()
 		complaint := d.whole(ctx, c.history)
+		if complaint == nil {
+			complaint = s.complete(ctx)
+		}
 		w.mutex.Lock()
 		defer w.mutex.Unlock()
 		if complaint == nil && w.complaint != nil {
@@ -391,6 +402,10 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 	if err := errors.Join(os.MkdirAll(d.options.histories, 0o755), porcupine.VisualizePath(model, info, file)); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
+	if d.shape.mayLose { // a lost write makes it so
+		r.Notes = append(r.Notes, "the history is in "+file)
+		return nil
+	}
 	r.Problems = append(r.Problems, "the history is in "+file)
 	return nil
 }
@@ -398,8 +413,7 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 // keepLogs keeps what the instances say of a round, and says where.
 func (d *drill) keepLogs(ctx context.Context, r *Run) []string {
 	var kept []string
-	for i := range instances {
-		pod := naming.Instance(name, i)
+	for _, pod := range d.shape.members() {
 		file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d-%s.log", r.Fault, r.At.Unix(), pod))
 		text, err := d.user.Kubectl(ctx, "logs", pod)
 		if before, none := d.user.Kubectl(ctx, "logs", pod, "--previous"); none == nil {
@@ -418,7 +432,7 @@ func (d *drill) keepLogs(ctx context.Context, r *Run) []string {
 }
 
 func (d *drill) ids(ctx context.Context) ([]int64, error) {
-	conn, err := d.access.Connect(ctx)
+	conn, err := d.way.get().Connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
+
+// injection breaks something. It calls strike right before.
+type injection = func(ctx context.Context, s *scene) error
 
 // fault is one way to break something.
 type fault struct {
@@ -14,11 +18,22 @@ type fault struct {
 	lasts time.Duration
 	// operator says that it takes an operator at work: the one before may have lost its node.
 	operator bool
+	// api says that it is made by the Kubernetes API, or takes that away.
+	api apiUse
 	// prepare does what comes before the moment that counts; may be nil.
-	prepare func(context.Context, *scene) error
-	// inject breaks it. It calls strike right before.
-	inject func(context.Context, *scene) error
+	prepare injection
+	inject  injection
 }
+
+// apiUse is what a fault has to do with the Kubernetes API.
+type apiUse int
+
+// A fault may have nothing to do with it, need it, or take it away.
+const (
+	withoutAPI apiUse = iota
+	needsAPI
+	takesAPI
+)
 
 // slow is how long a fault lasts at least that writes may not notice, while what
 // follows from it, as the end of a lease, needs its time.
@@ -26,24 +41,33 @@ const slow = 20 * time.Second
 
 // faults is the table.
 func faults(o options) []fault {
-	all := []fault{
+	return slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(), exhaustionFaults(),
+		platformFaults(), otherFaults(o))
+}
+
+// serverFaults are those of the primary's processes and of its Pod.
+func serverFaults() []fault {
+	return []fault{
 		{name: "postmaster-killed", about: "SIGKILL to the primary's postmaster", most: 1,
 			inject: killPostmaster},
 		{name: "agent-killed", about: "SIGKILL to the agent of the primary, process 1 of its container", most: 1,
 			inject: killAgent},
-		{name: "pod-deleted", about: "the primary's Pod is deleted with its grace period", most: 1,
+		{name: "pod-deleted", about: "the primary's Pod is deleted with its grace period", most: 1, api: needsAPI,
 			inject: deletePod(primaryOf, false)},
-		{name: "pod-force-deleted", about: "the primary's Pod is deleted with no grace period", most: 1,
+		{name: "pod-force-deleted", most: 1, api: needsAPI,
+			about:  "the primary's Pod is deleted with no grace period",
 			inject: deletePod(primaryOf, true)},
 		{name: "server-hung", about: "SIGSTOP to the primary's postmaster and all its children", most: 1,
 			inject: freeze("server", process.server)},
-		{name: "postmaster-hung", about: "SIGSTOP to the primary's postmaster alone: no new sessions", most: 1, lasts: slow,
+		{name: "postmaster-hung", most: 1, lasts: slow,
+			about:  "SIGSTOP to the primary's postmaster alone: no new sessions",
 			inject: freeze("postmaster", process.postmaster)},
 		{name: "pod-frozen", about: "SIGSTOP to every process of the primary's Pod; thawed later", most: 1,
 			inject: freeze("process", func(process) bool { return true })},
+		{name: "leader-killed-thrice", most: 3,
+			about:  "SIGKILL to the postmaster of who leads, three times, 2 s apart",
+			inject: repeat(3, 2*time.Second, killPostmaster)},
 	}
-	all = append(all, networkFaults()...)
-	return append(all, otherFaults(o)...)
 }
 
 // networkFaults are those of nodes and of what is between them.
@@ -53,10 +77,116 @@ func networkFaults() []fault {
 			inject: cutPrimary(func(*scene) []string { return nil })},
 		{name: "node-cut-from-api", about: "the primary's node is cut off from the API server", most: 1, lasts: slow,
 			inject: cutPrimary(func(*scene) []string { return []string{"api"} })},
-		{name: "primary-cut-from-standbys", about: "the primary's node is cut off from the other nodes, not from the API server", most: 1, lasts: slow,
-			inject: cutPrimary((*scene).otherNodes)},
+		{name: "primary-cut-from-standbys",
+			about: "the primary's node is cut off from the other nodes, not from the API server",
+			most:  1, lasts: slow, inject: cutPrimary((*scene).otherNodes)},
+		{name: "primary-deaf", most: 1, lasts: slow,
+			about:  "what the other nodes send to the primary's is lost, and what it sends arrives",
+			inject: loseBetween(allPackets, toPrimary)},
+		{name: "primary-mute", most: 1, lasts: slow,
+			about:  "what the primary's node sends to the others is lost, and what they send arrives",
+			inject: loseBetween(allPackets, fromPrimary)},
+		{name: "primary-link-lossy", most: 1, lasts: slow,
+			about: "every other packet between the primary's node and the others is lost",
+			inject: loseBetween(halfThePackets, func(s *scene, sender, receiver string) bool {
+				return toPrimary(s, sender, receiver) || fromPrimary(s, sender, receiver)
+			})},
 		{name: "node-killed", about: "the primary's node loses its power", most: 1,
 			inject: killNode},
+	}
+}
+
+// diskFaults are those of volumes.
+func diskFaults(o options) []fault {
+	return []fault{
+		{name: "disk-full", most: 1, lasts: slow, api: needsAPI,
+			about:  "files fill the primary's volume while it writes; deleted later",
+			inject: fillDisk},
+		{name: "primary-disk-stalls",
+			about: "the file system of the primary's volume is frozen, and thaws by itself after -stall",
+			most:  1, lasts: o.stall, api: needsAPI, inject: stallDisk(primaryOf, o.stall)},
+		{name: "primary-disk-hangs", most: 1, api: needsAPI,
+			about:  "the file system of the primary's volume is frozen until writes have come again",
+			inject: stallDisk(primaryOf, o.hold+longestHang)},
+		{name: "standby-disk-stalls",
+			about: "the file system of a standby's volume is frozen, and thaws by itself after -stall",
+			lasts: o.stall, api: needsAPI, inject: stallDisk(standbyOf, o.stall)},
+		{name: "standby-pgdata-lost",
+			about:  "a standby's data directory is deleted under it, and its postmaster killed",
+			inject: losePgdata},
+		{name: "standby-volume-lost", about: "a standby's volume is deleted with its Pod", api: needsAPI,
+			inject: loseVolume},
+	}
+}
+
+// severalFaults hit more than one instance.
+func severalFaults() []fault {
+	return []fault{
+		{name: "primary-and-standby-pod", most: 1,
+			about: "the primary's postmaster is killed and a standby's Pod force-deleted at once",
+			api:   needsAPI, inject: together(killPostmaster, deletePod(standbyOf, true))},
+		{name: "primary-and-standby-node", most: 1,
+			about:  "the primary's postmaster is killed and a standby's node cut off at once",
+			inject: together(killPostmaster, cutStandby)},
+		{name: "servers-killed", about: "SIGKILL to the postmasters of all instances", most: 1,
+			inject: killAll("postmaster", process.postmaster)},
+		{name: "agents-killed", about: "SIGKILL to the agents of all instances", most: 1,
+			inject: killAll("agent", func(p process) bool { return p.agent })},
+		{name: "two-pods-deleted", most: 1, api: needsAPI,
+			about:  "the Pods of the primary and of a standby are deleted at once",
+			inject: together(deletePod(primaryOf, false), deletePod(standbyOf, false))},
+		{name: "all-pods-deleted", about: "all Pods are deleted at once", most: 1, api: needsAPI,
+			inject: deleteAllPods},
+		{name: "standby-pod-deleted", about: "a standby's Pod is deleted with its grace period", api: needsAPI,
+			inject: deletePod(standbyOf, false)},
+	}
+}
+
+// lossFaults delete what the operator has made for the SampleDB.
+func lossFaults() []fault {
+	return []fault{
+		{name: "lease-deleted", api: needsAPI,
+			about:  "the Lease NAME is deleted: the witness, and what shows who leads",
+			inject: deleteObject(theLease)},
+		{name: "config-deleted", about: "the ConfigMap NAME-config is deleted", api: needsAPI, operator: true,
+			inject: deleteObject(theConfig)},
+		{name: "service-deleted", api: needsAPI, operator: true,
+			about:  "the Service NAME for reading and writing is deleted",
+			inject: deleteObject(theService)},
+		{name: "statefulset-deleted", api: needsAPI, operator: true,
+			about:  "the StatefulSet is deleted, and its Pods are left",
+			inject: deleteObject(theStatefulSet)},
+		{name: "ca-deleted", about: "the Secret NAME-ca is deleted", api: needsAPI, lasts: slow,
+			inject: deleteAuthority},
+	}
+}
+
+// exhaustionFaults take away what a server needs to go on.
+func exhaustionFaults() []fault {
+	return []fault{
+		{name: "connections-used", most: 1, lasts: slow,
+			about:  "sessions are opened until the primary lets in no more, and kept",
+			inject: useConnections},
+		{name: "out-of-memory",
+			about: "a backend of the primary asks for more memory than its container may have, until the kernel kills it",
+			most:  1, api: needsAPI, inject: starve},
+		{name: "processes-used", most: 1, lasts: slow,
+			about:  "the primary's container may have no more processes and threads than it has",
+			inject: useProcesses},
+	}
+}
+
+// platformFaults are those of what runs the Pods.
+func platformFaults() []fault {
+	return []fault{
+		{name: "kubelet-stopped", about: "the kubelet of the primary's node is stopped", lasts: slow,
+			inject: loseKubelet},
+		{name: "kubelet-away", most: 1, lasts: slow,
+			about:   "the kubelet of the primary's node is stopped, then the primary's agent is killed",
+			prepare: stopKubelet, inject: killAgent},
+		{name: "runtime-restarted", lasts: slow,
+			about:  "containerd on the primary's node is killed and started again",
+			inject: restartRuntime},
 	}
 }
 
@@ -64,78 +194,17 @@ func networkFaults() []fault {
 // should not be noticed.
 func otherFaults(o options) []fault {
 	return []fault{
-		{name: "api-away", about: "API server and etcd are stopped, then the primary's postmaster is killed", most: 1, lasts: slow,
-			prepare: stopAPI, inject: killPostmaster},
-		{name: "operator-away", about: "no operator runs, and the primary's postmaster is killed", most: 1,
+		{name: "api-away", most: 1, lasts: slow,
+			about: "API server and etcd are stopped, then the primary's postmaster is killed",
+			api:   takesAPI, prepare: stopAPI, inject: killPostmaster},
+		{name: "operator-away", most: 1, api: needsAPI,
+			about:   "no operator runs, and the primary's postmaster is killed",
 			prepare: stopOperator, inject: killPostmaster},
-		{name: "standby-pgdata-lost", about: "a standby's data directory is deleted under it, and its postmaster killed",
-			inject: losePgdata},
-		{name: "disk-full", about: "files fill the primary's volume while it writes; deleted later", most: 1, lasts: slow,
-			inject: fillDisk},
-		{name: "primary-and-standby-pod", about: "the primary's postmaster is killed and a standby's Pod force-deleted at once", most: 1,
-			inject: both(killPostmaster, deletePod(standbyOf, true))},
-		{name: "primary-and-standby-node", about: "the primary's postmaster is killed and a standby's node cut off at once", most: 1,
-			inject: both(killPostmaster, cutStandby)},
-		{name: "switchover", about: "the annotation toban.dev/switchover asks for another primary", least: 1, most: 1, operator: true,
-			inject: switchover},
-		{name: "standby-pod-deleted", about: "a standby's Pod is deleted with its grace period",
-			inject: deletePod(standbyOf, false)},
-		{name: "lossy-and-busy", about: "30 % of the packets between nodes are lost, and every processor is busy", lasts: o.lossy,
+		{name: "switchover", least: 1, most: 1, operator: true,
+			about: "the annotation toban.dev/switchover asks for another primary",
+			api:   needsAPI, inject: switchover},
+		{name: "lossy-and-busy", lasts: o.lossy,
+			about:  "30 % of the packets between nodes are lost, and every processor is busy",
 			inject: loseAndBurn(o.lossy)},
 	}
 }
-
-// scene is one fault being made: on whom, when, and how to undo it.
-type scene struct {
-	world
-	localkube localkube
-	cluster   cluster
-	history   *history
-	primary   instance
-	standbys  []instance
-	t0        time.Duration
-	undo      []undo
-	say       func(string, ...any)
-}
-
-type undo struct {
-	what string
-	do   func(context.Context) error
-}
-
-// strike notes the moment of the fault: the first of them, where there are two.
-func (s *scene) strike() {
-	if s.t0 == 0 {
-		s.t0 = s.history.now()
-	}
-}
-
-// later notes how something is undone, before it is done.
-func (s *scene) later(what string, do func(context.Context) error) {
-	s.undo = append(s.undo, undo{what, do})
-}
-
-// heal undoes all, the last first. What fails stays to be undone.
-func (s *scene) heal(ctx context.Context) error {
-	for len(s.undo) > 0 {
-		last := s.undo[len(s.undo)-1]
-		if err := until(ctx, time.Minute, func(context.Context) error { return last.do(ctx) }); err != nil {
-			return err
-		}
-		s.say("healed: %s", last.what)
-		s.undo = s.undo[:len(s.undo)-1]
-	}
-	return nil
-}
-
-// otherNodes are those of the standbys.
-func (s *scene) otherNodes() []string {
-	var names []string
-	for _, i := range s.standbys {
-		names = append(names, i.node)
-	}
-	return names
-}
-
-func primaryOf(s *scene) instance { return s.primary }
-func standbyOf(s *scene) instance { return s.standbys[0] }

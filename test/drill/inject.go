@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,7 +39,7 @@ func killAgent(_ context.Context, s *scene) error {
 
 // freeze stops processes of the primary's Pod, and lets those that are left go on
 // when it is healed.
-func freeze(what string, which func(process) bool) func(context.Context, *scene) error {
+func freeze(what string, which func(process) bool) injection {
 	return func(_ context.Context, s *scene) error {
 		found, err := pick(s.primary.uid, what, which)
 		if err != nil {
@@ -63,7 +62,7 @@ func freeze(what string, which func(process) bool) func(context.Context, *scene)
 	}
 }
 
-func deletePod(of func(*scene) instance, force bool) func(context.Context, *scene) error {
+func deletePod(of func(*scene) instance, force bool) injection {
 	return func(ctx context.Context, s *scene) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: of(s).name}}
 		var options []client.DeleteOption
@@ -77,7 +76,7 @@ func deletePod(of func(*scene) instance, force bool) func(context.Context, *scen
 
 // cutPrimary cuts the primary's node off from what from says; from everything where
 // that is nothing.
-func cutPrimary(from func(*scene) []string) func(context.Context, *scene) error {
+func cutPrimary(from func(*scene) []string) injection {
 	return func(ctx context.Context, s *scene) error {
 		return s.cut(ctx, s.primary.node, from(s))
 	}
@@ -195,23 +194,6 @@ func fillDisk(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// both makes two faults at the same moment.
-func both(one, other func(context.Context, *scene) error) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
-		// Each on a scene of its own, because they write to it at the same time.
-		second := *s
-		second.undo = nil
-		done := make(chan error, 1)
-		go func() { done <- other(ctx, &second) }()
-		err := errors.Join(one(ctx, s), <-done)
-		if s.t0 == 0 || second.t0 != 0 && second.t0 < s.t0 {
-			s.t0 = second.t0
-		}
-		s.undo = append(s.undo, second.undo...)
-		return err
-	}
-}
-
 // annotationSwitchover asks for another primary, switchoverAny whichever is best.
 const (
 	annotationSwitchover = "toban.dev/switchover"
@@ -229,11 +211,11 @@ func switchover(ctx context.Context, s *scene) error {
 const lossPercent = 30
 
 // loseAndBurn drops packets by nftables, because this kernel may have no netem.
-func loseAndBurn(most time.Duration) func(context.Context, *scene) error {
+func loseAndBurn(most time.Duration) injection {
 	return func(ctx context.Context, s *scene) error {
 		s.later("no more packets are lost", s.cluster.mend)
 		s.strike()
-		if err := s.cluster.lose(ctx, lossPercent); err != nil {
+		if err := s.cluster.lose(ctx, lossPercent, func(string, string) bool { return true }); err != nil {
 			return err
 		}
 		stop, err := burn(runtime.NumCPU(), most+time.Minute)

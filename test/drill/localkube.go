@@ -22,6 +22,12 @@ type cluster struct {
 	Server  string `json:"server"`
 	Nodes   []node `json:"nodes"`
 	Faults  []any  `json:"faults"`
+	// Processes are those of the control plane, and of each node NODE-containerd and the like.
+	Processes []struct {
+		Name  string `json:"name"`
+		PID   int    `json:"pid"`
+		State string `json:"state"`
+	} `json:"processes"`
 }
 
 type node struct {
@@ -99,29 +105,40 @@ func unroute(ctx context.Context, service string) {
 // lossTable is the name of our rules in a node's network.
 const lossTable = "toban_drill_loss"
 
-// lose drops that many percent of the packets that come to each node from the others
-// and their Pods, until mend.
-func (c cluster) lose(ctx context.Context, percent int) error {
+// lose drops that many percent of the packets that come to a node from another one and
+// its Pods, wherever hits says so, until mend.
+func (c cluster) lose(ctx context.Context, percent int, hits func(sender, receiver string) bool) error {
 	for _, n := range c.Nodes {
-		var others []string
+		var senders []string
 		for _, other := range c.Nodes {
-			if other.Name != n.Name {
-				others = append(others, other.IP, other.PodCIDR)
+			if other.Name != n.Name && hits(other.Name, n.Name) {
+				senders = append(senders, other.IP, other.PodCIDR)
 			}
 		}
-		rules := fmt.Sprintf(`
-table inet %s {
-  chain arriving {
-    type filter hook prerouting priority -310
-    ip saddr { %s } numgen random mod 100 < %d drop
-  }
-}
-`, lossTable, strings.Join(others, ", "), percent)
-		if err := n.nft(ctx, rules); err != nil {
+		if len(senders) == 0 {
+			continue
+		}
+		if err := n.nft(ctx, lossRules(senders, percent)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lossRules come before all that tracks connections or translates addresses.
+func lossRules(senders []string, percent int) string {
+	some := fmt.Sprintf("numgen random mod 100 < %d ", percent)
+	if percent >= 100 {
+		some = "" // nft takes no comparison that is always true
+	}
+	return fmt.Sprintf(`
+table inet %s {
+  chain arriving {
+    type filter hook prerouting priority -310
+    ip saddr { %s } %sdrop
+  }
+}
+`, lossTable, strings.Join(senders, ", "), some)
 }
 
 // mend ends lose.

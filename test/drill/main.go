@@ -7,10 +7,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"os/signal"
 	"slices"
@@ -21,7 +23,11 @@ import (
 
 type options struct {
 	rounds                    int
-	only, skip                string
+	only, skip, shape         string
+	add                       bool
+	soak                      time.Duration
+	seed                      uint64
+	stall                     time.Duration
 	json, markdown, plot      string
 	localkube                 string
 	hold, lossy, patience     time.Duration
@@ -46,6 +52,11 @@ func parse() options {
 	flag.IntVar(&o.rounds, "rounds", 1, "how often to make each fault")
 	flag.StringVar(&o.only, "only", "", "names of faults, with commas; all if empty")
 	flag.StringVar(&o.skip, "skip", "", "names of faults to leave out, with commas")
+	flag.StringVar(&o.shape, "shape", usual, "the database: three, or, with fewer faults, five, two or async")
+	flag.DurationVar(&o.soak, "soak", 0, "for this long, make two faults at random in each round")
+	flag.Uint64Var(&o.seed, "seed", 0, "with -soak: makes the same rounds again; 0 takes one from the clock")
+	flag.DurationVar(&o.stall, "stall", 10*time.Second, "how long a disk stalls")
+	flag.BoolVar(&o.add, "add", false, "keep the runs that the -json file has already")
 	flag.StringVar(&o.json, "json", "", "file for the raw runs; it is written after each one")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the tables; between the marks of docs/drills.md if it has them")
 	flag.StringVar(&o.plot, "plot", "", "file for the distributions as SVG")
@@ -62,7 +73,12 @@ func parse() options {
 }
 
 func run(ctx context.Context, o options) error {
-	chosen, err := choose(faults(o), o.only, o.skip)
+	like, err := shapeNamed(o.shape)
+	if err != nil {
+		return err
+	}
+	all := faults(o)
+	chosen, err := choose(all, cmp.Or(o.only, like.faults), o.skip)
 	if err != nil {
 		return err
 	}
@@ -77,7 +93,17 @@ func run(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		return present(o, chosen, runs)
+		return present(o, all, nil, runs)
+	}
+	if o.soak > 0 {
+		if err := fitting(chosen); err != nil {
+			return err
+		}
+		o.seed = cmp.Or(o.seed, uint64(time.Now().UnixNano()))
+	}
+	before, err := kept(o)
+	if err != nil {
+		return err
 	}
 	d, err := begin(ctx, o)
 	if d != nil {
@@ -86,8 +112,24 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	runs, err := d.all(ctx, chosen)
-	return errors.Join(err, present(o, chosen, runs), verdict(runs))
+	runs, err := d.rounds(ctx, chosen, before)
+	err = errors.Join(err, present(o, all, before, runs), verdict(runs))
+	if o.soak > 0 {
+		fmt.Printf("\n%s\n", summary(o.seed, runs))
+	}
+	return err
+}
+
+// kept are the runs to which this drill adds its own.
+func kept(o options) ([]Run, error) {
+	if !o.add {
+		return nil, nil
+	}
+	runs, err := readRuns(o.json)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return runs, err
 }
 
 // choose picks faults by their names.
@@ -110,31 +152,53 @@ func choose(all []fault, only, skip string) ([]fault, error) {
 	return chosen, nil
 }
 
-// all makes the rounds, each with every fault, so that a slow change of the
-// machine does not hit one fault alone.
-func (d *drill) all(ctx context.Context, chosen []fault) ([]Run, error) {
-	var runs []Run
-	for i := range d.options.rounds {
-		for _, f := range chosen {
-			if ctx.Err() != nil {
-				return runs, ctx.Err()
-			}
-			d.say("round %d of %d: %s: %s", i+1, d.options.rounds, f.name, f.about)
-			r, err := d.round(ctx, f)
-			if ctx.Err() != nil {
-				return runs, ctx.Err()
-			}
-			r.Round = i + 1
-			d.note(ctx, &r, err)
-			runs = append(runs, r)
-			d.tell(r)
-			if err := writeRuns(d.options.json, runs); err != nil {
-				return runs, err
-			}
-			if err != nil {
-				if err := d.renew(ctx); err != nil {
-					return runs, err
+// turn is one fault to be made, and what is said of it.
+type turn struct {
+	fault fault
+	round int
+	title string
+}
+
+// turns are the rounds, each with every fault, so that a slow change of the machine
+// does not hit one fault alone.
+func turns(rounds int, chosen []fault) iter.Seq[turn] {
+	return func(yield func(turn) bool) {
+		for i := range rounds {
+			for _, f := range chosen {
+				if !yield(turn{f, i + 1, fmt.Sprintf("round %d of %d: %s", i+1, rounds, f.name)}) {
+					return
 				}
+			}
+		}
+	}
+}
+
+// rounds makes all rounds: those of the soak, or those that are asked for.
+func (d *drill) rounds(ctx context.Context, chosen []fault, before []Run) ([]Run, error) {
+	order := turns(d.options.rounds, chosen)
+	if d.options.soak > 0 {
+		order = d.soak(chosen)
+	}
+	var runs []Run
+	for t := range order {
+		if ctx.Err() != nil {
+			return runs, ctx.Err()
+		}
+		d.say("%s: %s", t.title, t.fault.about)
+		r, err := d.round(ctx, t.fault)
+		if ctx.Err() != nil {
+			return runs, ctx.Err()
+		}
+		r.Round = t.round
+		d.note(ctx, &r, err)
+		runs = append(runs, r)
+		d.tell(r)
+		if err := writeRuns(d.options.json, slices.Concat(before, runs)); err != nil {
+			return runs, err
+		}
+		if err != nil {
+			if err := d.renew(ctx); err != nil {
+				return runs, err
 			}
 		}
 	}

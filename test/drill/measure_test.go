@@ -121,7 +121,7 @@ func TestMissingFindsAcknowledgedWritesThatAreGone(t *testing.T) {
 
 func TestSolePrimaryAsksForAllInstances(t *testing.T) {
 	a, b, c := sight{instance: "a", primary: true}, sight{instance: "b"}, sight{instance: "c"}
-	if got, err := soleprimary(map[string]sight{"a": a, "b": b, "c": c}); got != "a" || err != nil {
+	if got, err := soleprimary(map[string]sight{"a": a, "b": b, "c": c}, 3); got != "a" || err != nil {
 		t.Errorf("soleprimary = %q, %v", got, err)
 	}
 	c.primary = true
@@ -129,7 +129,7 @@ func TestSolePrimaryAsksForAllInstances(t *testing.T) {
 		"one is silent": {"a": a, "b": b},
 		"two primaries": {"a": a, "b": b, "c": c},
 	} {
-		if got, err := soleprimary(last); err == nil {
+		if got, err := soleprimary(last, 3); err == nil {
 			t.Errorf("%s: soleprimary = %q", name, got)
 		}
 	}

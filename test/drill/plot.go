@@ -31,11 +31,11 @@ var series = []struct {
 
 // plot is an SVG with a row for each fault and a dot for each run: how long nobody
 // was acknowledged. A bar marks the median.
-func plot(chosen []fault, runs []Run) string {
-	names, most := plotted(chosen, runs)
+func plot(rows []entry, runs []Run) string {
+	shown, most := plotted(rows, runs)
 	step := tick(most)
 	limit := math.Max(step, math.Ceil(most/step)*step)
-	height := plotTop + rowHeight*float64(len(names)) + plotBottom
+	height := plotTop + rowHeight*float64(len(shown)) + plotBottom
 	x := func(v float64) float64 { return plotLeft + v/limit*(plotWidth-plotLeft-plotRight) }
 	var svg strings.Builder
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n", plotWidth, height)
@@ -49,30 +49,30 @@ func plot(chosen []fault, runs []Run) string {
 		fmt.Fprintf(&svg, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", x(v), plotTop, x(v), height-plotBottom)
 		fmt.Fprintf(&svg, `<text x="%.1f" y="%.1f" text-anchor="middle">%g s</text>`+"\n", x(v), height-plotBottom+20, v)
 	}
-	for i, name := range names {
-		row(&svg, name, plotTop+rowHeight*(float64(i)+0.5), runs, x)
+	for i, e := range shown {
+		row(&svg, e, plotTop+rowHeight*(float64(i)+0.5), runs, x)
 	}
 	svg.WriteString("</svg>\n")
 	return svg.String()
 }
 
-// plotted are the faults that have runs, and the longest time of all.
-func plotted(chosen []fault, runs []Run) (names []string, most float64) {
-	for _, f := range chosen {
-		if slices.ContainsFunc(runs, func(r Run) bool { return r.Fault == f.name }) {
-			names = append(names, f.name)
+// plotted are the rows that have runs, and the longest time of all.
+func plotted(rows []entry, runs []Run) (shown []entry, most float64) {
+	for _, e := range rows {
+		if slices.ContainsFunc(runs, e.has) {
+			shown = append(shown, e)
 		}
 	}
 	for _, r := range runs {
 		most = max(most, r.Service, r.Multi)
 	}
-	return names, most
+	return shown, most
 }
 
-// row is one fault's.
-func row(svg *strings.Builder, name string, y float64, runs []Run, x func(float64) float64) {
-	fmt.Fprintf(svg, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft-12, y+4, html.EscapeString(name))
-	own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Fault != name })
+// row is one of the tables'.
+func row(svg *strings.Builder, e entry, y float64, runs []Run, x func(float64) float64) {
+	fmt.Fprintf(svg, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft-12, y+4, html.EscapeString(e.label()))
+	own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !e.has(r) })
 	for _, s := range series {
 		values := of(own, s.value)
 		for _, v := range values {

@@ -44,9 +44,9 @@ func podProcesses(uid string) ([]process, error) {
 		if err != nil || !inPod(pid, uid) {
 			continue
 		}
-		handle, err := os.FindProcess(pid)
-		if err != nil || !inPod(pid, uid) {
-			continue // it has ended, and the number may be another's
+		handle, err := findProcess(pid, func() bool { return inPod(pid, uid) })
+		if err != nil {
+			continue
 		}
 		p := process{pid: pid, handle: handle, args: arguments(pid)}
 		p.agent = idInside(pid) == 1 && len(p.args) > 1 && p.args[1] == "agent"
@@ -56,6 +56,31 @@ func podProcesses(uid string) ([]process, error) {
 		return nil, fmt.Errorf("the Pod %s has no process", uid)
 	}
 	return all, nil
+}
+
+// findProcess is the process that has the number and is the one that is meant: one that
+// has ended may have left its number to another.
+func findProcess(pid int, meant func() bool) (*os.Process, error) {
+	handle, err := os.FindProcess(pid)
+	if err == nil && !meant() {
+		err = errors.New("it has ended")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find process %d: %w", pid, err)
+	}
+	return handle, nil
+}
+
+// ofLocalkube says whether the arguments are those of one of localkube's processes, such
+// as worker0-containerd: that program, with files of that node.
+func ofLocalkube(args []string, name string) bool {
+	node, program, found := strings.Cut(name, "-")
+	if !found || len(args) == 0 || filepath.Base(args[0]) != program {
+		return false
+	}
+	return slices.ContainsFunc(args[1:], func(a string) bool {
+		return strings.Contains(a, "/localkube/") && strings.Contains(a, "/"+node+"/")
+	})
 }
 
 func inPod(pid int, uid string) bool {

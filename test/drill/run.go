@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 )
 
 // Run is what came of one fault. Times are in seconds.
 type Run struct {
-	Fault string    `json:"fault"`
+	Fault string `json:"fault"`
+	// Shape is that of the database; without one it is the usual.
+	Shape string    `json:"shape,omitempty"`
 	Round int       `json:"round"`
 	At    time.Time `json:"at"`
 	// Service and Multi are the longest time without an acknowledged write after the
@@ -38,7 +43,8 @@ type Run struct {
 	Needless int `json:"needless"`
 	Missing  int `json:"missing"`
 	// Operations is the number of reads and writes of the registers; Linearizable is
-	// what porcupine says of them: Ok, Illegal, or Unknown when its time was over.
+	// what porcupine says of them: Ok, Illegal, or Unknown when its time was over. It is
+	// empty where the round was not made.
 	Operations   int    `json:"operations"`
 	Linearizable string `json:"linearizable"`
 	// Stages are when each part of the way back was seen.
@@ -46,6 +52,8 @@ type Run struct {
 	// Unknown is the number of writes of which nobody knows whether they happened.
 	Unknown  int      `json:"unknown"`
 	Problems []string `json:"problems,omitempty"`
+	// Notes are what is worth knowing of the round, and nothing wrong.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Stages are those of breakDown in seconds.
@@ -77,16 +85,20 @@ func (r *Run) judge(c *clients, f fault, t0, end time.Duration) {
 	}
 }
 
-// wrongs are what must never be, whatever the fault.
+// wrongs are what must never be, whatever the fault. Where the shape may lose
+// acknowledged writes, that is counted, and is not wrong.
 func (r Run) wrongs() []string {
 	wrongs := append([]string{}, r.Problems...)
+	if s, err := shapeNamed(r.Shape); err != nil || s.mayLose {
+		return wrongs
+	}
 	if r.Lost > 0 {
 		wrongs = append(wrongs, fmt.Sprintf("%d of %d acknowledged writes are lost: %v …", r.Lost, r.Acked, r.LostIDs))
 	}
 	if r.Overlap > 0 {
 		wrongs = append(wrongs, fmt.Sprintf("an older primary acknowledged %d writes, up to %.3f s after a newer one's first", r.Overlap, r.OverlapFor))
 	}
-	if r.Linearizable != "Ok" && r.Linearizable != "Unknown" {
+	if r.Linearizable == string(porcupine.Illegal) {
 		wrongs = append(wrongs, fmt.Sprintf("the history is not linearizable (%q)", r.Linearizable))
 	}
 	return wrongs
@@ -98,7 +110,7 @@ func (d *drill) tell(r Run) {
 	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; unknown writes %d; two primaries %.2f s",
 		r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing, r.Operations, r.Linearizable, r.Unknown, r.TwoPrimaries)
 	d.say("  since the fault: writable %.2f, multi-host %.2f, EndpointSlice %.2f, Service %.2f", r.Stages.Writable, r.Stages.Multi, r.Stages.Slice, r.Stages.Service)
-	for _, p := range r.Problems {
+	for _, p := range slices.Concat(r.Notes, r.Problems) {
 		d.say("  %s", p)
 	}
 }

@@ -45,9 +45,10 @@ func (d door) patient() door {
 	return d
 }
 
-// serviceDoor leads through the read-write Service.
-func serviceDoor(access outside.Access) door {
-	return door{path: PathService, settings: access.Settings, patience: answerTimeout}
+// serviceDoor leads through the read-write Service, looked up for each session.
+func serviceDoor(access func() outside.Access) door {
+	settings := func() (*pgx.ConnConfig, error) { return access().Settings() }
+	return door{path: PathService, patience: answerTimeout, settings: settings}
 }
 
 // multiDoor is what libpq does with a list of hosts and target_session_attrs=read-write:

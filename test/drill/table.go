@@ -37,26 +37,30 @@ func sum(runs []Run, value func(Run) int) int {
 	return total
 }
 
+// notMeasured is what a row says that has no run.
+const notMeasured = "not measured yet"
+
 // tablesOf are the two tables: the verdicts, and where the time went. The first
-// row is the head.
-func tablesOf(chosen []fault, runs []Run) (verdicts, parts [][]string) {
-	verdicts = [][]string{{"fault", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max", "lost", "overlap",
-		"not linearizable", "whole p50 / max", "needless"}}
-	parts = [][]string{{"fault", "writable", "multi-host", "EndpointSlice", "Service"}}
-	for _, f := range chosen {
-		own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Fault != f.name })
+// row is the head. A row without a run says so in the first.
+func tablesOf(rows []entry, runs []Run) (verdicts, parts [][]string) {
+	verdicts = [][]string{{"fault", "shape", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max",
+		"lost", "overlap", "not linearizable", "whole p50 / max", "needless"}}
+	parts = [][]string{{"fault", "shape", "writable", "multi-host", "EndpointSlice", "Service"}}
+	for _, e := range rows {
+		own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !e.has(r) })
 		if len(own) == 0 {
+			verdicts = append(verdicts, []string{e.fault, e.shape, "0", "", notMeasured, "", "", "", "", "", ""})
 			continue
 		}
-		verdicts = append(verdicts, verdictRow(f.name, own))
-		if row := partsRow(f.name, own); row != nil {
-			parts = append(parts, row)
+		verdicts = append(verdicts, append([]string{e.fault, e.shape}, verdictRow(own)...))
+		if row := partsRow(own); row != nil {
+			parts = append(parts, append([]string{e.fault, e.shape}, row...))
 		}
 	}
 	return verdicts, parts
 }
 
-func verdictRow(name string, own []Run) []string {
+func verdictRow(own []Run) []string {
 	spread := func(value func(Run) float64, quantiles ...float64) string {
 		var texts []string
 		for _, q := range quantiles {
@@ -73,12 +77,12 @@ func verdictRow(name string, own []Run) []string {
 		})
 	}
 	return []string{
-		name, fmt.Sprint(len(own)), fmt.Sprint(count(func(r Run) bool { return r.ByItself })),
+		fmt.Sprint(len(own)), fmt.Sprint(count(func(r Run) bool { return r.ByItself })),
 		spread(func(r Run) float64 { return r.Service }, 0.5, 0.95, 1),
 		spread(func(r Run) float64 { return r.Multi }, 0.5, 0.95, 1),
 		fmt.Sprintf("%d of %d", sum(own, func(r Run) int { return r.Lost }), sum(own, func(r Run) int { return r.Acked })),
 		fmt.Sprint(sum(own, func(r Run) int { return r.Overlap })),
-		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" })),
+		fmt.Sprint(count(func(r Run) bool { return r.Linearizable != "Ok" && r.Linearizable != "" })),
 		spread(func(r Run) float64 { return r.Whole }, 0.5, 1),
 		changes(own),
 	}
@@ -95,8 +99,8 @@ func changes(own []Run) string {
 }
 
 // partsRow has medians of the runs that had an outage.
-func partsRow(name string, own []Run) []string {
-	row := []string{name}
+func partsRow(own []Run) []string {
+	var row []string
 	seen := false
 	for _, part := range []func(Run) float64{
 		func(r Run) float64 { return r.Stages.Writable }, func(r Run) float64 { return r.Stages.Multi },
@@ -153,28 +157,40 @@ func between(page, text string) string {
 	return page[:from+len(markBegin)] + "\n\n" + text + "\n" + page[to:]
 }
 
-// present prints the tables, and writes them and the plot where that is wanted.
-func present(o options, chosen []fault, runs []Run) error {
+// present prints the tables of what was made, and writes those of all faults, with the runs
+// from before, and the plot, where that is wanted.
+func present(o options, all []fault, before, runs []Run) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	verdicts, parts := tablesOf(chosen, runs)
+	verdicts, parts := tablesOf(made(runs), runs)
 	fmt.Println()
 	printTable(os.Stdout, verdicts)
 	fmt.Println("\nWhere the time went, since the fault (medians):")
 	printTable(os.Stdout, parts)
+	runs = slices.Concat(before, runs)
+	rows, err := entries(all, runs)
+	if err != nil {
+		return err
+	}
 	if o.markdown != "" {
-		page, err := os.ReadFile(o.markdown)
-		if err != nil && !os.IsNotExist(err) {
-			return fmt.Errorf("read %s: %w", o.markdown, err)
-		}
-		text := markdownTable(verdicts) + "\nWhere the time went: medians, since the fault.\n\n" + markdownTable(parts)
-		if err := os.WriteFile(o.markdown, []byte(between(string(page), text)), 0o644); err != nil {
+		if err := writeTables(o.markdown, rows, runs); err != nil {
 			return err
 		}
 	}
 	if o.plot != "" {
-		return os.WriteFile(o.plot, []byte(plot(chosen, runs)), 0o644)
+		return os.WriteFile(o.plot, []byte(plot(rows, runs)), 0o644)
 	}
 	return nil
+}
+
+// writeTables writes both tables into a page.
+func writeTables(file string, rows []entry, runs []Run) error {
+	page, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	verdicts, parts := tablesOf(rows, runs)
+	text := markdownTable(verdicts) + "\nWhere the time went: medians, since the fault.\n\n" + markdownTable(parts)
+	return os.WriteFile(file, []byte(between(string(page), text)), 0o644)
 }

@@ -27,7 +27,7 @@ func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 	}
 }
 
-var someFaults = []fault{{name: "one"}, {name: "two <&>"}, {name: "never made"}}
+var someRows = []entry{{usual, "one"}, {usual, "two <&>"}, {usual, "never made"}}
 
 var someRuns = []Run{
 	{Fault: "one", Service: 2, Multi: 1, Whole: 4, Acked: 10, ByItself: true, Linearizable: "Ok", Stages: Stages{Writable: 0.5}},
@@ -35,20 +35,23 @@ var someRuns = []Run{
 	{Fault: "two <&>", Service: 0.02, Multi: 0.01, Acked: 5, ByItself: true, Linearizable: "Ok"},
 }
 
-func TestTheTableHasARowForEachFaultThatWasMade(t *testing.T) {
-	verdicts, parts := tablesOf(someFaults, someRuns)
-	if len(verdicts) != 3 || len(parts) != 2 {
+func TestTheTableHasARowForEachFault(t *testing.T) {
+	verdicts, parts := tablesOf(someRows, someRuns)
+	if len(verdicts) != 4 || len(parts) != 2 {
 		t.Fatalf("%d and %d rows", len(verdicts), len(parts))
 	}
-	want := []string{"one", "2", "1", "2.00 / 3.00 / 3.00 s", "1.00 / 1.50 / 1.50 s", "1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing"}
+	want := []string{"one", "three", "2", "1", "2.00 / 3.00 / 3.00 s", "1.00 / 1.50 / 1.50 s", "1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing"}
 	if !slices.Equal(verdicts[1], want) {
 		t.Errorf("row %q, want %q", verdicts[1], want)
 	}
-	if want := []string{"one", "0.50 s", "–", "–", "–"}; !slices.Equal(parts[1], want) {
+	if want := []string{"one", "three", "0.50 s", "–", "–", "–"}; !slices.Equal(parts[1], want) {
 		t.Errorf("row %q, want %q", parts[1], want)
 	}
+	if last := verdicts[3]; last[0] != "never made" || !slices.Contains(last, notMeasured) {
+		t.Errorf("a row without a run is %q", last)
+	}
 	text := markdownTable(verdicts)
-	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 4 || strings.Count(lines[1], "---") != len(verdicts[0]) {
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 5 || strings.Count(lines[1], "---") != len(verdicts[0]) {
 		t.Errorf("as Markdown:\n%s", text)
 	}
 }
@@ -68,7 +71,7 @@ func TestTheTableGoesBetweenTheMarks(t *testing.T) {
 }
 
 func TestThePlotIsXMLWithADotForEachRun(t *testing.T) {
-	text := plot(someFaults, someRuns)
+	text := plot(someRows, someRuns)
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	for {
 		_, err := decoder.Token()

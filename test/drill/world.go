@@ -28,7 +28,6 @@ import (
 const (
 	namespace = "toban-drill"
 	name      = "drill"
-	instances = 3
 	// apiTimeout bounds a request to the API.
 	apiTimeout = 10 * time.Second
 	// poll is how often something is looked at while it is waited for.
@@ -38,10 +37,11 @@ const (
 // world is the API without kubectl, whose own start would be measured.
 type world struct {
 	client.WithWatch
-	user outside.Namespace
+	user  outside.Namespace
+	shape shape
 }
 
-func newWorld() (world, error) {
+func newWorld(s shape) (world, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return world{}, fmt.Errorf("find the Kubernetes API: %w", err)
@@ -57,7 +57,7 @@ func newWorld() (world, error) {
 	if err != nil {
 		return world{}, fmt.Errorf("make a client: %w", err)
 	}
-	return world{c, outside.Namespace(namespace)}, nil
+	return world{c, outside.Namespace(namespace), s}, nil
 }
 
 func key(name string) client.ObjectKey {
@@ -73,7 +73,10 @@ func (w world) create(ctx context.Context) error {
 		return fmt.Errorf("make the namespace: %w", err)
 	}
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	db.Spec = v1.SampleDBSpec{Version: 17, Instances: instances, Storage: v1.StorageSpec{Size: "1Gi"}}
+	db.Spec = v1.SampleDBSpec{
+		Version: 17, Instances: w.shape.instances, Durability: w.shape.durability,
+		Storage: v1.StorageSpec{Size: "1Gi"},
+	}
 	if err := w.Create(ctx, db); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the SampleDB: %w", err)
 	}
@@ -117,7 +120,7 @@ func (w world) access(ctx context.Context) (outside.Access, error) {
 	return outside.NewAccess(secret, service)
 }
 
-// instance is one of the three, as its Pod says.
+// instance is one of the SampleDB's, as its Pod says.
 type instance struct {
 	name, uid, node, ip string
 }
@@ -219,10 +222,10 @@ func (w world) whole(ctx context.Context, h *history) error {
 			return fmt.Errorf("%s is being deleted", p.Name)
 		}
 	}
-	if len(pods) != instances {
+	if len(pods) != int(w.shape.instances) {
 		return fmt.Errorf("%d Pods are there", len(pods))
 	}
-	primary, err := soleprimary(h.latest(steadyGap))
+	primary, err := soleprimary(h.latest(steadyGap), int(w.shape.instances))
 	if err != nil {
 		return err
 	}
@@ -230,7 +233,7 @@ func (w world) whole(ctx context.Context, h *history) error {
 }
 
 // soleprimary is the one instance that says it is not in recovery, where all answer.
-func soleprimary(last map[string]sight) (string, error) {
+func soleprimary(last map[string]sight, instances int) (string, error) {
 	var primaries []string
 	for _, s := range last {
 		if s.primary {
@@ -283,8 +286,8 @@ func (w world) streaming(ctx context.Context, primary string) error {
 		return err
 	}
 	standbys := strings.Fields(out)
-	for i := range instances {
-		if n := naming.Instance(name, i); n != primary && !slices.Contains(standbys, n) {
+	for _, n := range w.shape.members() {
+		if n != primary && !slices.Contains(standbys, n) {
 			return fmt.Errorf("%s does not stream", n)
 		}
 	}
