@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,20 +12,19 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
+
+// waitsAt is where an agent answers that waits for its volume.
+const waitsAt = "127.99.0.2"
 
 // waiting is an agent that begins to make a volume its own, and what comes of that.
 func waiting(t *testing.T, ours, operators *pki.Authority, volume, restored string) (a *Agent, owned chan error, stop func()) {
 	t.Helper()
-	a = serving(t, ours, operators) // it answers at another address
-	options := a.Options
-	options.Volume, options.Restored, options.Listen, options.Log = volume, restored, "127.99.0.2", slog.New(slog.DiscardHandler)
-	a = &Agent{Options: options, config: a.config, identity: a.identity, server: &postgres.Server{Volume: volume, Programs: a.server.Programs},
-		status: protocol.Status{Name: "x-0", Reason: reasonStarting}, wake: make(chan struct{}, 1)}
-	a.Name = "db-0"
-	ctx, cancel := context.WithCancel(t.Context())
+	a = serverless(t, ours, operators)
+	a.memory, a.Name, a.Listen, a.Volume, a.Restored = nil, "db-0", waitsAt, volume, restored
+	a.server.Volume, a.status = volume, protocol.Status{Name: a.Name, Reason: reasonStarting}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*longDeadline)
 	owned = make(chan error, 1)
 	go func() { owned <- a.own(ctx) }()
 	t.Cleanup(cancel)
@@ -37,7 +35,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, volume, restored stri
 func awaitUnready(t *testing.T, words string) {
 	t.Helper()
 	for limit := time.Now().Add(longDeadline); ; time.Sleep(time.Millisecond) {
-		response, err := http.Get(fmt.Sprintf("http://127.99.0.2:%d/readyz", naming.PortProbe)) //nolint:noctx // it ends with the test
+		response, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", waitsAt, naming.PortProbe)) //nolint:noctx // it ends with the test
 		if err == nil {
 			body := make([]byte, 1000)
 			n, _ := response.Body.Read(body)
@@ -65,7 +63,7 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	}
 	a, owned, _ := waiting(t, ours, operators, volume, "")
 	awaitUnready(t, reasonVolumeInUse+": another agent")
-	if code, body := get(t, fmt.Sprintf("http://127.99.0.2:%d/livez", naming.PortProbe)); code != http.StatusOK {
+	if code, body := get(t, fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); code != http.StatusOK {
 		t.Errorf("it is not alive: %s", body)
 	}
 	operator, peer := clientOf(t, operators, ours, naming.IdentityOperator), clientOf(t, ours, ours, naming.IdentityInstance)
@@ -90,6 +88,7 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	if second, err := tryLock(volume, lockOwner); err == nil {
 		t.Errorf("it has no lock: %v", second)
 	}
+	a.volume.release()
 }
 
 // An agent that is stopped while it waits ends.
