@@ -160,3 +160,29 @@ func TestAServerWithoutItsAgentStillOwnsTheVolume(t *testing.T) {
 	c.must(syscall.Kill(hangs, syscall.SIGKILL))
 	c.leadsAsSecond()
 }
+
+// The Pod of a restore into a new SampleDB that comes late, or goes on though it was deleted by force, waits for the instance.
+func TestARestoreOnAVolumeInUseWaits(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	cmd, _, log := c.restoreCommand(protocol.RestoreSettings{Instance: "db-0", Major: c.config.Major, Operator: c.config.Operator})
+	said := filepath.Join(c.folder, "restore.log")
+	file, err := os.Create(said)
+	c.must(err)
+	defer file.Close()
+	cmd.Stdout = file
+	c.must(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) {
+		if text, _ := os.ReadFile(said); strings.Contains(string(text), "the volume is in use") {
+			break
+		}
+		if len(ended) > 0 || time.Now().After(end) {
+			t.Errorf("it did not wait:\n%s", log)
+			break
+		}
+	}
+	_ = cmd.Process.Kill()
+	<-ended
+}
