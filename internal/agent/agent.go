@@ -15,7 +15,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,12 +50,17 @@ type Options struct {
 	ServerLog io.Writer
 }
 
+// reasonStarting and messageStarting are those of an agent that has decided nothing yet.
+const reasonStarting, messageStarting = "Starting", "the agent is starting"
+
 // durabilityAsync is the durability in which the primary alone acknowledges.
 const durabilityAsync = "async"
 
 // Agent runs one instance.
 type Agent struct {
 	Options
+	// volume is the right to work on it; the memory is read when it is there.
+	volume   *Lock
 	server   *postgres.Server
 	identity *identity
 	memory   *memory
@@ -92,7 +96,7 @@ type Agent struct {
 	busy    bool // inside a step that may take long, such as a copy of all data
 }
 
-// New reads the config and looks for PostgreSQL's programs.
+// New reads the config and looks for PostgreSQL's programs. The volume is not touched before Run.
 func New(ctx context.Context, options Options) (*Agent, error) {
 	config, err := readConfig(options.ConfigFile)
 	if err != nil {
@@ -100,12 +104,6 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	}
 	programs, err := postgres.FindPrograms(ctx, config.Major)
 	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Join(options.Volume, folderState), 0o700); err != nil {
-		return nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
-	}
-	if err := takeOver(options.Volume, options.Name, options.Restored); err != nil {
 		return nil, err
 	}
 	a := &Agent{
@@ -121,10 +119,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
 	a.witness = &witness{cluster: options.Cluster, wake: make(chan struct{}, 1), changed: a.look}
-	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, folderState), a.server.Data()); err != nil {
-		return nil, err
-	}
-	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
+	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting, ServerVersion: programs.Version}
 	if a.identity, err = newIdentity(options, config); err != nil {
 		return nil, err
 	}
@@ -161,10 +156,16 @@ func readConfig(path string) (protocol.Config, error) {
 // errStopped ends the actors when the agent is told to stop.
 var errStopped = errors.New("told to stop")
 
-// Run runs the actors until ctx ends or one of them fails; the first out stops
-// all. The end of ctx is a wish: a primary resigns first. When Run returns,
+// Run waits until the volume is this agent's own, and runs the actors until ctx ends or one of them fails; the
+// first out stops all. The end of ctx is a wish: a primary resigns first. When Run returns,
 // PostgreSQL has stopped.
 func (a *Agent) Run(ctx context.Context) error {
+	if err := a.own(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to stop before it began
+		}
+		return err
+	}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))

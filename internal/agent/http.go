@@ -38,6 +38,11 @@ func (a *Agent) serveAgent(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
 	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
+	return a.serveMTLS(ctx, mux)
+}
+
+// serveMTLS serves those whom somebody vouches for.
+func (a *Agent) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.identity.certificate, a.vouchers)}
 	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })

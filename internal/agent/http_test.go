@@ -126,6 +126,14 @@ func TestProbes(t *testing.T) {
 // serving is an agent that has no server and only answers.
 func serving(t *testing.T, ours, operators *pki.Authority) *Agent {
 	t.Helper()
+	a := serverless(t, ours, operators)
+	start(t, a.serveAgent, naming.PortAgent)
+	return a
+}
+
+// serverless is an agent that has no server.
+func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
+	t.Helper()
 	folder := t.TempDir()
 	key, err := ours.KeyPEM()
 	if err != nil {
@@ -152,7 +160,6 @@ func serving(t *testing.T, ours, operators *pki.Authority) *Agent {
 	if a.identity, err = newIdentity(a.Options, a.config); err != nil {
 		t.Fatal(err)
 	}
-	start(t, a.serveAgent, naming.PortAgent)
 	return a
 }
 

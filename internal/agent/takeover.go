@@ -30,11 +30,22 @@ const (
 	laterTerms = 1000
 )
 
+// takeOverDue says that an instance has not taken a restore in place over yet.
+func takeOverDue(volume, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	done, err := readTakenOver(takenOverFile(volume))
+	return err == nil && !slices.Contains(done.IDs, id), err
+}
+
+func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
+
 // takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In place").
 // The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads.
 // The others forget what they have promised: they have no vote, and follow. It may be interrupted anywhere.
 func takeOver(volume, instance, id string) error {
-	file := filepath.Join(volume, folderState, "restores.json")
+	file := takenOverFile(volume)
 	done, err := readTakenOver(file)
 	if err != nil || id == "" || slices.Contains(done.IDs, id) {
 		return err
@@ -140,7 +151,7 @@ func (a *Agent) tidyLoop(ctx context.Context) error {
 func (a *Agent) tidy() error {
 	config := a.currentConfig()
 	if !config.Prepares {
-		if err := RemoveRestore(a.Volume); err != nil {
+		if err := a.removeGivenUp(); err != nil {
 			return err
 		}
 	}
@@ -152,6 +163,19 @@ func (a *Agent) tidy() error {
 		a.Log.Info("removed what was there before a restore", "folders", removed)
 	}
 	return err
+}
+
+// removeGivenUp removes what a restore has left, when none works on it any more.
+func (a *Agent) removeGivenUp() error {
+	lock, err := tryLock(a.Volume, lockRestore)
+	if errors.Is(err, errInUse) {
+		return nil // its Pod is about to end
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	return RemoveRestore(a.Volume)
 }
 
 // removeBefore removes the data that restores in place have replaced, and its tablespaces. Those go first: the data says where they are.

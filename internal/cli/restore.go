@@ -61,6 +61,8 @@ type restore struct {
 	source, key, volume string
 	settings            protocol.RestoreSettings
 	result              protocol.RestoreResult
+	// locks are kept until the process ends.
+	locks []*agent.Lock
 }
 
 // tablespaces is where those are for good. Those of a server that runs are elsewhere.
@@ -78,7 +80,31 @@ func (r *restore) do(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	if err := r.lock(ctx); err != nil {
+		return err
+	}
 	return r.steps(ctx)
+}
+
+// lock waits until no other restore works on the volume, nor, where the data gets its place, an agent. In place it shares
+// the volume with the agent, which leaves what a restore makes alone meanwhile.
+func (r *restore) lock(ctx context.Context) error {
+	waits := func(whom string) {
+		r.progress.step("waits for the volume: " + whom + " still works on it")
+		r.log.Warn("the volume is in use", "by", whom)
+	}
+	locks := []func(context.Context, string, func(string)) (*agent.Lock, error){agent.OwnVolume, agent.OwnRestore}
+	if r.settings.InPlace != "" {
+		locks = locks[1:]
+	}
+	for _, take := range locks {
+		lock, err := take(ctx, r.volume, waits)
+		if err != nil {
+			return err
+		}
+		r.locks = append(r.locks, lock)
+	}
+	return nil
 }
 
 // steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's next agent takes it over.

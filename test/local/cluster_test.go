@@ -193,15 +193,25 @@ func (c *cluster) startOne(name string) {
 		c.own(path)
 		c.own(filepath.Dir(path))
 	}
-	cmd := exec.Command(program, "--name", name, "--listen", c.host(ordinal), "--address", c.host(ordinal),
+	c.run(name, c.agent(name, c.host(ordinal), filepath.Join(c.folder, name, "run")))
+}
+
+// agent is one on an instance's volume, at an address.
+func (c *cluster) agent(name, host, run string) *exec.Cmd {
+	cmd := exec.Command(program, "--name", name, "--listen", host, "--address", host,
 		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
-		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
-		"--termination-log", filepath.Join(c.folder, name, "last-words"))
+		"--volume", filepath.Join(c.folder, name, "volume"), "--run", run,
+		"--termination-log", filepath.Join(run, "../last-words"))
 	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
+	return cmd
+}
+
+// run runs an agent under a name.
+func (c *cluster) run(name string, cmd *exec.Cmd) {
 	cmd.Dir = c.folder
 	log := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		c.Fatal(err)
 	}
@@ -285,12 +295,17 @@ func streaming(s protocol.Status) bool {
 // connect opens a superuser session on an instance over TCP, with a certificate.
 func (c *cluster) connect(name string) (*pgx.Conn, error) {
 	ordinal, _ := naming.Ordinal(name)
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5", c.host(ordinal), naming.PortPostgreSQL))
+	return c.connectTo(context.Background(), c.host(ordinal))
+}
+
+// connectTo does so at an address.
+func (c *cluster) connectTo(ctx context.Context, host string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5", host, naming.PortPostgreSQL))
 	if err != nil {
 		return nil, err
 	}
 	config.TLSConfig, config.Fallbacks = c.clientTLS(c.authority, naming.IdentityInit), nil
-	return pgx.ConnectConfig(context.Background(), config)
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // exec runs SQL on an instance.
