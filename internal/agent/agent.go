@@ -124,7 +124,8 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if a.memory, err = openMemory(options.Name, filepath.Join(options.Volume, folderState), a.server.Data()); err != nil {
 		return nil, err
 	}
-	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: "Starting", Message: "the agent is starting", ServerVersion: programs.Version}
+	a.status = protocol.Status{Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: "Starting", Message: "the agent is starting",
+		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()}}
 	if a.identity, err = newIdentity(options, config); err != nil {
 		return nil, err
 	}

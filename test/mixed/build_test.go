@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,9 +24,17 @@ type release struct {
 	version string
 	// commit is empty for the code as it is here.
 	commit string
+	// changed names files of it to take from elsewhere: what go build -overlay reads.
+	changed string
+	// program is the agent's, once that is built.
+	program string
 }
 
-var today = release{version: "today"}
+// today is the release that is here.
+func today(t *testing.T) release {
+	t.Helper()
+	return release{version: "today"}.built(t)
+}
 
 // releases are those of the list, the oldest first.
 func releases(t *testing.T) []release {
@@ -39,62 +48,68 @@ func releases(t *testing.T) []release {
 		if len(words) != 2 || len(words[1]) != 40 {
 			t.Fatalf("test/mixed/releases: %q is no version with the whole name of a commit", lines.Text())
 		}
-		all = append(all, release{words[0], words[1]})
+		all = append(all, release{version: words[0], commit: words[1]})
 	}
 	return all
 }
 
-// program is the agent's program of a release, where any user may run it.
-func (r release) program(t *testing.T) string {
+// programs is a folder with the agents' programs, where any user may run them.
+var programs string
+
+// building is held by who builds: each program is built once.
+var building sync.Mutex
+
+// built is a release with its program.
+func (r release) built(t *testing.T) release {
 	t.Helper()
-	built, err := r.build(t)
+	building.Lock()
+	defer building.Unlock()
+	r.program = filepath.Join(programs, "toban-"+r.version)
+	if _, err := os.Stat(r.program); err == nil {
+		return r
+	}
+	root, err := output(exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.commit == "" {
+		err = r.build(t.Context(), root)
+	} else {
+		r.mustBeHere(t, root)
+		err = r.buildCached(t.Context(), root, t.TempDir())
+	}
 	if err != nil {
 		t.Fatalf("build the agent of %s: %v", r.version, err)
 	}
-	folder, err := os.MkdirTemp("/tmp", "toban-mixed-") //nolint:usetesting // the servers' user may not enter the test's own
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	target := filepath.Join(folder, "toban-"+r.version)
-	if err := errors.Join(os.Chmod(folder, 0o755), copyFile(target, built)); err != nil {
-		t.Fatal(err)
-	}
-	return target
+	return r
 }
 
-// build makes the program, once for each commit.
-func (r release) build(t *testing.T) (string, error) {
+// mustBeHere skips the test where the repository does not have the commit.
+func (r release) mustBeHere(t *testing.T, root string) {
 	t.Helper()
-	root, err := output(exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}"))
-	if err != nil {
-		return "", err
-	}
-	if r.commit == "" {
-		target := filepath.Join(t.TempDir(), "toban")
-		return target, goBuild(t.Context(), root, target, r.version)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	target := filepath.Join(cache, "toban", "release-"+r.commit, "toban")
-	if _, err := os.Stat(target); err == nil {
-		return target, nil
-	}
 	if _, err := output(exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", r.commit+"^{commit}")); err != nil {
 		t.Skipf("the commit of release %s is not here, so that no agent of it can be built: git fetch --unshallow, or clone the repository whole: %v",
 			r.version, err)
 	}
-	source := t.TempDir()
-	if err := extract(t.Context(), root, r.commit, source); err != nil {
-		return "", err
+}
+
+// buildCached builds the program from the commit, or takes it from the cache.
+func (r release) buildCached(ctx context.Context, root, source string) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
 	}
-	fresh := filepath.Join(source, "toban-built")
-	if err := goBuild(t.Context(), source, fresh, r.version); err != nil {
-		return "", err
+	kept := filepath.Join(cache, "toban", "release-"+r.commit, "toban")
+	if _, err := os.Stat(kept); err == nil {
+		return copyFile(r.program, kept)
 	}
-	return target, errors.Join(os.MkdirAll(filepath.Dir(target), 0o755), copyFile(target, fresh))
+	if err := extract(ctx, root, r.commit, source); err != nil {
+		return err
+	}
+	if err := r.build(ctx, source); err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755), copyFile(kept, r.program))
 }
 
 // extract writes the files of a commit into a folder.
@@ -112,8 +127,10 @@ func extract(ctx context.Context, root, commit, folder string) error {
 	return errors.Join(unpacked, archive.Wait())
 }
 
-func goBuild(ctx context.Context, folder, target, version string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+version, "-o", target, "./cmd/toban")
+// build builds the program from a folder with the code.
+func (r release) build(ctx context.Context, folder string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-overlay="+r.changed,
+		"-ldflags=-s -w -X main.version="+r.version, "-o", r.program, "./cmd/toban")
 	build.Dir, build.Env = folder, append(os.Environ(), "CGO_ENABLED=0")
 	_, err := output(build)
 	return err

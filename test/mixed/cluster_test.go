@@ -44,13 +44,12 @@ type cluster struct {
 // instance is one of them, by the agent that it has or had last.
 type instance struct {
 	release release
-	program string
 	cmd     *exec.Cmd
 	log     bytes.Buffer
 }
 
-// newCluster starts a cluster whose agents are of one release, and waits until it is whole.
-func newCluster(t *testing.T, subnet int, first release, program string) *cluster {
+// newCluster starts a cluster whose agents are of these releases in turn, and waits until it is whole.
+func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	t.Helper()
 	c := &cluster{T: t, subnet: subnet, instances: map[string]*instance{}, owner: serverUser(t)}
 	folder, err := os.MkdirTemp("/tmp", "toban-db-") //nolint:usetesting // short: a socket's path has at most 107 bytes
@@ -75,8 +74,8 @@ func newCluster(t *testing.T, subnet int, first release, program string) *cluste
 	c.write("ca/"+naming.KeyCAKey, key)
 	c.writeConfig()
 	t.Cleanup(c.stopAll)
-	for _, name := range c.names() {
-		c.instances[name] = &instance{release: first, program: program}
+	for i, name := range c.names() {
+		c.instances[name] = &instance{release: of[i%len(of)]}
 		c.start(name)
 	}
 	c.adoptIdentifier(c.whole())
@@ -188,7 +187,7 @@ func (c *cluster) start(name string) {
 		c.own(path)
 		c.own(filepath.Dir(path))
 	}
-	i.cmd = exec.Command(i.program, "agent", "--name", name, "--listen", c.hostOf(name), "--address", c.hostOf(name),
+	i.cmd = exec.Command(i.release.program, "agent", "--name", name, "--listen", c.hostOf(name), "--address", c.hostOf(name),
 		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
 		"--termination-log", filepath.Join(c.folder, name, "last-words"))
@@ -212,6 +211,7 @@ func (c *cluster) stopAll() {
 	for _, i := range c.instances {
 		if i.cmd != nil {
 			_ = i.cmd.Process.Signal(syscall.SIGTERM)
+			_ = i.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen
 		}
 	}
 	for name, i := range c.instances {

@@ -4,10 +4,29 @@ package mixed
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
+
+	"toban.dev/internal/protocol"
 )
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if programs, err = os.MkdirTemp("/tmp", "toban-mixed-"); err == nil {
+		err = os.Chmod(programs, 0o755)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
 
 // rounds is how often a cluster is rolled from a release to the code as it is here, and back.
 var rounds = flag.Int("rounds", 1, "how often each cluster is rolled there and back; after the first time with other faults, too")
@@ -37,22 +56,22 @@ func (c *cluster) killAgent(leader string) {
 
 // freezeAgent stops the agent of the leader, but not its server, until another leads.
 func (c *cluster) freezeAgent(leader string) {
-	process := c.instances[leader].cmd.Process
-	c.must(process.Signal(syscall.SIGSTOP))
+	c.freeze(leader)
 	c.leader(leader)
-	c.must(process.Signal(syscall.SIGCONT))
+	c.thaw(leader)
 }
 
 func TestReleasesMix(t *testing.T) {
-	now := today.program(t)
+	t.Parallel()
+	now := today(t)
 	for i, old := range releases(t) {
 		t.Run(old.version, func(t *testing.T) {
-			before := old.program(t)
-			c := newCluster(t, i+1, old, before)
+			old := old.built(t)
+			c := newCluster(t, i+1, old)
 			w := c.writeOn()
 			for round := range *rounds {
-				w.roll(today, now, round)
-				w.roll(old, before, round)
+				w.roll(now, round)
+				w.roll(old, round)
 			}
 			w.checkAll()
 		})
@@ -60,7 +79,7 @@ func TestReleasesMix(t *testing.T) {
 }
 
 // roll replaces the agents by those of a release, one after the other. In each state between, who leads fails.
-func (w *writer) roll(to release, program string, round int) {
+func (w *writer) roll(to release, round int) {
 	w.Helper()
 	for step := 0; ; step++ {
 		name := w.turn(to, w.whole())
@@ -69,9 +88,12 @@ func (w *writer) roll(to release, program string, round int) {
 		}
 		began := time.Now()
 		w.end(name, syscall.SIGTERM)
-		w.instances[name].release, w.instances[name].program = to, program
+		w.instances[name].release = to
 		w.start(name)
 		w.whole()
+		if s, err := w.status(name); to.commit == "" && (err != nil || s.Protocol != protocol.Version) {
+			w.Fatalf("%s says that it speaks version %d of the protocol, %v", name, s.Protocol, err)
+		}
 		w.goesOn()
 		rolled := time.Now()
 		fault := faults[round*(step+1)%len(faults)]
