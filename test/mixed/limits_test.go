@@ -51,8 +51,8 @@ func TestALeaderGoesOnNoLongerThanTheOthersWait(t *testing.T) {
 	c := newCluster(t, 100, patient(t), today(t), today(t))
 	c.mustLead("db-0")
 	c.freeze("db-1", "db-2")
-	c.await("db-0 has stopped its server", func(found map[string]protocol.Status) bool {
-		return found["db-0"].Name != "" && found["db-0"].Role == protocol.RoleNone
+	c.await("db-0 is no primary any more", func(found map[string]protocol.Status) bool {
+		return found["db-0"].Name != "" && found["db-0"].Role != protocol.RolePrimary
 	})
 	c.thaw("db-1", "db-2")
 	c.writeOn().goesOn()
