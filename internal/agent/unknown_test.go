@@ -80,7 +80,7 @@ func TestAMemoryOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := openMemory("db-0", folder, t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "it has the format 1") || !strings.Contains(err.Error(), "run that release or a newer one") {
+	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}
 	if content(file) != newer {

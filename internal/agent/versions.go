@@ -19,8 +19,8 @@ func (a *Agent) limits() ha.Limits {
 	return limits
 }
 
-// readKnown reads a request that binds whoever grants it. One with something in it that is not known here is refused: of what a
-// newer release asks, a part must not be taken for the whole.
+// readKnown reads a request that binds whoever grants it. One with something in it that is not known here is refused:
+// of what a newer release asks, a part must not be taken for the whole.
 func readKnown(w http.ResponseWriter, r *http.Request, into any) error {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfig))
 	decoder.DisallowUnknownFields()

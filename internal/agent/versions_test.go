@@ -24,7 +24,9 @@ func TestLimitsAreThoseThatAllOthersHaveSaid(t *testing.T) {
 		t.Errorf("before anybody is heard they are %+v", got)
 	}
 	for name, limits := range map[string]ha.Limits{
-		"db-1": {Silence: time.Hour, Fence: time.Minute}, "db-2": {Fence: time.Millisecond}, "db-3": {Silence: 9 * time.Hour},
+		"db-1": {Silence: time.Hour, Fence: time.Minute},
+		"db-2": {Fence: time.Millisecond},
+		"db-3": {Silence: 9 * time.Hour}, // no member
 	} {
 		p.hear(answer{status: protocol.Status{Name: name, Election: protocol.Election{Limits: limits}}, at: time.Now()})
 	}
@@ -33,7 +35,8 @@ func TestLimitsAreThoseThatAllOthersHaveSaid(t *testing.T) {
 	}
 }
 
-// Of what a newer release asks, a part must not be taken for the whole: a question whether a vote would be given is not one for the vote.
+// Of what a newer release asks, a part must not be taken for the whole: a question whether a vote would be given is not
+// one for the vote.
 func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	a := &Agent{tasks: make(chan func(context.Context))}
 	for name, c := range map[string]struct {
@@ -43,7 +46,7 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 		"a vote":           {a.handleVote, `{"term":9,"candidate":"db-1.b","voter":"db-0.a","onlyIf":"noon"}`},
 		"a position of it": {a.handleVote, `{"term":9,"position":{"term":8,"lsn":1,"line":2}}`},
 		"a record":         {a.handleRecord, `{"leader":"db-1","expires":7}`},
-		"a quorum of it":   {a.handleRecord, `{"leader":"db-1","record":{"term":9,"version":1,"now":{"voters":["db-1.b"],"weights":[3]}}}`},
+		"a quorum of it":   {a.handleRecord, `{"leader":"db-1","record":{"term":9,"now":{"weights":[3]}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Limits are the times of an instance that must fit together with those of the others, which may be of other releases: whoever stands
-// for election waits longer than whoever leads goes on. Each instance says its own, and goes by what fits with all (With).
+// Limits are the times of an instance that must fit together with those of the others, which may be of other releases:
+// whoever stands for election waits longer than whoever leads goes on. Each instance says its own, and goes by what
+// fits with all (With).
 type Limits struct {
 	// Silence, AsyncSilence and Overtake are for how long is waited: SilenceLimit, AsyncSilenceLimit, OvertakeWait.
 	Silence      time.Duration `json:"silence,omitempty"`
@@ -28,8 +29,8 @@ var firstLimits = Limits{
 	Fence: 1250 * time.Millisecond, Hold: 750 * time.Millisecond,
 }
 
-// With are the limits that fit with those of another instance, too: to wait as long as the one that waits longer, and to go on no longer than
-// the one that gives up sooner. What the other has not said is that of release 0.1.0.
+// With are the limits that fit with those of another instance, too: to wait as long as the one that waits longer, and
+// to go on no longer than the one that gives up sooner. What the other has not said is that of release 0.1.0.
 func (l Limits) With(o Limits) Limits {
 	return Limits{
 		Silence:      max(l.Silence, cmp.Or(o.Silence, firstLimits.Silence)),

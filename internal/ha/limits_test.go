@@ -9,17 +9,20 @@ import (
 func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 	const s = time.Second
 	own := Limits{Silence: 4 * s, AsyncSilence: 6 * s, Overtake: 3 * s, Fence: 2 * s, Hold: 1 * s}
+	slow, quick := Limits{9 * s, 9 * s, 9 * s, 8 * s, 8 * s}, Limits{1 * s, 1 * s, 1 * s, s / 2, s / 4}
 	for name, c := range map[string]struct {
 		others []Limits
 		want   Limits
 	}{
-		"nobody else":                {nil, own},
-		"the same release":           {[]Limits{own}, own},
-		"one that waits longer":      {[]Limits{{Silence: 9 * s, AsyncSilence: 9 * s, Overtake: 9 * s, Fence: 8 * s, Hold: 8 * s}}, Limits{9 * s, 9 * s, 9 * s, 2 * s, 1 * s}},
-		"one that gives up sooner":   {[]Limits{{Silence: 1 * s, AsyncSilence: 1 * s, Overtake: 1 * s, Fence: s / 2, Hold: s / 4}}, Limits{4 * s, 6 * s, 3 * s, s / 2, s / 4}},
-		"one of each":                {[]Limits{{9 * s, 9 * s, 9 * s, 8 * s, 8 * s}, {1 * s, 1 * s, 1 * s, s / 2, s / 4}}, Limits{9 * s, 9 * s, 9 * s, s / 2, s / 4}},
-		"release 0.1.0 says none":    {[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, 1250 * time.Millisecond, 750 * time.Millisecond}},
-		"one that does not say some": {[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, 750 * time.Millisecond}},
+		"nobody else":              {nil, own},
+		"the same release":         {[]Limits{own}, own},
+		"one that waits longer":    {[]Limits{slow}, Limits{9 * s, 9 * s, 9 * s, 2 * s, 1 * s}},
+		"one that gives up sooner": {[]Limits{quick}, Limits{4 * s, 6 * s, 3 * s, s / 2, s / 4}},
+		"one of each":              {[]Limits{slow, quick}, Limits{9 * s, 9 * s, 9 * s, s / 2, s / 4}},
+		"release 0.1.0 says none":  {[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.Hold}},
+		"one that does not say some": {
+			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, firstLimits.Hold},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := own
@@ -39,8 +42,8 @@ func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 	releases := []Limits{OwnLimits(), firstLimits, {4 * s, 6 * s, 3 * s, 3 * s, 2 * s}, {s, 2 * s, s / 2, s / 2, s / 4}}
 	for _, waits := range releases {
 		for _, goesOn := range releases {
-			for _, both := range []struct{ waits, goesOn Limits }{
-				{waits.With(goesOn), goesOn.With(waits)}, {waits.With(goesOn), goesOn}, {waits, goesOn.With(waits)}, // both have heard, or one
+			for _, both := range []struct{ waits, goesOn Limits }{ // both have heard the other, or one has
+				{waits.With(goesOn), goesOn.With(waits)}, {waits.With(goesOn), goesOn}, {waits, goesOn.With(waits)},
 			} {
 				if w, g := both.waits, both.goesOn; w.Silence <= g.Fence || w.AsyncSilence <= g.Fence || w.Overtake <= g.Hold {
 					t.Errorf("%+v waits, and %+v goes on for longer", w, g)

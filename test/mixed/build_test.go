@@ -87,9 +87,10 @@ func (r release) built(t *testing.T) release {
 // mustBeHere skips the test where the repository does not have the commit.
 func (r release) mustBeHere(t *testing.T, root string) {
 	t.Helper()
-	if _, err := output(exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", r.commit+"^{commit}")); err != nil {
-		t.Skipf("the commit of release %s is not here, so that no agent of it can be built: git fetch --unshallow, or clone the repository whole: %v",
-			r.version, err)
+	look := exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", r.commit+"^{commit}")
+	if _, err := output(look); err != nil {
+		t.Skipf("the commit of release %s is not here, so that no agent of it can be built: "+
+			"git fetch --unshallow, or clone the repository whole: %v", r.version, err)
 	}
 }
 

@@ -300,7 +300,8 @@ func (c *cluster) whole() (leader string) {
 
 // connect opens a superuser session on an instance over TCP, with a certificate.
 func (c *cluster) connect(name string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5", c.hostOf(name), naming.PortPostgreSQL))
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5",
+		c.hostOf(name), naming.PortPostgreSQL))
 	if err != nil {
 		return nil, err
 	}
@@ -308,8 +309,8 @@ func (c *cluster) connect(name string) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(context.Background(), config)
 }
 
-// turn is who is to be replaced next, as the operator does it: standbys first, and among them by ordinal from the last. It is "" when
-// all are of a release.
+// turn is who is to be replaced next, as the operator does it: standbys first, and among them by ordinal from the last.
+// It is "" when all are of a release.
 func (c *cluster) turn(to release, leader string) string {
 	names := slices.DeleteFunc(c.names(), func(name string) bool { return c.instances[name].release == to })
 	slices.Reverse(names)

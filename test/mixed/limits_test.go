@@ -13,7 +13,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// patient is a release to come whose leaders go on for half an hour without a majority, and which waits an hour for a silent leader.
+// patient is a release to come whose leaders go on for half an hour without a majority, and which waits an hour for a
+// silent leader.
 func patient(t *testing.T) release {
 	t.Helper()
 	file, err := output(exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}/ha.go", "toban.dev/internal/ha"))
@@ -25,7 +26,10 @@ func patient(t *testing.T) release {
 		t.Fatal(err)
 	}
 	changed := string(text)
-	for was, is := range map[string]string{"SilenceLimit = 2 * time.Second": "SilenceLimit = time.Hour", "FenceLimit = 1250 * time.Millisecond": "FenceLimit = time.Hour / 2"} {
+	for was, is := range map[string]string{
+		"SilenceLimit = 2 * time.Second":       "SilenceLimit = time.Hour",
+		"FenceLimit = 1250 * time.Millisecond": "FenceLimit = time.Hour / 2",
+	} {
 		if !strings.Contains(changed, "\t"+was) {
 			t.Fatalf("%s has no %q any more", file, was)
 		}
@@ -45,7 +49,8 @@ func patient(t *testing.T) release {
 	return release{version: "patient", changed: overlay}.built(t)
 }
 
-// A leader of a release to come that would go on for half an hour without a majority is led by how long the others wait.
+// A leader of a release to come that would go on for half an hour without a majority is led by how long the others
+// wait.
 func TestALeaderGoesOnNoLongerThanTheOthersWait(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 100, patient(t), today(t), today(t))

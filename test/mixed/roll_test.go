@@ -1,5 +1,5 @@
-// Package mixed runs agents of different releases in one SampleDB: real programs, built from the repository's own history, with
-// real servers, without Kubernetes.
+// Package mixed runs agents of different releases in one SampleDB: real programs, built from the repository's own
+// history, with real servers, without Kubernetes.
 package mixed
 
 import (
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // rounds is how often a cluster is rolled from a release to the code as it is here, and back.
-var rounds = flag.Int("rounds", 1, "how often each cluster is rolled there and back; after the first time with other faults, too")
+var rounds = flag.Int("rounds", 1, "how often each cluster is rolled there and back, after once with other faults, too")
 
 // fault is what happens to who leads.
 type fault struct {
@@ -100,7 +100,7 @@ func (w *writer) roll(to release, round int) {
 		leader := w.whole()
 		fault.do(w.cluster, leader)
 		w.goesOn()
-		w.Logf("%s is of %s now (%.1f s); then %s, of %s, was %s (%.1f s)", name, to.version, rolled.Sub(began).Seconds(), leader,
-			w.instances[leader].release.version, fault.name, time.Since(rolled).Seconds())
+		w.Logf("%s is of %s now (%.1f s); then %s, of %s, was %s (%.1f s)", name, to.version, rolled.Sub(began).Seconds(),
+			leader, w.instances[leader].release.version, fault.name, time.Since(rolled).Seconds())
 	}
 }
