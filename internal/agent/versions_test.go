@@ -39,6 +39,8 @@ func TestLimitsAreThoseThatAllOthersHaveSaid(t *testing.T) {
 // one for the vote.
 func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	a := &Agent{tasks: make(chan func(context.Context))}
+	ended, end := context.WithCancel(t.Context()) // who does take it for understood waits for the role loop no longer
+	end()
 	for name, c := range map[string]struct {
 		handle http.HandlerFunc
 		body   string
@@ -50,7 +52,7 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()
-			c.handle(answer, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)))
+			c.handle(answer, httptest.NewRequestWithContext(ended, http.MethodPost, "/", strings.NewReader(c.body)))
 			if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "unknown field") {
 				t.Errorf("the answer is %d, %s", answer.Code, answer.Body)
 			}

@@ -36,6 +36,19 @@ func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 	}
 }
 
+// A leader that comes back believes what was said for no longer than the shortest fence.
+func TestALeaderComesBackByTheLimitsOfAll(t *testing.T) {
+	ago := func(unconfirmed time.Duration) View {
+		return three("db-0", primary("db-0", 4), hears("db-1", follower("db-1", 4, "db-0")), local(func(l *Local) {
+			l.Server, l.Unconfirmed, l.Limits = ServerStopped, unconfirmed, OwnLimits().With(Limits{Fence: time.Second})
+		}))
+	}
+	check(t, map[string]decided{
+		"in time":  {ago(time.Second), Lead, "", "Leader"},
+		"too late": {ago(time.Second + 1), Wait, "", "LeaderUnconfirmed"},
+	})
+}
+
 // What fits in one release fits in every mixture, since each goes by the longest wait and the shortest way on.
 func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 	const s = time.Second
