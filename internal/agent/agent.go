@@ -119,7 +119,10 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
 	a.witness = &witness{cluster: options.Cluster, wake: make(chan struct{}, 1), changed: a.look}
-	a.status = protocol.Status{Name: options.Name, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting, ServerVersion: programs.Version}
+	a.status = protocol.Status{
+		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
+		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
+	}
 	if a.identity, err = newIdentity(options, config); err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (a *Agent) confirm(ctx context.Context) error {
 func (a *Agent) backed(ctx context.Context) (backed bool, refusals map[ha.Voter]ha.VoteReply) {
 	m, asked := a.memory.Get(), time.Now()
 	tally := a.collect(ctx, m, ha.VoteRequest{Term: m.Ballot.Term, Candidate: m.Voter, Confirm: true})
-	backed = tally.Won && time.Since(asked) < ha.FenceLimit && a.memory.Get().Ballot == m.Ballot
+	backed = tally.Won && time.Since(asked) < a.limits().Fence && a.memory.Get().Ballot == m.Ballot
 	if backed {
 		a.Log.Info("a majority confirms the leader", "term", m.Ballot.Term)
 	}

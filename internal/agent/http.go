@@ -123,7 +123,7 @@ func (a *Agent) handleNews(w http.ResponseWriter, r *http.Request) {
 // handleVote answers a candidate.
 func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
 	var request ha.VoteRequest
-	if err := readJSON(w, r, &request); err != nil {
+	if err := readKnown(w, r, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -140,7 +140,7 @@ func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
 // handleRecord takes the record of the quorum from a leader.
 func (a *Agent) handleRecord(w http.ResponseWriter, r *http.Request) {
 	var proposal protocol.Proposal
-	if err := readJSON(w, r, &proposal); err != nil {
+	if err := readKnown(w, r, &proposal); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

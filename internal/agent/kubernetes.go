@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -40,7 +39,12 @@ func InPod(namespace, pod, cluster string) (*Kubernetes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
-	return &Kubernetes{client: client, namespace: namespace, pod: pod, lease: naming.Lease(cluster)}, nil
+	return NewKubernetes(client, namespace, pod, cluster), nil
+}
+
+// NewKubernetes is the cluster that a client reaches, for an instance of a SampleDB.
+func NewKubernetes(client kubernetes.Interface, namespace, pod, cluster string) *Kubernetes {
+	return &Kubernetes{client: client, namespace: namespace, pod: pod, lease: naming.Lease(cluster)}
 }
 
 // Publish labels this instance's Pod with its role, which the Services select
@@ -153,7 +157,7 @@ func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory
 	}
 	var m ha.Memory
 	if text := lease.Annotations[naming.AnnotationElection]; text != "" {
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
+		if m, err = decodeMemory([]byte(text)); err != nil {
 			return nil, ha.Memory{}, fmt.Errorf("understand the annotation %s of the Lease %s: %w", naming.AnnotationElection, k.lease, err)
 		}
 	}
@@ -167,7 +171,7 @@ func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory
 // write puts the witness's memory into the Lease as it was read; who was slower
 // gets a conflict. Holder and transitions are for people.
 func (k *Kubernetes) write(ctx context.Context, lease *coordinationv1.Lease, m ha.Memory) error {
-	text, err := json.Marshal(m)
+	text, err := encodeMemory([]byte(lease.Annotations[naming.AnnotationElection]), m)
 	if err != nil {
 		return fmt.Errorf("encode the witness's memory: %w", err)
 	}

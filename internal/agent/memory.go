@@ -28,6 +28,8 @@ type memory struct {
 
 	mutex   sync.Mutex
 	current ha.Memory
+	// text is what the file has.
+	text []byte
 }
 
 // openMemory reads the memory, or begins a new one: that of a new voter.
@@ -45,9 +47,10 @@ func openMemory(instance, folder, data string) (*memory, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the instance's memory: %w", err)
 	default:
-		if err := json.Unmarshal(text, &m.current); err != nil {
+		if m.current, err = decodeMemory(text); err != nil {
 			return nil, fmt.Errorf("understand the instance's memory in %s: %w", m.file, err)
 		}
+		m.text = text
 	}
 	return m, m.reloadLineage()
 }
@@ -77,11 +80,15 @@ func (m *memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
 
 func (m *memory) store(memory ha.Memory) error {
 	memory.Lineage = nil
-	text, err := json.Marshal(memory)
+	text, err := encodeMemory(m.text, memory)
 	if err != nil {
 		return fmt.Errorf("encode the instance's memory: %w", err)
 	}
-	return postgres.WriteFile(m.file, text, 0o600)
+	if err := postgres.WriteFile(m.file, text, 0o600); err != nil {
+		return err
+	}
+	m.text = text
+	return nil
 }
 
 // SetLineage changes the lineage; when it returns, the change is on disk.

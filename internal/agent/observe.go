@@ -49,7 +49,7 @@ func (a *Agent) observe(ctx context.Context) ha.View {
 		Witness:          config.Witness,
 		Peers:            a.peers.answers(),
 		Wish:             a.currentWish(),
-		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed, NoRoom: a.noRoom()},
+		Local:            ha.Local{Memory: m, RewindFailed: a.watch.rewindFailed, NoRoom: a.noRoom(), Limits: a.limits()},
 	}
 	for _, member := range config.Members {
 		view.Members = append(view.Members, member.Name)
@@ -152,8 +152,8 @@ func (a *Agent) observeLeader(peers map[string]ha.Peer, local *ha.Local) {
 	}
 	local.Silence = min(time.Since(a.peers.asked(ballot.Leader)), time.Since(w.since))
 	local.Refused = min(a.peers.refusing(ballot.Leader), time.Since(w.since))
-	if local.Silence > ha.SilenceLimit || local.Refused > ha.RefusedLimit {
-		local.Leaderless = max(local.Leaderless, local.Silence-ha.SilenceLimit)
+	if local.Silence > local.Limits.Silence || local.Refused > ha.RefusedLimit {
+		local.Leaderless = max(local.Leaderless, local.Silence-local.Limits.Silence)
 	}
 }
 
@@ -217,5 +217,5 @@ func (a *Agent) measureQuorum(local *ha.Local) {
 	local.Unconfirmed = ha.Unconfirmed(m, ages, time.Since(witness.at))
 	local.Alone = ha.Unconfirmed(m, ages, math.MaxInt64)
 	term, leads := a.led()
-	local.Holds = leads && witness.holding == term && witness.ballot.Term <= term && time.Since(witness.at) <= ha.HoldLimit
+	local.Holds = leads && witness.holding == term && witness.ballot.Term <= term && time.Since(witness.at) <= local.Limits.Hold
 }

@@ -22,7 +22,7 @@ func (a *Agent) overtake(ctx context.Context) (may bool, err error) {
 	if a.Cluster == nil || a.watch.overtakes != ballot.Term {
 		return true, nil
 	}
-	local := ha.Local{Memory: a.memory.Get()}
+	local := ha.Local{Memory: a.memory.Get(), Limits: a.limits()}
 	a.measureQuorum(&local)
 	asking, cancel := context.WithTimeout(ctx, overtakeDeadline)
 	wait, ok, err := a.witness.overtake(asking, ballot, local.Alone > unconfirmedLooks)
@@ -50,7 +50,7 @@ const releaseInterval = 100 * time.Millisecond
 
 // awaitRelease waits until no leader of a term before is on record any more as one that holds on, or can't in any case.
 func (a *Agent) awaitRelease(ctx context.Context, term uint64) {
-	for end := time.Now().Add(ha.OvertakeWait); time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(a.limits().Overtake); time.Now().Before(end) && ctx.Err() == nil; {
 		a.serveFor(ctx, min(releaseInterval, time.Until(end)))
 		looking, cancel := context.WithDeadline(ctx, end)
 		m, err := a.Cluster.Witness(looking)

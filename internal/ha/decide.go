@@ -157,7 +157,7 @@ func lead(v View) *Decision {
 // from after the new one's first commit.
 func (v View) comesBack() bool {
 	electing := v.missed() && v.othersElect()
-	return !v.Wish.Leaving && v.Local.Unconfirmed <= FenceLimit && !electing && (!v.promisedLater() || !v.electable())
+	return !v.Wish.Leaving && v.Local.Unconfirmed <= v.Local.limits().Fence && !electing && (!v.promisedLater() || !v.electable())
 }
 
 // missed says whether a voter has lost this leader, and has not heard yet that it is back.

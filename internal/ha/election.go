@@ -12,9 +12,9 @@ import (
 // LeaderLost says whether the leader of the instance's ballot is lost, by its own
 // word, by that of the network, or by its silence.
 func (v View) LeaderLost() bool {
-	m, limit := v.Local.Memory, SilenceLimit
+	m, limit := v.Local.Memory, v.Local.limits().Silence
 	if v.Async {
-		limit = AsyncSilenceLimit
+		limit = v.Local.limits().AsyncSilence
 	}
 	leader, heard := v.Peers[m.Ballot.Leader]
 	switch {

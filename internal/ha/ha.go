@@ -135,6 +135,8 @@ type Local struct {
 	// Holds says that the witness has this instance on record as one that holds on in the term of its ballot, and was
 	// asked for that not longer than HoldLimit ago.
 	Holds bool
+	// Limits are those that fit with all others', zero for this release's.
+	Limits Limits
 	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
 	// on record there.
 	WitnessReachable bool

@@ -40,7 +40,7 @@ func Overtake(m Memory, won Ballot, alone bool) (next Memory, wait, ok bool) {
 // MayServe says that a leader may be a primary: a majority of the instances knows of no later term, or it holds on. The witness's vote, where
 // it has one, is as good as being on record there, for as long as that is believed.
 func (l Local) MayServe() bool {
-	return l.Alone <= FenceLimit || l.Holds || l.Unconfirmed <= HoldLimit
+	return l.Alone <= l.limits().Fence || l.Holds || l.Unconfirmed <= l.limits().Hold
 }
 
 // LeaderEnded says that the server of the leader which is lost has surely ended, by that one's own word or because its agent has.

@@ -118,6 +118,8 @@ const (
 // Status is what an agent says of its instance.
 type Status struct {
 	Name string `json:"name"`
+	// Protocol is the version of the protocol that it speaks (Version), 0 for release 0.1.0, which says none.
+	Protocol int `json:"protocol,omitempty"`
 	// Boot is another one for each start of the agent, and Number grows with each
 	// change of the status since: of two statuses of one boot, the higher is the later.
 	Boot   string `json:"boot,omitempty"`

@@ -1,0 +1,45 @@
+package ha
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits are the times of an instance that must fit together with those of the others, which may be of other releases:
+// whoever stands for election waits longer than whoever leads goes on. Each instance says its own, and goes by what
+// fits with all (With).
+type Limits struct {
+	// Silence, AsyncSilence and Overtake are for how long is waited: SilenceLimit, AsyncSilenceLimit, OvertakeWait.
+	Silence      time.Duration `json:"silence,omitempty"`
+	AsyncSilence time.Duration `json:"asyncSilence,omitempty"`
+	Overtake     time.Duration `json:"overtake,omitempty"`
+	// Fence and Hold are for how long is gone on: FenceLimit, HoldLimit.
+	Fence time.Duration `json:"fence,omitempty"`
+	Hold  time.Duration `json:"hold,omitempty"`
+}
+
+// OwnLimits are those of this release.
+func OwnLimits() Limits {
+	return Limits{Silence: SilenceLimit, AsyncSilence: AsyncSilenceLimit, Overtake: OvertakeWait, Fence: FenceLimit, Hold: HoldLimit}
+}
+
+// firstLimits are those of release 0.1.0, which does not say them. They stay as they are.
+var firstLimits = Limits{
+	Silence: 2 * time.Second, AsyncSilence: 3500 * time.Millisecond, Overtake: 1100 * time.Millisecond,
+	Fence: 1250 * time.Millisecond, Hold: 750 * time.Millisecond,
+}
+
+// With are the limits that fit with those of another instance, too: to wait as long as the one that waits longer, and
+// to go on no longer than the one that gives up sooner. What the other has not said is that of release 0.1.0.
+func (l Limits) With(o Limits) Limits {
+	return Limits{
+		Silence:      max(l.Silence, cmp.Or(o.Silence, firstLimits.Silence)),
+		AsyncSilence: max(l.AsyncSilence, cmp.Or(o.AsyncSilence, firstLimits.AsyncSilence)),
+		Overtake:     max(l.Overtake, cmp.Or(o.Overtake, firstLimits.Overtake)),
+		Fence:        min(l.Fence, cmp.Or(o.Fence, firstLimits.Fence)),
+		Hold:         min(l.Hold, cmp.Or(o.Hold, firstLimits.Hold)),
+	}
+}
+
+// limits are those that the instance goes by: this release's where no others have been told of.
+func (l Local) limits() Limits { return cmp.Or(l.Limits, OwnLimits()) }

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"toban.dev/internal/agent"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// witnessing is the Lease of a SampleDB with a text on record, and an agent's access to it.
+func witnessing(w *world, record string) (*agent.Kubernetes, *coordinationv1.Lease) {
+	w.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: naming.Lease("x"),
+		Annotations: map[string]string{naming.AnnotationElection: record}}}
+	w.must(w.api.Create(w.Context(), lease))
+	client, err := kubernetes.NewForConfig(w.server)
+	w.must(err)
+	return agent.NewKubernetes(client, w.namespace, "x-0", "x"), lease
+}
+
+// Agents of several releases write the one Lease, each the whole of it.
+func TestTheWitnessKeepsWhatANewerReleaseHasPutOnRecord(t *testing.T) {
+	const before = `{"ballot":{"term":4,"leader":"x-0"},"pledge":7,
+		"record":{"term":4,"version":1,"now":{"voters":["x-0.a","x-1.b"],"acknowledgements":2}}}`
+	for name, write := range map[string]func(k *agent.Kubernetes, uid ha.Voter) error{
+		"who gets its vote": func(k *agent.Kubernetes, uid ha.Voter) error {
+			_, err := k.Vote(t.Context(), ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: uid})
+			return err
+		},
+		"who tells it the record": func(k *agent.Kubernetes, uid ha.Voter) error {
+			_, err := k.Record(t.Context(), protocol.Proposal{Leader: "x-0", Voter: uid, Record: ha.Record{Term: 9, Version: 1}})
+			return err
+		},
+		"who holds on": func(k *agent.Kubernetes, _ ha.Voter) error {
+			_, err := k.Change(t.Context(), func(m ha.Memory) (ha.Memory, bool) { return ha.Hold(m, 9) })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			k, lease := witnessing(w, before)
+			w.must(write(k, ha.Voter(lease.UID)))
+			w.read("x", lease)
+			got := lease.Annotations[naming.AnnotationElection]
+			if !strings.Contains(got, `"pledge":7`) || !strings.Contains(got, `9`) {
+				t.Errorf("on record is %s", got)
+			}
+		})
+	}
+}
+
+func TestARecordOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
+	const newer = `{"format":1,"ballot":"4 x-0"}`
+	w := newWorld(t)
+	k, lease := witnessing(w, newer)
+	_, err := k.Vote(t.Context(), ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: ha.Voter(lease.UID)})
+	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
+		t.Errorf("the error is %v", err)
+	}
+	w.read("x", lease)
+	if got := lease.Annotations[naming.AnnotationElection]; got != newer {
+		t.Errorf("on record is %s", got)
+	}
+}
