@@ -153,7 +153,7 @@ func lockFile(path string) (*os.File, error) {
 // endUsers kills the processes in sight that have a file open. In a container there are none: they have ended with the agent that
 // started them. Nothing is read from the volume, which may hang.
 func endUsers(path string) {
-	real, err := filepath.EvalSymlinks(path)
+	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return // it is waited for them
 	}
@@ -162,7 +162,7 @@ func endUsers(path string) {
 		return // only a malformed pattern is an error
 	}
 	for _, link := range links {
-		if target, err := os.Readlink(link); err != nil || target != real {
+		if target, err := os.Readlink(link); err != nil || target != file {
 			continue // another file; or one of another user's, or of one that has gone
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))

@@ -27,7 +27,7 @@ func TestNoAnswerIsNoRefusal(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			script := "#!/bin/sh\n" + c.program + "\n"
-			if err := os.WriteFile(filepath.Join(dir, "postgres"), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+			if err := os.WriteFile(filepath.Join(dir, "postgres"), []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			server := example(17)

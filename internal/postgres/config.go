@@ -276,7 +276,8 @@ func (s *Server) SetStandby(standby bool) error {
 }
 
 // Check asks PostgreSQL whether it accepts the parameters, without touching a running server: it reads a candidate file
-// and prints one value (postgres -C). A *RejectedError has PostgreSQL's own words. Any other error says that PostgreSQL has not answered: the program was ended by a signal, or ctx is over.
+// and prints one value (postgres -C). A *RejectedError has PostgreSQL's own words. Any other error says that PostgreSQL
+// has not answered: the program was ended by a signal, or ctx is over.
 func (s *Server) Check(ctx context.Context, settings Settings) error {
 	candidate, err := os.CreateTemp(s.Run, "candidate-*.conf")
 	if err != nil {

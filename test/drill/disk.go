@@ -85,7 +85,7 @@ func ownFilesystem(dir string) error {
 		return fmt.Errorf("look at the volume: %w", err)
 	}
 	device := func(info os.FileInfo) uint64 {
-		return info.Sys().(*syscall.Stat_t).Dev //nolint:forcetypeassert // on Linux it is that
+		return info.Sys().(*syscall.Stat_t).Dev //nolint:errcheck,forcetypeassert // on Linux it is that
 	}
 	if device(own) == device(above) {
 		return fmt.Errorf("%s has no file system of its own, so that it can't be frozen without the machine", dir)

@@ -81,7 +81,7 @@ func (c *cluster) fingerprint(folder string) string {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		fmt.Fprintln(sum, path, info.ModTime().UnixNano(), text)
+		fmt.Fprintln(sum, path, info.ModTime().UnixNano(), string(text))
 		return err
 	}))
 	return fmt.Sprintf("%x", sum.Sum(nil))
@@ -184,5 +184,5 @@ func TestARestoreOnAVolumeInUseWaits(t *testing.T) {
 		}
 	}
 	_ = cmd.Process.Kill()
-	<-ended
+	<-ended //nolint:errcheck // it was killed: that is an error, as wanted
 }
