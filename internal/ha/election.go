@@ -2,7 +2,6 @@ package ha
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -207,25 +206,34 @@ func (v View) leaderResigned() bool {
 // term. The ages are those of the voters' last answers to that effect; witness
 // is that of the witness. The voter itself needs none.
 func Unconfirmed(m Memory, ages map[Voter]time.Duration, witness time.Duration) time.Duration {
-	for _, age := range slices.Sorted(maps.Values(withSelf(m, ages, witness))) {
-		votes := map[Voter]bool{m.Voter: true}
-		for v, a := range ages {
-			votes[v] = votes[v] || a <= age
-		}
-		if m.Record.Elects(votes, witness <= age) {
-			return age
-		}
+	if m.Record.Version == 0 {
+		return math.MaxInt64
 	}
-	return math.MaxInt64
+	oldest := time.Duration(0)
+	for _, q := range m.Record.Quorums() {
+		oldest = max(oldest, q.majority(m.Voter, ages, witness))
+	}
+	return oldest
 }
 
-func withSelf(m Memory, ages map[Voter]time.Duration, witness time.Duration) map[Voter]time.Duration {
-	all := maps.Clone(ages)
-	if all == nil {
-		all = map[Voter]time.Duration{}
+// majority is the age of the word that makes a majority of a quorum.
+func (q Quorum) majority(self Voter, ages map[Voter]time.Duration, witness time.Duration) time.Duration {
+	known := make([]time.Duration, 0, 8)
+	for _, v := range q.Voters {
+		if age, ok := ages[v]; v == self {
+			known = append(known, 0)
+		} else if ok {
+			known = append(known, age)
+		}
 	}
-	all[m.Voter], all["witness"] = 0, witness
-	return all
+	if q.Witness != "" {
+		known = append(known, witness)
+	}
+	if len(known) < q.Votes() {
+		return math.MaxInt64
+	}
+	slices.Sort(known)
+	return known[q.Votes()-1]
 }
 
 // othersElect says whether the other voters could elect without this one.

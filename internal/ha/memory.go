@@ -108,3 +108,15 @@ func Rewindable(mine, leaders []Start) bool {
 	}
 	return true
 }
+
+// Stands says that a candidate may still win a term: it has promised no later one since it stood.
+func Stands(m Memory, term uint64) bool {
+	return m.Ballot == Ballot{Term: term, Leader: m.Voter.Instance()}
+}
+
+// LeadAlone is the memory of the leader of a term who is its only voter.
+func LeadAlone(m Memory, term uint64) Memory {
+	m.Ballot, m.Won = Ballot{Term: term, Leader: m.Voter.Instance()}, term
+	m.Record = Record{Term: term, Version: 1, Now: Quorum{Voters: []Voter{m.Voter}, Acknowledgements: 1}}
+	return m
+}

@@ -1,0 +1,267 @@
+package machine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// How long a vote may take, and a pre-vote, which waits for no disk.
+const (
+	voteDeadline    = time.Second
+	preVoteDeadline = 300 * time.Millisecond
+	// slowestVote is how long is waited for the witness's vote where the Kubernetes API is slow.
+	slowestVote = 5 * time.Second
+)
+
+// After a campaign in vain the first by ordinal tries again at once, and each of the others only after those before it
+// have had the time for one.
+const (
+	leastRest = 50 * time.Millisecond
+	restStep  = 300 * time.Millisecond
+)
+
+// campaign is a term that is being stood for.
+type campaign struct {
+	term uint64
+	// renewal says that the candidate is a primary, which alone has a vote, and goes on meanwhile.
+	renewal bool
+	// resigned is the term that its leader has given up, by its own word; ended says that the leader before has surely ended.
+	resigned uint64
+	ended    bool
+	end      ha.LSN
+	poll     *poll
+}
+
+// poll is a question to all voters.
+type poll struct {
+	round    uint64
+	request  ha.VoteRequest
+	asked    time.Duration
+	deadline time.Duration
+	replies  map[ha.Voter]ha.VoteReply
+	witness  *ha.VoteReply
+	// open is how many have not answered yet, look the question to the witness.
+	open int
+	look uint64
+}
+
+// startCampaign stands for the next term, if it would be won.
+func (i *Instance) startCampaign(renewal bool) {
+	c := &campaign{term: i.highestTerm() + 1, renewal: renewal, resigned: i.resignedTerm()}
+	i.campaign = c
+	if renewal || !i.rules.PreVotes {
+		i.stand()
+		return
+	}
+	l := i.View().Local
+	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.memory.Position(max(l.End, l.Received))}, preVoteDeadline)
+	i.countVotes()
+}
+
+// stand puts the candidature on disk, and learns the end of the WAL.
+func (i *Instance) stand() {
+	c := i.campaign
+	c.poll, c.ended = nil, i.View().LeaderEnded()
+	m := i.memory
+	m.Ballot = ha.Ballot{Term: c.term, Leader: i.name}
+	i.store(m, func() {
+		if c.renewal {
+			c.end = math.MaxUint64
+			i.askVotes()
+			return
+		}
+		i.cut(c.term, func(end ha.LSN, failed string) {
+			if i.campaign != c {
+				return
+			}
+			if failed != "" {
+				i.note("does not ask for votes: the end of the WAL is not known", "term", c.term, "error", failed)
+				i.endCampaign()
+				return
+			}
+			c.end = end
+			i.askVotes()
+		})
+	})
+}
+
+// askVotes asks every voter.
+func (i *Instance) askVotes() {
+	c := i.campaign
+	position := i.memory.Position(c.end)
+	i.note("asks for votes", "term", c.term, "position", position.String())
+	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, Position: position}, i.votePatience())
+	i.countVotes()
+}
+
+// votePatience is how long votes are waited for: longer where the witness has one and its API is slow.
+func (i *Instance) votePatience() time.Duration {
+	if !i.memory.Record.Witnesses(i.config.Witness) {
+		return voteDeadline
+	}
+	return min(max(voteDeadline, 3*i.witness.took), slowestVote)
+}
+
+// ask sends a request to all voters but this one, which has granted it.
+func (i *Instance) ask(r ha.VoteRequest, patience time.Duration) *poll {
+	m := i.memory
+	r.Candidate = m.Voter
+	p := &poll{round: i.nextID(), request: r, asked: i.now, deadline: i.now + patience, replies: map[ha.Voter]ha.VoteReply{
+		m.Voter: {Granted: true, Ballot: m.Ballot, Position: r.Position, Record: m.Record},
+	}}
+	for _, v := range m.Record.Voters() {
+		if v == m.Voter {
+			continue
+		}
+		r.Voter = v
+		p.open++
+		i.emit(AskVote{p.round, r})
+	}
+	if uid := i.config.Witness; m.Record.Witnesses(uid) {
+		r.Voter = ha.Voter(uid)
+		i.askWitnessVote(p, r)
+	}
+	return p
+}
+
+// askWitnessVote asks the witness. What it says to a pre-vote is known where it has been looked at lately.
+func (i *Instance) askWitnessVote(p *poll, r ha.VoteRequest) {
+	p.open++
+	if r.PreVote && i.witness.at != never && i.now-i.witness.at < witnessCounts {
+		_, answer := ha.WitnessOperation{Vote: &r}.Apply(i.witness.seen)
+		p.witness = &answer.Reply
+		p.open--
+		return
+	}
+	p.look = i.operate(ha.WitnessOperation{Vote: &r})
+}
+
+// voteAnswered counts a reply.
+func (i *Instance) voteAnswered(e VoteAnswered) {
+	p := i.currentPoll()
+	if p == nil || p.round != e.Round {
+		return
+	}
+	p.open--
+	if !e.Failed {
+		p.replies[e.Voter] = e.Reply
+		if !e.Reply.Granted {
+			i.note("the vote is refused", "preVote", p.request.PreVote, "term", p.request.Term, "voter", string(e.Voter),
+				"reason", e.Reply.Reason, "message", e.Reply.Message)
+		}
+	}
+	i.count()
+}
+
+// witnessVoted counts the reply of the witness.
+func (i *Instance) witnessVoted(e WitnessAnswered) {
+	p := i.currentPoll()
+	if p == nil || p.look != e.ID {
+		return
+	}
+	p.open--
+	if !e.Failed {
+		reply := e.Answer.Reply
+		p.witness = &reply
+	}
+	i.count()
+}
+
+// currentPoll is the question that is being asked, nil for none.
+func (i *Instance) currentPoll() *poll {
+	if i.campaign != nil {
+		return i.campaign.poll
+	}
+	if i.comeback != nil {
+		return i.comeback.poll
+	}
+	return nil
+}
+
+func (i *Instance) count() {
+	if i.campaign != nil {
+		i.countVotes()
+	} else {
+		i.countConfirmations()
+	}
+}
+
+// tally counts.
+func (p *poll) tally(m ha.Memory) ha.Tally { return ha.Count(m, p.request.Term, p.replies, p.witness) }
+
+// over says that no reply can change the result any more.
+func (p *poll) over(now time.Duration) bool { return p.open <= 0 || now >= p.deadline }
+
+// countVotes looks at the replies to a campaign. It is called after each of them, and when time has passed.
+func (i *Instance) countVotes() {
+	c := i.campaign
+	if c == nil || c.poll == nil || i.storing != nil {
+		return
+	}
+	p := c.poll
+	if !p.request.PreVote && !i.rules.Stands(i.memory, c.term) {
+		i.endCampaign() // a later term was promised meanwhile
+		return
+	}
+	t := p.tally(i.memory)
+	switch {
+	case t.Newest.Newer(i.memory.Record):
+		m := i.memory
+		m.Record = t.Newest
+		i.endCampaign()
+		i.store(m, nil)
+	case t.Won && p.request.PreVote:
+		i.preVoted()
+	case t.Won:
+		i.win()
+	case p.over(i.now):
+		i.endCampaign()
+	}
+}
+
+// preVoted stands, unless another does, or leads, meanwhile.
+func (i *Instance) preVoted() {
+	c := i.campaign
+	if i.memory.Ballot.Term < c.term && i.View().LeaderLost() {
+		i.stand()
+		return
+	}
+	i.endCampaign()
+}
+
+// endCampaign gives up, for a while.
+func (i *Instance) endCampaign() {
+	c := i.campaign
+	i.campaign = nil
+	rest := leastRest + i.jitter()
+	if c.poll == nil || !c.poll.request.PreVote {
+		rest += time.Duration(max(0, slices.Index(i.config.Members, i.name))) * restStep
+	}
+	i.watch.rests = i.now + rest
+}
+
+// win puts the victory and the lineage on disk. Then the server may become a primary.
+func (i *Instance) win() {
+	c := i.campaign
+	m := i.memory
+	m.Won = c.term
+	m.Record.Term, m.Record.Version = c.term, m.Record.Version+1
+	if !c.renewal {
+		m.Lineage = append(slices.Clip(m.Lineage), ha.Start{Term: c.term, LSN: c.end})
+	}
+	i.store(m, func() {
+		i.note("elected", "term", c.term, "quorum", m.Record.Now.String(), "end", c.end.String())
+		i.campaign, i.watch.failed = nil, ""
+		i.watch.overtakes = c.term
+		if c.renewal || c.ended {
+			i.watch.overtakes = 0
+		}
+		i.emit(Tell{}) // before the promotion: a rival that does not know would ask for votes in vain
+		if !c.renewal {
+			i.begin()
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package machine
+
+import "toban.dev/internal/ha"
+
+// Effect is something that is to be done. Effects of one step are begun in their order. None is waited for: what comes of
+// it is an event.
+type Effect interface{ effect() }
+
+// Store puts a memory on disk, its lineage before the rest. Stored follows. Inherits says that the lineage is another's,
+// whose WAL is received from then on.
+type Store struct {
+	ID       uint64
+	Memory   ha.Memory
+	Inherits bool
+}
+
+// Fence ends the server at once, in whatever state it is, and the command that is being carried out. It waits for nothing.
+// Done follows when no server runs any more; of the command that it ended nothing is heard any more.
+type Fence struct{ ID uint64 }
+
+// Command is something that is to be done with the server, one after the other. Done follows.
+type Command struct {
+	ID   uint64
+	Kind Kind
+	// Ballot is the leader that Start and Follow have as upstream (zero for none), and that Clone and Rewind copy from.
+	Ballot ha.Ballot
+	// Term is the one for which Cut cuts off leaders of earlier terms.
+	Term uint64
+	// Rule is by which commits wait, from the first of a primary on.
+	Rule ha.Rule
+	// Closed lets no client into a primary that is started.
+	Closed bool
+}
+
+// Kind is what a Command does.
+type Kind string
+
+// The commands.
+const (
+	// StartStandby runs the server as a standby of Ballot.
+	StartStandby Kind = "start standby"
+	// StartPrimary runs it as primary. It is done when the server has been started, which may recover for long then.
+	StartPrimary Kind = "start primary"
+	// Follow has a running standby follow Ballot.
+	Follow Kind = "follow"
+	// Cut ends what is received from leaders of terms before Term, keeps it so, and tells the end of the WAL.
+	Cut Kind = "cut"
+	// Promote makes a standby a primary.
+	Promote Kind = "promote"
+	// Open lets clients into a primary.
+	Open Kind = "open"
+	// Checkpoint writes one, so that the Stop after it is short.
+	Checkpoint Kind = "checkpoint"
+	// Stop stops the server in order, and tells the end of the WAL of a primary.
+	Stop Kind = "stop"
+	// Initialise makes a new database system.
+	Initialise Kind = "initialise"
+	// Clone copies the data of Ballot's leader, Rewind takes back what that one never had. Both stop the server first.
+	Clone  Kind = "clone"
+	Rewind Kind = "rewind"
+	// MarkForked puts on disk that the data has forked.
+	MarkForked Kind = "mark forked"
+)
+
+// Demand makes commits wait by Rule. It is done, by Done, when that is so; with Enforce first by a rule that nobody can
+// meet, until that is seen to work; and with Barrier when all that was written before is where Rule asks for it. It is
+// carried out beside commands, and begun anew by the next.
+type Demand struct {
+	ID               uint64
+	Rule             ha.Rule
+	Enforce, Barrier bool
+}
+
+// AskVote asks a voter. VoteAnswered follows, or nothing.
+type AskVote struct {
+	Round   uint64
+	Request ha.VoteRequest
+}
+
+// ReplyVote answers VoteAsked. Failed says that there is no answer.
+type ReplyVote struct {
+	ID     uint64
+	Reply  ha.VoteReply
+	Failed bool
+}
+
+// Propose offers a record to a voter. RecordAnswered follows, or nothing.
+type Propose struct{ Proposal Proposal }
+
+// ReplyRecord answers RecordProposed.
+type ReplyRecord struct {
+	ID    uint64
+	Reply ha.AcceptReply
+}
+
+// AskWitness reads or changes what is on record at the witness. WitnessAnswered follows, or nothing.
+type AskWitness struct {
+	ID        uint64
+	Operation ha.WitnessOperation
+}
+
+// Tell tells all others what this instance says of itself now.
+type Tell struct{}
+
+// Publish makes the Services find this instance as the primary.
+type Publish struct{}
+
+// ReplyDiscard answers DiscardAsked: the data may be given up where Needed is "", which else says what for it is needed.
+type ReplyDiscard struct {
+	ID     uint64
+	Needed string
+}
+
+// Note is for people who read the log.
+type Note struct {
+	Message string
+	// Values are keys and values by turns.
+	Values []any
+}
+
+func (Store) effect()        {}
+func (Fence) effect()        {}
+func (Command) effect()      {}
+func (Demand) effect()       {}
+func (AskVote) effect()      {}
+func (ReplyVote) effect()    {}
+func (Propose) effect()      {}
+func (ReplyRecord) effect()  {}
+func (AskWitness) effect()   {}
+func (Tell) effect()         {}
+func (Publish) effect()      {}
+func (ReplyDiscard) effect() {}
+func (Note) effect()         {}

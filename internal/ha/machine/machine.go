@@ -1,0 +1,249 @@
+// Package machine is what one instance does about elections, as a deterministic state machine: Step takes in an event and
+// returns what is to be done. It has no I/O, no clock, no goroutine, and knows neither Kubernetes nor how a server is run.
+// The agent carries out its effects with real disks, networks and servers, the simulation with simulated ones.
+//
+// What is decided is package ha's: this package only remembers, asks, waits and counts. Its words are those of docs/ha.md.
+package machine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// Rules are the pure functions that the machine goes by. Tests replace them to see that their loss is noticed.
+type Rules struct {
+	Decide   func(ha.View) ha.Decision
+	Consider func(ha.Voting, ha.VoteRequest) ha.VoteReply
+	Grant    func(ha.Voting, ha.VoteRequest) ha.VoteReply
+	// CommitRule is by which commits wait under a record.
+	CommitRule func(ha.Record, ha.Voter) ha.Rule
+	// Stands says that a candidate may still win a term.
+	Stands func(m ha.Memory, term uint64) bool
+	// PreVotes says that a candidate asks before it stands. No invariant needs it.
+	PreVotes bool
+}
+
+// DefaultRules are those of package ha.
+func DefaultRules() Rules {
+	return Rules{Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule, Stands: ha.Stands, PreVotes: true}
+}
+
+// Options are what an Instance begins with.
+type Options struct {
+	Name string
+	// Boot names this process among those of the instance.
+	Boot string
+	// Memory is what is on disk.
+	Memory ha.Memory
+	Config Config
+	Rules  Rules
+	// Limits are this release's times, which fit with all others' by what each says.
+	Limits ha.Limits
+	// Random is where pauses differ between instances.
+	Random *rand.Rand
+	// Now is the time, from any beginning, as in Step.
+	Now time.Duration
+}
+
+// Instance is the state machine. It is not safe for concurrent use.
+type Instance struct {
+	name, boot string
+	rules      Rules
+	own        ha.Limits
+	random     *rand.Rand
+	config     Config
+	now        time.Duration
+	effects    []Effect
+	// moved says that the event of this step may change what is decided.
+	moved bool
+	ids   uint64
+
+	// memory is what is on disk, storing what is being written, waiting the events that wait for that.
+	memory  ha.Memory
+	storing *storing
+	waiting []Event
+
+	news   news
+	watch  watch
+	server server
+	// command is what is being done with the server, fence the end of it.
+	command *command
+	fence   *command
+	trouble trouble
+	last    ha.Decision
+	said    uint64
+	told    decisives
+
+	campaign  *campaign
+	takeover  *takeover
+	comeback  *comeback
+	votes     []pendingVote
+	quorum    quorum
+	witness   witness
+	wish      wish
+	successor string
+}
+
+// New is the machine of an instance whose process has just started: no server runs.
+func New(o Options) *Instance {
+	i := &Instance{name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now, memory: o.Memory}
+	i.news = newNews()
+	i.watch = newWatch(o.Memory, o.Now)
+	i.witness.at, i.witness.asked = never, never
+	return i
+}
+
+// Step takes in what has happened, and returns what is to be done. now is the instance's own, monotonic.
+func (i *Instance) Step(now time.Duration, e Event) []Effect {
+	i.now, i.effects, i.moved = now, nil, true
+	if i.take(e); !i.moved {
+		return i.effects // it says nothing new
+	}
+	i.observe()
+	i.passTime()
+	i.advance()
+	i.tellNews()
+	return i.effects
+}
+
+// take takes in an event. What may need the memory waits while that is being written.
+func (i *Instance) take(e Event) {
+	if i.storing != nil && needsMemory(e) {
+		i.waiting = append(i.waiting, e)
+		return
+	}
+	switch e := e.(type) {
+	case Tick:
+	case Configured:
+		i.config = e.Config
+	case PeerAnswered, PeerTold, PeerRefused:
+		i.hear(e)
+	case Stored:
+		i.stored(e)
+	case Done:
+		i.done(e)
+	case DataSeen, ServerSeen, ServerEnded:
+		i.see(e)
+	case ResignAsked, LeaveAsked, RestartAsked:
+		i.wishFor(e)
+	default:
+		i.takeMessage(e)
+	}
+}
+
+// passTime ends what has waited for long enough.
+func (i *Instance) passTime() {
+	i.votesExpire()
+	i.dropWish()
+	i.takeOverInTime()
+	i.countVotes()
+	i.countConfirmations()
+}
+
+// takeMessage takes in what others ask and answer about elections.
+func (i *Instance) takeMessage(e Event) {
+	switch e := e.(type) {
+	case VoteAsked:
+		i.answerVote(e)
+	case VoteAnswered:
+		i.voteAnswered(e)
+	case RecordProposed:
+		i.answerRecord(e)
+	case RecordAnswered:
+		i.recordAnswered(e)
+	case WitnessAnswered:
+		i.witnessAnswered(e)
+	case DiscardAsked:
+		i.answerDiscard(e)
+	}
+}
+
+// needsMemory says that an event may change the memory, or is judged by it.
+func needsMemory(e Event) bool {
+	switch e.(type) {
+	case VoteAsked, VoteAnswered, RecordProposed, RecordAnswered, Done, DiscardAsked:
+		return true
+	}
+	return false
+}
+
+// storing is a memory that is being written, and what follows when it is on disk.
+type storing struct {
+	id     uint64
+	memory ha.Memory
+	then   func()
+}
+
+// store puts a memory on disk, and goes on then. A server that must not go on by it is ended first: that waits for no disk.
+func (i *Instance) store(m ha.Memory, then func()) {
+	if i.server.role == ha.ServerPrimary && !leads(m, i.name) && m.Ballot.Leader != i.name {
+		i.fenceServer("a later term is known")
+	}
+	i.write(Store{Memory: m}, then)
+}
+
+func (i *Instance) write(s Store, then func()) {
+	s.ID = i.nextID()
+	i.storing = &storing{s.ID, s.Memory, then}
+	i.emit(s)
+}
+
+// stored goes on when a memory is on disk. One that could not be written is forgotten: what led to it comes again.
+func (i *Instance) stored(e Stored) {
+	s := i.storing
+	if s == nil || s.id != e.ID {
+		return
+	}
+	i.storing = nil
+	if e.Err != "" {
+		i.trouble.note(i, e.Err)
+		i.campaign, i.takeover, i.comeback = nil, nil, nil
+		i.note("the memory could not be written", "error", e.Err)
+	} else {
+		i.memory = s.memory
+		if s.then != nil {
+			s.then()
+		}
+	}
+	for len(i.waiting) > 0 && i.storing == nil {
+		next := i.waiting[0]
+		i.waiting = i.waiting[1:]
+		i.take(next)
+	}
+}
+
+func (i *Instance) nextID() uint64 {
+	i.ids++
+	return i.ids
+}
+
+func (i *Instance) emit(e Effect) { i.effects = append(i.effects, e) }
+
+func (i *Instance) note(message string, values ...any) { i.emit(Note{message, values}) }
+
+// jitter is a short random pause.
+func (i *Instance) jitter() time.Duration { return time.Duration(i.random.Int64N(int64(leastRest))) }
+
+// Memory is what is on disk.
+func (i *Instance) Memory() ha.Memory { return i.memory }
+
+// Decision is what was decided last.
+func (i *Instance) Decision() ha.Decision { return i.last }
+
+// Leads says whether this instance leads the highest term that it knows.
+func (i *Instance) Leads() bool { return leads(i.memory, i.name) }
+
+// leads says whether by a memory its instance leads.
+func leads(m ha.Memory, name string) bool {
+	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == name
+}
+
+// String is the state for people.
+func (i *Instance) String() string {
+	return fmt.Sprintf("last %+v, server %+v, command %+v, fence %v, storing %v, trouble %+v, campaign %+v, takeover %+v, comeback %+v, "+
+		"quorum %+v, witness %+v, wish %+v, watch %+v, waiting %d, votes %d", i.last, i.server, i.command, i.fence != nil, i.storing != nil,
+		i.trouble, i.campaign, i.takeover, i.comeback, i.quorum, i.witness, i.wish, i.watch, len(i.waiting), len(i.votes))
+}

@@ -1,0 +1,203 @@
+package machine
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// How long is believed what others have said.
+const (
+	// answerCounts is after how long one that has not answered is absent.
+	answerCounts = 3 * time.Second
+	// recently is how long somebody who could lead is counted on by one that leaves.
+	recently = 1500 * time.Millisecond
+	// witnessCounts is how long a look at the witness counts.
+	witnessCounts = 1500 * time.Millisecond
+)
+
+// never stands for a time that has not come.
+const never = time.Duration(math.MinInt64)
+
+// news is what others have said.
+type news struct {
+	heard map[string]*heard
+	// present are those who have answered lately.
+	present map[string]ha.Peer
+}
+
+// heard is what one instance has said last.
+type heard struct {
+	said Said
+	// asked is when the question was asked that it answered last, at when the answer came.
+	asked, at time.Duration
+	// refused is since when nobody listens at its address, or never.
+	refused time.Duration
+}
+
+func newNews() news { return news{map[string]*heard{}, map[string]ha.Peer{}} }
+
+// Peers are the instances whose word counts: the other members, and those that are none any more but still have a vote.
+// They acknowledge, vote, and may even lead.
+func (i *Instance) Peers() []string {
+	var names []string
+	add := func(name string) {
+		if name != i.name && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range i.config.Members {
+		add(name)
+	}
+	for _, v := range i.memory.Record.Voters() {
+		add(v.Instance())
+	}
+	return names
+}
+
+// peer is what is known of an instance, nil for nothing.
+func (n *news) peer(name string) *heard {
+	if h := n.heard[name]; h != nil && h.at != never {
+		return h
+	}
+	return nil
+}
+
+// entry is where what is heard of an instance is kept.
+func (n *news) entry(name string) *heard {
+	h := n.heard[name]
+	if h == nil {
+		h = &heard{asked: never, at: never, refused: never}
+		n.heard[name] = h
+	}
+	return h
+}
+
+// hear takes in what others say of themselves, or that nobody is there to say it.
+func (i *Instance) hear(e Event) {
+	switch e := e.(type) {
+	case PeerAnswered:
+		i.hearOf(e.Said, e.Asked)
+		i.news.entry(e.Said.Name).refused = never
+	case PeerTold:
+		i.hearOf(e.Said, never)
+	case PeerRefused:
+		h := i.news.entry(e.Name)
+		switch {
+		case h.refused == never && h.at < e.Asked, h.refused != never && h.at > h.refused:
+			h.refused = e.Asked
+		}
+	}
+}
+
+// hearOf keeps what an instance says, unless a later word of its process is known: then it only counts that it came.
+func (i *Instance) hearOf(s Said, asked time.Duration) {
+	if !slices.Contains(i.Peers(), s.Name) {
+		return
+	}
+	h := i.news.entry(s.Name)
+	i.moved = h.at == never || decisive(h.said.Peer) != decisive(s.Peer) || s.Record.Newer(i.memory.Record)
+	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
+		s = h.said
+	}
+	h.said, h.at, h.asked = s, i.now, max(h.asked, asked)
+	i.news.present[s.Name] = s.Peer
+}
+
+// meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it refuse, nor has it
+// resigned.
+func (i *Instance) meet(name string) {
+	h := i.news.entry(name)
+	h.refused = never
+	if h.at != never {
+		h.asked, h.said.Peer.Resigned = i.now, false
+		if p, ok := i.news.present[name]; ok {
+			p.Resigned = false
+			i.news.present[name] = p
+		}
+	}
+}
+
+// forgetOld drops what was said too long ago.
+func (i *Instance) forgetOld() {
+	for name := range i.news.present {
+		if i.now-i.news.heard[name].at >= answerCounts {
+			delete(i.news.present, name)
+		}
+	}
+}
+
+// limits are the times that this instance goes by: they fit with those of all others, as each has said them last.
+func (i *Instance) limits() ha.Limits {
+	limits := i.own
+	for _, name := range i.Peers() {
+		said := ha.Limits{}
+		if h := i.news.peer(name); h != nil {
+			said = h.said.Limits
+		}
+		limits = limits.With(said)
+	}
+	return limits
+}
+
+// highestTerm is the highest that this instance has heard of from anybody.
+func (i *Instance) highestTerm() uint64 {
+	highest := max(i.memory.Ballot.Term, i.witness.seen.Ballot.Term)
+	for _, h := range i.news.heard {
+		highest = max(highest, h.said.Peer.Ballot.Term)
+	}
+	return highest
+}
+
+// resignedTerm is the term of the ballot where its leader has said that it has given it up, else 0.
+func (i *Instance) resignedTerm() uint64 {
+	b := i.memory.Ballot
+	if h := i.news.peer(b.Leader); h != nil && h.said.Peer.Resigned && h.said.Peer.Ballot.Term == b.Term {
+		return b.Term
+	}
+	return 0
+}
+
+// newestMemory is the memory with the newest record in it that anybody has said: who has missed a change can't be elected,
+// and may not know whom to ask.
+func (i *Instance) newestMemory() ha.Memory {
+	m := i.memory
+	for _, name := range i.Peers() {
+		if h := i.news.peer(name); h != nil {
+			m = ha.Learn(m, h.said.Peer.Ballot, h.said.Record)
+		}
+	}
+	return ha.Learn(m, i.witness.seen.Ballot, i.witness.seen.Record)
+}
+
+// measureQuorum measures when a majority last knew of no later term, by what the others and the witness have said.
+func (i *Instance) measureQuorum(local *ha.Local) {
+	m := i.memory
+	ages := map[ha.Voter]time.Duration{}
+	for _, voter := range m.Record.Voters() {
+		h := i.news.peer(voter.Instance())
+		if h == nil || h.asked == never || h.said.Peer.Voter != voter || h.said.Peer.Ballot.Term > m.Ballot.Term {
+			continue
+		}
+		if h.said.Peer.LeaderLost && h.said.Peer.Ballot.Term == m.Ballot.Term {
+			continue // it may be giving its vote to another
+		}
+		ages[voter] = i.now - h.asked
+	}
+	seen := i.witness.seen
+	age := time.Duration(math.MaxInt64)
+	if i.witness.at != never {
+		age = i.now - i.witness.at
+	}
+	if local.WitnessReachable = age < witnessCounts; local.WitnessReachable {
+		local.WitnessBallot = seen.Ballot
+	}
+	local.Alone = ha.Unconfirmed(m, ages, math.MaxInt64)
+	local.Holds = i.Leads() && seen.Holding == m.Won && seen.Ballot.Term <= m.Won && age <= i.limits().Hold
+	if seen.Ballot.Term > m.Ballot.Term {
+		age = math.MaxInt64 // it knows of a later term
+	}
+	local.Unconfirmed = ha.Unconfirmed(m, ages, age)
+}

@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+// A change of the quorum: the rule of both, then the record of both, which a majority of each accepts, then the record of the next
+// alone, and its rule.
+func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	r.holds = func(e Effect) bool {
+		switch e.(type) {
+		case Demand, Store:
+			return true
+		}
+		return false
+	}
+	r.wanted = nil
+	r.step(Configured{Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.others(asIs)
+	r.pass(changeRest)
+	demands := wants[Demand](r)
+	if len(demands) != 1 || !demands[0].Barrier || len(wants[Store](r)) > 0 {
+		t.Fatalf("it begins with %+v", r.wanted)
+	}
+	r.step(Done{ID: demands[0].ID})
+	joint := wants[Store](r)
+	if len(joint) != 1 || joint[0].Memory.Record.Next == nil {
+		t.Fatalf("after the barrier it wants %+v", r.wanted)
+	}
+	if proposed := wants[Propose](r); len(proposed) > 0 && proposed[len(proposed)-1].Proposal.Record.Next != nil {
+		t.Error("it proposes what is not on its own disk")
+	}
+	r.step(Stored{ID: joint[0].ID})
+	for _, d := range wants[Demand](r)[1:] {
+		r.step(Done{ID: d.ID})
+	}
+	r.others(asIs)
+	r.pass(offerInterval)
+	record := r.Memory().Record
+	if len(wants[Store](r)) != 1 {
+		t.Fatal("the next quorum is on record before anybody has accepted both")
+	}
+	for _, v := range voters[1:] {
+		r.step(RecordAnswered{Voter: v, Record: record, Reply: ha.AcceptReply{Accepted: true}})
+	}
+	final := wants[Store](r)
+	if len(final) != 2 || final[1].Memory.Record.Next != nil || len(final[1].Memory.Record.Now.Voters) != 2 {
+		t.Fatalf("after all have accepted it wants %+v", final)
+	}
+}
+
+// Who is no member any more is looked at as long as it has a vote: one that has lost its memory can't be waited for.
+func TestThoseThatLeaveAreKnownInTheElectorate(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	r.step(Configured{Config: Config{Members: []string{"db-0"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.other("db-1.b", func(p *ha.Peer) { p.Voter = "db-1.new" })
+	if s := r.electorate().Standbys["db-1"]; s.Voter != "db-1.new" {
+		t.Errorf("db-1 is %+v", s)
+	}
+}

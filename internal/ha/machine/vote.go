@@ -1,0 +1,125 @@
+package machine
+
+import (
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// pendingVote is a question that waits until the server can be asked for the end of its WAL.
+type pendingVote struct {
+	VoteAsked
+	until time.Duration
+}
+
+// votesExpire drops questions that nobody waits for any more.
+func (i *Instance) votesExpire() {
+	kept := i.votes[:0]
+	for _, v := range i.votes {
+		if i.now < v.until {
+			kept = append(kept, v)
+		}
+	}
+	i.votes = kept
+}
+
+// answerVote answers a candidate, or a leader that has come back.
+func (i *Instance) answerVote(e VoteAsked) {
+	switch r := e.Request; {
+	case r.Confirm:
+		i.confirm(e)
+	case r.PreVote:
+		i.emit(ReplyVote{ID: e.ID, Reply: i.rules.Consider(i.voting(), r)})
+	default:
+		i.vote(e)
+	}
+}
+
+// serveVotes answers those who have waited.
+func (i *Instance) serveVotes() {
+	waiting := i.votes
+	i.votes = nil
+	for n, v := range waiting {
+		if i.now >= v.until {
+			continue
+		}
+		i.vote(v.VoteAsked)
+		if i.storing != nil || !i.free() {
+			i.votes = append(i.votes, waiting[n+1:]...)
+			return
+		}
+	}
+}
+
+// vote gives a vote: the promise is on disk before anything is cut off, and the vote is given after that.
+func (i *Instance) vote(e VoteAsked) {
+	reply := i.rules.Consider(i.voting(), e.Request)
+	if !reply.Granted {
+		i.emit(ReplyVote{ID: e.ID, Reply: reply})
+		return
+	}
+	if !i.free() || i.storing != nil {
+		i.votes = append(i.votes, pendingVote{e, i.now + voteDeadline})
+		return
+	}
+	i.store(ha.Promise(i.memory, e.Request), func() {
+		i.note("promised", "term", e.Request.Term, "candidate", string(e.Request.Candidate))
+		i.cut(e.Request.Term, func(end ha.LSN, failed string) { i.grant(e, end, failed) })
+	})
+}
+
+// grant gives the vote that was promised.
+func (i *Instance) grant(e VoteAsked, end ha.LSN, failed string) {
+	if failed != "" {
+		i.note("can't vote: the end of the WAL is not known", "error", failed)
+		i.emit(ReplyVote{ID: e.ID, Failed: true})
+		return
+	}
+	voting := i.voting()
+	voting.End, voting.Known = end, true
+	reply := i.rules.Grant(voting, e.Request)
+	i.note("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted, "message", reply.Message)
+	i.emit(ReplyVote{ID: e.ID, Reply: reply})
+}
+
+// confirm answers a leader that has come back, and measures anew whether it is lost.
+func (i *Instance) confirm(e VoteAsked) {
+	m, reply := ha.Confirm(i.voting(), e.Request)
+	answer := func() { i.emit(ReplyVote{ID: e.ID, Reply: reply}) }
+	if !reply.Granted {
+		answer()
+		return
+	}
+	i.meet(m.Ballot.Leader)
+	i.watch.idle = never
+	if m.Ballot == i.memory.Ballot {
+		answer()
+		return
+	}
+	i.store(m, answer)
+}
+
+// voting is how the instance is as a voter.
+func (i *Instance) voting() ha.Voting {
+	v := i.View()
+	l := v.Local
+	return ha.Voting{
+		Memory: l.Memory, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known), LeaderLost: v.LeaderLost(),
+		Primary: l.Server == ha.ServerPrimary, End: l.End, Known: l.Known,
+	}
+}
+
+// answerRecord takes the record of the quorum from its leader.
+func (i *Instance) answerRecord(e RecordProposed) {
+	if e.Proposal.Voter != i.memory.Voter {
+		i.emit(ReplyRecord{ID: e.ID})
+		return
+	}
+	m, reply := ha.Accept(i.memory, e.Proposal.Leader, e.Proposal.Record)
+	answer := func() { i.emit(ReplyRecord{e.ID, reply}) }
+	if !reply.Accepted || m.Ballot == i.memory.Ballot && !m.Record.Newer(i.memory.Record) {
+		answer()
+		return
+	}
+	i.store(m, answer)
+}

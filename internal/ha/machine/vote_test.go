@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+func ballotOf(s Store) ha.Ballot { return s.Memory.Ballot }
+
+// The promise is on disk before the stream is cut, and the vote is given after that.
+func TestAVoteIsGivenAfterItIsPromisedAndTheStreamIsCut(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.holds = func(Effect) bool { return true }
+	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading = false })
+	r.campaign, r.wanted = nil, nil
+	r.watch.rests = r.now + 1000000000 // it does not stand itself
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	stores := wants[Store](r)
+	if len(stores) != 1 || ballotOf(stores[0]) != (ha.Ballot{Term: 9, Leader: "db-2"}) || r.commanded(Cut) || len(wants[ReplyVote](r)) > 0 {
+		t.Fatalf("before the promise is on disk: %+v", r.wanted)
+	}
+	r.step(Stored{ID: stores[0].ID})
+	commands := wants[Command](r)
+	if len(commands) == 0 || commands[len(commands)-1].Kind != Cut || len(wants[ReplyVote](r)) > 0 {
+		t.Fatalf("before the stream is cut: %+v", r.wanted)
+	}
+	r.step(Done{ID: commands[len(commands)-1].ID, End: 100})
+	if replies := wants[ReplyVote](r); len(replies) != 1 || replies[0].ID != 77 || !replies[0].Reply.Granted {
+		t.Errorf("the vote is %+v", replies)
+	}
+}
+
+func TestAPreVotePromisesNothing(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.wanted = nil
+	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading = false })
+	r.wanted = nil
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", PreVote: true, Position: ha.Position{Term: 4, LSN: 100}}})
+	if replies := wants[ReplyVote](r); len(replies) != 1 || len(wants[Store](r)) > 0 || r.commanded(Cut) {
+		t.Errorf("it wants %+v", r.wanted)
+	}
+}
+
+// A disk that fails to take a promise has promised nothing, and gives no vote.
+func TestAPromiseThatIsNotWrittenGivesNoVote(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading = false })
+	r.campaign, r.command = nil, nil
+	r.watch.rests = r.now + 1000000000
+	r.holds = func(Effect) bool { return true }
+	r.wanted = nil
+	before := r.Memory().Ballot
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	for _, s := range wants[Store](r) {
+		r.step(Stored{ID: s.ID, Err: "no space left on device"})
+	}
+	if r.Memory().Ballot != before || len(wants[ReplyVote](r)) > 0 && wants[ReplyVote](r)[0].Reply.Granted {
+		t.Errorf("it has promised %v, and wants %+v", r.Memory().Ballot, r.wanted)
+	}
+}
+
+// A candidate that promises a later term meanwhile does not win the earlier one.
+func TestACandidateThatPromisesALaterTermDoesNotWin(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading, p.Eligible = false, false })
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot}) // the pre-vote
+	poll := r.currentPoll()
+	if poll == nil || poll.request.PreVote {
+		t.Fatalf("it does not stand: %s", r.Instance)
+	}
+	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	if r.Memory().Ballot.Term != 9 {
+		t.Fatalf("it has promised %v", r.Memory().Ballot)
+	}
+	for _, v := range []ha.Voter{"db-0.a", "db-2.c"} {
+		r.step(VoteAnswered{Round: poll.round, Voter: v, Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}})
+	}
+	if r.Memory().Won != 0 || r.commanded(Promote) {
+		t.Errorf("it has won %d: %s", r.Memory().Won, r.Instance)
+	}
+}

@@ -1,0 +1,197 @@
+package machine
+
+import (
+	"maps"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+// watch is since when something has been so.
+type watch struct {
+	ballot ha.Ballot
+	// since is when the ballot became what it is, led when somebody was last seen to lead in it.
+	since, led time.Duration
+	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though it
+	// leads, streams since when it has, or never.
+	idle, stalled, streams time.Duration
+	// rests is until when no campaign begins, resigned when this instance gave up the term resignedTerm.
+	rests, resigned time.Duration
+	resignedTerm    uint64
+	// overtakes is the term before which a leader may hold on, for all that is known.
+	overtakes uint64
+	// failed says why the primary's server does not serve, "" while it does.
+	failed               string
+	rewindFailed, noRoom bool
+	// data is what lies in the data directory, end the end of its WAL once that is known for good.
+	data  DataSeen
+	end   ha.LSN
+	known bool
+	// unelected says that the server was seen to take writes as a standby, until its data is marked.
+	unelected bool
+}
+
+func newWatch(m ha.Memory, now time.Duration) watch {
+	return watch{ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never, resigned: never, overtakes: m.Won}
+}
+
+// observe measures what only time and the present state tell. It asks nobody, and changes nothing else.
+func (i *Instance) observe() {
+	i.forgetOld()
+	w, ballot := &i.watch, i.memory.Ballot
+	if ballot != w.ballot {
+		w.ballot, w.since, w.led = ballot, i.now, i.now
+		w.idle, w.stalled, w.streams = never, never, never
+	}
+	leader, present := i.news.present[ballot.Leader]
+	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
+	own := ballot.Leader == i.name && i.server.role == ha.ServerPrimary && i.server.confirmed
+	switch {
+	case led || own:
+		w.led, w.idle = i.now, never
+	case present && w.idle == never:
+		w.idle = i.now
+	}
+	// A server that does not even start is no better than one that does not stream.
+	should := led && ballot.Leader != i.name && i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent
+	w.stall(i.now, should, i.server.seen.Streaming)
+	i.observeWitness()
+}
+
+// streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
+// fails again and again streams for a moment each time.
+const streamsLimit = 3 * time.Second
+
+// stall notes since when a standby has not streamed that should.
+func (w *watch) stall(now time.Duration, should, streams bool) {
+	switch {
+	case !should:
+		w.stalled, w.streams = never, never
+	case !streams:
+		w.streams = never
+		if w.stalled == never {
+			w.stalled = now
+		}
+	case w.streams == never:
+		w.streams = now
+	case now-w.streams > streamsLimit:
+		w.stalled = never
+	}
+}
+
+// ago is how long ago something began, 0 where it has not.
+func (i *Instance) ago(since time.Duration) time.Duration {
+	if since == never {
+		return 0
+	}
+	return i.now - since
+}
+
+// View is all that is decided of, at this moment.
+func (i *Instance) View() ha.View {
+	v := ha.View{
+		Self: i.name, Members: i.config.Members, SystemIdentifier: i.config.SystemIdentifier, Async: i.config.Async,
+		Witness: i.config.Witness, Peers: i.news.present, Wish: i.wish.Wish,
+	}
+	i.viewLocal(&v.Local)
+	i.viewLeader(&v.Local)
+	i.measureQuorum(&v.Local)
+	return v
+}
+
+// viewLocal is what lies here, and how the server is.
+func (i *Instance) viewLocal(local *ha.Local) {
+	w, s := &i.watch, &i.server
+	*local = ha.Local{
+		Data: w.data.Data, SystemIdentifier: w.data.SystemIdentifier, Memory: i.memory,
+		Known: w.known, End: w.end, Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
+		Unelected: w.unelected, Resigned: w.resignedTerm == i.memory.Ballot.Term && w.resigned != never && i.now-w.resigned < ha.IdleLimit,
+		Resting: w.rests != never && i.now < w.rests, Server: s.role, Following: s.following.Term,
+		Streaming: s.seen.Streaming, Received: s.seen.Received, Limits: i.limits(),
+	}
+	if s.seen.Known && s.role == ha.ServerStandby && s.following == (ha.Ballot{}) {
+		local.Known, local.End = true, s.seen.End
+	}
+	if s.role == ha.ServerPrimary && s.seen.Failure != "" {
+		local.Failed = s.seen.Failure
+	}
+}
+
+// viewLeader is for how long the leader of the ballot has been what it is.
+func (i *Instance) viewLeader(local *ha.Local) {
+	w, leader := &i.watch, i.memory.Ballot.Leader
+	local.Leaderless, local.Idle, local.Stalled = i.now-w.led, i.ago(w.idle), i.ago(w.stalled)
+	if leader == i.name {
+		return
+	}
+	since := i.now - w.since
+	local.Silence = since
+	if h := i.news.peer(leader); h != nil && h.asked != never {
+		local.Silence = min(i.now-h.asked, since)
+	}
+	if h := i.news.heard[leader]; h != nil {
+		local.Refused = min(i.ago(h.refused), since)
+	}
+	if limit := local.Limits.Silence; local.Silence > limit || local.Refused > ha.RefusedLimit {
+		local.Leaderless = max(local.Leaderless, local.Silence-limit)
+	}
+}
+
+// Says is what the instance says of itself at a time.
+func (i *Instance) Says(now time.Duration) Said {
+	i.now = now
+	i.said++
+	return Said{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Record: i.memory.Record, Limits: i.own}
+}
+
+// Peer is this instance as others see it.
+func (i *Instance) Peer() ha.Peer { return i.peer(i.View()) }
+
+// peer is this instance as others see it.
+func (i *Instance) peer(v ha.View) ha.Peer {
+	m, l := i.memory, v.Local
+	p := ha.Peer{
+		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
+		Resigned: l.Resigned, Successor: i.successor, Lineage: m.Lineage, Oldest: i.server.seen.Oldest,
+		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
+		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(), Eligible: v.Eligible(),
+		Rebuilding: i.last.Action == ha.Rewind || i.last.Action == ha.Clone && l.Data != ha.DataEmpty,
+	}
+	if p.Leading {
+		p.Written = i.server.seen.Written
+	}
+	return p
+}
+
+// leading says that this instance is a primary that can be followed, in the term that it has won.
+func (i *Instance) leading(l ha.Local) bool {
+	return i.Leads() && i.server.role == ha.ServerPrimary && i.server.confirmed && l.Failed == "" && i.fence == nil && !i.server.stopping
+}
+
+// decisives are what of an instance makes others decide anew.
+type decisives struct {
+	data                                                               ha.Data
+	identifier                                                         string
+	ballot                                                             ha.Ballot
+	oldest                                                             ha.LSN
+	starts                                                             int
+	leading, resigned, defeated, lost, eligible, rebuilding, streaming bool
+}
+
+func decisive(p ha.Peer) decisives {
+	return decisives{
+		p.Data, p.SystemIdentifier, p.Ballot, p.Oldest, len(p.Lineage),
+		p.Leading, p.Resigned, p.Defeated, p.LeaderLost, p.Eligible, p.Rebuilding, p.Streaming,
+	}
+}
+
+// tellNews tells the others at once what makes them decide anew.
+func (i *Instance) tellNews() {
+	if now := decisive(i.peer(i.View())); now != i.told {
+		i.told = now
+		i.emit(Tell{})
+	}
+}
+
+// believed are the peers that count, to be changed by the caller.
+func (i *Instance) believed() map[string]ha.Peer { return maps.Clone(i.news.present) }
