@@ -25,7 +25,7 @@ const (
 	PromoteBeforeStop Breakage = "a primary resigns before it has stopped"
 	NoJoinCheck       Breakage = "a standby follows without comparing lineages"
 	LineageNotStored  Breakage = "a standby receives before it has the leader's lineage"
-	StaleAction       Breakage = "a decision is carried out though the ballot has changed since"
+	LateCommand       Breakage = "a command is carried out though a fence has ended it"
 	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
 	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"

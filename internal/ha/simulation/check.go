@@ -46,7 +46,7 @@ func (w *World) wins(n *node, term uint64) {
 			w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
 		}
 	}
-	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.server == ha.ServerPrimary})
+	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
 	n.checkLineage()
 	w.checkComplete(n, term)
 }
@@ -67,6 +67,9 @@ func (w *World) checkComplete(n *node, term uint64) {
 // checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there for a later term
 // only now and then.
 func (w *World) checkComesBack(n *node) {
+	if l := n.lead(); l.strong && l.acked < l.began {
+		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are", n.name, l.began, l.acked)
+	}
 	if n.mem.Record.Witnesses(witnessID) {
 		return
 	}
@@ -82,21 +85,21 @@ func (w *World) checkComesBack(n *node) {
 // against it, nor that the leader could not ask at the API who holds on.
 func (w *World) checkOvertaken(n *node, a acknowledged) {
 	for _, o := range w.nodes {
-		serves := o != n && o.up && o.server == ha.ServerPrimary && o.lead != nil && o.lead.term < a.term
-		if !serves || w.now < max(o.excused, w.excused) || n.unasked && o.holds() || n.onWord && o.cameBack {
+		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
+		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.Holds || n.onWord && o.cameBack {
 			continue
 		}
-		w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead.term, n.name, a.term)
+		w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead().term, n.name, a.term)
 	}
 }
 
 // acknowledge notes that a client was told of a commit.
 func (w *World) acknowledge(n *node, index int) {
-	if n.server != ha.ServerPrimary {
+	if n.role() != ha.ServerPrimary {
 		w.fail("only a primary acknowledges", "%s is none", n.name)
 	}
 	sum := n.wal[index].sum
-	a := acknowledged{index: index, sum: sum, term: n.lead.term, kept: n.lead.strong, since: n.lead.term}
+	a := acknowledged{index: index, sum: sum, term: n.lead().term, kept: n.lead().strong, since: n.lead().term}
 	if a.kept {
 		w.checkOvertaken(n, a)
 		w.checkLater(n, a)
@@ -154,7 +157,7 @@ func (w *World) checkDiscard(n *node) {
 		have := 0
 		for _, o := range w.nodes {
 			holds := o.data == ha.DataPresent && sumAt(o.wal, a.index+1) == a.sum
-			lately := o.lostAt > 0 && w.now-o.lostAt < peerLimit+time.Second
+			lately := o.lostAt > 0 && w.now-o.lostAt < 4*time.Second
 			if o != n && o.exists && (holds || lately) {
 				have++
 			}
@@ -172,9 +175,9 @@ func (w *World) checkDiscard(n *node) {
 func (w *World) inForce(n *node, r ha.Record) {
 	for i := range w.check.acks {
 		a := &w.check.acks[i]
-		has := sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead.acked
+		has := sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead().acked
 		if strong(r.Now) && !a.kept && has {
-			a.since = n.lead.term
+			a.since = n.lead().term
 		}
 		a.kept = strong(r.Now) && (a.kept || has)
 	}
@@ -200,12 +203,12 @@ func (n *node) checkIsolation() {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}
-	if n.alone() <= ha.FenceLimit || n.holds() || n.unconfirmed() <= ha.HoldLimit {
+	if l := n.machine.View().Local; l.MayServe() {
 		n.lastContact = max(n.lastContact, n.w.now)
 		return
 	}
 	const slack = time.Second
-	if without := n.w.now - n.lastContact; n.server == ha.ServerPrimary && without > slack {
+	if without := n.w.now - n.lastContact; n.role() == ha.ServerPrimary && n.server.open && without > slack {
 		n.w.fail("an isolated primary stops", "%s runs, without contact for %s", n.name, without)
 	}
 }
@@ -214,7 +217,7 @@ func (n *node) checkIsolation() {
 // stream from it, all are voters, and writes are acknowledged.
 func (w *World) alive() bool {
 	n := w.check.last
-	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up || n.lead == nil || !n.serves(n.lead.term) {
+	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up || n.lead() == nil || !n.serves(n.lead().term) {
 		return false
 	}
 	r := n.mem.Record
@@ -229,12 +232,12 @@ func (w *World) allFollow(n *node) bool {
 	r := n.mem.Record
 	for _, name := range w.op.members {
 		m := w.nodes[indexOf(name)]
-		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn.leader != n.index || m.following != n.lead.term) {
+		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
 			return false
 		}
 	}
 	for _, o := range w.nodes {
-		if o != n && o.up && o.server == ha.ServerPrimary {
+		if o != n && o.up && o.role() == ha.ServerPrimary {
 			return false
 		}
 	}
@@ -300,25 +303,27 @@ func (w *World) finish() {
 // enlarge does what an instance asks for that keeps its data, for want of room for a copy: its volume becomes larger.
 func (w *World) enlarge() {
 	for _, n := range w.nodes {
-		if n.noRoom {
+		if n.cramped && n.up {
 			n.log("has a larger volume")
-			n.cramped, n.noRoom = false, false
+			n.cramped = false
+			n.seeData()
 		}
 	}
 }
 
 // finalCheck checks the last leader.
-func (w *World) finalCheck() { w.checkComplete(w.check.last, w.check.last.lead.term) }
+func (w *World) finalCheck() { w.checkComplete(w.check.last, w.check.last.lead().term) }
 
 // dump logs the state of all.
 func (w *World) dump() {
 	for _, n := range w.nodes {
 		if n.exists {
-			d := ha.Decide(n.view())
-			n.log("is %s/%s, memory %+v, wal %d, follows %d, known %v, streaming %v: %s %s %s %s", n.data, n.server, n.mem, len(n.wal),
-				n.following, n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
-			if n.lead != nil {
-				n.log("leads: %+v", *n.lead)
+			d := ha.Decide(n.machine.View())
+			n.log("is %s/%s, memory %+v, wal %d, known %v, streaming %v: %s %s %s %s", n.data, n.role(), n.mem, len(n.wal),
+				n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
+			n.log("the machine: %s", n.machine)
+			if l := n.lead(); l != nil {
+				n.log("leads: %+v, rule %s", *l, n.server.rule)
 			}
 		}
 	}

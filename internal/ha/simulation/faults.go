@@ -1,10 +1,10 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 )
 
 // schedule plans the faults of a run.
@@ -27,11 +27,11 @@ func (w *World) refuseReplication() {
 	lasts := time.Second + time.Duration(w.volumes.Int64N(int64(7*time.Second)))
 	w.after(at, func() {
 		for _, n := range w.nodes {
-			if n.up && n.lead != nil && !w.op.healing {
+			if n.up && n.lead() != nil && !w.op.healing {
 				n.log("takes no replication for %s", lasts)
 				n.deafUntil = w.now + lasts
 				n.hangUp()
-				n.lead.conns = [maxNodes]*downstreamConn{}
+				n.lead().conns = [maxNodes]*downstreamConn{}
 				n.later(lasts/2, func() { n.oldest = max(n.oldest, len(n.wal)) })
 			}
 		}
@@ -41,12 +41,15 @@ func (w *World) refuseReplication() {
 // choose says how often each fault happens in this run: some never do, so that
 // others come thick and fast.
 func (w *World) choose() {
-	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2, 4, 4}
+	w.faults = [...]int{6, 4, 2, 2, 6, 5, 5, 3, 3, 3, 3, 3, 2, 5, 2, 2, 4, 4, 4}
 	for i := range w.faults {
 		w.faults[i] *= pick(w, 3, 4, 0, 0, 2) // by 0, 1 or 4
 	}
 	w.faults[w.rng.IntN(len(w.faults))]++
 }
+
+// pauseIsNoticedFor is when what was missed in a pause has been made up for.
+const pauseIsNoticedFor = 1500 * ms
 
 // fault does one random thing to the cluster.
 func (w *World) fault() {
@@ -103,6 +106,10 @@ func (w *World) change(n *node, kind int) {
 		w.restartAll()
 	case 16:
 		w.ambush = true
+	case 18:
+		d := w.between(500*ms, 8*time.Second)
+		n.log("its volume stalls for %s", d)
+		n.stalledUntil = max(n.stalledUntil, w.now+d)
 	case 17:
 		d := w.between(500*ms, 6*time.Second)
 		n.log("its agent hangs for %s, its server goes on", d)
@@ -115,7 +122,7 @@ func (w *World) change(n *node, kind int) {
 func (w *World) victim() *node {
 	if w.chance(0.4) {
 		for _, n := range w.nodes {
-			if n.up && n.server == ha.ServerPrimary {
+			if n.up && n.role() == ha.ServerPrimary {
 				return n
 			}
 		}
@@ -166,26 +173,24 @@ func (w *World) restartAll() {
 }
 
 func (w *World) endServer(n *node) {
-	if !n.up || n.server == ha.ServerStopped {
+	if !n.up || n.server == nil {
 		return
 	}
 	n.log("server ends")
-	primary := n.server == ha.ServerPrimary
-	n.stopServer()
-	if primary {
-		n.failed = "the server has ended"
-	}
+	run := n.server.run
+	n.endServer()
+	n.step(machine.ServerEnded{Run: run, Why: "the server has ended"})
 }
 
 func (w *World) loseVolume(n *node) {
-	if !n.up || w.op.system == "" || n.config.system == "" || w.fragile(n) && w.chance(0.9) {
+	if !n.up || w.op.system == "" || n.config.SystemIdentifier == "" || w.fragile(n) && w.chance(0.9) {
 		return
 	}
 	n.log("loses its volume")
 	n.lostAt = w.now
 	n.crash()
 	if w.breaks(VoterKept) {
-		n.data, n.wal, n.maxTerms = ha.DataEmpty, nil, [2]uint64{}
+		n.data, n.wal, n.maxTerms = ha.DataPresent, nil, [2]uint64{}
 		n.mem = ha.Memory{Voter: n.mem.Voter, Record: n.mem.Record}
 	} else {
 		n.create()
@@ -209,7 +214,7 @@ func (w *World) fragile(n *node) bool {
 }
 
 func (w *World) loseData(n *node) {
-	if !n.up || w.op.system == "" || n.config.system == "" || w.fragile(n) && w.chance(0.9) {
+	if !n.up || w.op.system == "" || n.config.SystemIdentifier == "" || w.fragile(n) && w.chance(0.9) {
 		return
 	}
 	n.log("loses its data")
@@ -287,7 +292,7 @@ func (w *World) resize() {
 // leave ends an instance in order.
 func (w *World) leave(n *node) {
 	n.log("is asked to leave")
-	n.wish = ha.Wish{Resign: true, Leaving: true}
+	n.step(machine.LeaveAsked{})
 	epoch := n.epoch
 	w.after(w.between(500*ms, 4*time.Second), func() {
 		if n.epoch == epoch {
@@ -299,19 +304,13 @@ func (w *World) leave(n *node) {
 // switchOver asks whoever leads to leave the lead to another.
 func (w *World) switchOver() {
 	for _, n := range w.nodes {
-		if n.up && n.lead != nil && n.wish == (ha.Wish{}) {
+		if n.up && n.lead() != nil {
 			to := ""
 			if w.chance(0.5) {
 				to = w.op.members[w.rng.IntN(len(w.op.members))]
 			}
 			n.log("is asked to resign to %q", to)
-			wish := ha.Wish{Resign: true, To: to}
-			n.wish = wish
-			n.later(w.between(time.Second, 5*time.Second), func() {
-				if n.wish == wish {
-					n.wish = ha.Wish{}
-				}
-			})
+			n.step(machine.ResignAsked{To: to})
 		}
 	}
 }
@@ -325,9 +324,7 @@ func (w *World) heal() {
 	w.check.healed = w.now
 	for _, n := range w.nodes {
 		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now), min(n.deafUntil, w.now)
-		if slices.Contains(w.op.members, n.name) {
-			n.wish = ha.Wish{}
-		}
+		n.stalledUntil = min(n.stalledUntil, w.now)
 		if n.exists && !n.up {
 			n.start()
 		}

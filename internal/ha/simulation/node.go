@@ -2,9 +2,11 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 )
 
 const ms = time.Millisecond
@@ -12,7 +14,7 @@ const ms = time.Millisecond
 // entry is a piece of WAL. Equal sums at the same place mean equal WAL up to there.
 type entry struct{ term, sum uint64 }
 
-// node is an instance: what is on its volume, and what its processes know.
+// node is an instance: what is on its volume, its server, and the machine that the agent runs.
 type node struct {
 	w     *World
 	index int
@@ -30,70 +32,31 @@ type node struct {
 	maxTerms [2]uint64     // highest ballot and Won since the volume is there
 
 	// The process.
-	up          bool
-	epoch       int
-	pausedUntil time.Duration // agent and server
-	busyUntil   time.Duration // the agent alone
-	deafUntil   time.Duration // its server takes no replication
-	offset      time.Duration
-	rate        float64
-	config      config
-	wish        ha.Wish
+	up           bool
+	epoch        int
+	pausedUntil  time.Duration // agent and server
+	busyUntil    time.Duration // the agent alone
+	stalledUntil time.Duration // the volume: nothing gets on disk
+	deafUntil    time.Duration // its server takes no replication
+	offset       time.Duration
+	rate         float64
+	config       machine.Config
+	machine      *machine.Instance
+	replies      map[uint64]func(machine.Effect)
 
-	// The server.
-	server    ha.Server
-	starting  bool
-	elected   uint64 // the term just won, until its server is open
-	overtakes uint64 // the term before which a leader may hold on, for all that is known
-	unasked   bool   // it leads without having been able to ask
-	onWord    bool   // it was elected on its leader's word, which may be an old one
-	cameBack  bool   // it leads again in a term
-	failed    string
-	following uint64
-	upstream  int
-	conn      *upstreamConn
-	knownAt   time.Duration
-	lead      *leadership
+	server *server
+	// task is the command that is being carried out, demanded the rule that is being put in force; 0 for none.
+	task, demanded uint64
+	rebuild        *rebuild
 
-	// What the agent remembers while it runs.
-	heard        [maxNodes]heard
-	peers        map[string]ha.Peer // those of heard that are not too old
-	told         ha.Peer            // what it says about itself
-	toldRecord   ha.Record
-	silentSince  time.Duration
-	refusedSince time.Duration
-	idleSince    time.Duration
-	since        time.Duration // leaderless
-	stalledSince time.Duration
-	seenBallot   ha.Ballot
-	restUntil    time.Duration
-	resignedTerm uint64
-	resignedAt   time.Duration
-	rewindFailed bool
-	noRoom       bool
-	campaign     *campaign
-	rebuild      *rebuild
-	witness      witnessView
-	highest      uint64
-	lastContact  time.Duration
-	lastTick     time.Duration
-	excused      time.Duration // until when a late stop is not held against it
-}
+	// What is known of its last election.
+	asked    bool // it could ask at the API who holds on
+	onWord   bool // it was elected on its leader's word, which may be an old one
+	cameBack bool // it leads again in a term
 
-// heard is what another instance said last.
-type heard struct {
-	voter    ha.Voter
-	term     uint64
-	lost     bool // it has lost its leader
-	at, sent time.Duration
-	ok       bool
-}
-
-// config is what the operator has told the instance.
-type config struct {
-	members []string
-	system  string
-	async   bool
+	lastContact time.Duration
+	lastTick    time.Duration
+	excused     time.Duration // until when a late stop is not held against it
 }
 
 // clock is the instance's own.
@@ -116,23 +79,24 @@ func (n *node) create() {
 func (n *node) start() {
 	n.epoch++
 	n.up, n.pausedUntil, n.busyUntil = true, 0, 0
-	now := n.clock()
-	n.heard, n.silentSince, n.refusedSince, n.idleSince = [maxNodes]heard{}, now, -1, -1
-	n.since, n.stalledSince, n.seenBallot, n.restUntil = now, -1, n.mem.Ballot, 0
-	n.resignedTerm, n.rewindFailed, n.noRoom, n.campaign, n.rebuild = 0, false, false, nil, nil
-	n.witness, n.highest, n.lastContact = witnessView{}, 0, n.w.now
-	n.elected, n.overtakes, n.unasked = 0, n.mem.Won, false
-	n.wish = ha.Wish{}
+	n.lastContact = n.w.now
+	n.endServer()
 	if n.w.breaks(TermForgotten) {
 		n.mem.Ballot = ha.Ballot{}
 	}
-	n.stopServer()
-	n.failed = ""
-	n.peers = make(map[string]ha.Peer, maxNodes)
-	n.describe(n.view())
+	seed := n.w.rng.Uint64()
+	n.replies = map[uint64]func(machine.Effect){}
+	n.machine = machine.New(machine.Options{
+		Name: n.name, Boot: fmt.Sprint(n.epoch), Memory: n.mem, Config: n.config, Rules: n.rules(), Limits: ha.OwnLimits(),
+		Random: rand.New(rand.NewPCG(seed, 3)), Now: n.clock(), // #nosec G404 -- a simulation must be repeatable
+	})
 	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.mem.Voter, n.mem.Ballot, n.mem.Won,
 		n.mem.Record.Term, n.mem.Record.Version, n.data, len(n.wal))
-	n.later(n.w.between(1*ms, 200*ms), n.tick)
+	n.later(n.w.between(1*ms, 200*ms), func() {
+		n.seeData()
+		n.tick()
+		n.poll()
+	})
 }
 
 // busy says that the agent answers nobody, though its server does.
@@ -143,17 +107,40 @@ func (n *node) crash() {
 	n.log("CRASH")
 	n.up = false
 	n.epoch++
-	n.stopServer()
-	n.rebuild, n.campaign = nil, nil
+	n.endServer()
+	n.rebuild, n.machine = nil, nil
 }
 
-// stopServer ends the server at once.
-func (n *node) stopServer() {
-	n.hangUp()
-	n.server, n.starting, n.following, n.conn, n.lead = ha.ServerStopped, false, 0, nil, nil
+// step has the machine take in an event, and begins what it wants. One that hangs takes it in later.
+func (n *node) step(e machine.Event) {
+	if !n.up {
+		return
+	}
+	if n.pausedUntil > n.w.now {
+		n.later(0, func() { n.step(e) })
+		return
+	}
+	if n.busy() {
+		n.later(n.busyUntil-n.w.now, func() { n.step(e) })
+		return
+	}
+	for _, effect := range n.machine.Step(n.clock(), e) {
+		n.carryOut(effect)
+	}
 }
 
-// store makes a memory durable.
+// tick tells the machine that time has passed.
+func (n *node) tick() {
+	if !n.busy() {
+		n.step(machine.Tick{})
+		n.checkIsolation()
+	}
+	n.keepAlive()
+	wake := n.machine.Wake()
+	n.later(n.w.between(wake*4/5, wake*7/5), n.tick)
+}
+
+// store is what is on disk from now on.
 func (n *node) store(m ha.Memory) {
 	old := n.mem
 	switch {
@@ -167,43 +154,24 @@ func (n *node) store(m ha.Memory) {
 	}
 	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
 	n.mem = m
+	if m.Won > old.Won && m.Won == m.Ballot.Term {
+		n.lastContact = n.w.now // a majority has just answered
+		if l := n.lead(); l != nil {
+			l.term = m.Won // it alone has a vote, and goes on
+		}
+		n.w.wins(n, m.Won)
+	}
+	if old.Record.Version != m.Record.Version {
+		n.recordStored(old.Record, m.Record)
+	}
 }
 
 // end is how far the WAL goes.
 func (n *node) end() ha.LSN { return ha.LSN(len(n.wal)) }
 
-// known says whether the end of the WAL is known.
-func (n *node) known() bool {
-	return n.server == ha.ServerStandby && n.conn == nil && n.w.now >= n.knownAt
-}
-
 // leads says whether the instance won the term of its ballot.
 func (n *node) leads() bool {
 	return n.mem.Won > 0 && n.mem.Won == n.mem.Ballot.Term && n.mem.Ballot.Leader == n.name && n.data == ha.DataPresent
-}
-
-// resigned says whether it gave up the term of its ballot lately.
-func (n *node) resigned() bool {
-	return n.resignedTerm > 0 && n.resignedTerm == n.mem.Ballot.Term && n.clock()-n.resignedAt < ha.IdleLimit
-}
-
-// stopReceiving ends the stream; what has been received is replayed after a while.
-func (n *node) stopReceiving() {
-	if n.conn != nil || n.following != 0 {
-		n.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
-	}
-	n.conn, n.following = nil, 0
-}
-
-// startStandby runs the server as a standby without upstream.
-func (n *node) startStandby() {
-	if n.server == ha.ServerStandby {
-		return
-	}
-	n.stopServer()
-	n.server = ha.ServerStandby
-	n.knownAt = n.w.now + n.w.between(50*ms, 400*ms)
-	n.failed = ""
 }
 
 // write appends one entry of the instance's own to its WAL.

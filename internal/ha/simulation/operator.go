@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 )
 
 // operator is who says which instances there are.
@@ -56,7 +57,9 @@ func pick(w *World, weights ...int) int {
 	return 0
 }
 
-func (w *World) told() config { return config{w.op.members, w.op.system, w.op.async} }
+func (w *World) told() machine.Config {
+	return machine.Config{Members: w.op.members, SystemIdentifier: w.op.system, Async: w.op.async, Witness: witnessID, API: true}
+}
 
 // reconcile is a round of the operator.
 func (w *World) reconcile() {
@@ -77,7 +80,10 @@ func (w *World) reconcile() {
 		}
 		if n.exists && !w.api.away[n.index] && w.chance(0.8) {
 			c := w.told()
-			n.later(w.between(5*ms, 300*ms), func() { n.config = c })
+			n.later(w.between(5*ms, 300*ms), func() {
+				n.config = c
+				n.step(machine.Configured{Config: c})
+			})
 		}
 	}
 	w.after(w.between(300*ms, 700*ms), w.reconcile)
@@ -86,14 +92,14 @@ func (w *World) reconcile() {
 // dismiss removes an instance that is no member, once it has no say any more.
 func (w *World) dismiss(n *node) {
 	for _, l := range w.nodes {
-		if !l.up || l.lead == nil || !l.serves(l.lead.term) || l.pausedUntil > w.now || w.api.away[l.index] {
+		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pausedUntil > w.now || w.api.away[l.index] {
 			continue
 		}
 		r := l.mem.Record
 		switch {
 		case l == n:
-			n.wish = ha.Wish{Resign: true}
-		case r.Next == nil && l.lead.phase == settled && l.mem.Record.Term >= w.newestTerm() &&
+			n.step(machine.ResignAsked{})
+		case r.Next == nil && l.mem.Record.Term >= w.newestTerm() &&
 			!slices.ContainsFunc(r.Voters(), func(v ha.Voter) bool { return v.Instance() == n.name }):
 			n.log("is removed")
 			n.crash()

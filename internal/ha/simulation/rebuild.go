@@ -4,69 +4,88 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 )
 
 // rebuild is a copy or a rewind that is going on.
 type rebuild struct {
-	action ha.Action
-	ballot ha.Ballot
-	source int
-	began  time.Duration
+	command machine.Command
+	source  int
 }
 
-func (n *node) startRebuild(d ha.Decision) {
-	n.stopServer()
-	n.told.Rebuilding = true
-	r := &rebuild{d.Action, d.Ballot, indexOf(d.Target), n.clock()}
+func (n *node) startRebuild(c machine.Command) {
+	n.endServer()
+	n.task = c.ID
+	r := &rebuild{c, indexOf(c.Ballot.Leader)}
 	n.rebuild = r
-	if d.Action == ha.Rewind {
+	if c.Kind == machine.Rewind {
 		n.data, n.lostAt = ha.DataIncomplete, n.w.now
 	}
-	if d.Action == ha.Clone && n.w.breaks(DiscardsFirst) {
+	if c.Kind == machine.Clone && n.w.breaks(DiscardsFirst) {
 		n.discard()
 	}
 	took := n.w.between(100*ms, 1500*ms)
 	n.later(took/2, func() { n.fetch(r, took/2) })
 }
 
+// rebuilds says that a rebuild is still wanted.
+func (n *node) rebuilds(r *rebuild) bool { return n.rebuild == r && n.task == r.command.ID }
+
+// endRebuild ends it.
+func (n *node) endRebuild(r *rebuild, d machine.Done) {
+	if n.rebuilds(r) {
+		n.rebuild, n.task = nil, 0
+		d.ID = r.command.ID
+		n.seeData()
+		n.done(d)
+	}
+}
+
 // fetch asks the leader for its WAL; the copy is whole after a while more.
 func (n *node) fetch(r *rebuild, took time.Duration) {
 	n.ask(r.source, func(p *node, reply func(func())) {
-		if p.refuses() || !p.serves(r.ballot.Term) && (!n.w.breaks(CloneFromOld) || p.server != ha.ServerPrimary) {
+		if p.refuses() || !p.serves(r.command.Ballot.Term) && (!n.w.breaks(CloneFromOld) || p.role() != ha.ServerPrimary) {
 			return
 		}
 		wal, lineage, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.Lineage, p.system, p.mem.Won
 		reply(func() {
-			n.makeRoom(r)
-			n.later(took, func() { n.finishRebuild(r, wal, lineage, system, term) })
+			n.makeRoom(r, func() {
+				n.later(took, func() { n.finishRebuild(r, wal, lineage, system, term) })
+			})
 		})
 	}, nil)
-	n.later(took+1000*ms, func() {
-		if n.rebuild == r {
-			n.log("gives up the %s", r.action)
-			n.rebuild = nil
-		}
-	})
+	n.later(took+1000*ms, func() { n.endRebuild(r, machine.Done{Err: "the copy does not come to its end"}) })
 }
 
 // makeRoom gives up the data for a copy that flows, where the volume has no room for both and nothing is lost by it; else the copy.
-func (n *node) makeRoom(r *rebuild) {
-	if n.rebuild != r || r.action != ha.Clone || !n.cramped || n.data == ha.DataEmpty {
+func (n *node) makeRoom(r *rebuild, then func()) {
+	if !n.rebuilds(r) {
 		return
 	}
-	v := n.view()
-	for i := range n.heard {
-		if n.heard[i].sent <= r.began {
-			delete(v.Peers, nameOf(i))
+	if r.command.Kind != machine.Clone || !n.cramped || n.data == ha.DataEmpty {
+		then()
+		return
+	}
+	n.mayDiscard(r, false, func() {
+		n.discard()
+		then()
+	})
+}
+
+// mayDiscard asks whether the data may be given up for the copy.
+func (n *node) mayDiscard(r *rebuild, whole bool, then func()) {
+	id := r.command.ID
+	n.replies[id] = func(e machine.Effect) {
+		said := e.(machine.ReplyDiscard) //nolint:errcheck,forcetypeassert // it answers nothing else
+		unasked := n.w.breaks(DiscardsUnasked) && !whole || n.w.breaks(CloneFromOld)
+		if said.Needed != "" && !unasked {
+			n.log("gives up the copy: %s", said.Needed)
+			n.endRebuild(r, machine.Done{Err: said.Needed, NoRoom: !whole, Lineage: n.mem.Lineage})
+			return
 		}
+		then()
 	}
-	v.Local.End = n.end()
-	if needed := v.DataNeeded(); (needed != nil || n.mem.Ballot != r.ballot) && !n.w.breaks(DiscardsUnasked) {
-		n.log("gives up the %s: %v", r.action, needed)
-		n.rebuild, n.noRoom = nil, true
-		return
-	}
-	n.discard()
+	n.step(machine.DiscardAsked{ID: id, Whole: whole})
 }
 
 // discard removes the data.
@@ -77,35 +96,33 @@ func (n *node) discard() {
 	n.log("gives up its data of %d", len(n.wal))
 	n.w.checkDiscard(n)
 	n.data, n.wal = ha.DataEmpty, nil
-	n.told.Data = ha.DataEmpty
 }
 
-// finishRebuild puts a whole copy in place, if its leader still is the one to copy from.
+// finishRebuild replaces the data by the leader's.
 func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
-	if n.rebuild != r {
+	if !n.rebuilds(r) {
 		return
 	}
-	n.rebuild = nil
-	if n.mem.Ballot != r.ballot && !n.w.breaks(CloneFromOld) {
-		n.log("gives up the %s: the ballot is %v now", r.action, n.mem.Ballot)
+	if n.w.scarce && n.w.volumes.Float64() < 0.2 {
+		n.endRebuild(r, machine.Done{Err: "the copy fails"})
 		return
 	}
-	if r.action == ha.Clone && n.w.scarce && n.w.volumes.Float64() < 0.2 {
-		n.log("the copy fails")
+	if r.command.Kind == machine.Rewind && n.w.chance(0.1) {
+		n.data = ha.DataPresent
+		n.endRebuild(r, machine.Done{Err: "the rewind fails", Lineage: n.mem.Lineage})
 		return
 	}
-	if r.action == ha.Rewind && n.w.chance(0.1) {
-		n.data, n.rewindFailed = ha.DataPresent, true
-		return
-	}
+	n.mayDiscard(r, true, func() { n.replace(r, wal, lineage, system, term) })
+}
+
+// replace puts the copy in the place of the data.
+func (n *node) replace(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
 	if n.mem.Ballot.Term > term {
 		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d", n.name, term, n.mem.Ballot.Term)
 	}
-	m := n.mem
-	m.Lineage = lineage
-	n.store(m)
-	n.data, n.wal, n.system, n.rewindFailed, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, false, len(wal)/2
-	n.noRoom, n.stalledSince = false, -1 // what was stuck is gone with the data
+	n.mem.Lineage = lineage
+	n.data, n.wal, n.system, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, len(wal)/2
 	n.checkLineage()
-	n.log("%s done: %d of term %d", r.action, len(wal), term)
+	n.log("%s done: %d of term %d", r.command.Kind, len(wal), term)
+	n.endRebuild(r, machine.Done{Lineage: lineage})
 }

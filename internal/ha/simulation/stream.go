@@ -22,43 +22,59 @@ type downstreamConn struct {
 	last        time.Duration
 }
 
+// streamLimit is after how long a silent stream is broken.
+const streamLimit = time.Second
+
 // streaming says whether a standby receives WAL now.
 func (n *node) streaming() bool {
-	return n.server == ha.ServerStandby && n.conn != nil && n.conn.live && n.clock()-n.conn.last < streamLimit
+	c := n.conn()
+	return c != nil && c.live && n.clock()-c.last < streamLimit
 }
 
-// follow makes the instance a standby of the leader of its ballot: lineage first, then WAL.
-func (n *node) follow(d ha.Decision, leader ha.Peer) {
-	if n.server == ha.ServerPrimary {
-		n.stopServer()
+// conn is a standby's end of its stream, nil for none.
+func (n *node) conn() *upstreamConn {
+	if n.server == nil {
+		return nil
 	}
-	n.startStandby()
-	if n.following != d.Ballot.Term {
-		if !leader.Leading || leader.Ballot.Term != d.Ballot.Term {
-			return
-		}
-		n.stopReceiving()
-		if !n.w.breaks(LineageNotStored) {
-			m := n.mem
-			m.Lineage = leader.Lineage
-			n.store(m)
-		}
-		n.following, n.upstream = d.Ballot.Term, indexOf(d.Target)
+	return n.server.conn
+}
+
+// follow has the standby follow another leader, or nobody.
+func (n *node) follow(of ha.Ballot) {
+	if n.role() != ha.ServerStandby {
+		return
 	}
-	n.reconnect()
+	n.stopReceiving()
+	if of.Leader != "" {
+		n.server.following, n.server.upstream = of.Term, indexOf(of.Leader)
+		n.reconnect()
+	}
+}
+
+// stopReceiving ends the stream; what has been received is replayed after a while.
+func (n *node) stopReceiving() {
+	s := n.server
+	if s.conn != nil || s.following != 0 {
+		s.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
+	}
+	s.conn, s.following = nil, 0
 }
 
 // reconnect opens the stream when there is none.
 func (n *node) reconnect() {
-	if n.conn != nil && n.clock()-n.conn.last > streamLimit {
-		n.conn = nil
+	s := n.server
+	if n.role() != ha.ServerStandby || s.following == 0 {
+		return
 	}
-	if n.conn != nil || n.following == 0 || n.server != ha.ServerStandby {
+	if s.conn != nil && n.clock()-s.conn.last > streamLimit {
+		s.conn = nil
+	}
+	if s.conn != nil {
 		return
 	}
 	n.w.ids++
-	c := &upstreamConn{id: n.w.ids, term: n.following, leader: n.upstream, last: n.clock()}
-	n.conn = c
+	c := &upstreamConn{id: n.w.ids, term: s.following, leader: s.upstream, last: n.clock()}
+	s.conn = c
 	from, voter, index := len(n.wal), n.mem.Voter, n.index
 	closed := func() { n.disconnect(c.id) }
 	n.ask(c.leader, func(p *node, reply func(func())) {
@@ -66,14 +82,15 @@ func (n *node) reconnect() {
 			reply(closed)
 			return
 		}
-		p.lead.conns[index] = &downstreamConn{id: c.id, voter: voter, sent: from, last: p.clock()}
+		p.lead().conns[index] = &downstreamConn{id: c.id, voter: voter, sent: from, last: p.clock()}
 		p.push()
 	}, closed)
 }
 
 // accepts says whether the instance can send WAL of a term from somewhere on.
 func (n *node) accepts(term uint64, from int) bool {
-	return !n.refuses() && n.server == ha.ServerPrimary && n.lead != nil && n.lead.term == term && from <= len(n.wal) && from >= n.oldest
+	l := n.lead()
+	return !n.refuses() && l != nil && l.term == term && from <= len(n.wal) && from >= n.oldest
 }
 
 // refuses says that the server takes no replication, though its agent answers.
@@ -81,18 +98,19 @@ func (n *node) refuses() bool { return n.w.now < n.deafUntil }
 
 // disconnect ends a stream; what has been received is replayed after a while.
 func (n *node) disconnect(id uint64) {
-	if n.conn != nil && n.conn.id == id {
-		n.conn = nil
-		n.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
+	if c := n.conn(); c != nil && c.id == id {
+		n.server.conn = nil
+		n.server.knownAt = n.w.now + n.w.between(5*ms, 250*ms)
 	}
 }
 
 // hangUp tells the standbys of a primary that stops, as the kernel does.
 func (n *node) hangUp() {
-	if n.lead == nil {
+	l := n.lead()
+	if l == nil {
 		return
 	}
-	for i, c := range n.lead.conns {
+	for i, c := range l.conns {
 		if c != nil {
 			id, p := c.id, n.w.nodes[i]
 			n.w.sendInOrder(n.index, i, func() { p.disconnect(id) })
@@ -102,12 +120,13 @@ func (n *node) hangUp() {
 
 // push sends every standby what it lacks, or a sign of life.
 func (n *node) push() {
-	for i, c := range n.lead.conns {
+	l := n.lead()
+	for i, c := range l.conns {
 		if c == nil {
 			continue
 		}
 		if n.clock()-c.last > 2*time.Second {
-			n.lead.conns[i] = nil
+			l.conns[i] = nil
 			continue
 		}
 		id, from, before, p := c.id, c.sent, sumAt(n.wal, c.sent), n.w.nodes[i]
@@ -117,9 +136,14 @@ func (n *node) push() {
 	}
 }
 
-// receive makes WAL durable on a standby and says so.
+// receive makes WAL durable on a standby and says so. A volume that stalls takes nothing.
 func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
-	if n.conn == nil || n.conn.id != id || n.server != ha.ServerStandby {
+	c := n.conn()
+	if c == nil || c.id != id || n.role() != ha.ServerStandby {
+		return
+	}
+	if n.stalledUntil > n.w.now {
+		n.w.after(n.stalledUntil-n.w.now, func() { n.receive(id, from, before, entries) })
 		return
 	}
 	if from != len(n.wal) {
@@ -127,56 +151,67 @@ func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
 		return
 	}
 	if sumAt(n.wal, from) != before {
-		n.w.fail("a follower's WAL is the beginning of its leader's", "%s at %d, following %s in term %d", n.name, from, nameOf(n.conn.leader), n.conn.term)
+		n.w.fail("a follower's WAL is the beginning of its leader's", "%s at %d, following %s in term %d", n.name, from, nameOf(c.leader), c.term)
 		return
 	}
 	n.wal = append(n.wal, entries...)
 	if len(entries) > 0 {
 		n.checkLineage()
 	}
-	n.conn.last, n.conn.live = n.clock(), true
-	end, leader, index := len(n.wal), n.w.nodes[n.conn.leader], n.index
-	n.w.sendInOrder(n.index, n.conn.leader, func() { leader.acknowledged(index, id, end) })
+	began := !c.live
+	c.last, c.live = n.clock(), true
+	end, leader, index := len(n.wal), n.w.nodes[c.leader], n.index
+	n.w.sendInOrder(n.index, c.leader, func() { leader.acknowledged(index, id, end) })
+	if began {
+		n.seeServer()
+	}
 }
 
 // acknowledged notes how far a standby is.
 func (n *node) acknowledged(index int, id uint64, end int) {
-	if n.lead == nil || n.lead.conns[index] == nil || n.lead.conns[index].id != id {
+	l := n.lead()
+	if l == nil || l.conns[index] == nil || l.conns[index].id != id {
 		return
 	}
-	c := n.lead.conns[index]
+	c := l.conns[index]
 	c.acked, c.last = max(c.acked, end), n.clock()
 	n.commit()
 }
 
 // commit tells the clients of the commits that meet the rule.
 func (n *node) commit() {
-	l := n.lead
+	l := n.lead()
+	if l == nil {
+		return
+	}
 	for i := l.acked; i < n.committed(); i++ {
 		n.w.acknowledge(n, i)
 		l.acked = i + 1
 	}
 }
 
-// committed is how far the WAL meets the rule.
+// committed is how far the WAL meets the rule. What a volume that stalls does not take is not committed.
 func (n *node) committed() int {
-	l := n.lead
-	if l.rule.Count == 0 {
+	l, rule := n.lead(), n.server.rule
+	if n.stalledUntil > n.w.now {
+		return l.acked
+	}
+	if rule.Count == 0 {
 		return len(n.wal)
 	}
 	var ends [maxNodes]int
 	count := 0
 	for _, c := range l.conns {
-		if c != nil && (hasVoter(l.rule.From, c.voter) || n.w.breaks(StrangersCount)) {
+		if c != nil && (hasVoter(rule.From, c.voter) || n.w.breaks(StrangersCount)) {
 			ends[count] = c.acked
 			count++
 		}
 	}
-	if count < l.rule.Count {
+	if count < rule.Count {
 		return 0
 	}
 	sortDown(ends[:count])
-	return ends[l.rule.Count-1]
+	return ends[rule.Count-1]
 }
 
 func hasVoter(all []ha.Voter, v ha.Voter) bool {
@@ -196,12 +231,19 @@ func sortDown(a []int) {
 	}
 }
 
-// keepAlive is done at every tick.
+// keepAlive is done at every tick: PostgreSQL does it without the agent.
 func (n *node) keepAlive() {
-	if n.server == ha.ServerPrimary && n.lead != nil {
+	if n.lead() != nil {
 		n.push()
 	}
-	if n.conn != nil && n.clock()-n.conn.last > streamLimit {
-		n.disconnect(n.conn.id)
+	if c := n.conn(); c != nil && n.clock()-c.last > streamLimit {
+		n.disconnect(c.id)
+	}
+	n.reconnectStandby()
+}
+
+func (n *node) reconnectStandby() {
+	if n.server != nil {
+		n.reconnect()
 	}
 }

@@ -38,7 +38,7 @@ type World struct {
 	op       operator
 	check    checker
 	// faults is how often each fault happens, by its number.
-	faults [18]int
+	faults [19]int
 	// ambush says that something happens to the next leader.
 	ambush bool
 	// excused is until when clocks that have jumped may have voters elect too early.

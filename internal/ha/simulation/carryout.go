@@ -1,0 +1,239 @@
+package simulation
+
+import (
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+)
+
+// pollInterval is how often the others are asked how they are.
+const pollInterval = 250 * ms
+
+// carryOut begins what the machine wants.
+func (n *node) carryOut(effect machine.Effect) {
+	switch e := effect.(type) {
+	case machine.Store:
+		n.storeLater(e)
+	case machine.Fence:
+		n.fence(e.ID)
+	case machine.Command:
+		n.begin(e)
+	case machine.Demand:
+		n.demand(e)
+	case machine.AskVote:
+		n.askVote(e)
+	case machine.Propose:
+		n.propose(e.Proposal)
+	case machine.AskWitness:
+		n.askWitness(e)
+	case machine.Tell:
+		n.tell()
+	case machine.ReplyVote:
+		n.reply(e.ID, e)
+	case machine.ReplyRecord:
+		n.reply(e.ID, e)
+	case machine.ReplyDiscard:
+		n.reply(e.ID, e)
+	case machine.Note:
+		if n.w.tracing {
+			n.log("%s %v", e.Message, e.Values)
+		}
+	case machine.Publish:
+	}
+}
+
+// storeLater puts a memory on disk, which takes a while, and on a volume that stalls until that goes on.
+func (n *node) storeLater(e machine.Store) {
+	takes := max(n.w.between(1*ms, 20*ms), n.stalledUntil-n.w.now)
+	n.later(takes, func() {
+		if n.stalledUntil > n.w.now {
+			n.storeLater(e)
+			return
+		}
+		n.store(n.breakStore(e.Memory))
+		n.step(machine.Stored{ID: e.ID})
+	})
+}
+
+// reply gives an answer to who has asked for it.
+func (n *node) reply(id uint64, e machine.Effect) {
+	if answer := n.replies[id]; answer != nil {
+		delete(n.replies, id)
+		answer(e)
+	}
+}
+
+// asks has the machine answer an event, by its number.
+func (n *node) asks(event func(id uint64) machine.Event, answer func(machine.Effect)) {
+	n.w.ids++
+	id := n.w.ids << 20 // no number of the machine's own
+	n.replies[id] = answer
+	n.step(event(id))
+}
+
+func (n *node) askVote(e machine.AskVote) {
+	r := e.Request
+	if !r.PreVote && !r.Confirm {
+		n.onWord = r.Resigned > 0
+	}
+	if r.Confirm && n.w.breaks(OpensUnasked) {
+		n.later(ms, func() {
+			n.step(machine.VoteAnswered{Round: e.Round, Voter: r.Voter, Reply: ha.VoteReply{Granted: true, Ballot: n.mem.Ballot}})
+		})
+		return
+	}
+	n.ask(indexOf(r.Voter.Instance()), func(p *node, reply func(func())) {
+		if p.busy() {
+			return
+		}
+		p.asks(func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: r} }, func(answer machine.Effect) {
+			said := answer.(machine.ReplyVote) //nolint:errcheck,forcetypeassert // it answers nothing else
+			reply(func() {
+				n.step(machine.VoteAnswered{Round: e.Round, Voter: r.Voter, Reply: said.Reply, Failed: said.Failed})
+			})
+		})
+	}, nil)
+}
+
+// propose offers a record to a voter.
+func (n *node) propose(proposal machine.Proposal) {
+	to := indexOf(proposal.Voter.Instance())
+	if to < 0 {
+		return
+	}
+	answered := func(r ha.AcceptReply) {
+		n.step(machine.RecordAnswered{Voter: proposal.Voter, Record: proposal.Record, Reply: r})
+	}
+	if n.w.breaks(ShrinkUnrecorded) {
+		n.later(ms, func() { answered(ha.AcceptReply{Accepted: true}) })
+		return
+	}
+	n.ask(to, func(p *node, reply func(func())) {
+		if p.busy() {
+			return
+		}
+		p.asks(func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: proposal} }, func(answer machine.Effect) {
+			said := answer.(machine.ReplyRecord) //nolint:errcheck,forcetypeassert // it answers nothing else
+			reply(func() { answered(said.Reply) })
+		})
+	}, nil)
+}
+
+// tell tells all others how this instance is.
+func (n *node) tell() {
+	said := n.machine.Says(n.clock())
+	for _, name := range n.machine.Peers() {
+		p := n.w.nodes[indexOf(name)]
+		n.w.send(n.index, p.index, func() {
+			if !p.busy() {
+				p.step(machine.PeerTold{Said: said})
+			}
+		}, nil)
+	}
+}
+
+// poll asks everybody how they are.
+func (n *node) poll() {
+	if !n.busy() {
+		for _, name := range n.machine.Peers() {
+			n.pollOne(name)
+		}
+	}
+	n.later(n.w.between(pollInterval*4/5, pollInterval*6/5), n.poll)
+}
+
+func (n *node) pollOne(name string) {
+	asked := n.clock()
+	n.ask(indexOf(name), func(p *node, reply func(func())) {
+		if p.busy() {
+			return
+		}
+		said := p.machine.Says(p.clock())
+		reply(func() { n.step(machine.PeerAnswered{Said: said, Asked: asked}) })
+	}, func() { n.step(machine.PeerRefused{Name: name, Asked: asked}) })
+}
+
+// seeData says what lies in the data directory.
+func (n *node) seeData() {
+	n.step(machine.DataSeen{Data: n.data, SystemIdentifier: n.system, Room: !n.cramped})
+}
+
+// api is the Kubernetes API with its one object.
+type api struct {
+	memory  ha.Memory
+	version int
+	away    [maxNodes]bool
+}
+
+// witnessID is the identity of the object that can be the witness.
+const witnessID = "uid-1"
+
+// apiDeadline is how long an answer of the API is waited for.
+const apiDeadline = time.Second
+
+// askWitness reads or changes the object.
+func (n *node) askWitness(e machine.AskWitness) {
+	asked, over := n.clock(), false
+	answer := func(m ha.Memory, a ha.WitnessAnswer, failed bool) {
+		if !over {
+			over = true
+			n.asked = n.asked || e.Operation.Overtake != nil && !failed
+			n.step(machine.WitnessAnswered{ID: e.ID, Asked: asked, Memory: m, Answer: a, Failed: failed})
+		}
+	}
+	if e.Operation.Overtake != nil {
+		n.asked = false
+		if n.w.breaks(OvertakesUnasked) {
+			n.later(ms, func() { answer(ha.Memory{}, ha.WitnessAnswer{Granted: true}, false) })
+			return
+		}
+	}
+	n.later(apiDeadline, func() { answer(ha.Memory{}, ha.WitnessAnswer{}, true) })
+	n.operate(e.Operation, answer)
+}
+
+// operate changes the object by what it is, unless somebody else was faster: then only who overtakes tries again.
+func (n *node) operate(o ha.WitnessOperation, answer func(ha.Memory, ha.WitnessAnswer, bool)) {
+	var m ha.Memory
+	var version int
+	n.call(func() { m, version = n.w.api.memory, n.w.api.version }, func() {
+		next, a := o.Apply(m)
+		if next.Ballot == m.Ballot && next.Holding == m.Holding && !next.Record.Newer(m.Record) || !a.Granted {
+			answer(m, a, false)
+			return
+		}
+		swapped := false
+		n.call(func() {
+			if swapped = n.w.api.version == version || n.w.breaks(NoCompare); swapped {
+				n.w.api.memory = next
+				n.w.api.version++
+			}
+		}, func() {
+			switch {
+			case swapped:
+				answer(next, a, false)
+			case o.Overtake != nil:
+				n.operate(o, answer)
+			default:
+				answer(ha.Memory{}, a, true)
+			}
+		})
+	})
+}
+
+// call runs f at the API, and done on the instance after it.
+func (n *node) call(f, done func()) {
+	w, epoch := n.w, n.epoch
+	if w.api.away[n.index] {
+		return
+	}
+	w.after(w.between(1*ms, 30*ms), func() {
+		f()
+		w.after(w.between(1*ms, 30*ms), func() {
+			if !w.api.away[n.index] {
+				n.resume(epoch, done)
+			}
+		})
+	})
+}

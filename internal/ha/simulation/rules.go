@@ -1,0 +1,125 @@
+package simulation
+
+import (
+	"math"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+)
+
+// rules are those of the core, or broken ones.
+func (n *node) rules() machine.Rules {
+	r := machine.DefaultRules()
+	r.PreVotes = n.w.preVotes
+	if n.w.broken == Whole {
+		return r
+	}
+	r.Decide = n.decide
+	r.Consider = func(v ha.Voting, q ha.VoteRequest) ha.VoteReply {
+		n.breakVote(&v, &q)
+		return ha.Consider(v, q)
+	}
+	r.Grant = func(v ha.Voting, q ha.VoteRequest) ha.VoteReply {
+		n.breakVote(&v, &q)
+		return ha.Grant(v, q)
+	}
+	if n.w.breaks(WinsAfterPromise) {
+		r.Stands = func(ha.Memory, uint64) bool { return true }
+	}
+	if n.w.breaks(RuleTooEarly) {
+		r.CommitRule = func(r ha.Record, leader ha.Voter) ha.Rule {
+			if r.Next != nil {
+				r.Now, r.Next = *r.Next, nil
+			}
+			return ha.CommitRule(r, leader)
+		}
+	}
+	return r
+}
+
+// decide is a broken decision.
+func (n *node) decide(v ha.View) ha.Decision {
+	if d, broken := n.breakDecision(v); broken {
+		return d
+	}
+	n.breakView(&v)
+	d := ha.Decide(v)
+	if n.w.breaks(NoJoinCheck) && (d.Reason == "Diverged" || d.Reason == "LeaderExpected") {
+		d.Action, d.Target = ha.Follow, d.Ballot.Leader
+	}
+	return d
+}
+
+// breakDecision decides before the core would, if it is that rule that is broken.
+func (n *node) breakDecision(v ha.View) (ha.Decision, bool) {
+	m, primary := v.Local.Memory, v.Local.Server == ha.ServerPrimary
+	won := m.Won > 0 && m.Won == m.Ballot.Term
+	leads := won && m.Ballot.Leader == v.Self && v.Local.Data == ha.DataPresent && !v.Local.Resigned
+	lead := ha.Decision{Action: ha.Lead, Ballot: m.Ballot, Reason: "Leader"}
+	switch n.w.broken {
+	case NotSuperseded:
+		return lead, primary && m.Won == m.Ballot.Term
+	case NoConfirmation:
+		return lead, leads
+	case RenewInPlace:
+		renewed := ha.Decision{Action: ha.Campaign, Ballot: m.Ballot, Reason: "TermRenewed"}
+		return renewed, primary && leads && !v.Local.Resting && promisedLater(v)
+	default:
+		return ha.Decision{}, false
+	}
+}
+
+// breakView makes an instance blind to how long it has been alone.
+func (n *node) breakView(v *ha.View) {
+	switch n.w.broken {
+	case NoFence:
+		v.Local.Unconfirmed, v.Local.Alone = 0, 0
+	case OldWord:
+		if v.Local.Server != ha.ServerPrimary {
+			v.Local.Unconfirmed -= min(v.Local.Unconfirmed, 2*time.Second)
+		}
+	default:
+	}
+}
+
+// promisedLater says whether another has promised a later term in which nobody leads.
+func promisedLater(v ha.View) bool {
+	for _, p := range v.Peers {
+		if p.Ballot.Term > v.Local.Memory.Ballot.Term && !p.Leading {
+			return true
+		}
+	}
+	return false
+}
+
+// breakVote makes a voter blind to something.
+func (n *node) breakVote(v *ha.Voting, r *ha.VoteRequest) {
+	switch n.w.broken {
+	case PositionIgnored:
+		r.Position = ha.Position{Term: math.MaxUint64}
+	case TermlessPosition:
+		r.Position.Term = v.Memory.Position(v.End).Term
+	case VoteTwice:
+		if v.Memory.Ballot.Term == r.Term {
+			v.Memory.Ballot.Leader = r.Candidate.Instance()
+		}
+	default:
+	}
+}
+
+// breakStore is what gets on disk of a memory.
+func (n *node) breakStore(m ha.Memory) ha.Memory {
+	switch n.w.broken {
+	case PromiseNotDurable:
+		if m.Ballot.Leader != n.name && m.Ballot.Term > n.mem.Ballot.Term {
+			m.Ballot = n.mem.Ballot
+		}
+	case LineageNotStored:
+		if m.Won == n.mem.Won && len(n.mem.Lineage) > 0 && len(m.Lineage) != len(n.mem.Lineage) {
+			m.Lineage = n.mem.Lineage
+		}
+	default:
+	}
+	return m
+}
