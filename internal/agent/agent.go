@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -59,41 +60,37 @@ const durabilityAsync = "async"
 // Agent runs one instance.
 type Agent struct {
 	Options
-	// volume is the right to work on it; the memory is read when it is there.
-	volume   *Lock
-	server   *postgres.Server
-	identity *identity
-	memory   *memory
-	peers    *peers
-	witness  *witness
-	// wake makes the role loop look again at once, tasks has it do something else in between.
-	wake  chan struct{}
-	tasks chan func(context.Context)
+	// volume is the right to work on it; the memory is read when it is there, and elections begin.
+	volume    *Lock
+	server    *postgres.Server
+	data      *dataFolder
+	identity  *identity
+	memory    *memory
+	peers     *peers
+	elections *elections
+	commands  *commands
+	// begun says that elections have begun: before that, nobody is heard.
+	begun atomic.Bool
+	// current is the server that runs, nil while none does.
+	current atomic.Pointer[running]
+	// requirement is by which commits wait.
+	requirement atomic.Pointer[ha.Rule]
+	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it, as refused, the
+	// last wish that could not be met.
+	undemand  context.CancelFunc
+	demanding sync.Mutex // held while a demand is carried out
+	refused   string
 	// publish takes the role to publish.
 	publish chan protocol.Role
 	// life lasts as long as the actors do.
 	life context.Context //nolint:containedctx // for what they start and do not wait for
-	// running, watch and last (the decision before) are the role loop's own.
-	running *running
-	watch   watch
-	last    ha.Decision
-	// leading is the server while it is primary, tighter the rule by which commits
-	// wait while a change of the quorum is being prepared, full whether the volume has no room for WAL,
-	// stale whether a standby has not streamed for long that should.
-	leading atomic.Pointer[running]
-	tighter atomic.Pointer[ha.Rule]
-	full    atomic.Bool
-	stale   atomic.Bool
-	keeper  keeper
+	// full says whether the volume has no room for WAL, stale whether a standby has not streamed for long that should.
+	full, stale atomic.Bool
 
 	mutex   sync.Mutex
 	config  protocol.Config
 	status  protocol.Status
-	wish    wish
-	restart bool // the server is to be restarted
 	renewed bool // there is a new certificate
-	beat    time.Time
-	busy    bool // inside a step that may take long, such as a copy of all data
 }
 
 // New reads the config and looks for PostgreSQL's programs. The volume is not touched before Run.
@@ -109,16 +106,13 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	a := &Agent{
 		Options: options,
 		config:  config,
-		wake:    make(chan struct{}, 1),
-		tasks:   make(chan func(context.Context)),
 		publish: make(chan protocol.Role, 1),
-		beat:    time.Now(),
 	}
 	a.server = &postgres.Server{
 		Programs: programs, Volume: options.Volume, Run: options.Run,
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
-	a.witness = &witness{cluster: options.Cluster, wake: make(chan struct{}, 1), changed: a.look}
+	a.data = &dataFolder{server: a.server}
 	a.status = protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
 		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
@@ -132,8 +126,9 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		return nil, err
 	}
 	show := func() (tls.Certificate, error) { return a.identity.certificate() }
-	a.peers = newPeers(options.Name, protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.look)
+	a.peers = newPeers(options.Name, protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.post)
 	a.peers.members = a.constituents
+	a.commands = &commands{do: a.do, ended: a.ended}
 	return a, nil
 }
 
@@ -169,13 +164,13 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
+	a.life, a.commands.life = life, life
+	a.beginElections()
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
-	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
-	a.life = life
-	a.watch.overtakes = a.memory.Get().Won
 	for _, actor := range []func(context.Context) error{
-		a.roleLoop, a.quorumLoop, a.peers.run, a.witness.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
+		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -190,12 +185,46 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// look makes the role loop look again at once.
-func (a *Agent) look() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
+// beginElections makes the machine, of what is on the volume.
+func (a *Agent) beginElections() {
+	a.elections = newElections(machine.Options{
+		Name: a.Name, Boot: a.Status().Boot, Memory: a.memory.Get(), Config: a.machineConfig(a.currentConfig()),
+		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
+	}, a, a.Log)
+	a.peers.began = a.elections.began
+	a.begun.Store(true)
+	a.post(machine.Configured{Config: a.machineConfig(a.currentConfig())}) // one that has come since is not lost
+}
+
+// lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
+func (a *Agent) lead(ctx context.Context) error {
+	err := a.elections.run(ctx)
+	if over := a.commands.end(); over != nil {
+		<-over
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
+	defer cancel()
+	if _, stopped := a.stop(last); stopped != nil {
+		a.Log.Error("the server could not be stopped in order", "error", stopped.Error())
+	}
+	return err
+}
+
+// leave is being told to stop: a primary resigns first.
+func (a *Agent) leave() {
+	a.Log.Info("told to stop")
+	a.post(machine.LeaveAsked{})
+}
+
+// machineConfig is what of a config elections depend on.
+func (a *Agent) machineConfig(config protocol.Config) machine.Config {
+	c := machine.Config{
+		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == durabilityAsync, Witness: config.Witness, API: a.Cluster != nil,
+	}
+	for _, m := range config.Members {
+		c.Members = append(c.Members, m.Name)
+	}
+	return c
 }
 
 // Config is the config as last given.
@@ -254,36 +283,16 @@ func (a *Agent) report(change func(*protocol.Status)) {
 	a.status.Number++
 }
 
-// longStep tells the liveness probe that the role loop is at work that may take long.
-func (a *Agent) longStep(step func() error) error {
-	a.setBusy(true)
-	defer a.setBusy(false)
-	return step()
-}
-
-func (a *Agent) setBusy(busy bool) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	a.busy, a.beat = busy, time.Now()
-}
-
-// roleSilence is how long the role loop may be silent before the instance is not
-// called ready any more: it may be in a vote or a start.
+// roleSilence is how long the elections may not move before the instance is not called ready any more.
 const roleSilence = 15 * time.Second
 
-// maxSilence is how long the role loop may be silent before the kubelet may
-// think that the agent hangs: far more than its slowest query and start.
+// maxSilence is how long they may not before the kubelet may think that the agent hangs.
 const maxSilence = 60 * time.Second
 
-func (a *Agent) alive() bool {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.busy || time.Since(a.beat) < maxSilence
-}
+// alive says that the agent does not hang. One that waits for its volume does not.
+func (a *Agent) alive() bool { return !a.begun.Load() || a.elections.silence() < maxSilence }
 
 // ready says whether the instance does what its role asks, as seen by a query not long ago.
 func (a *Agent) ready() bool {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.status.Ready && time.Since(a.beat) < roleSilence
+	return a.begun.Load() && a.Status().Ready && a.elections.silence() < roleSilence
 }

@@ -51,7 +51,7 @@ func (a *Agent) notArchived(err error) {
 
 // archiveTask is what to archive and where to; the server is nil where there is nothing to do.
 func (a *Agent) archiveTask() (protocol.Archive, []ha.Start, *running) {
-	to, m, r := a.currentConfig().Archive, a.memory.Get(), a.leading.Load()
+	to, m, r := a.currentConfig().Archive, a.memory.Get(), a.leading()
 	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.Lineage) == 0 || m.Lineage[len(m.Lineage)-1].Timeline == 0 {
 		return protocol.Archive{}, nil, nil
 	}
@@ -149,7 +149,7 @@ func (a *Agent) withIdentity(config bucket.Config) bucket.Config {
 func (a *Agent) archivePosition() string {
 	status := a.Status()
 	if ballot := a.memory.Get().Ballot; ballot.Leader != a.Name {
-		status, _, _ = a.peers.last(ballot.Leader)
+		status, _ = a.peers.last(ballot.Leader)
 	}
 	if status.Archive == nil {
 		return ""

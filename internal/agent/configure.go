@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"time"
 
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
@@ -103,13 +105,15 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 	if err != nil {
 		return err
 	}
+	r.process = process
+	r.current.Store(r) // whoever ends the server at once finds it
 	soon, cancel := context.WithTimeout(ctx, refusalDeadline)
 	defer cancel()
 	if err := process.Ready(soon); err != nil && (ctx.Err() != nil || soon.Err() == nil) {
 		process.Stop(ctx, postgres.StopFast)
 		return err
 	}
-	r.process, r.settings, r.runs = process, settings, candidate
+	r.settings, r.runs = settings, candidate
 	return nil
 }
 
@@ -213,6 +217,71 @@ func (r *running) checkAside(settings postgres.Settings) error {
 func (r *running) refuse(revision string, rejected *postgres.RejectedError) {
 	r.Log.Warn("the configuration is refused", "revision", revision, "error", rejected.Words)
 	r.report(func(s *protocol.Status) { s.ConfigError, s.RejectedRevision = rejected.Words, revision })
+}
+
+// demand makes commits wait by a rule. A demand that is still being carried out is given up, and over before this one begins.
+func (a *Agent) demand(e machine.Demand) {
+	a.giveUpDemand()
+	var ctx context.Context
+	ctx, a.undemand = context.WithTimeout(a.life, barrierDeadline)
+	go func() {
+		a.demanding.Lock()
+		defer a.demanding.Unlock()
+		a.post(machine.Done{ID: e.ID, Err: text(a.enforce(ctx, e))})
+	}()
+}
+
+// giveUpDemand gives up the demand that is being carried out.
+func (a *Agent) giveUpDemand() {
+	if a.undemand != nil {
+		a.undemand()
+	}
+}
+
+// require has commits wait by a rule from the first of a server on. No demand of one before is carried out any more then.
+func (a *Agent) require(rule ha.Rule) {
+	a.demanding.Lock()
+	defer a.demanding.Unlock()
+	a.requirement.Store(&rule)
+}
+
+// barrierDeadline is how long a change of the rule may wait for the standbys to have all WAL.
+const barrierDeadline = 5 * time.Second
+
+// enforce returns when the rule is in force, and, with a barrier, all that was acknowledged before is where it asks for it.
+func (a *Agent) enforce(ctx context.Context, e machine.Demand) error {
+	r := a.leading()
+	if r == nil {
+		return errNoServer
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if e.Enforce {
+		a.requirement.Store(&ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}})
+		if err := r.applyRule(ctx); err != nil {
+			return err
+		}
+		if err := r.server.AwaitEnforced(ctx); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.requirement.Store(&e.Rule)
+	if err := r.applyRule(ctx); err != nil || !e.Barrier {
+		return err
+	}
+	return r.server.Barrier(ctx, e.Rule.String())
+}
+
+// rule is what a primary demands before it acknowledges.
+func (a *Agent) rule() ha.Rule {
+	if rule := a.requirement.Load(); rule != nil {
+		return *rule
+	}
+	return ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}}
 }
 
 // applyRule makes the running server demand what the quorum asks for now.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -66,7 +67,7 @@ func (a *Agent) vouchers() (map[string]*x509.CertPool, error) {
 func (a *Agent) serveProbes(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		probe(w, a.alive(), "the role loop has not moved for a minute")
+		probe(w, a.alive(), "the elections have not moved for a minute")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status := a.Status()
@@ -117,7 +118,7 @@ func (a *Agent) handleNews(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.peers.told(status)
-	writeJSON(w, a.word())
+	writeJSON(w, a.Status())
 }
 
 // handleVote answers a candidate.
@@ -127,14 +128,16 @@ func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var reply ha.VoteReply
-	var err error
-	late := a.inLoop(r.Context(), func(ctx context.Context) { reply, err = a.vote(ctx, request) })
-	if err = errors.Join(late, err); err != nil {
+	answer, err := a.elections.ask(r.Context(), func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
+	reply, ok := answer.(machine.ReplyVote)
+	if err == nil && (!ok || reply.Failed) {
+		err = errors.New("this instance can't vote: it is not known how far its WAL goes")
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	writeJSON(w, reply)
+	writeJSON(w, reply.Reply)
 }
 
 // handleRecord takes the record of the quorum from a leader.
@@ -144,14 +147,14 @@ func (a *Agent) handleRecord(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var reply ha.AcceptReply
-	var err error
-	late := a.inLoop(r.Context(), func(context.Context) { reply, err = a.accept(proposal) })
-	if err = errors.Join(late, err); err != nil {
+	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Record: proposal.Record}
+	answer, err := a.elections.ask(r.Context(), func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: offered} })
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	writeJSON(w, reply)
+	reply, _ := answer.(machine.ReplyRecord)
+	writeJSON(w, reply.Reply)
 }
 
 // handleSwitchover asks the leader to leave the lead to another instance.
@@ -167,19 +170,15 @@ func (a *Agent) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, status)
 		return
 	}
-	a.mutex.Lock()
-	asked := a.wish.Resign && a.wish.To == request.To
-	refusal := a.status.SwitchoverError
-	a.mutex.Unlock()
-	if !asked && refusal == "" {
-		a.ask(request.To, request.Reason, false)
+	if status.SwitchoverError == "" {
+		a.Log.Info("asked to resign", "to", request.To, "reason", request.Reason)
+		a.post(machine.ResignAsked{To: request.To})
 	}
-	status = a.Status()
 	a.report(func(s *protocol.Status) { s.SwitchoverError = "" }) // it has been told
 	writeJSON(w, status)
 }
 
-func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.word()) }
+func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
 
 // handleSync takes a config and answers when it has had its effect, or after a while.
 func (a *Agent) handleSync(w http.ResponseWriter, r *http.Request) {
@@ -201,7 +200,10 @@ func (a *Agent) setConfig(config protocol.Config) {
 	a.mutex.Lock()
 	a.config = config
 	a.mutex.Unlock()
-	a.look()
+	a.post(machine.Configured{Config: a.machineConfig(config)})
+	if r := a.current.Load(); r != nil {
+		r.look()
+	}
 }
 
 func (a *Agent) awaitApplied(ctx context.Context, revision string) {
@@ -216,7 +218,7 @@ func (a *Agent) awaitApplied(ctx context.Context, revision string) {
 	}
 }
 
-// handleRestart asks the role loop to restart the server.
+// handleRestart has the server restarted.
 func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
 	var request protocol.Restart
 	if err := readJSON(w, r, &request); err != nil {
@@ -229,9 +231,10 @@ func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
 	}
 	a.Log.Info("a restart is asked for", "reason", request.Reason)
 	if a.restartsElsewhere() {
-		a.ask("", "restart: "+request.Reason, true)
+		a.post(machine.ResignAsked{Restart: true})
 	} else {
-		a.askRestart()
+		a.report(func(s *protocol.Status) { s.Ready = false }) // no other restart may begin before this one is over
+		a.post(machine.RestartAsked{})
 	}
 	writeJSON(w, a.Status())
 }
@@ -242,14 +245,6 @@ func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
 func (a *Agent) restartsElsewhere() bool {
 	status := a.Status()
 	return status.Election.Leading && len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
-}
-
-func (a *Agent) askRestart() {
-	a.mutex.Lock()
-	a.restart = true
-	a.status.Ready = false // no other restart may begin before this one is over
-	a.mutex.Unlock()
-	a.look()
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -74,7 +75,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 			case c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)):
 				t.Errorf("the error is %v, want %q in it", err, c.words)
 			}
-			if a.currentConfig().Cluster != "x" || a.currentConfig().Revision == config.Revision || a.take(&a.restart) {
+			if a.currentConfig().Cluster != "x" || a.currentConfig().Revision == config.Revision || restartAsked(a) {
 				t.Error("it has had an effect")
 			}
 		})
@@ -86,7 +87,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 	})
 	t.Run("the operator asks for a restart", func(t *testing.T) {
 		status, err := operator.Restart(t.Context(), loopback, restart)
-		if err != nil || status.Ready || !a.take(&a.restart) {
+		if err != nil || status.Ready || !restartAsked(a) {
 			t.Errorf("the answer is %+v, %v", status, err)
 		}
 	})
@@ -94,7 +95,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
-	a := &Agent{Options: Options{Listen: loopback}, beat: time.Now()}
+	a := &Agent{Options: Options{Listen: loopback}, elections: &elections{beat: time.Now()}}
 	start(t, a.serveProbes, naming.PortProbe)
 	for name, c := range map[string]struct {
 		path   string
@@ -102,17 +103,16 @@ func TestProbes(t *testing.T) {
 		code   int
 		words  string
 	}{
-		"alive":                           {"/livez", func() { a.beat = time.Now() }, http.StatusOK, "ok"},
-		"alive in a long step":            {"/livez", func() { a.beat, a.busy = time.Now().Add(-time.Hour), true }, http.StatusOK, "ok"},
-		"the role loop hangs":             {"/livez", func() { a.beat = time.Now().Add(-2 * maxSilence) }, http.StatusServiceUnavailable, "role loop"},
+		"alive":                           {"/livez", func() { a.elections.beat = time.Now() }, http.StatusOK, "ok"},
+		"the elections hang":              {"/livez", func() { a.elections.beat = time.Now().Add(-2 * maxSilence) }, http.StatusServiceUnavailable, "elections"},
 		"ready":                           {"/readyz", func() { a.status.Ready = true }, http.StatusOK, "ok"},
 		"not ready, and why":              {"/readyz", func() { a.status = protocol.Status{Reason: "Cloning", Message: "from x-1"} }, http.StatusServiceUnavailable, "Cloning: from x-1"},
-		"ready, as it was seen long ago":  {"/readyz", func() { a.status.Ready, a.beat = true, time.Now().Add(-time.Minute) }, http.StatusServiceUnavailable, ""},
+		"ready, as it was seen long ago":  {"/readyz", func() { a.status.Ready, a.elections.beat = true, time.Now().Add(-time.Minute) }, http.StatusServiceUnavailable, ""},
 		"the status is not for everybody": {protocol.PathStatus, func() {}, http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a.mutex.Lock()
-			a.beat, a.busy, a.status = time.Now(), false, protocol.Status{}
+			a.elections.beat, a.status = time.Now(), protocol.Status{}
 			c.change()
 			a.mutex.Unlock()
 			code, body := get(t, fmt.Sprintf("http://%s:%d%s", loopback, naming.PortProbe, c.path))
@@ -120,6 +120,20 @@ func TestProbes(t *testing.T) {
 				t.Errorf("the answer is %d, %s", code, body)
 			}
 		})
+	}
+}
+
+// restartAsked says whether the elections have been asked for a restart.
+func restartAsked(a *Agent) bool {
+	for {
+		select {
+		case e := <-a.elections.events:
+			if _, asked := e.(machine.RestartAsked); asked {
+				return true
+			}
+		default:
+			return false
+		}
 	}
 }
 
@@ -154,9 +168,10 @@ func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
 		config:  protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise(),
 		status:  protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"},
 		server:  &postgres.Server{Programs: postgres.Programs{Major: 17}},
-		wake:    make(chan struct{}, 1),
+		life:    t.Context(),
 	}
-	a.peers = newPeers("x-0", nil, a.look)
+	a.elections = newElections(machine.Options{Name: "x-0", Memory: memory.Get(), Rules: machine.DefaultRules()}, a, a.Log)
+	a.peers = newPeers("x-0", nil, a.post)
 	if a.identity, err = newIdentity(a.Options, a.config); err != nil {
 		t.Fatal(err)
 	}

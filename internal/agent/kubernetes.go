@@ -97,57 +97,21 @@ func (k *Kubernetes) label(ctx context.Context, pod string, role protocol.Role) 
 	return nil
 }
 
-// Witness reads what is on record in the SampleDB's Lease.
-func (k *Kubernetes) Witness(ctx context.Context) (ha.Memory, error) {
-	_, m, err := k.read(ctx)
-	return m, err
-}
+// errOvertaken says that somebody else has changed what is on record meanwhile.
+var errOvertaken = errors.New("somebody else has changed it meanwhile")
 
-// Vote asks for the witness's vote. It is given by an update that fails when
+// Operate does something at the SampleDB's Lease. What is changed is so by an update that fails, with errOvertaken, when
 // somebody else was faster.
-func (k *Kubernetes) Vote(ctx context.Context, request ha.VoteRequest) (ha.VoteReply, error) {
+func (k *Kubernetes) Operate(ctx context.Context, o ha.WitnessOperation) (ha.Memory, ha.WitnessAnswer, error) {
 	lease, m, err := k.read(ctx)
 	if err != nil {
-		return ha.VoteReply{}, err
+		return m, ha.WitnessAnswer{}, err
 	}
-	reply := ha.Consider(ha.Voting{Memory: m, Witness: true}, request)
-	if !reply.Granted {
-		return reply, nil
+	next, answer := o.Apply(m)
+	if !answer.Granted || next.Ballot == m.Ballot && next.Holding == m.Holding && !next.Record.Newer(m.Record) {
+		return m, answer, nil
 	}
-	m = ha.Promise(m, request)
-	if err := k.write(ctx, lease, m); err != nil {
-		return ha.VoteReply{}, err
-	}
-	return ha.Grant(ha.Voting{Memory: m, Witness: true}, request), nil
-}
-
-// Record puts the record of the quorum into the Lease.
-func (k *Kubernetes) Record(ctx context.Context, proposal protocol.Proposal) (ha.AcceptReply, error) {
-	lease, m, err := k.read(ctx)
-	if err != nil {
-		return ha.AcceptReply{}, err
-	}
-	if proposal.Voter != "" && proposal.Voter != m.Voter {
-		return ha.AcceptReply{Ballot: m.Ballot}, nil
-	}
-	next, reply := ha.Accept(m, proposal.Leader, proposal.Record)
-	if !reply.Accepted || next.Record.Version == m.Record.Version && next.Record.Term == m.Record.Term && next.Ballot == m.Ballot {
-		return reply, nil
-	}
-	return reply, k.write(ctx, lease, next)
-}
-
-// Change changes what is on record in the Lease. The error is errOvertaken where somebody else was faster.
-func (k *Kubernetes) Change(ctx context.Context, change func(ha.Memory) (ha.Memory, bool)) (ha.Memory, error) {
-	lease, m, err := k.read(ctx)
-	if err != nil {
-		return m, err
-	}
-	next, ok := change(m)
-	if !ok || next.Ballot == m.Ballot && next.Holding == m.Holding {
-		return m, nil
-	}
-	return next, k.write(ctx, lease, next)
+	return next, answer, k.write(ctx, lease, next)
 }
 
 func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"toban.dev/internal/ha"
@@ -91,10 +92,24 @@ func (m *memory) store(memory ha.Memory) error {
 	return nil
 }
 
-// SetLineage changes the lineage; when it returns, the change is on disk.
-func (m *memory) SetLineage(lineage []ha.Start) error {
+// put makes a memory durable, its lineage before the rest.
+func (m *memory) put(next ha.Memory) error {
+	if !slices.Equal(next.Lineage, m.Get().Lineage) {
+		if err := m.SetLineage(next.Lineage); err != nil {
+			return err
+		}
+	}
+	if err := m.store(next); err != nil {
+		return err
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	m.current = next
+	return nil
+}
+
+// SetLineage changes the lineage; when it returns, the change is on disk. Nobody waits for the disk meanwhile.
+func (m *memory) SetLineage(lineage []ha.Start) error {
 	text, err := json.Marshal(lineage)
 	if err != nil {
 		return fmt.Errorf("encode the lineage: %w", err)
@@ -102,24 +117,27 @@ func (m *memory) SetLineage(lineage []ha.Start) error {
 	if err := postgres.WriteFile(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
 		return err
 	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
 	m.current.Lineage = lineage
 	return nil
 }
 
 // reloadLineage reads the lineage that lies with the data, after that was replaced.
 func (m *memory) reloadLineage() error {
+	var lineage []ha.Start
+	text, err := os.ReadFile(filepath.Join(m.data, lineageFile))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("read the lineage: %w", err)
+	default:
+		if err := json.Unmarshal(text, &lineage); err != nil {
+			return fmt.Errorf("understand the lineage: %w", err)
+		}
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.current.Lineage = nil
-	text, err := os.ReadFile(filepath.Join(m.data, lineageFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the lineage: %w", err)
-	}
-	if err := json.Unmarshal(text, &m.current.Lineage); err != nil {
-		return fmt.Errorf("understand the lineage: %w", err)
-	}
+	m.current.Lineage = lineage
 	return nil
 }

@@ -40,7 +40,6 @@ func (a *Agent) own(ctx context.Context) error {
 		a.Log.Info("the volume is free", "volume", a.Volume)
 		a.report(func(s *protocol.Status) { s.Reason, s.Message = reasonStarting, messageStarting })
 	}
-	a.setBusy(false)
 	return err
 }
 
@@ -49,7 +48,6 @@ func (a *Agent) noteInUse(whom string) {
 	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when that has ended. " +
 		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
 	a.Log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
-	a.setBusy(true) // the kubelet must not end it for waiting
 	a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
 }
 

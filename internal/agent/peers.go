@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
 )
 
@@ -19,8 +20,6 @@ import (
 const (
 	heartbeat      = 250 * time.Millisecond
 	answerDeadline = 5 * time.Second
-	answerCounts   = 3 * time.Second
-	recently       = 1500 * time.Millisecond
 	nextWay        = 1500 * time.Millisecond
 )
 
@@ -29,15 +28,15 @@ const (
 type peers struct {
 	self   string
 	client *protocol.Client
-	// changed is called when an answer differs from the last in what decides.
-	changed func()
+	// post takes what they say, began is since when time is counted for that.
+	post  func(machine.Event)
+	began time.Time
 
 	// members are those to ask.
 	members func() []protocol.Member
 
-	mutex   sync.Mutex
-	heard   map[string]answer
-	refused map[string]time.Time // since when nobody listens there
+	mutex sync.Mutex
+	heard map[string]answer
 }
 
 type answer struct {
@@ -47,8 +46,8 @@ type answer struct {
 	at      time.Time
 }
 
-func newPeers(self string, client *protocol.Client, changed func()) *peers {
-	return &peers{self: self, client: client, changed: changed, heard: map[string]answer{}, refused: map[string]time.Time{}}
+func newPeers(self string, client *protocol.Client, post func(machine.Event)) *peers {
+	return &peers{self: self, client: client, post: post, heard: map[string]answer{}}
 }
 
 // others are the members without this instance.
@@ -98,7 +97,14 @@ func (p *peers) ask(ctx context.Context, m protocol.Member) {
 		}
 		return status, err
 	})
-	p.note(m.Name, asked, err)
+	if refused(err) {
+		p.post(machine.PeerRefused{Name: m.Name, Asked: asked.Sub(p.began)})
+	}
+}
+
+// refused says that nobody listens there.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }
 
 // reach tries the ways to an instance, the next when one has failed or has not
@@ -140,60 +146,33 @@ func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Dur
 	return last.answer, last.err
 }
 
-// note remembers since when nobody has listened at a peer's address.
-func (p *peers) note(name string, asked time.Time, err error) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	gone := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
-	switch since, ok := p.refused[name]; {
-	case err == nil:
-		delete(p.refused, name)
-	case gone && !ok && p.heard[name].at.Before(asked):
-		p.refused[name] = asked
-	case gone && ok && p.heard[name].at.After(since):
-		p.refused[name] = asked
-	}
-}
-
-// hear takes a peer's status, unless a later one is known.
+// hear takes what a peer has answered.
 func (p *peers) hear(a answer) {
 	p.mutex.Lock()
 	before, known := p.heard[a.status.Name]
 	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
 		a.status = before.status // it was overtaken on the way; that it came still counts
 	}
-	if before.asked.After(a.asked) {
-		a.asked = before.asked
-	}
 	p.heard[a.status.Name] = a
 	p.mutex.Unlock()
-	if !known || decisive(before.status) != decisive(a.status) {
-		p.changed()
-	}
+	p.post(machine.PeerAnswered{Said: said(a.status), Asked: a.asked.Sub(p.began)})
 }
 
-// told takes what a peer says of itself without having been asked. It is no
-// answer to a question: it may have been on its way for long, so it does not count where
-// it matters when something was so.
+// told takes what a peer says of itself without having been asked.
 func (p *peers) told(status protocol.Status) {
-	if !slices.Contains(p.names(), status.Name) {
-		return
-	}
 	p.mutex.Lock()
-	before := p.heard[status.Name]
+	before, known := p.heard[status.Name]
+	if known && (before.status.Boot != status.Boot || before.status.Number <= status.Number) {
+		before.status = status
+		p.heard[status.Name] = before
+	}
 	p.mutex.Unlock()
-	p.hear(answer{status: status, address: before.address, asked: before.asked, at: time.Now()})
+	p.post(machine.PeerTold{Said: said(status)})
 }
 
-// met notes that the leader has asked something itself, as one: it is not silent, nor does it refuse, nor has it resigned.
-func (p *peers) met(name string) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if a, ok := p.heard[name]; ok {
-		a.asked, a.status.Resigned = time.Now(), false
-		p.heard[name] = a
-	}
-	delete(p.refused, name)
+// said is what the machine hears of a status.
+func said(s protocol.Status) machine.Said {
+	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record, Limits: s.Election.Limits}
 }
 
 // spread tells all others how this instance is.
@@ -226,55 +205,12 @@ func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol
 	})
 }
 
-// answers are the peers that have answered lately.
-func (p *peers) answers() map[string]ha.Peer {
-	others := p.others()
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	found := map[string]ha.Peer{}
-	for _, m := range others {
-		if a, ok := p.heard[m.Name]; ok && time.Since(a.at) < answerCounts {
-			found[m.Name] = asPeer(a.status)
-		}
-	}
-	return found
-}
-
-// asked is when the question was asked that a peer answered last.
-func (p *peers) asked(name string) time.Time {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	return p.heard[name].asked
-}
-
-// last is what a peer has said last, and when that was asked for.
-func (p *peers) last(name string) (protocol.Status, time.Time, bool) {
+// last is what a peer has said last, if it has said anything.
+func (p *peers) last(name string) (protocol.Status, bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	a, ok := p.heard[name]
-	return a.status, a.asked, ok
-}
-
-// anyEligible says whether some peer has said a moment ago that it could lead.
-func (p *peers) anyEligible() bool {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	for _, a := range p.heard {
-		if a.status.Election.Eligible && time.Since(a.at) < recently {
-			return true
-		}
-	}
-	return false
-}
-
-// refusing is how long nobody has listened at a peer's address.
-func (p *peers) refusing(name string) time.Duration {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if since, ok := p.refused[name]; ok {
-		return time.Since(since)
-	}
-	return 0
+	return a.status, ok
 }
 
 // address is how a peer was last reached, if by an address.
@@ -319,22 +255,6 @@ func asPeer(s protocol.Status) ha.Peer {
 		peer.Written = lsn
 	}
 	return peer
-}
-
-// decisives are what of a status makes others decide anew.
-type decisives struct {
-	data, identifier, leader, oldest string
-	term                             uint64
-	starts                           int
-	flags                            [8]bool
-}
-
-func decisive(s protocol.Status) decisives {
-	e := s.Election
-	return decisives{
-		string(s.Data), s.SystemIdentifier, s.Leader, s.Oldest, s.Term, len(e.Lineage),
-		[8]bool{s.Ready, e.Leading, s.Resigned, e.Defeated, e.LeaderLost, e.Eligible, e.Rebuilding, s.Streaming},
-	}
 }
 
 // sleep waits; it is false when ctx ended first.

@@ -4,14 +4,29 @@ import (
 	"context"
 	"time"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
+
+// Cluster is what an agent asks of the Kubernetes cluster around it. It may be
+// away at any time: only the witness of two instances is ever waited for.
+type Cluster interface {
+	// Publish makes the Services find this instance in a role, and no other as primary.
+	Publish(ctx context.Context, role protocol.Role, others []string) error
+	// Published is the role in which the Services find this instance.
+	Published(ctx context.Context) (protocol.Role, error)
+	// Operate does something at the witness, and says what is on record then; its Voter is the identity of the object.
+	Operate(ctx context.Context, o ha.WitnessOperation) (ha.Memory, ha.WitnessAnswer, error)
+}
 
 // publishDeadline bounds one attempt to tell the cluster the role.
 const publishDeadline = 2 * time.Second
 
-// publishRetry is the longest pause between attempts: clients wait for it.
-const publishRetry = time.Second
+// firstRetry and publishRetry are the shortest and the longest pause between attempts: clients wait for it.
+const (
+	firstRetry   = 250 * time.Millisecond
+	publishRetry = time.Second
+)
 
 // firstCheck and lastCheck are after how long a primary looks whether the cluster still has it as that: soon after it was
 // published, when the one before may still be at it, and then less and less often.
@@ -22,11 +37,17 @@ const (
 
 // wantPublished asks for a role to be published. The last wish counts.
 func (a *Agent) wantPublished(role protocol.Role) {
-	select {
-	case <-a.publish:
-	default:
+	for {
+		select {
+		case a.publish <- role:
+			return
+		default:
+		}
+		select {
+		case <-a.publish: // a former wish
+		default:
+		}
 	}
-	a.publish <- role
 }
 
 // publication is what the cluster was told last.

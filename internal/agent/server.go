@@ -9,17 +9,22 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
-// running is a server that runs, as primary or standby. The role loop starts,
-// turns and stops it; the tender (tend.go) sees to it meanwhile.
+// running is a server that runs, as primary or standby. Commands start, turn and stop it; the tender (tend.go) sees to it
+// meanwhile.
 type running struct {
 	*Agent
+	// run is the command that started it.
+	run     uint64
 	process *postgres.Process
-	// control is the role loop's own session: it is there when a vote must not wait.
+	// ending says that it is being ended here.
+	ending atomic.Bool
+	// control is the commands' own session: it is there when a vote must not wait.
 	control *postgres.Session
 	// end ends the tender and whoever else is tending, in the context life.
 	end     context.CancelFunc
@@ -27,11 +32,8 @@ type running struct {
 	tending sync.WaitGroup
 	// poke makes the tender look at once.
 	poke chan struct{}
-	// role changes once, by promotion; only the role loop changes it.
-	role ha.Server
-	// confirmed lets clients in: that of a leader that comes back waits for a majority's word, since up.
-	confirmed atomic.Bool
-	up        time.Time
+	// opened lets clients in: that of a leader that comes back waits for a majority's word.
+	opened atomic.Bool
 
 	// files guards the configuration files and what is in them.
 	files    sync.Mutex
@@ -42,6 +44,7 @@ type running struct {
 	mutex    sync.Mutex
 	upstream ha.Ballot // whom a standby follows, zero for nobody
 	primary  bool      // it is configured as primary
+	promoted bool      // it takes writes, by the agent's own doing
 	least    map[string]int
 	seen     seen
 }
@@ -53,50 +56,57 @@ type seen struct {
 	// end is the end of the WAL of a standby that follows nobody, once known.
 	end   ha.LSN
 	known bool
-	// standbys are the voters that stream from a primary.
-	standbys []ha.Voter
+	// standbys are the voters that stream from a primary, written how far its WAL goes, oldest where its oldest WAL begins.
+	standbys        []ha.Voter
+	written, oldest ha.LSN
 	// failure says why the server does not serve, empty while it does.
 	failure string
 	// unelected says that it takes writes, though it is run as a standby.
 	unelected bool
 }
 
-// start starts the server in a role, and who tends it.
-func (a *Agent) start(ctx context.Context, role ha.Server, upstream ha.Ballot) error {
-	if err := a.server.SetStandby(role == ha.ServerStandby); err != nil {
+// start starts the server in a role.
+func (a *Agent) start(ctx context.Context, c machine.Command) error {
+	a.require(c.Rule)
+	primary := c.Kind == machine.StartPrimary
+	if err := a.server.SetStandby(!primary); err != nil {
 		return err
 	}
 	control, err := a.server.Control(ctx)
 	if err != nil {
 		return err
 	}
-	a.watch.known, a.watch.failed = false, ""
-	r := &running{Agent: a, role: role, primary: role == ha.ServerPrimary, upstream: upstream, poke: make(chan struct{}, 1)}
-	m := a.memory.Get()
-	alone := m.Record.Elects(map[ha.Voter]bool{m.Voter: true}, false)
-	r.confirmed.Store(!r.primary || alone)
-	if !r.primary {
+	r := &running{Agent: a, run: c.ID, primary: primary, promoted: primary, upstream: c.Ballot, poke: make(chan struct{}, 1)}
+	r.opened.Store(!c.Closed)
+	if !primary {
 		r.least = control.Least
 	}
+	r.life, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.startServer(ctx); err != nil {
+		r.end()
+		a.current.CompareAndSwap(r, nil)
 		return err
 	}
 	if _, err := r.session(ctx); err != nil {
 		a.Log.Info("no session yet", "error", err.Error())
 	}
-	a.running = r
-	if r.primary {
-		a.leading.Store(r)
-	}
-	tending, end := context.WithCancel(context.WithoutCancel(ctx))
-	r.end, r.life = end, tending
-	r.tending.Go(func() { r.tend(tending) })
 	return nil
+}
+
+// attend begins to look after the server, and notices when it ends by itself.
+func (r *running) attend() {
+	r.tending.Go(func() { r.tend(r.life) })
+	go func() {
+		<-r.process.Done()
+		if !r.ending.Load() {
+			r.report(func(s *protocol.Status) { s.Reason, s.Message = "ServerEnded", r.process.Err().Error() })
+			r.post(machine.ServerEnded{Run: r.run, Why: r.process.Err().Error()})
+		}
+	}()
 }
 
 // letGo ends the tender and the session.
 func (r *running) letGo() {
-	r.leading.Store(nil)
 	r.end()
 	r.tending.Wait()
 	if r.control != nil {
@@ -112,6 +122,24 @@ func (r *running) ended() bool {
 	default:
 		return false
 	}
+}
+
+// role is what the server is.
+func (r *running) role() ha.Server {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.promoted {
+		return ha.ServerPrimary
+	}
+	return ha.ServerStandby
+}
+
+// leading is the server while it is a primary, nil else.
+func (a *Agent) leading() *running {
+	if r := a.current.Load(); r != nil && r.role() == ha.ServerPrimary {
+		return r
+	}
+	return nil
 }
 
 // following is whom a standby follows.
@@ -189,8 +217,8 @@ func (r *running) rewrite() error {
 // withRole adds what follows from role, upstream and quorum to settings.
 func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error) {
 	m, upstream, primary := r.memory.Get(), r.following(), r.isPrimary()
-	settings.Synchronous = r.rule(m).String()
-	settings.Closed = r.currentConfig().Closed || !r.confirmed.Load()
+	settings.Synchronous = r.rule().String()
+	settings.Closed = r.currentConfig().Closed || !r.opened.Load()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.lowerBounds()
 	if primary {
 		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart
@@ -198,7 +226,7 @@ func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error
 	if upstream.Leader == "" {
 		return settings, nil
 	}
-	member, err := r.Agent.upstream(upstream.Leader)
+	member, err := r.member(upstream.Leader)
 	if err != nil {
 		return settings, err
 	}
@@ -209,7 +237,7 @@ func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error
 	return settings, nil
 }
 
-// session is the role loop's own.
+// session is the commands' own.
 func (r *running) session(ctx context.Context) (*postgres.Session, error) {
 	if r.control != nil && !r.control.Broken() {
 		return r.control, nil
@@ -225,18 +253,6 @@ func (r *running) session(ctx context.Context) (*postgres.Session, error) {
 // checkpointDeadline bounds the checkpoint before a stop: the stop writes
 // another one, which is then short.
 const checkpointDeadline = 30 * time.Second
-
-func (r *running) checkpoint(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, checkpointDeadline)
-	defer cancel()
-	session, err := r.session(ctx)
-	if err == nil {
-		err = session.Checkpoint(ctx)
-	}
-	if err != nil {
-		r.Log.Info("no checkpoint before the stop", "error", err.Error())
-	}
-}
 
 // readersDelay is how long readers at a standby may hold up an election.
 const readersDelay = 100 * time.Millisecond
@@ -279,47 +295,46 @@ func (r *running) endAsStandby(ctx context.Context, session *postgres.Session, e
 	return ha.ParseLSN(end)
 }
 
-// promote makes the standby the primary of the term that it has won. Where that does not come to its end, it goes on in PostgreSQL by
-// itself, and what is not known to lead must not become a primary: the server is stopped at once.
-func (a *Agent) promote(ctx context.Context) error {
-	err := a.tryPromote(ctx)
-	if err != nil {
-		err = errors.Join(err, a.fence(ctx))
+// promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins. Where
+// that does not come to its end, it goes on in PostgreSQL by itself: the machine ends the server then.
+func (a *Agent) promote(ctx context.Context, rule ha.Rule) (timeline uint32, begins ha.LSN, err error) {
+	r := a.current.Load()
+	if r == nil {
+		return 0, 0, errNoServer
 	}
-	return err
-}
-
-// tryPromote promotes. The role is published first; the rest can wait.
-func (a *Agent) tryPromote(ctx context.Context) error {
-	r := a.running
+	a.require(rule)
 	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
 	defer cancel()
 	session, err := r.session(ctx)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	if err := r.configurePrimary(); err != nil {
-		return err
+		return 0, 0, err
 	}
 	if err := session.Promote(ctx); err != nil {
-		return err
+		return 0, 0, err
 	}
-	r.role = ha.ServerPrimary
-	a.leading.Store(r)
+	r.mutex.Lock()
+	r.promoted = true
+	r.mutex.Unlock()
 	if err := session.EnsureSlots(ctx, a.withArchive(a.slots())); err != nil {
 		a.Log.Warn("the standbys' slots could not be made yet", "error", err.Error())
 	}
-	if err := a.noteTimeline(ctx, session); err != nil {
-		return err
+	state, err := session.State(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	begins, err = a.beginning(state.Timeline, a.memory.Get().Lineage)
+	if err != nil {
+		return 0, 0, err
 	}
 	a.report(func(s *protocol.Status) {
 		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
 	})
-	a.wantPublished(protocol.RolePrimary)
-	a.look()
 	r.look()
 	r.tending.Go(func() { r.settle(r.life) })
-	return nil
+	return state.Timeline, begins, nil
 }
 
 // settleDelay keeps the first checkpoint of a new primary out of the way of the
@@ -363,23 +378,3 @@ func (a *Agent) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error) {
 	}
 	return ha.ParseLSN(text)
 }
-
-// noteTimeline puts the timeline that has just begun into the lineage, with where it did: a leader that had resigned and
-// was elected again was so with less than its WAL, up to before the record of its shutdown.
-func (a *Agent) noteTimeline(ctx context.Context, session *postgres.Session) error {
-	state, err := session.State(ctx)
-	if err != nil {
-		return err
-	}
-	lineage := append([]ha.Start{}, a.memory.Get().Lineage...)
-	begins, err := a.beginning(state.Timeline, lineage)
-	if err != nil {
-		return err
-	}
-	last := &lineage[len(lineage)-1]
-	last.Timeline, last.LSN = state.Timeline, begins
-	return a.memory.SetLineage(lineage)
-}
-
-// promoteDeadline bounds a promotion; all WAL has been replayed before.
-const promoteDeadline = 20 * time.Second

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -27,8 +28,12 @@ const (
 	leastSpace = 16 << 20
 )
 
-// reasonNotAnswering is that of an instance whose server does not do what its role asks.
-const reasonNotAnswering = "NotAnswering"
+// reasonNotAnswering is that of an instance whose server does not do what its role asks, reasonNotStreaming that of a
+// standby that receives nothing.
+const (
+	reasonNotAnswering = "NotAnswering"
+	reasonNotStreaming = "NotStreaming"
+)
 
 // tender looks after a running server with a session of its own. Only its
 // goroutine uses it.
@@ -83,6 +88,7 @@ func (t *tender) lookOnce(ctx context.Context) {
 	if err == nil || postgres.TooManyClients(err) {
 		t.failures = 0
 		t.see(func(s *seen) { s.failure = "" })
+		t.tellMachine(err == nil)
 		return
 	}
 	t.disconnect()
@@ -96,7 +102,17 @@ func (t *tender) lookOnce(ctx context.Context) {
 	t.report(func(s *protocol.Status) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
 	})
-	t.Agent.look()
+	t.tellMachine(false)
+}
+
+// tellMachine tells the machine how the server is.
+func (r *running) tellMachine(answers bool) {
+	following, seen := r.following(), r.lastSeen()
+	r.post(machine.ServerSeen{
+		Run: r.run, Following: following.Term, Answers: answers, Streaming: seen.streaming, Received: seen.received,
+		End: seen.end, Known: seen.known, Standbys: seen.standbys, Written: seen.written, Oldest: seen.oldest, Failure: seen.failure,
+		Unelected: seen.unelected, Full: r.full.Load(),
+	})
 }
 
 // look connects if need be, asks the server for its state, does the chores of
@@ -135,7 +151,7 @@ func (t *tender) look(ctx context.Context) error {
 func (r *running) noteUnelected() {
 	r.see(func(s *seen) { s.unelected = true })
 	r.report(func(s *protocol.Status) { s.Ready, s.Streaming = false, false })
-	r.Agent.look()
+	r.tellMachine(true)
 }
 
 // close ends what clients there are, where none is to be let in any more.
@@ -191,6 +207,12 @@ func (t *tender) lookAtRole(ctx context.Context, state postgres.State, primary b
 		}
 	})
 	slices.Sort(standbys)
+	written, _ := ha.ParseLSN(state.LSN)
+	t.see(func(s *seen) {
+		if s.written = written; oldest != "" {
+			s.oldest, _ = ha.ParseLSN(oldest)
+		}
+	})
 	t.reportState(state, protocol.RolePrimary, standbys, oldest)
 	return nil
 }
@@ -240,7 +262,7 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 	})
 	t.reportState(state, protocol.RoleStandby, nil, "")
 	if changed {
-		t.Agent.look()
+		t.tellMachine(true)
 	}
 	if t.following().Leader == "" && !known {
 		t.running.look()
@@ -304,7 +326,7 @@ func (t *tender) disconnect() {
 func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.following().Leader
 	t.report(func(s *protocol.Status) {
-		ready := t.confirmed.Load()
+		ready := t.opened.Load()
 		if role != protocol.RolePrimary {
 			ready = (s.Ready && s.Role == role || state.Streaming) && !t.stale.Load()
 		}
@@ -317,7 +339,7 @@ func (t *tender) reportState(state postgres.State, role protocol.Role, standbys 
 		}
 		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
 		if role == protocol.RoleStandby && !s.Ready && following != "" && expected {
-			s.Reason, s.Message = "NotStreaming", "does not stream from "+following+" yet"
+			s.Reason, s.Message = reasonNotStreaming, "does not stream from "+following+" yet"
 		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
 		s.LSN, s.Streaming, s.Standbys = state.LSN, state.Streaming, standbys
@@ -409,7 +431,7 @@ func (a *Agent) allStream() bool {
 	ballot := a.memory.Get().Ballot
 	status, ok := a.Status(), true
 	if ballot.Leader != a.Name {
-		status, _, ok = a.peers.last(ballot.Leader)
+		status, ok = a.peers.last(ballot.Leader)
 	}
 	if !ok || status.Role != protocol.RolePrimary || status.Term != ballot.Term {
 		return false

@@ -31,8 +31,9 @@ const (
 // Clone copies the data of another server through a replication connection, with
 // the WAL that was written meanwhile (pg_basebackup). What was in the data
 // directory is replaced when the copy is whole. Where the volume has no room for both, the data goes first: once the copy flows, not before it
-// is needed, and only when mayDiscard has no objection; else the copy ends with ErrNoRoom.
-func (s *Server) Clone(ctx context.Context, source Upstream, mayDiscard func() error, progress io.Writer) error {
+// is needed, and only when mayDiscard has no objection; else the copy ends with ErrNoRoom. It is asked again when the copy is whole, before it takes
+// the place of the data.
+func (s *Server) Clone(ctx context.Context, source Upstream, mayDiscard func(whole bool) error, progress io.Writer) error {
 	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
 		"--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
@@ -40,7 +41,11 @@ func (s *Server) Clone(ctx context.Context, source Upstream, mayDiscard func() e
 	}
 	return s.grow(ctx, func() error {
 		c := &copying{Server: s, mayDiscard: mayDiscard}
-		if err := c.run(ctx, args, progress); err != nil {
+		err := c.run(ctx, args, progress)
+		if err == nil {
+			err = mayDiscard(true)
+		}
+		if err != nil {
 			return errors.Join(err, os.RemoveAll(s.incoming())) // what there is of it would fill the volume
 		}
 		return nil
@@ -52,7 +57,7 @@ type copying struct {
 	*Server
 	cmd        *exec.Cmd
 	begun      began
-	mayDiscard func() error
+	mayDiscard func(whole bool) error
 	asked      time.Time
 	objection  error
 }
@@ -125,7 +130,7 @@ func (c *copying) ask() error {
 	if time.Since(c.asked) < discardInterval {
 		return nil
 	}
-	c.objection = c.mayDiscard()
+	c.objection = c.mayDiscard(false)
 	if c.asked = time.Now(); c.objection != nil {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"toban.dev/internal/agent"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/protocol"
 )
 
 // witnessing is the Lease of a SampleDB with a text on record, and an agent's access to it.
@@ -29,24 +28,20 @@ func witnessing(w *world, record string) (*agent.Kubernetes, *coordinationv1.Lea
 func TestTheWitnessKeepsWhatANewerReleaseHasPutOnRecord(t *testing.T) {
 	const before = `{"ballot":{"term":4,"leader":"x-0"},"pledge":7,
 		"record":{"term":4,"version":1,"now":{"voters":["x-0.a","x-1.b"],"acknowledgements":2}}}`
-	for name, write := range map[string]func(k *agent.Kubernetes, uid ha.Voter) error{
-		"who gets its vote": func(k *agent.Kubernetes, uid ha.Voter) error {
-			_, err := k.Vote(t.Context(), ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: uid})
-			return err
+	for name, operation := range map[string]func(uid ha.Voter) ha.WitnessOperation{
+		"who gets its vote": func(uid ha.Voter) ha.WitnessOperation {
+			return ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: uid}}
 		},
-		"who tells it the record": func(k *agent.Kubernetes, uid ha.Voter) error {
-			_, err := k.Record(t.Context(), protocol.Proposal{Leader: "x-0", Voter: uid, Record: ha.Record{Term: 9, Version: 1}})
-			return err
+		"who tells it the record": func(uid ha.Voter) ha.WitnessOperation {
+			return ha.WitnessOperation{Leader: "x-0", Voter: uid, Record: &ha.Record{Term: 9, Version: 1}}
 		},
-		"who holds on": func(k *agent.Kubernetes, _ ha.Voter) error {
-			_, err := k.Change(t.Context(), func(m ha.Memory) (ha.Memory, bool) { return ha.Hold(m, 9) })
-			return err
-		},
+		"who holds on": func(ha.Voter) ha.WitnessOperation { return ha.WitnessOperation{Hold: 9} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			k, lease := witnessing(w, before)
-			w.must(write(k, ha.Voter(lease.UID)))
+			_, _, err := k.Operate(t.Context(), operation(ha.Voter(lease.UID)))
+			w.must(err)
 			w.read("x", lease)
 			got := lease.Annotations[naming.AnnotationElection]
 			if !strings.Contains(got, `"pledge":7`) || !strings.Contains(got, `9`) {
@@ -60,7 +55,7 @@ func TestARecordOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	const newer = `{"format":1,"ballot":"4 x-0"}`
 	w := newWorld(t)
 	k, lease := witnessing(w, newer)
-	_, err := k.Vote(t.Context(), ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: ha.Voter(lease.UID)})
+	_, _, err := k.Operate(t.Context(), ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: ha.Voter(lease.UID)}})
 	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}

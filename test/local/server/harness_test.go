@@ -160,8 +160,13 @@ func (n *node) clone(of *node) {
 	must(n, n.Clone(n.Context(), n.upstream(of, 0), never, n.log))
 }
 
-// never lets no data be given up for a copy.
-func never() error { return errors.New("the data stays") }
+// never lets no data be given up for a copy that is not whole.
+func never(whole bool) error {
+	if whole {
+		return nil
+	}
+	return errors.New("the data stays")
+}
 
 func (n *node) slots(of ...*node) {
 	n.Helper()
