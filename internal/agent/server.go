@@ -366,12 +366,18 @@ func (r *running) configurePrimary() error {
 	return r.rewrite()
 }
 
-// beginning is where the WAL of the last term of a lineage begins: where that of the term before was left. After a promotion that was cut
-// short and made again, the timeline of the server begins later.
+// beginning is where the WAL of the last term of a lineage begins: where that of the term before was left. After a
+// promotion that was cut short and made again, the timeline of the server begins later. The term before may have been cut
+// short so, too, and has no timeline on record then: this one begins with the first that was made after its election.
 func (a *Agent) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error) {
 	text, err := a.server.Fork(timeline)
-	if len(lineage) > 1 {
-		text, err = a.server.Branch(timeline, lineage[len(lineage)-2].Timeline)
+	if n := len(lineage); n > 1 {
+		before, elected := lineage[n-2], lineage[n-1]
+		if before.Timeline == 0 {
+			text, err = a.server.ForkFrom(timeline, uint64(elected.LSN))
+		} else {
+			text, err = a.server.Branch(timeline, before.Timeline)
+		}
 	}
 	if err != nil {
 		return 0, err

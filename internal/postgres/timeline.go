@@ -45,8 +45,26 @@ func (s *Server) Branch(timeline, earlier uint32) (lsn string, err error) {
 	if i := slices.IndexFunc(begins, func(b begin) bool { return b.timeline == earlier }); i >= 0 && i+1 < len(begins) {
 		at = begins[i+1].lsn
 	}
-	return fmt.Sprintf("%X/%X", at>>32, at&0xFFFFFFFF), nil
+	return formatLSN(at), nil
 }
+
+// ForkFrom is the first LSN at or after one at which the history of a timeline goes on to another timeline. Where there is
+// none, it is where the timeline begins.
+func (s *Server) ForkFrom(timeline uint32, from uint64) (lsn string, err error) {
+	begins, err := s.history(timeline)
+	if err != nil {
+		return "", err
+	}
+	at := begins[len(begins)-1].lsn
+	for _, b := range begins[1:] {
+		if b.lsn >= from {
+			at = min(at, b.lsn)
+		}
+	}
+	return formatLSN(at), nil
+}
+
+func formatLSN(lsn uint64) string { return fmt.Sprintf("%X/%X", lsn>>32, lsn&0xFFFFFFFF) }
 
 var historyLine = regexp.MustCompile(`^\s*(\d+)\s+([0-9A-Fa-f]+/[0-9A-Fa-f]+)`)
 
@@ -59,8 +77,7 @@ func lastFork(text string) (string, error) {
 	if len(lines) == 0 {
 		return "", errors.New("the history is empty")
 	}
-	last := lines[len(lines)-1].lsn
-	return fmt.Sprintf("%X/%X", last>>32, last&0xFFFFFFFF), nil
+	return formatLSN(lines[len(lines)-1].lsn), nil
 }
 
 // Files in pg_wal that are of a timeline: its history, and its WAL, of which the

@@ -41,6 +41,13 @@ func TestAPromotionThatIsMadeAgainBeganWithTheFirst(t *testing.T) {
 			t.Errorf("timeline %d was left at %q, %v; want %s", earlier, got, err, want)
 		}
 	}
+	for from, want := range map[uint64]string{
+		0x3000000: "0/3000148", 0x3000148: "0/3000148", 0x4000000: "0/5000000", 0x5000001: "0/6000000", 0x7000000: "0/6000000",
+	} {
+		if got, err := s.ForkFrom(4, from); got != want || err != nil {
+			t.Errorf("the first fork from %X on is at %q, %v; want %s", from, got, err, want)
+		}
+	}
 }
 
 func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {

@@ -222,13 +222,24 @@ func (n *node) promoted(c machine.Command) {
 	for _, s := range n.mem.Lineage {
 		timeline = max(timeline, s.Timeline)
 	}
-	begins := n.end()
+	begins := n.begins(c.Term)
 	n.takeLead(c.Term)
 	n.letClientsIn()
 	if n.task == c.ID {
 		n.task = 0
 		n.done(machine.Done{ID: c.ID, Timeline: timeline + 1, Begins: begins})
 	}
+}
+
+// begins is where the WAL of a term begins, as PostgreSQL's history of timelines tells it: also after a promotion that
+// nobody has heard of, and that was made again.
+func (n *node) begins(term uint64) ha.LSN {
+	for i, e := range n.wal {
+		if e.term == term {
+			return ha.LSN(i) // #nosec G115 -- small
+		}
+	}
+	return n.end()
 }
 
 // checkpoint takes a while, and now and then a long one.
