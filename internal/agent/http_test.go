@@ -96,6 +96,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
 	a := &Agent{Options: Options{Listen: loopback}, elections: &elections{beat: time.Now()}}
+	a.begun.Store(true)
 	start(t, a.serveProbes, naming.PortProbe)
 	for name, c := range map[string]struct {
 		path   string
@@ -171,6 +172,7 @@ func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
 		life:    t.Context(),
 	}
 	a.elections = newElections(machine.Options{Name: "x-0", Memory: memory.Get(), Rules: machine.DefaultRules()}, a, a.Log)
+	a.begun.Store(true)
 	a.peers = newPeers("x-0", nil, a.post)
 	if a.identity, err = newIdentity(a.Options, a.config); err != nil {
 		t.Fatal(err)
