@@ -29,9 +29,9 @@ const (
 	WinsAfterPromise  Breakage = "a candidate wins though it has promised a later term"
 	RenewInPlace      Breakage = "a leader takes a later term as primary, though others have a vote"
 	NoFence           Breakage = "an isolated primary goes on"
+	OpensUnproven     Breakage = "a leader that comes back opens its server before its WAL is proven"
 	OpensUnasked      Breakage = "a leader that comes back opens its server without asking again"
 	OvertakesUnasked  Breakage = "who is elected does not ask who holds on"
-	OldWord           Breakage = "a fenced primary comes back on what was said before"
 	DiscardsFirst     Breakage = "data is given up before the copy has begun"
 	DiscardsUnasked   Breakage = "data is given up for a copy though others need it"
 )

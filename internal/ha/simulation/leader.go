@@ -11,8 +11,9 @@ type leadership struct {
 	conns   [maxNodes]*downstreamConn
 	closing bool
 	strong  bool // the quorum in force promises durability
-	// began is how far the WAL went when the server began to lead: all of that is seen by readers.
-	began int
+	// began is how far the WAL went when the server began to lead: all of that is seen by readers. proven is how far it has
+	// met the rule since.
+	began, proven int
 }
 
 // takeLead begins to lead a term.

@@ -154,7 +154,7 @@ func (n *node) store(m ha.Memory) {
 	}
 	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
 	n.mem = m
-	if m.Won > old.Won && m.Won == m.Ballot.Term {
+	if m.Won > old.Won {
 		n.lastContact = n.w.now // a majority has just answered
 		if l := n.lead(); l != nil {
 			l.term = m.Won // it alone has a vote, and goes on

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"math"
-	"time"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
@@ -72,14 +71,8 @@ func (n *node) breakDecision(v ha.View) (ha.Decision, bool) {
 
 // breakView makes an instance blind to how long it has been alone.
 func (n *node) breakView(v *ha.View) {
-	switch n.w.broken {
-	case NoFence:
+	if n.w.breaks(NoFence) {
 		v.Local.Unconfirmed, v.Local.Alone = 0, 0
-	case OldWord:
-		if v.Local.Server != ha.ServerPrimary {
-			v.Local.Unconfirmed -= min(v.Local.Unconfirmed, 2*time.Second)
-		}
-	default:
 	}
 }
 

@@ -184,7 +184,8 @@ func (n *node) commit() {
 	if l == nil {
 		return
 	}
-	for i := l.acked; i < n.committed(); i++ {
+	l.proven = max(l.proven, n.committed())
+	for i := l.acked; i < l.proven; i++ {
 		n.w.acknowledge(n, i)
 		l.acked = i + 1
 	}
