@@ -205,25 +205,25 @@ func (v View) leaderResigned() bool {
 // Unconfirmed is how long ago a majority was last known to know of no later
 // term. The ages are those of the voters' last answers to that effect; witness
 // is that of the witness. The voter itself needs none.
-func Unconfirmed(m Memory, ages map[Voter]time.Duration, witness time.Duration) time.Duration {
+func Unconfirmed(m Memory, age func(Voter) (time.Duration, bool), witness time.Duration) time.Duration {
 	if m.Record.Version == 0 {
 		return math.MaxInt64
 	}
 	oldest := time.Duration(0)
 	for _, q := range m.Record.Quorums() {
-		oldest = max(oldest, q.majority(m.Voter, ages, witness))
+		oldest = max(oldest, q.majority(m.Voter, age, witness))
 	}
 	return oldest
 }
 
 // majority is the age of the word that makes a majority of a quorum.
-func (q Quorum) majority(self Voter, ages map[Voter]time.Duration, witness time.Duration) time.Duration {
+func (q Quorum) majority(self Voter, age func(Voter) (time.Duration, bool), witness time.Duration) time.Duration {
 	known := make([]time.Duration, 0, 8)
 	for _, v := range q.Voters {
-		if age, ok := ages[v]; v == self {
+		if v == self {
 			known = append(known, 0)
-		} else if ok {
-			known = append(known, age)
+		} else if said, ok := age(v); ok {
+			known = append(known, said)
 		}
 	}
 	if q.Witness != "" {

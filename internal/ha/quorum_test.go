@@ -187,7 +187,8 @@ func TestUnconfirmed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := Unconfirmed(Memory{Voter: "db-0.a", Record: c.record}, c.ages, c.witness); got != c.want {
+			age := func(v Voter) (time.Duration, bool) { a, ok := c.ages[v]; return a, ok }
+			if got := Unconfirmed(Memory{Voter: "db-0.a", Record: c.record}, age, c.witness); got != c.want {
 				t.Errorf("unconfirmed for %d", got)
 			}
 		})

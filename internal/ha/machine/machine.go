@@ -65,6 +65,9 @@ type Instance struct {
 	memory  ha.Memory
 	storing *storing
 	waiting []Event
+	// peers and fitted are what follows from config, memory and news (Peers, fitLimits).
+	peers  []string
+	fitted ha.Limits
 
 	news   news
 	watch  watch
@@ -93,6 +96,7 @@ func New(o Options) *Instance {
 	i.news = newNews()
 	i.watch = newWatch(o.Memory, o.Now)
 	i.witness.at, i.witness.asked = never, never
+	i.findPeers()
 	return i
 }
 
@@ -119,6 +123,7 @@ func (i *Instance) take(e Event) {
 	case Tick:
 	case Configured:
 		i.config = e.Config
+		i.findPeers()
 	case PeerAnswered, PeerTold, PeerRefused:
 		i.hear(e)
 	case Stored:
@@ -204,6 +209,7 @@ func (i *Instance) stored(e Stored) {
 		i.note("the memory could not be written", "error", e.Err)
 	} else {
 		i.memory = s.memory
+		i.findPeers()
 		if s.then != nil {
 			s.then()
 		}

@@ -41,7 +41,10 @@ func newNews() news { return news{map[string]*heard{}, map[string]ha.Peer{}} }
 
 // Peers are the instances whose word counts: the other members, and those that are none any more but still have a vote.
 // They acknowledge, vote, and may even lead.
-func (i *Instance) Peers() []string {
+func (i *Instance) Peers() []string { return i.peers }
+
+// findPeers finds the peers anew, because the members or the voters may be others.
+func (i *Instance) findPeers() {
 	var names []string
 	add := func(name string) {
 		if name != i.name && !slices.Contains(names, name) {
@@ -54,7 +57,8 @@ func (i *Instance) Peers() []string {
 	for _, v := range i.memory.Record.Voters() {
 		add(v.Instance())
 	}
-	return names
+	i.peers = names
+	i.fitLimits()
 }
 
 // peer is what is known of an instance, nil for nothing.
@@ -102,8 +106,12 @@ func (i *Instance) hearOf(s Said, asked time.Duration) {
 	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
 		s = h.said
 	}
+	fits := h.at != never && h.said.Limits == s.Limits
 	h.said, h.at, h.asked = s, i.now, max(h.asked, asked)
 	i.news.present[s.Name] = s.Peer
+	if !fits {
+		i.fitLimits()
+	}
 }
 
 // meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it refuse, nor has it
@@ -130,16 +138,18 @@ func (i *Instance) forgetOld() {
 }
 
 // limits are the times that this instance goes by: they fit with those of all others, as each has said them last.
-func (i *Instance) limits() ha.Limits {
-	limits := i.own
-	for _, name := range i.Peers() {
+func (i *Instance) limits() ha.Limits { return i.fitted }
+
+// fitLimits fits them anew.
+func (i *Instance) fitLimits() {
+	i.fitted = i.own
+	for _, name := range i.peers {
 		said := ha.Limits{}
 		if h := i.news.peer(name); h != nil {
 			said = h.said.Limits
 		}
-		limits = limits.With(said)
+		i.fitted = i.fitted.With(said)
 	}
-	return limits
 }
 
 // highestTerm is the highest that this instance has heard of from anybody.
@@ -174,19 +184,7 @@ func (i *Instance) newestMemory() ha.Memory {
 
 // measureQuorum measures when a majority last knew of no later term, by what the others and the witness have said.
 func (i *Instance) measureQuorum(local *ha.Local) {
-	m := i.memory
-	ages := map[ha.Voter]time.Duration{}
-	for _, voter := range m.Record.Voters() {
-		h := i.news.peer(voter.Instance())
-		if h == nil || h.asked == never || h.said.Peer.Voter != voter || h.said.Peer.Ballot.Term > m.Ballot.Term {
-			continue
-		}
-		if h.said.Peer.LeaderLost && h.said.Peer.Ballot.Term == m.Ballot.Term {
-			continue // it may be giving its vote to another
-		}
-		ages[voter] = i.now - h.asked
-	}
-	seen := i.witness.seen
+	m, seen := i.memory, i.witness.seen
 	age := time.Duration(math.MaxInt64)
 	if i.witness.at != never {
 		age = i.now - i.witness.at
@@ -194,10 +192,22 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 	if local.WitnessReachable = age < witnessCounts; local.WitnessReachable {
 		local.WitnessBallot = seen.Ballot
 	}
-	local.Alone = ha.Unconfirmed(m, ages, math.MaxInt64)
+	local.Alone = ha.Unconfirmed(m, i.ageOfWord, math.MaxInt64)
 	local.Holds = i.Leads() && seen.Holding == m.Won && seen.Ballot.Term <= m.Won && age <= i.limits().Hold
 	if seen.Ballot.Term > m.Ballot.Term {
 		age = math.MaxInt64 // it knows of a later term
 	}
-	local.Unconfirmed = ha.Unconfirmed(m, ages, age)
+	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfWord, age)
+}
+
+// ageOfWord is how long ago a voter said last that it knows of no later term. One that has lost the leader may be giving
+// its vote to another.
+func (i *Instance) ageOfWord(voter ha.Voter) (time.Duration, bool) {
+	h := i.news.peer(voter.Instance())
+	if h == nil || h.asked == never || h.said.Peer.Voter != voter {
+		return 0, false
+	}
+	own, said := i.memory.Ballot.Term, h.said.Peer
+	knows := said.Ballot.Term < own || said.Ballot.Term == own && !said.LeaderLost
+	return i.now - h.asked, knows
 }
