@@ -37,6 +37,10 @@ func (a *Agent) carryOut(effect machine.Effect) {
 		go a.propose(e.Proposal)
 	case machine.AskWitness:
 		go a.askWitness(e)
+	case machine.Look:
+		if r := a.current.Load(); r != nil {
+			r.look()
+		}
 	case machine.Tell:
 		a.peers.spread(a.life, a.Status())
 	case machine.Publish:

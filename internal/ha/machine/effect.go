@@ -111,6 +111,9 @@ type ReplyDiscard struct {
 	Needed string
 }
 
+// Look wants to hear at once how the server is (ServerSeen).
+type Look struct{}
+
 // Note is for people who read the log.
 type Note struct {
 	Message string
@@ -119,6 +122,7 @@ type Note struct {
 }
 
 func (Store) effect()        {}
+func (Look) effect()         {}
 func (Fence) effect()        {}
 func (Command) effect()      {}
 func (Demand) effect()       {}

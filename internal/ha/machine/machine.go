@@ -109,7 +109,9 @@ func (i *Instance) Step(now time.Duration, e Event) []Effect {
 	i.observe()
 	i.passTime()
 	i.advance()
-	i.tellNews()
+	said := i.peer(i.View())
+	i.tellNews(said)
+	i.lookAtServer(said)
 	return i.effects
 }
 

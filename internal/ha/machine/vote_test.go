@@ -2,6 +2,7 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	"toban.dev/internal/ha"
 )
@@ -83,5 +84,29 @@ func TestACandidateThatPromisesALaterTermDoesNotWin(t *testing.T) {
 	}
 	if r.Memory().Won != 0 || r.commanded(Promote) {
 		t.Errorf("it has won %d: %s", r.Memory().Won, r.Instance)
+	}
+}
+
+// How far the WAL goes decides who is elected: one that has lost its leader is looked at more often than one that follows.
+func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.pass(time.Second)
+	if looks := len(wants[Look](r)); looks > 0 {
+		t.Errorf("it is looked at %d times while its leader is there", looks)
+	}
+	r.others(func(p *ha.Peer) { // the other one has more WAL: it is waited for
+		p.Resigned, p.Leading, p.Position.LSN = p.Leading, false, 110
+	})
+	if looks := len(wants[Look](r)); looks != 1 {
+		t.Fatalf("it is looked at %d times", looks)
+	}
+	r.step(Tick{})
+	if looks := len(wants[Look](r)); looks != 1 {
+		t.Errorf("it is looked at %d times in no time", looks)
+	}
+	r.pass(lookInterval + tickInterval)
+	if looks := len(wants[Look](r)); looks < 2 {
+		t.Errorf("it is not looked at again: %s", r.Instance)
 	}
 }

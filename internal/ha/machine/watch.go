@@ -29,6 +29,8 @@ type watch struct {
 	known bool
 	// unelected says that the server was seen to take writes as a standby, until its data is marked.
 	unelected bool
+	// looked is when the server was asked last how it is, since its leader is lost.
+	looked time.Duration
 }
 
 func newWatch(m ha.Memory, now time.Duration) watch {
@@ -186,10 +188,22 @@ func decisive(p ha.Peer) decisives {
 }
 
 // tellNews tells the others at once what makes them decide anew.
-func (i *Instance) tellNews() {
-	if now := decisive(i.peer(i.View())); now != i.told {
+func (i *Instance) tellNews(said ha.Peer) {
+	if now := decisive(said); now != i.told {
 		i.told = now
 		i.emit(Tell{})
+	}
+}
+
+// lookInterval is how often a standby is looked at that may have to take over.
+const lookInterval = 100 * time.Millisecond
+
+// lookAtServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who is
+// elected, and the server is looked at too seldom for that while all is well.
+func (i *Instance) lookAtServer(said ha.Peer) {
+	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil && i.now-i.watch.looked >= lookInterval {
+		i.watch.looked = i.now
+		i.emit(Look{})
 	}
 }
 

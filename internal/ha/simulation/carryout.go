@@ -27,6 +27,8 @@ func (n *node) carryOut(effect machine.Effect) {
 		n.propose(e.Proposal)
 	case machine.AskWitness:
 		n.askWitness(e)
+	case machine.Look:
+		n.later(n.w.between(1*ms, 50*ms), n.seeServer)
 	case machine.Tell:
 		n.tell()
 	case machine.ReplyVote:

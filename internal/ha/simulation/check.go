@@ -178,9 +178,9 @@ func (w *World) checkDiscard(n *node) {
 func (w *World) inForce(n *node, r ha.Record) {
 	for i := range w.check.acks {
 		a := &w.check.acks[i]
-		has := sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead().acked
+		has := sumAt(n.wal, a.index+1) == a.sum && (n.lead() == nil || a.index < n.lead().acked)
 		if strong(r.Now) && !a.kept && has {
-			a.since = n.lead().term
+			a.since = n.mem.Won
 		}
 		a.kept = strong(r.Now) && (a.kept || has)
 	}

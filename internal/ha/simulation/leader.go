@@ -52,13 +52,16 @@ func (n *node) caughtUp() []ha.Voter {
 // recordStored notes that another record is on a leader's disk. The one that follows a change alone is in force then.
 func (n *node) recordStored(before, now ha.Record) {
 	n.w.check.changes++
-	l := n.lead()
-	if l == nil || now.Term != l.term || !n.leads() {
+	if now.Term != n.mem.Won || !n.leads() {
 		return
 	}
 	n.log("has the record %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
 	if before.Next != nil && now.Next == nil {
 		n.w.inForce(n, now)
+	}
+	l := n.lead()
+	if l == nil {
+		return // its server is still coming up
 	}
 	l.strong = strong(now.Now)
 	n.commit()
