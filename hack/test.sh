@@ -30,13 +30,12 @@ trap finish EXIT
 step 'ring 1: pure'
 hack/check.sh
 
-step 'ring 2: local, real PostgreSQL servers, real object stores'
+step 'rings 2 and 3, side by side: local, real PostgreSQL servers and object stores; api, a real kube-apiserver'
 [[ $(git rev-parse --is-shallow-repository 2>&1) == false ]] ||
   echo 'test/mixed is skipped: there is no history here to build former releases from. Clone the whole: git fetch --unshallow'
-go test -count=1 -timeout 20m ./test/local/... ./test/mixed/... ./test/stores/...
-
-step 'ring 3: api, a real kube-apiserver'
-KUBEBUILDER_ASSETS=$(bin/localkube assets) go test -count=1 -timeout 20m ./test/api/...
+# Most of their time they wait for servers. The longest begin first.
+KUBEBUILDER_ASSETS=$(bin/localkube assets) go test -p 3 -count=1 -timeout 25m \
+  ./test/local ./test/api/... ./test/local/... ./test/mixed/... ./test/stores/...
 
 step 'ring 4: e2e, a real cluster'
 [[ $(cluster) != down ]] || started=yes
