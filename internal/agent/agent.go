@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -61,11 +62,11 @@ const durabilityAsync = "async"
 type Agent struct {
 	Options
 	// volume is the right to work on it; the memory is read when it is there, and elections begin.
-	volume    *Lock
+	volume    *volume.Lock
 	server    *postgres.Server
-	data      *dataFolder
+	data      *volume.DataFolder
 	identity  *identity
-	memory    *memory
+	memory    *volume.Memory
 	peers     *peers
 	elections *elections
 	commands  *commands
@@ -112,7 +113,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		Programs: programs, Volume: options.Volume, Run: options.Run,
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
-	a.data = &dataFolder{server: a.server}
+	a.data = volume.NewDataFolder(a.server)
 	a.status = protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
 		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
@@ -167,10 +168,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.life, a.commands.life = life, life
 	a.beginElections()
+	tidier := &volume.Tidier{Volume: a.Volume, Config: a.currentConfig, Log: a.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
+		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, tidier.Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

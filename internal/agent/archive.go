@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
@@ -31,7 +32,7 @@ func (a *Agent) archiveLoop(ctx context.Context) error {
 		} else {
 			a.reportArchive(nil)
 		}
-		if !sleep(ctx, time.Second) {
+		if !pause.For(ctx, time.Second) {
 			return nil
 		}
 	}
@@ -74,7 +75,7 @@ func (a *Agent) archive(ctx context.Context, r *running, to protocol.Archive, li
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		for sleep(ctx, archiveInterval) {
+		for pause.For(ctx, archiveInterval) {
 			now, still, leading := a.archiveTask()
 			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, lineage) {
 				stop()

@@ -145,10 +145,10 @@ func (a *Agent) doWithData(ctx context.Context, c machine.Command) (d machine.Do
 	}
 	d.NoRoom, d.SameTimeline = errors.Is(err, postgres.ErrNoRoom), errors.Is(err, postgres.ErrSameTimeline)
 	if d.NoRoom {
-		a.data.lackRoom()
+		a.data.LackRoom()
 	}
 	if c.Kind == machine.Clone || c.Kind == machine.Rewind {
-		err = errors.Join(err, a.memory.reloadLineage())
+		err = errors.Join(err, a.memory.ReloadLineage())
 		d.Lineage = a.memory.Get().Lineage
 	}
 	return d, err

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"time"
 
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
@@ -34,7 +36,7 @@ type good struct {
 	HBA        []string          `json:"hba"`
 }
 
-func (a *Agent) goodFile() string { return filepath.Join(a.Volume, folderState, "good.json") }
+func (a *Agent) goodFile() string { return filepath.Join(volume.StateFolder(a.Volume), "good.json") }
 
 func (a *Agent) loadGood() (good, bool) {
 	var g good
@@ -362,7 +364,7 @@ func awaitReload(ctx context.Context, session *postgres.Session, before time.Tim
 		if at.After(before) {
 			return nil
 		}
-		if !sleep(ctx, 10*time.Millisecond) {
+		if !pause.For(ctx, 10*time.Millisecond) {
 			return fmt.Errorf("the server does not read its configuration again: %w", ctx.Err())
 		}
 	}

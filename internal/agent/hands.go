@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
@@ -58,7 +59,7 @@ func (a *Agent) store(e machine.Store) {
 		err = a.inherit()
 	}
 	if err == nil {
-		err = a.memory.put(e.Memory)
+		err = a.memory.Put(e.Memory)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }
@@ -128,7 +129,7 @@ func (a *Agent) askWitness(e machine.AskWitness) {
 		asked := time.Now()
 		m, answer, err := a.Cluster.Operate(ctx, e.Operation)
 		again := errors.Is(err, errOvertaken) && e.Operation.Overtake != nil
-		if again && sleep(ctx, overtakeConflicts) {
+		if again && pause.For(ctx, overtakeConflicts) {
 			continue
 		}
 		a.post(machine.WitnessAnswered{ID: e.ID, Asked: a.elections.at(asked), Memory: m, Answer: answer, Failed: err != nil})

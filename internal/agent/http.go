@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -212,7 +213,7 @@ func (a *Agent) awaitApplied(ctx context.Context, revision string) {
 	for {
 		s := a.Status()
 		runs := s.Role != protocol.RoleNone
-		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !sleep(ctx, 20*time.Millisecond) {
+		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !pause.For(ctx, 20*time.Millisecond) {
 			return
 		}
 	}

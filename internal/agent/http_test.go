@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -159,7 +160,7 @@ func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
 			t.Fatal(err)
 		}
 	}
-	memory, err := openMemory("x-0", t.TempDir(), t.TempDir())
+	memory, err := volume.OpenMemory("x-0", t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

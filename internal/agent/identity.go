@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
@@ -115,7 +116,7 @@ func (i *identity) renewLoop(ctx context.Context) error {
 		i.mutex.Lock()
 		due := time.Until(i.leaf.RenewAt())
 		i.mutex.Unlock()
-		if !sleep(ctx, max(due, time.Minute)) {
+		if !pause.For(ctx, max(due, time.Minute)) {
 			return nil
 		}
 		if err := i.renew(time.Now()); err != nil {

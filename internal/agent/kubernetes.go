@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -121,7 +122,7 @@ func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory
 	}
 	var m ha.Memory
 	if text := lease.Annotations[naming.AnnotationElection]; text != "" {
-		if m, err = decodeMemory([]byte(text)); err != nil {
+		if m, err = volume.DecodeMemory([]byte(text)); err != nil {
 			return nil, ha.Memory{}, fmt.Errorf("understand the annotation %s of the Lease %s: %w", naming.AnnotationElection, k.lease, err)
 		}
 	}
@@ -135,7 +136,7 @@ func (k *Kubernetes) read(ctx context.Context) (*coordinationv1.Lease, ha.Memory
 // write puts the witness's memory into the Lease as it was read; who was slower
 // gets a conflict. Holder and transitions are for people.
 func (k *Kubernetes) write(ctx context.Context, lease *coordinationv1.Lease, m ha.Memory) error {
-	text, err := encodeMemory([]byte(lease.Annotations[naming.AnnotationElection]), m)
+	text, err := volume.EncodeMemory([]byte(lease.Annotations[naming.AnnotationElection]), m)
 	if err != nil {
 		return fmt.Errorf("encode the witness's memory: %w", err)
 	}

@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -28,10 +26,12 @@ func (a *Agent) own(ctx context.Context) error {
 			group.Go(func() error { return actor(life) })
 		}
 	})
-	err := a.open(life, func(whom string) {
+	waits := func(whom string) {
 		a.noteInUse(whom)
 		answer()
-	})
+	}
+	var err error
+	a.volume, a.memory, err = volume.Open(life, a.Volume, a.Name, a.Restored, waits)
 	end()
 	if failed := group.Wait(); failed != nil {
 		return failed
@@ -49,33 +49,6 @@ func (a *Agent) noteInUse(whom string) {
 		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
 	a.Log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
 	a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
-}
-
-// open locks the volume, takes a restore over where that is due, and reads the memory.
-func (a *Agent) open(ctx context.Context, waits func(whom string)) (err error) {
-	if a.volume, err = OwnVolume(ctx, a.Volume, waits); err != nil {
-		return err
-	}
-	state := filepath.Join(a.Volume, folderState)
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return fmt.Errorf("make the agent's folder on the volume: %w", err)
-	}
-	due, err := takeOverDue(a.Volume, a.Restored)
-	if err != nil {
-		return err
-	}
-	if due {
-		restore, err := awaitLock(ctx, a.Volume, lockRestore, waits)
-		if err != nil {
-			return err
-		}
-		defer restore.release()
-		if err := takeOver(a.Volume, a.Name, a.Restored); err != nil {
-			return err
-		}
-	}
-	a.memory, err = openMemory(a.Name, state, a.server.Data())
-	return err
 }
 
 // serveWaiting serves the operator, and nobody else, while the agent waits for its volume.

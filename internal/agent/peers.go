@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
@@ -77,7 +78,7 @@ func (p *peers) run(ctx context.Context) error {
 		for _, m := range p.others() {
 			go p.ask(ctx, m)
 		}
-		if !sleep(ctx, heartbeat) {
+		if !pause.For(ctx, heartbeat) {
 			return nil
 		}
 	}
@@ -255,16 +256,4 @@ func asPeer(s protocol.Status) ha.Peer {
 		peer.Written = lsn
 	}
 	return peer
-}
-
-// sleep waits; it is false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

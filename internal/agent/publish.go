@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
@@ -117,7 +118,7 @@ func (a *Agent) publishUntilDone(ctx context.Context, role protocol.Role) bool {
 			return true
 		}
 		a.Log.Warn("the role could not be published", "role", string(role), "error", err.Error())
-		if !sleep(ctx, retry) || len(a.publish) > 0 || a.Status().Role != role {
+		if !pause.For(ctx, retry) || len(a.publish) > 0 || a.Status().Role != role {
 			return false
 		}
 		if _, leads := a.led(); role == protocol.RolePrimary && !leads {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
@@ -42,7 +44,7 @@ func (l *labels) times() int {
 // publisher is an agent of which only the publisher runs, with wishes as often as a tender has them.
 func publisher(t *testing.T) (*Agent, *labels) {
 	t.Helper()
-	m, err := openMemory("db-0", t.TempDir(), t.TempDir())
+	m, err := volume.OpenMemory("db-0", t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func publisher(t *testing.T) (*Agent, *labels) {
 	a := &Agent{Options: Options{Name: "db-0", Cluster: cluster, Log: slog.New(slog.DiscardHandler)}, memory: m, publish: make(chan protocol.Role, 1), peers: &peers{members: func() []protocol.Member { return nil }}}
 	go func() { _ = a.publishLoop(t.Context()) }()
 	go func() {
-		for sleep(t.Context(), time.Millisecond) {
+		for pause.For(t.Context(), time.Millisecond) {
 			a.wantPublished(protocol.RolePrimary)
 		}
 	}()

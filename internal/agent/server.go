@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -276,7 +277,7 @@ func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
 				return 0, err
 			}
 		}
-		if !sleep(ctx, 2*time.Millisecond) {
+		if !pause.For(ctx, 2*time.Millisecond) {
 			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
 		}
 	}
@@ -344,7 +345,7 @@ const settleDelay = 2 * time.Second
 // settle writes the first checkpoint of a new primary: the control file has
 // the new timeline then, which is what a rewind of another instance goes by.
 func (r *running) settle(ctx context.Context) {
-	if !sleep(ctx, settleDelay) {
+	if !pause.For(ctx, settleDelay) {
 		return
 	}
 	session, err := r.server.Connect(ctx)

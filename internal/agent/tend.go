@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -266,7 +267,7 @@ func (t *tender) lookAtStandby(ctx context.Context, state postgres.State) error 
 	}
 	if t.following().Leader == "" && !known {
 		t.running.look()
-		sleep(ctx, endInterval)
+		pause.For(ctx, endInterval)
 	}
 	return nil
 }

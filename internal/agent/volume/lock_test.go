@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"bufio"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"toban.dev/internal/protocol"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 
 // hold owns a volume, says which child it has started, and lives until it is killed.
 func hold(volume string) {
-	lock, err := OwnVolume(context.Background(), volume, func(string) {})
+	lock, err := Own(context.Background(), volume, func(string) {})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -93,9 +95,9 @@ func TestAVolumeHasOneOwner(t *testing.T) {
 	defer cancel()
 	waiting, got := make(chan string, 1), make(chan error, 1)
 	go func() {
-		lock, err := OwnVolume(ctx, volume, func(whom string) { waiting <- whom })
+		lock, err := Own(ctx, volume, func(whom string) { waiting <- whom })
 		if err == nil {
-			lock.release()
+			lock.Release()
 		}
 		got <- err
 	}()
@@ -131,11 +133,11 @@ func TestAVolumeIsOwnedByProgramsToo(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), longDeadline)
 	defer cancel()
-	lock, err := OwnVolume(ctx, volume, func(string) {})
+	lock, err := Own(ctx, volume, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock.release()
+	lock.Release()
 	if _, alive := os.Stat(fmt.Sprintf("/proc/%d/exe", child)); alive == nil {
 		t.Error("the program still runs")
 	}
@@ -149,7 +151,7 @@ func TestARestoreHasALockOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the agent has the lock of restores: %v", err)
 	}
-	defer lock.release()
+	defer lock.Release()
 	if _, err := tryLock(volume, lockRestore); !errors.Is(err, errInUse) {
 		t.Errorf("two restores: %v", err)
 	}
@@ -158,16 +160,16 @@ func TestARestoreHasALockOfItsOwn(t *testing.T) {
 // A restore that was given up may still be at work: what it makes is removed when it has ended.
 func TestARestoreThatIsGivenUpIsRemovedWhenItHasEnded(t *testing.T) {
 	volume := volume(t, true)
-	a := &Agent{Options: Options{Volume: volume}}
+	tidier := &Tidier{Volume: volume, Config: func() protocol.Config { return protocol.Config{} }}
 	restore, err := tryLock(volume, lockRestore)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.tidy(); err != nil || content(restoredData(volume), "PG_VERSION") == "" {
+	if err := tidier.tidy(); err != nil || content(restoredData(volume), "PG_VERSION") == "" {
 		t.Errorf("it was removed under its feet: %v", err)
 	}
-	restore.release()
-	if err := a.tidy(); err != nil || content(restoredData(volume), "PG_VERSION") != "" {
+	restore.Release()
+	if err := tidier.tidy(); err != nil || content(restoredData(volume), "PG_VERSION") != "" {
 		t.Errorf("it was not removed: %v", err)
 	}
 }

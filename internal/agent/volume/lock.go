@@ -1,4 +1,6 @@
-package agent
+// Package volume is what an agent has on its persistent volume, apart from the server's own work: the right to work there,
+// the memory of what the instance has promised, what a restore has left, and what lies in the data directory.
+package volume
 
 import (
 	"context"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/agent/pause"
 )
 
 const (
@@ -34,9 +38,9 @@ var errInUse = errors.New("somebody else works on the volume")
 // volume, they do after their agent's death too. The kernel releases them.
 type Lock struct{ own, programs *os.File }
 
-// OwnVolume waits until nobody works on a volume any more, and has all others wait from then on for as long as this
+// Own waits until nobody works on a volume any more, and has all others wait from then on for as long as this
 // process and the programs that it starts live. Where it has to wait it calls waits, with the words for whom.
-func OwnVolume(ctx context.Context, volume string, waits func(whom string)) (*Lock, error) {
+func Own(ctx context.Context, volume string, waits func(whom string)) (*Lock, error) {
 	return lockWithPrograms(ctx, volume, lockOwner, waits)
 }
 
@@ -61,8 +65,8 @@ func (l *Lock) passOn() error {
 	return nil
 }
 
-// release ends a lock that has not been passed on.
-func (l *Lock) release() { _ = errors.Join(l.own.Close(), l.programs.Close()) } // nothing was written
+// Release ends a lock that has not been passed on.
+func (l *Lock) Release() { _ = errors.Join(l.own.Close(), l.programs.Close()) } // nothing was written
 
 // tryLock takes a lock that is free. Else it fails with errInUse.
 func tryLock(volume, name string) (*Lock, error) {
@@ -119,7 +123,7 @@ func awaitFile(ctx context.Context, path string, waits, try func()) (*os.File, e
 			waits()
 		}
 		try()
-		if !sleep(ctx, lockInterval) {
+		if !pause.For(ctx, lockInterval) {
 			return nil, fmt.Errorf("wait until the volume is free: %w", ctx.Err())
 		}
 	}

@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 func TestMemorySurvives(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
-	m, err := openMemory("db-1", folder, data)
+	m, err := OpenMemory("db-1", folder, data)
 	if err != nil || m.Get().Voter.Instance() != "db-1" {
 		t.Fatalf("a new memory is %+v, %v", m, err)
 	}
@@ -22,23 +22,23 @@ func TestMemorySurvives(t *testing.T) {
 	if err := m.SetLineage([]ha.Start{{Term: 1, Timeline: 1}, {Term: 3, LSN: 77, Timeline: 2}}); err != nil {
 		t.Fatal(err)
 	}
-	again, err := openMemory("db-1", folder, data)
+	again, err := OpenMemory("db-1", folder, data)
 	if err != nil || !reflect.DeepEqual(again.Get(), m.Get()) {
 		t.Errorf("stored %+v, found %+v, %v", m.Get(), again.Get(), err)
 	}
 	// Another data directory has another lineage, and the voter stays who it is.
-	other, err := openMemory("db-1", folder, t.TempDir())
+	other, err := OpenMemory("db-1", folder, t.TempDir())
 	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().Lineage) != 0 {
 		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
 	}
 }
 
 func TestLostMemoryIsAnotherVoter(t *testing.T) {
-	one, err := openMemory("db-1", t.TempDir(), t.TempDir())
+	one, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := openMemory("db-1", t.TempDir(), t.TempDir())
+	two, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
 	if err != nil || one.Get().Voter == two.Get().Voter {
 		t.Errorf("the voter %s has lost its memory and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
 	}
@@ -50,29 +50,7 @@ func TestUnreadableMemoryIsAnError(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "memory.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := openMemory("db-1", folder, t.TempDir()); err == nil {
+	if m, err := OpenMemory("db-1", folder, t.TempDir()); err == nil {
 		t.Errorf("half a memory was taken for %+v", m.Get())
-	}
-}
-
-func TestZombies(t *testing.T) {
-	for name, c := range map[string]struct {
-		stat string
-		pid  int
-		ok   bool
-	}{
-		"a child that has ended":           {"42 (sh) Z 1 42 42 0", 42, true},
-		"a name with spaces and brackets":  {"42 (a ) Z 9 (b) Z 1 42", 42, true},
-		"a child that runs":                {"42 (sh) S 1 42 42 0", 0, false},
-		"somebody else's child":            {"42 (sh) Z 7 42 42 0", 0, false},
-		"a line that was cut off":          {"42 (sh", 0, false},
-		"a line with nothing after a name": {"42 (sh)", 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pid, ok := zombieOf([]byte(c.stat), 1)
-			if ok != c.ok || (ok && pid != c.pid) {
-				t.Errorf("found %d, %t", pid, ok)
-			}
-		})
 	}
 }

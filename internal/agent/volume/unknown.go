@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 // "format", when those before must not work with what it writes. What they may simply not know needs none: it is kept.
 const memoryFormat = 0
 
-// decodeMemory understands the memory of a voter or of the witness, and refuses one of a newer format.
-func decodeMemory(text []byte) (m ha.Memory, err error) {
+// DecodeMemory understands the memory of a voter or of the witness, and refuses one of a newer format.
+func DecodeMemory(text []byte) (m ha.Memory, err error) {
 	var head struct {
 		Format int `json:"format"`
 	}
@@ -28,15 +28,15 @@ func decodeMemory(text []byte) (m ha.Memory, err error) {
 	return m, json.Unmarshal(text, &m)
 }
 
-// encodeMemory is a memory as it is to be written in place of a text, nil for none. What that has and a newer release
+// EncodeMemory is a memory as it is to be written in place of a text, nil for none. What that has and a newer release
 // has written is kept: members that are not known here, and also such within one that has not changed. Within one that
 // has, they were about what it said before.
-func encodeMemory(before []byte, m ha.Memory) ([]byte, error) {
+func EncodeMemory(before []byte, m ha.Memory) ([]byte, error) {
 	next, err := json.Marshal(m)
 	if err != nil || len(before) == 0 {
 		return next, err
 	}
-	understood, err := decodeMemory(before)
+	understood, err := DecodeMemory(before)
 	if err != nil {
 		return nil, err
 	}

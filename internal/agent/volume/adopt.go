@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"encoding/json"
@@ -83,7 +83,7 @@ func Adopt(volume, instance string, p Prepared) error {
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
 		return fmt.Errorf("make a place for the instance's memory: %w", err)
 	}
-	m, err := openMemory(instance, filepath.Join(volume, folderState), server.Data())
+	m, err := OpenMemory(instance, filepath.Join(volume, folderState), server.Data())
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func Adopt(volume, instance string, p Prepared) error {
 	if err := moveIn(server, restoredData(volume), append(p.Lineage, p.Begins)); err != nil {
 		return fmt.Errorf("adopt the restored data: %w", err)
 	}
-	if err := m.reloadLineage(); err != nil {
+	if err := m.ReloadLineage(); err != nil {
 		return err
 	}
 	lineage := m.current.Lineage

@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"crypto/rand"
@@ -22,9 +22,9 @@ const memoryFile = "memory.json"
 // copy of the data brings the lineage of where it was copied from.
 const lineageFile = "toban_lineage.json"
 
-// memory keeps an instance's promises. They outlive the data directory, since a
+// Memory keeps an instance's promises. They outlive the data directory, since a
 // term must never be forgotten; only the lineage lies with the data.
-type memory struct {
+type Memory struct {
 	file, data string
 
 	mutex   sync.Mutex
@@ -33,9 +33,9 @@ type memory struct {
 	text []byte
 }
 
-// openMemory reads the memory, or begins a new one: that of a new voter.
-func openMemory(instance, folder, data string) (*memory, error) {
-	m := &memory{file: filepath.Join(folder, memoryFile), data: data}
+// OpenMemory reads the memory, or begins a new one: that of a new voter.
+func OpenMemory(instance, folder, data string) (*Memory, error) {
+	m := &Memory{file: filepath.Join(folder, memoryFile), data: data}
 	text, err := os.ReadFile(m.file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -48,16 +48,16 @@ func openMemory(instance, folder, data string) (*memory, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the instance's memory: %w", err)
 	default:
-		if m.current, err = decodeMemory(text); err != nil {
+		if m.current, err = DecodeMemory(text); err != nil {
 			return nil, fmt.Errorf("understand the instance's memory in %s: %w", m.file, err)
 		}
 		m.text = text
 	}
-	return m, m.reloadLineage()
+	return m, m.ReloadLineage()
 }
 
 // Get is the memory as it is on disk.
-func (m *memory) Get() ha.Memory {
+func (m *Memory) Get() ha.Memory {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.current
@@ -65,7 +65,7 @@ func (m *memory) Get() ha.Memory {
 
 // Change changes the memory; when it returns, the change is on disk. The change
 // is given up when change says no.
-func (m *memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
+func (m *Memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	next := m.current
@@ -79,9 +79,9 @@ func (m *memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
 	return next, nil
 }
 
-func (m *memory) store(memory ha.Memory) error {
+func (m *Memory) store(memory ha.Memory) error {
 	memory.Lineage = nil
-	text, err := encodeMemory(m.text, memory)
+	text, err := EncodeMemory(m.text, memory)
 	if err != nil {
 		return fmt.Errorf("encode the instance's memory: %w", err)
 	}
@@ -92,8 +92,8 @@ func (m *memory) store(memory ha.Memory) error {
 	return nil
 }
 
-// put makes a memory durable, its lineage before the rest.
-func (m *memory) put(next ha.Memory) error {
+// Put makes a memory durable, its lineage before the rest.
+func (m *Memory) Put(next ha.Memory) error {
 	if !slices.Equal(next.Lineage, m.Get().Lineage) {
 		if err := m.SetLineage(next.Lineage); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (m *memory) put(next ha.Memory) error {
 }
 
 // SetLineage changes the lineage; when it returns, the change is on disk. Nobody waits for the disk meanwhile.
-func (m *memory) SetLineage(lineage []ha.Start) error {
+func (m *Memory) SetLineage(lineage []ha.Start) error {
 	text, err := json.Marshal(lineage)
 	if err != nil {
 		return fmt.Errorf("encode the lineage: %w", err)
@@ -123,8 +123,8 @@ func (m *memory) SetLineage(lineage []ha.Start) error {
 	return nil
 }
 
-// reloadLineage reads the lineage that lies with the data, after that was replaced.
-func (m *memory) reloadLineage() error {
+// ReloadLineage reads the lineage that lies with the data, after that was replaced.
+func (m *Memory) ReloadLineage() error {
 	var lineage []ha.Start
 	text, err := os.ReadFile(filepath.Join(m.data, lineageFile))
 	switch {

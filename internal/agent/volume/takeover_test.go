@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"errors"
@@ -43,7 +43,7 @@ func content(path ...string) string {
 func checkTakenOver(t *testing.T, volume string) {
 	t.Helper()
 	data := (&postgres.Server{Volume: volume}).Data()
-	m, err := openMemory("db-0", filepath.Join(volume, folderState), data)
+	m, err := OpenMemory("db-0", filepath.Join(volume, folderState), data)
 	if err != nil {
 		t.Fatal(err)
 	}

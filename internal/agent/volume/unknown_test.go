@@ -1,4 +1,4 @@
-package agent
+package volume
 
 import (
 	"os"
@@ -38,12 +38,12 @@ func TestWhatANewerReleaseHasWrittenIsKept(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := decodeMemory([]byte(c.before))
+			m, err := DecodeMemory([]byte(c.before))
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.change(&m)
-			got, err := encodeMemory([]byte(c.before), m)
+			got, err := EncodeMemory([]byte(c.before), m)
 			if err != nil || string(got) != c.want {
 				t.Errorf("it becomes\n%s, want\n%s, %v", got, c.want, err)
 			}
@@ -58,7 +58,7 @@ func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for term := range uint64(3) { // also by who has read what this release wrote
-		m, err := openMemory("db-0", folder, t.TempDir())
+		m, err := OpenMemory("db-0", folder, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestAMemoryOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := openMemory("db-0", folder, t.TempDir())
+	_, err := OpenMemory("db-0", folder, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}
