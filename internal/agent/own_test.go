@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/agenttest"
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -26,9 +29,14 @@ const (
 // waiting is an agent that begins to make a volume its own, and what comes of that.
 func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Agent, owned chan error, stop func()) {
 	t.Helper()
-	a = serverless(t, ours, operators)
-	a.memory, a.Name, a.Listen, a.Volume = nil, "db-0", waitsAt, folder
-	a.server.Volume, a.status = folder, protocol.Status{Name: a.Name, Reason: reasonStarting}
+	options := Options{
+		Name: "db-0", Authority: agenttest.Folder(t, ours), Volume: folder, Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler),
+	}
+	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
+	a, err := newAgent(options, config, postgres.Programs{Major: 17})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longDeadline)
 	owned = make(chan error, 1)
 	go func() { owned <- a.own(ctx) }()
@@ -57,7 +65,7 @@ func awaitUnready(t *testing.T, words string) {
 
 // An agent whose volume is another's touches nothing there and is alive, says so to kubelet and operator, and goes on when it is free.
 func TestAnAgentWaitsForItsVolume(t *testing.T) {
-	ours, operators := newAuthority(t), newAuthority(t)
+	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
 	folder := t.TempDir()
 	lock, err := volume.Own(t.Context(), folder, func(string) {})
 	if err != nil {
@@ -66,19 +74,19 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	memory := filepath.Join(volume.StateFolder(folder), "memory.json")
 	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
-	if code, body := get(t, fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); code != http.StatusOK {
-		t.Errorf("it is not alive: %s", body)
+	if response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); err != nil || response.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // it ends with the test
+		t.Errorf("it is not alive: %v, %v", response, err)
 	}
-	operator, peer := clientOf(t, operators, ours, naming.IdentityOperator), clientOf(t, ours, ours, naming.IdentityInstance)
+	operator, peer := agenttest.Client(t, operators, ours, naming.IdentityOperator), agenttest.Client(t, ours, ours, naming.IdentityInstance)
 	for name, ask := range map[string]func() (protocol.Status, error){
-		"status": func() (protocol.Status, error) { return operator.Status(t.Context(), a.Listen) },
-		"sync":   func() (protocol.Status, error) { return operator.Sync(t.Context(), a.Listen, a.currentConfig()) },
+		"status": func() (protocol.Status, error) { return operator.Status(t.Context(), waitsAt) },
+		"sync":   func() (protocol.Status, error) { return operator.Sync(t.Context(), waitsAt, a.configs.get()) },
 	} {
 		if status, err := ask(); err != nil || status.Reason != reasonVolumeInUse || status.Role != protocol.RoleNone || status.Ready {
 			t.Errorf("%s: the operator hears %+v, %v", name, status, err)
 		}
 	}
-	if status, err := peer.Status(t.Context(), a.Listen); err == nil {
+	if status, err := peer.Status(t.Context(), waitsAt); err == nil {
 		t.Errorf("a peer hears %+v", status)
 	}
 	if exists(memory) || len(owned) > 0 {
@@ -93,7 +101,7 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	if second, err := volume.Own(soon, folder, func(string) {}); err == nil {
 		t.Errorf("it has no lock: %v", second)
 	}
-	a.volume.Release()
+	a.lock.Release()
 }
 
 // An agent that is stopped while it waits ends.
@@ -104,7 +112,7 @@ func TestAnAgentThatWaitsForItsVolumeCanBeStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Release()
-	_, owned, stop := waiting(t, newAuthority(t), newAuthority(t), folder)
+	_, owned, stop := waiting(t, agenttest.NewAuthority(t), agenttest.NewAuthority(t), folder)
 	awaitUnready(t, reasonVolumeInUse)
 	stop()
 	if err := <-owned; err == nil {

@@ -1,4 +1,4 @@
-package agent
+package publish
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pause"
-	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
@@ -41,29 +40,39 @@ func (l *labels) times() int {
 	return l.published
 }
 
-// publisher is an agent of which only the publisher runs, with wishes as often as a tender has them.
-func publisher(t *testing.T) (*Agent, *labels) {
+// publisher publishes for an instance that remembers what it is told to, with wishes as often as a monitor has them.
+func publisher(t *testing.T) (*promises, *labels) {
 	t.Helper()
-	m, err := volume.OpenMemory("db-0", t.TempDir(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster := &labels{}
-	a := &Agent{Options: Options{Name: "db-0", Cluster: cluster, Log: slog.New(slog.DiscardHandler)}, memory: m, publish: make(chan protocol.Role, 1), peers: &peers{members: func() []protocol.Member { return nil }}}
-	go func() { _ = a.publishLoop(t.Context()) }()
+	m, cluster := &promises{}, &labels{}
+	p := New(Options{
+		Name: "db-0", Cluster: cluster, Memory: m.get, Others: func() []string { return nil },
+		Role: func() protocol.Role { return protocol.RolePrimary }, Log: slog.New(slog.DiscardHandler),
+	})
+	go func() { _ = p.Run(t.Context()) }()
 	go func() {
 		for pause.For(t.Context(), time.Millisecond) {
-			a.wantPublished(protocol.RolePrimary)
+			p.Want(protocol.RolePrimary)
 		}
 	}()
-	return a, cluster
+	return m, cluster
 }
 
-func (a *Agent) ballot(t *testing.T, b ha.Ballot, won uint64) {
-	t.Helper()
-	if _, err := a.memory.Change(func(m *ha.Memory) bool { m.Ballot, m.Won = b, won; return true }); err != nil {
-		t.Fatal(err)
-	}
+// promises are what an instance remembers.
+type promises struct {
+	mutex  sync.Mutex
+	memory ha.Memory
+}
+
+func (p *promises) get() ha.Memory {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.memory
+}
+
+func (p *promises) ballot(b ha.Ballot, won uint64) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.memory.Ballot, p.memory.Won = b, won
 }
 
 func eventually(t *testing.T, what string, so func() bool) {
@@ -78,21 +87,21 @@ func eventually(t *testing.T, what string, so func() bool) {
 // A primary that has just learnt of a later term is still a primary for the moment that its server needs to stop. It published itself then, took
 // the label from the new primary, and the Services had nobody.
 func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
-	a, cluster := publisher(t)
-	a.ballot(t, ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+	m, cluster := publisher(t)
+	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
 	eventually(t, "it is published", func() bool { return cluster.times() == 1 })
-	a.ballot(t, ha.Ballot{Term: 2, Leader: "db-1"}, 1)
+	m.ballot(ha.Ballot{Term: 2, Leader: "db-1"}, 1)
 	time.Sleep(50 * time.Millisecond) // dozens of wishes
 	if n := cluster.times(); n != 1 {
 		t.Errorf("it has published %d times, the later ones as the primary of a term that is another's", n)
 	}
-	a.ballot(t, ha.Ballot{Term: 3, Leader: "db-0"}, 3)
+	m.ballot(ha.Ballot{Term: 3, Leader: "db-0"}, 3)
 	eventually(t, "it is published again in a term of its own", func() bool { return cluster.times() == 2 })
 }
 
 func TestAPrimaryWhoseLabelIsTakenPublishesItselfAgain(t *testing.T) {
-	a, cluster := publisher(t)
-	a.ballot(t, ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+	m, cluster := publisher(t)
+	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
 	eventually(t, "it is published", func() bool { return cluster.times() == 1 })
 	cluster.mutex.Lock()
 	cluster.role = protocol.RoleStandby

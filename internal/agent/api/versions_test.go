@@ -1,7 +1,8 @@
-package agent
+package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,9 +14,9 @@ import (
 // Of what a newer release asks, a part must not be taken for the whole: a question whether a vote would be given is not
 // one for the vote.
 func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
-	a := &Agent{elections: newElections(machine.Options{Name: "db-0", Rules: machine.DefaultRules()}, nil, nil)}
-	ended, end := context.WithCancel(t.Context()) // who does take it for understood waits for an answer no longer
-	end()
+	a := &API{Ask: func(context.Context, func(uint64) machine.Event) (machine.Effect, error) {
+		return nil, errors.New("it was taken for understood")
+	}}
 	for name, c := range map[string]struct {
 		handle http.HandlerFunc
 		body   string
@@ -27,7 +28,7 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()
-			c.handle(answer, httptest.NewRequestWithContext(ended, http.MethodPost, "/", strings.NewReader(c.body)))
+			c.handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(c.body)))
 			if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "unknown field") {
 				t.Errorf("the answer is %d, %s", answer.Code, answer.Body)
 			}

@@ -1,4 +1,4 @@
-package agent
+package api
 
 import (
 	"context"
@@ -15,13 +15,13 @@ const databaseDeadline = time.Minute
 
 // handleDatabase makes a database and its roles as the operator declares them. Only the leader does: what
 // it commits, the others get, and its commits wait for them as a user's do.
-func (a *Agent) handleDatabase(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request) {
 	var request protocol.DatabaseRequest
 	if err := readJSON(w, r, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if status := a.Status(); !status.Election.Leading || status.Role != protocol.RolePrimary {
+	if status := a.Status.Get(); !status.Election.Leading || status.Role != protocol.RolePrimary {
 		http.Error(w, "this instance is not the primary", http.StatusConflict)
 		return
 	}
@@ -31,7 +31,7 @@ func (a *Agent) handleDatabase(w http.ResponseWriter, r *http.Request) {
 	if request.Drop {
 		work = database.Drop
 	}
-	changed, err := work(ctx, a.server.ConnectTo, request.Declared)
+	changed, err := work(ctx, a.Connect, request.Declared)
 	for _, what := range changed {
 		a.Log.Info("a database was changed as declared", "claimant", request.Declared.Claimant, "what", what)
 	}

@@ -1,9 +1,9 @@
-package agent
+// Package peers is what an instance hears of the others, and says to them: it asks each how it is, all the time, tells all
+// what makes them decide anew, and asks for votes.
+package peers
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,14 +21,24 @@ import (
 const (
 	heartbeat      = 250 * time.Millisecond
 	answerDeadline = 5 * time.Second
+	voteDeadline   = time.Second
 	nextWay        = 1500 * time.Millisecond
 )
 
-// peers asks the other instances how they are, each in its own time, so that a
+// Client is by what other instances are asked: a protocol.Client.
+type Client interface {
+	Status(ctx context.Context, host string) (protocol.Status, error)
+	News(ctx context.Context, host string, status protocol.Status) (protocol.Status, error)
+	Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error)
+	Record(ctx context.Context, host string, proposal protocol.Proposal) (ha.AcceptReply, error)
+	Close()
+}
+
+// Peers asks the other instances how they are, each in its own time, so that a
 // slow one delays nobody.
-type peers struct {
+type Peers struct {
 	self   string
-	client *protocol.Client
+	client Client
 	// post takes what they say, began is since when time is counted for that.
 	post  func(machine.Event)
 	began time.Time
@@ -47,12 +57,16 @@ type answer struct {
 	at      time.Time
 }
 
-func newPeers(self string, client *protocol.Client, post func(machine.Event)) *peers {
-	return &peers{self: self, client: client, post: post, heard: map[string]answer{}}
+// New makes one that asks members, and posts what they say to the machine.
+func New(self string, client Client, members func() []protocol.Member, post func(machine.Event)) *Peers {
+	return &Peers{self: self, client: client, members: members, post: post, heard: map[string]answer{}}
 }
 
+// CountFrom says since when the machine counts the time. It is called before anybody is asked.
+func (p *Peers) CountFrom(began time.Time) { p.began = began }
+
 // others are the members without this instance.
-func (p *peers) others() []protocol.Member {
+func (p *Peers) others() []protocol.Member {
 	var others []protocol.Member
 	for _, m := range p.members() {
 		if m.Name != p.self {
@@ -62,8 +76,8 @@ func (p *peers) others() []protocol.Member {
 	return others
 }
 
-// names are the others' names.
-func (p *peers) names() []string {
+// Names are the others' names.
+func (p *Peers) Names() []string {
 	var names []string
 	for _, m := range p.others() {
 		names = append(names, m.Name)
@@ -71,8 +85,8 @@ func (p *peers) names() []string {
 	return names
 }
 
-// run asks until ctx ends.
-func (p *peers) run(ctx context.Context) error {
+// Run asks until ctx ends.
+func (p *Peers) Run(ctx context.Context) error {
 	defer p.client.Close()
 	for {
 		for _, m := range p.others() {
@@ -86,7 +100,7 @@ func (p *peers) run(ctx context.Context) error {
 
 // ask asks one peer by the address that is known, else by name. An answer under
 // another's name is nobody's: addresses are given to new Pods.
-func (p *peers) ask(ctx context.Context, m protocol.Member) {
+func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	asked := time.Now()
 	_, err := reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
 		status, err := p.client.Status(ctx, host)
@@ -103,52 +117,8 @@ func (p *peers) ask(ctx context.Context, m protocol.Member) {
 	}
 }
 
-// refused says that nobody listens there.
-func refused(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
-}
-
-// reach tries the ways to an instance, the next when one has failed or has not
-// answered for a while, and returns the first answer, or the last error.
-func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Duration,
-	try func(ctx context.Context, host string) (Answer, error),
-) (Answer, error) {
-	type result struct {
-		answer Answer
-		err    error
-	}
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	ways := slices.DeleteFunc([]string{m.Address, m.Host}, func(host string) bool { return host == "" })
-	last, results := result{err: syscall.EHOSTUNREACH}, make(chan result, len(ways))
-	for running := 0; running > 0 || len(ways) > 0; {
-		if len(ways) > 0 {
-			host := ways[0]
-			ways = ways[1:]
-			running++
-			go func() {
-				answer, err := try(ctx, host)
-				results <- result{answer, err}
-			}()
-		}
-		var next <-chan time.Time
-		if len(ways) > 0 {
-			next = time.After(nextWay)
-		}
-		select {
-		case last = <-results:
-			running--
-			if last.err == nil {
-				return last.answer, nil
-			}
-		case <-next:
-		}
-	}
-	return last.answer, last.err
-}
-
 // hear takes what a peer has answered.
-func (p *peers) hear(a answer) {
+func (p *Peers) hear(a answer) {
 	p.mutex.Lock()
 	before, known := p.heard[a.status.Name]
 	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
@@ -159,8 +129,8 @@ func (p *peers) hear(a answer) {
 	p.post(machine.PeerAnswered{Said: said(a.status), Asked: a.asked.Sub(p.began)})
 }
 
-// told takes what a peer says of itself without having been asked.
-func (p *peers) told(status protocol.Status) {
+// OnStatus takes what a peer says of itself without having been asked.
+func (p *Peers) OnStatus(status protocol.Status) {
 	p.mutex.Lock()
 	before, known := p.heard[status.Name]
 	if known && (before.status.Boot != status.Boot || before.status.Number <= status.Number) {
@@ -171,13 +141,8 @@ func (p *peers) told(status protocol.Status) {
 	p.post(machine.PeerTold{Said: said(status)})
 }
 
-// said is what the machine hears of a status.
-func said(s protocol.Status) machine.Said {
-	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record, Limits: s.Election.Limits}
-}
-
-// spread tells all others how this instance is.
-func (p *peers) spread(ctx context.Context, status protocol.Status) {
+// Broadcast tells all others how this instance is.
+func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {
 		go func() {
 			asked := time.Now()
@@ -192,30 +157,30 @@ func (p *peers) spread(ctx context.Context, status protocol.Status) {
 	}
 }
 
-// vote asks one peer for its vote.
-func (p *peers) vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
+// Vote asks one peer for its vote.
+func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
 	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
 		return p.client.Vote(ctx, host, request)
 	})
 }
 
-// record gives one peer the record of the quorum.
-func (p *peers) record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
+// Record gives one peer the record of the quorum.
+func (p *Peers) Record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
 	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
 		return p.client.Record(ctx, host, proposal)
 	})
 }
 
-// last is what a peer has said last, if it has said anything.
-func (p *peers) last(name string) (protocol.Status, bool) {
+// Last is what a peer has said last, if it has said anything.
+func (p *Peers) Last(name string) (protocol.Status, bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	a, ok := p.heard[name]
 	return a.status, ok
 }
 
-// address is how a peer was last reached, if by an address.
-func (p *peers) address(m protocol.Member) string {
+// Address is how a peer was last reached, if by an address.
+func (p *Peers) Address(m protocol.Member) string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if a, ok := p.heard[m.Name]; ok && a.address != m.Host {
@@ -224,36 +189,9 @@ func (p *peers) address(m protocol.Member) string {
 	return ""
 }
 
-// lastAddress is by which address or name a peer was reached last, if it was.
-func (p *peers) lastAddress(name string) string {
+// LastAddress is by which address or name a peer was reached last, if it was.
+func (p *Peers) LastAddress(name string) string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.heard[name].address
-}
-
-func asPeer(s protocol.Status) ha.Peer {
-	e := s.Election
-	peer := ha.Peer{
-		Voter:            e.Voter,
-		Data:             ha.Data(s.Data),
-		SystemIdentifier: s.SystemIdentifier,
-		Ballot:           ha.Ballot{Term: s.Term, Leader: s.Leader},
-		Leading:          e.Leading,
-		Resigned:         s.Resigned,
-		Defeated:         e.Defeated,
-		Successor:        e.Successor,
-		Lineage:          e.Lineage,
-		Position:         e.Position,
-		Streaming:        s.Streaming,
-		LeaderLost:       e.LeaderLost,
-		Eligible:         e.Eligible,
-		Rebuilding:       e.Rebuilding,
-	}
-	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
-		peer.Oldest = lsn
-	}
-	if lsn, err := ha.ParseLSN(s.LSN); err == nil && e.Leading {
-		peer.Written = lsn
-	}
-	return peer
 }

@@ -1,19 +1,22 @@
-package agent
+// Package api is what an agent answers: its peers and the operator over mTLS, and the kubelet's probes.
+package api
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/database"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -29,8 +32,29 @@ const (
 	applyDeadline = 1500 * time.Millisecond
 )
 
-// serveAgent serves peers and the operator over mTLS.
-func (a *Agent) serveAgent(ctx context.Context) error {
+// API answers peers and the operator.
+type API struct {
+	// Name is the instance's, Listen the address to listen on, "" for all; Major is PostgreSQL's version.
+	Name, Listen string
+	Major        int
+	Status       *status.Board
+	Config       func() protocol.Config
+	// Certificate is shown, ClientCAs are those of who may ask, by their identity.
+	Certificate func() (tls.Certificate, error)
+	ClientCAs   func() (map[string]*x509.CertPool, error)
+	// Post hands an event to the elections; Ask does, too, and waits for the answer.
+	Post func(machine.Event)
+	Ask  func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error)
+	// Configure takes a new config, OnStatus what a peer says of itself unasked.
+	Configure func(protocol.Config)
+	OnStatus  func(protocol.Status)
+	// Connect makes a session with a database of the server.
+	Connect database.Connect
+	Log     *slog.Logger
+}
+
+// Serve serves peers and the operator over mTLS.
+func (a *API) Serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
 	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
@@ -43,61 +67,19 @@ func (a *Agent) serveAgent(ctx context.Context) error {
 	return a.serveMTLS(ctx, mux)
 }
 
-// serveMTLS serves those whom somebody vouches for.
-func (a *Agent) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		TLSConfig: pki.ServerTLS(a.identity.certificate, a.vouchers)}
-	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
-}
-
-// vouchers are the authorities of those who may ask: the SampleDB's own for its
-// instances, and the operator's for the operator.
-func (a *Agent) vouchers() (map[string]*x509.CertPool, error) {
-	instances, err := pki.Pool(string(a.identity.authorityPEM))
-	if err != nil {
-		return nil, err
-	}
-	operator, err := pki.Pool(a.currentConfig().Operator)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]*x509.CertPool{naming.IdentityInstance: instances, naming.IdentityOperator: operator}, nil
-}
-
-// serveProbes serves the kubelet's probes.
-func (a *Agent) serveProbes(ctx context.Context) error {
+// ServeWaiting serves the operator, and nobody else, while the agent waits for its volume.
+func (a *API) ServeWaiting(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		probe(w, a.alive(), "the elections have not moved for a minute")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		status := a.Status()
-		probe(w, a.ready(), status.Reason+": "+status.Message)
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	return serveUntil(ctx, server, a.Listen, naming.PortProbe, server.Serve)
+	mux.Handle("GET "+protocol.PathStatus, only(naming.IdentityOperator, "the operator", a.handleStatus))
+	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	return a.serveMTLS(ctx, mux)
 }
 
-func probe(w http.ResponseWriter, ok bool, why string) {
-	if !ok {
-		http.Error(w, why, http.StatusServiceUnavailable)
-		return
-	}
-	_, _ = io.WriteString(w, "ok\n") // the kubelet that hung up asks again
-}
-
-// serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
-	listener, err := protocol.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return fmt.Errorf("serve peers, operator and probes: %w", err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // an answer cut off is asked for again
-	defer stop()
-	if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve port %d: %w", port, err)
-	}
-	return nil
+// serveMTLS serves those whom somebody vouches for.
+func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
+	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
 }
 
 // only lets nobody but the holder of an identity ask for something.
@@ -112,24 +94,24 @@ func only(identity, who string, next http.HandlerFunc) http.Handler {
 }
 
 // handleNews takes what another instance says of itself without being asked.
-func (a *Agent) handleNews(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleNews(w http.ResponseWriter, r *http.Request) {
 	var status protocol.Status
 	if err := readJSON(w, r, &status); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	a.peers.told(status)
-	writeJSON(w, a.Status())
+	a.OnStatus(status)
+	writeJSON(w, a.Status.Get())
 }
 
 // handleVote answers a candidate.
-func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
 	var request ha.VoteRequest
 	if err := readKnown(w, r, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, err := a.elections.ask(r.Context(), func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
+	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
 	reply, ok := answer.(machine.ReplyVote)
 	if err == nil && (!ok || reply.Failed) {
 		err = errors.New("this instance can't vote: it is not known how far its WAL goes")
@@ -142,14 +124,14 @@ func (a *Agent) handleVote(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleRecord takes the record of the quorum from a leader.
-func (a *Agent) handleRecord(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleRecord(w http.ResponseWriter, r *http.Request) {
 	var proposal protocol.Proposal
 	if err := readKnown(w, r, &proposal); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Record: proposal.Record}
-	answer, err := a.elections.ask(r.Context(), func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: offered} })
+	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: offered} })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -159,13 +141,13 @@ func (a *Agent) handleRecord(w http.ResponseWriter, r *http.Request) {
 }
 
 // handleSwitchover asks the leader to leave the lead to another instance.
-func (a *Agent) handleSwitchover(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 	var request protocol.Switchover
 	if err := readJSON(w, r, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	status := a.Status()
+	status := a.Status.Get()
 	if !status.Election.Leading || request.To == a.Name {
 		status.SwitchoverError = "this instance does not lead, or is the one that is to lead"
 		writeJSON(w, status)
@@ -173,45 +155,35 @@ func (a *Agent) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 	}
 	if status.SwitchoverError == "" {
 		a.Log.Info("asked to resign", "to", request.To, "reason", request.Reason)
-		a.post(machine.ResignAsked{To: request.To})
+		a.Post(machine.ResignAsked{To: request.To})
 	}
-	a.report(func(s *protocol.Status) { s.SwitchoverError = "" }) // it has been told
+	a.Status.Change(func(s *protocol.Status) { s.SwitchoverError = "" }) // it has been told
 	writeJSON(w, status)
 }
 
-func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
+func (a *API) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status.Get()) }
 
 // handleSync takes a config and answers when it has had its effect, or after a while.
-func (a *Agent) handleSync(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleSync(w http.ResponseWriter, r *http.Request) {
 	var config protocol.Config
 	if err := readJSON(w, r, &config); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if config.Cluster != a.currentConfig().Cluster || config.Major != a.server.Programs.Major {
+	if config.Cluster != a.Config().Cluster || config.Major != a.Major {
 		http.Error(w, fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
 		return
 	}
-	a.setConfig(config)
+	a.Configure(config)
 	a.awaitApplied(r.Context(), config.Revision)
-	writeJSON(w, a.Status())
+	writeJSON(w, a.Status.Get())
 }
 
-func (a *Agent) setConfig(config protocol.Config) {
-	a.mutex.Lock()
-	a.config = config
-	a.mutex.Unlock()
-	a.post(machine.Configured{Config: a.machineConfig(config)})
-	if r := a.current.Load(); r != nil {
-		r.look()
-	}
-}
-
-func (a *Agent) awaitApplied(ctx context.Context, revision string) {
+func (a *API) awaitApplied(ctx context.Context, revision string) {
 	ctx, cancel := context.WithTimeout(ctx, applyDeadline)
 	defer cancel()
 	for {
-		s := a.Status()
+		s := a.Status.Get()
 		runs := s.Role != protocol.RoleNone
 		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !pause.For(ctx, 20*time.Millisecond) {
 			return
@@ -220,31 +192,31 @@ func (a *Agent) awaitApplied(ctx context.Context, revision string) {
 }
 
 // handleRestart has the server restarted.
-func (a *Agent) handleRestart(w http.ResponseWriter, r *http.Request) {
+func (a *API) handleRestart(w http.ResponseWriter, r *http.Request) {
 	var request protocol.Restart
 	if err := readJSON(w, r, &request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if status := a.Status(); status.ConfigRevision != request.ConfigRevision {
+	if status := a.Status.Get(); status.ConfigRevision != request.ConfigRevision {
 		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s", status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
 		return
 	}
 	a.Log.Info("a restart is asked for", "reason", request.Reason)
 	if a.restartsElsewhere() {
-		a.post(machine.ResignAsked{Restart: true})
+		a.Post(machine.ResignAsked{Restart: true})
 	} else {
-		a.report(func(s *protocol.Status) { s.Ready = false }) // no other restart may begin before this one is over
-		a.post(machine.RestartAsked{})
+		a.Status.Change(func(s *protocol.Status) { s.Ready = false }) // no other restart may begin before this one is over
+		a.Post(machine.RestartAsked{})
 	}
-	writeJSON(w, a.Status())
+	writeJSON(w, a.Status.Get())
 }
 
 // restartsElsewhere says whether a restart of this server is better a switchover:
 // the others have been restarted before. Not so for parameters that a standby can't
 // have lower than its primary: there all run with the old ones until the primary restarts.
-func (a *Agent) restartsElsewhere() bool {
-	status := a.Status()
+func (a *API) restartsElsewhere() bool {
+	status := a.Status.Get()
 	return status.Election.Leading && len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
 }
 

@@ -1,26 +1,27 @@
-package agent
+package api
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/agent/agenttest"
+	"toban.dev/internal/agent/identity"
+	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -29,16 +30,16 @@ const loopback = "127.99.0.1"
 
 // Peers may ask how an instance is; what changes anything is for the operator.
 func TestWhoMayAskWhat(t *testing.T) {
-	ours, operators := newAuthority(t), newAuthority(t)
+	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
 	a := serving(t, ours, operators)
-	config := a.currentConfig()
+	config := a.Config()
 	config.Parameters = map[string]string{"work_mem": "5MB"}
 	config = config.Revise()
 	foreign := config
 	foreign.Cluster = "y"
 	newer := config
 	newer.Major = 18
-	peer, operator := clientOf(t, ours, ours, naming.IdentityInstance), clientOf(t, operators, ours, naming.IdentityOperator)
+	peer, operator := agenttest.Client(t, ours, ours, naming.IdentityInstance), agenttest.Client(t, operators, ours, naming.IdentityOperator)
 	restart := protocol.Restart{Reason: "test", ConfigRevision: "runs"}
 	for name, c := range map[string]struct {
 		call  func(ctx context.Context) (protocol.Status, error)
@@ -76,19 +77,19 @@ func TestWhoMayAskWhat(t *testing.T) {
 			case c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)):
 				t.Errorf("the error is %v, want %q in it", err, c.words)
 			}
-			if a.currentConfig().Cluster != "x" || a.currentConfig().Revision == config.Revision || restartAsked(a) {
+			if a.Config().Cluster != "x" || a.Config().Revision == config.Revision || a.restartAsked() {
 				t.Error("it has had an effect")
 			}
 		})
 	}
 	t.Run("the operator sends a config", func(t *testing.T) {
-		if _, err := operator.Sync(t.Context(), loopback, config); err != nil || a.currentConfig().Revision != config.Revision {
-			t.Errorf("the config is %+v, %v", a.currentConfig(), err)
+		if _, err := operator.Sync(t.Context(), loopback, config); err != nil || a.Config().Revision != config.Revision {
+			t.Errorf("the config is %+v, %v", a.Config(), err)
 		}
 	})
 	t.Run("the operator asks for a restart", func(t *testing.T) {
 		status, err := operator.Restart(t.Context(), loopback, restart)
-		if err != nil || status.Ready || !restartAsked(a) {
+		if err != nil || status.Ready || !a.restartAsked() {
 			t.Errorf("the answer is %+v, %v", status, err)
 		}
 	})
@@ -96,27 +97,24 @@ func TestWhoMayAskWhat(t *testing.T) {
 
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
-	a := &Agent{Options: Options{Listen: loopback}, elections: &elections{beat: time.Now()}}
-	a.begun.Store(true)
-	start(t, a.serveProbes, naming.PortProbe)
+	alive, ready, board := true, true, status.New(protocol.Status{})
+	p := &Probes{Listen: loopback, Status: board, Alive: func() bool { return alive }, Ready: func() bool { return ready }}
+	start(t, p.Serve, naming.PortProbe)
 	for name, c := range map[string]struct {
-		path   string
-		change func()
-		code   int
-		words  string
+		path         string
+		alive, ready bool
+		code         int
+		words        string
 	}{
-		"alive":                           {"/livez", func() { a.elections.beat = time.Now() }, http.StatusOK, "ok"},
-		"the elections hang":              {"/livez", func() { a.elections.beat = time.Now().Add(-2 * maxSilence) }, http.StatusServiceUnavailable, "elections"},
-		"ready":                           {"/readyz", func() { a.status.Ready = true }, http.StatusOK, "ok"},
-		"not ready, and why":              {"/readyz", func() { a.status = protocol.Status{Reason: "Cloning", Message: "from x-1"} }, http.StatusServiceUnavailable, "Cloning: from x-1"},
-		"ready, as it was seen long ago":  {"/readyz", func() { a.status.Ready, a.elections.beat = true, time.Now().Add(-time.Minute) }, http.StatusServiceUnavailable, ""},
-		"the status is not for everybody": {protocol.PathStatus, func() {}, http.StatusNotFound, ""},
+		"alive":                           {"/livez", true, false, http.StatusOK, "ok"},
+		"the elections hang":              {"/livez", false, true, http.StatusServiceUnavailable, "elections"},
+		"ready":                           {"/readyz", true, true, http.StatusOK, "ok"},
+		"not ready, and why":              {"/readyz", true, false, http.StatusServiceUnavailable, "Cloning: from x-1"},
+		"the status is not for everybody": {protocol.PathStatus, true, true, http.StatusNotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a.mutex.Lock()
-			a.elections.beat, a.status = time.Now(), protocol.Status{}
-			c.change()
-			a.mutex.Unlock()
+			alive, ready = c.alive, c.ready
+			board.Change(func(s *protocol.Status) { s.Reason, s.Message = "Cloning", "from x-1" })
 			code, body := get(t, fmt.Sprintf("http://%s:%d%s", loopback, naming.PortProbe, c.path))
 			if code != c.code || !strings.Contains(body, c.words) {
 				t.Errorf("the answer is %d, %s", code, body)
@@ -125,60 +123,62 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// instance is what an API is asked about.
+type instance struct {
+	*API
+	mutex  sync.Mutex
+	config protocol.Config
+	posted []machine.Event
+}
+
+func (i *instance) current() protocol.Config {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.config
+}
+
+func (i *instance) configure(config protocol.Config) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.config = config
+}
+
+func (i *instance) post(e machine.Event) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.posted = append(i.posted, e)
+}
+
 // restartAsked says whether the elections have been asked for a restart.
-func restartAsked(a *Agent) bool {
-	for {
-		select {
-		case e := <-a.elections.events:
-			if _, asked := e.(machine.RestartAsked); asked {
-				return true
-			}
-		default:
-			return false
-		}
+func (i *instance) restartAsked() bool {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return slices.Contains(i.posted, machine.Event(machine.RestartAsked{}))
+}
+
+// serving is an instance that has no server and only answers.
+func serving(t *testing.T, ours, operators *pki.Authority) *instance {
+	t.Helper()
+	i := &instance{config: protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()}
+	who := identified(t, ours, i.config)
+	i.API = &API{
+		Name: "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
+		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
+		Certificate: who.Certificate, ClientCAs: func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
+		Log: slog.New(slog.DiscardHandler),
 	}
+	start(t, i.Serve, naming.PortAgent)
+	return i
 }
 
-// serving is an agent that has no server and only answers.
-func serving(t *testing.T, ours, operators *pki.Authority) *Agent {
+// identified is the identity of an instance of the SampleDB with an authority.
+func identified(t *testing.T, ours *pki.Authority, config protocol.Config) *identity.Identity {
 	t.Helper()
-	a := serverless(t, ours, operators)
-	start(t, a.serveAgent, naming.PortAgent)
-	return a
-}
-
-// serverless is an agent that has no server.
-func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
-	t.Helper()
-	folder := t.TempDir()
-	key, err := ours.KeyPEM()
+	i, err := identity.New(identity.Options{Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir()}, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, content := range map[string][]byte{naming.KeyCA: ours.CertPEM(), naming.KeyCAKey: key} {
-		if err := os.WriteFile(filepath.Join(folder, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	memory, err := volume.OpenMemory("x-0", t.TempDir(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Agent{
-		memory:  memory,
-		Options: Options{Name: "x-0", Authority: folder, Run: t.TempDir(), Listen: loopback, Log: slog.New(slog.DiscardHandler)},
-		config:  protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise(),
-		status:  protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"},
-		server:  &postgres.Server{Programs: postgres.Programs{Major: 17}},
-		life:    t.Context(),
-	}
-	a.elections = newElections(machine.Options{Name: "x-0", Memory: memory.Get(), Rules: machine.DefaultRules()}, a, a.Log)
-	a.begun.Store(true)
-	a.peers = newPeers("x-0", nil, a.post)
-	if a.identity, err = newIdentity(a.Options, a.config); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return i
 }
 
 // start runs one of an agent's servers for as long as the test lasts.
@@ -203,34 +203,6 @@ func start(t *testing.T, serve func(context.Context) error, port int) {
 			t.Fatalf("nobody listens: %v", err)
 		}
 	}
-}
-
-func newAuthority(t *testing.T) *pki.Authority {
-	t.Helper()
-	a, err := pki.NewAuthority([]byte(t.Name()+time.Now().String()), "toban shop/x", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// clientOf is a client with a certificate of its own authority, which trusts ours.
-func clientOf(t *testing.T, own, ours *pki.Authority, identity string) *protocol.Client {
-	t.Helper()
-	roots, err := pki.Pool(string(ours.CertPEM()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	show := func() (tls.Certificate, error) {
-		leaf, err := own.Issue(identity, nil, time.Now())
-		if err != nil {
-			return tls.Certificate{}, err
-		}
-		return leaf.TLS()
-	}
-	c := protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
-	t.Cleanup(c.Close)
-	return c
 }
 
 func get(t *testing.T, url string) (code int, body string) {

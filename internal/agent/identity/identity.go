@@ -1,4 +1,5 @@
-package agent
+// Package identity is who an instance is to others: its certificate, and whom else it believes.
+package identity
 
 import (
 	"context"
@@ -18,22 +19,31 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// identity is the instance's certificate: it issues one to itself from the
+// Identity is the instance's certificate: it issues one to itself from the
 // SampleDB's authority, for its agent and its PostgreSQL server alike.
-type identity struct {
+type Identity struct {
 	authorityPEM []byte
 	authority    *pki.Authority
 	names        []string
 	run          string
-	// renewed is called with a new certificate in place.
-	renewed func()
+	// Renewed is called with a new certificate in place.
+	Renewed func()
 
 	mutex sync.Mutex
 	leaf  pki.Leaf
 	pair  tls.Certificate
 }
 
-func newIdentity(options Options, config protocol.Config) (*identity, error) {
+// Options say who the instance is.
+type Options struct {
+	// Name is the instance's, Address what others reach it by, if that is known.
+	Name, Address string
+	// Authority is the folder with the SampleDB's authority, Run the one in memory that takes the certificate.
+	Authority, Run string
+}
+
+// New issues the instance its first certificate.
+func New(options Options, config protocol.Config) (*Identity, error) {
 	cert, err := os.ReadFile(filepath.Join(options.Authority, naming.KeyCA))
 	if err != nil {
 		return nil, fmt.Errorf("read the SampleDB's authority: %w", err)
@@ -49,7 +59,7 @@ func newIdentity(options Options, config protocol.Config) (*identity, error) {
 	if config.Authority != "" && !authority.Vouches([]byte(config.Authority)) {
 		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: waiting for the new one")
 	}
-	i := &identity{authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, renewed: func() {}}
+	i := &Identity{authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, Renewed: func() {}}
 	return i, i.renew(time.Now())
 }
 
@@ -68,7 +78,7 @@ func serverNames(options Options, config protocol.Config) []string {
 }
 
 // renew issues a new certificate and writes the files that PostgreSQL reads.
-func (i *identity) renew(now time.Time) error {
+func (i *Identity) renew(now time.Time) error {
 	leaf, err := i.authority.Issue(naming.IdentityInstance, i.names, now)
 	if err != nil {
 		return err
@@ -93,12 +103,15 @@ func (i *identity) renew(now time.Time) error {
 	return nil
 }
 
-// folderIdentity has the same files under the names that a Secret of the type
+// folderLinks has the same files under the names that a Secret of the type
 // kubernetes.io/tls has them.
-const folderIdentity = "identity"
+const folderLinks = "identity"
 
-func (i *identity) link() error {
-	folder := filepath.Join(i.run, folderIdentity)
+// Folder is where the certificate lies, as a Secret of the type kubernetes.io/tls has it, in the folder run.
+func Folder(run string) string { return filepath.Join(run, folderLinks) }
+
+func (i *Identity) link() error {
+	folder := Folder(i.run)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the certificate: %w", err)
 	}
@@ -110,8 +123,8 @@ func (i *identity) link() error {
 	return nil
 }
 
-// renewLoop renews the certificate in time, until ctx ends.
-func (i *identity) renewLoop(ctx context.Context) error {
+// Run renews the certificate in time, until ctx ends.
+func (i *Identity) Run(ctx context.Context) error {
 	for {
 		i.mutex.Lock()
 		due := time.Until(i.leaf.RenewAt())
@@ -122,14 +135,30 @@ func (i *identity) renewLoop(ctx context.Context) error {
 		if err := i.renew(time.Now()); err != nil {
 			return err
 		}
-		i.renewed()
+		i.Renewed()
 	}
 }
 
-func (i *identity) certificate() (tls.Certificate, error) {
+// Certificate is the newest.
+func (i *Identity) Certificate() (tls.Certificate, error) {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	return i.pair, nil
 }
 
-func (i *identity) roots() (*x509.CertPool, error) { return pki.Pool(string(i.authorityPEM)) }
+// Roots are those by whom the other instances are known: the SampleDB's own authority.
+func (i *Identity) Roots() (*x509.CertPool, error) { return pki.Pool(string(i.authorityPEM)) }
+
+// ClientCAs are the authorities of those who may ask: the SampleDB's own for its
+// instances, and the operator's for the operator.
+func (i *Identity) ClientCAs(operatorPEM string) (map[string]*x509.CertPool, error) {
+	instances, err := i.Roots()
+	if err != nil {
+		return nil, err
+	}
+	operator, err := pki.Pool(operatorPEM)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]*x509.CertPool{naming.IdentityInstance: instances, naming.IdentityOperator: operator}, nil
+}
