@@ -133,7 +133,7 @@ func (t *monitor) lookOnce(ctx context.Context) {
 }
 
 // look connects if need be, asks the server for its state, does the chores of
-// its role and applies the config.
+// its role, notes how it is, and applies the config.
 func (t *monitor) look(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
@@ -150,9 +150,19 @@ func (t *monitor) look(ctx context.Context) error {
 		t.reporter.unelected()
 		return nil
 	}
-	if err := t.lookAtRole(ctx, state, primary); err != nil {
+	t.lookAtSpace()
+	oldest, err := t.upkeep(ctx, primary)
+	if err != nil {
 		return err
 	}
+	if err := t.lookAtRole(ctx, state, primary, oldest); err != nil {
+		return err
+	}
+	return t.update(ctx)
+}
+
+// update has the server run with what is wanted now.
+func (t *monitor) update(ctx context.Context) error {
 	if t.flags.renewed.Swap(false) {
 		if err := t.process.Reload(); err != nil {
 			return err
@@ -178,24 +188,28 @@ func (t *monitor) endClients(ctx context.Context) error {
 	return nil
 }
 
-// lookAtRole looks at what is particular to a role.
-func (t *monitor) lookAtRole(ctx context.Context, state postgres.State, primary bool) error {
-	t.lookAtSpace()
+// upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, "" where it was
+// not looked.
+func (t *monitor) upkeep(ctx context.Context, primary bool) (oldest string, err error) {
 	if err := t.superseded.remove(); err != nil {
 		t.log.Warn("WAL files of former timelines could not be removed", "error", err.Error())
 	}
+	if primary {
+		return t.chores.ofPrimary(ctx, t.session)
+	}
+	return "", t.chores.ofStandby(ctx, t.session)
+}
+
+// lookAtRole looks at what is particular to a role.
+func (t *monitor) lookAtRole(ctx context.Context, state postgres.State, primary bool, oldest string) error {
 	if !primary {
 		return t.lookAtStandby(ctx, state)
 	}
-	return t.lookAtPrimary(ctx, state)
+	return t.lookAtPrimary(ctx, state, oldest)
 }
 
-// lookAtPrimary proves that a primary takes writes and new sessions, and notes who streams from it.
-func (t *monitor) lookAtPrimary(ctx context.Context, state postgres.State) error {
-	oldest, err := t.chores.ofPrimary(ctx, t.session)
-	if err != nil {
-		return err
-	}
+// lookAtPrimary looks whether a primary takes new sessions, and who streams from it.
+func (t *monitor) lookAtPrimary(ctx context.Context, state postgres.State, oldest string) error {
 	if time.Since(t.entered) > newSessions {
 		if err := t.enter(ctx); err != nil {
 			return err
@@ -243,9 +257,6 @@ func (t *monitor) enter(ctx context.Context) error {
 // the end of its WAL.
 func (t *monitor) lookAtStandby(ctx context.Context, state postgres.State) error {
 	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
-	if err := t.chores.ofStandby(ctx, t.session); err != nil {
-		return err
-	}
 	if err := t.lookAtBounds(ctx); err != nil {
 		return err
 	}
