@@ -137,18 +137,20 @@ func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
 }
 
 func TestWhatWasOvertakenOnTheWayIsNotTaken(t *testing.T) {
-	said := func(boot string, number uint64) protocol.Status { return protocol.Status{Name: "db-1", Boot: boot, Number: number} }
+	said := func(boot string, number uint64) protocol.Status {
+		return protocol.Status{Name: "db-1", Boot: boot, Number: number}
+	}
 	for name, c := range map[string]struct {
 		second protocol.Status
 		told   bool
 		want   protocol.Status
 	}{
-		"a later answer":                   {said("x", 4), false, said("x", 4)},
-		"an earlier answer":                {said("x", 2), false, said("x", 3)},
-		"an answer after a restart":        {said("y", 1), false, said("y", 1)},
-		"later news":                       {said("x", 4), true, said("x", 4)},
-		"earlier news":                     {said("x", 2), true, said("x", 3)},
-		"news after a restart":             {said("y", 1), true, said("y", 1)},
+		"a later answer":                    {said("x", 4), false, said("x", 4)},
+		"an earlier answer":                 {said("x", 2), false, said("x", 3)},
+		"an answer after a restart":         {said("y", 1), false, said("y", 1)},
+		"later news":                        {said("x", 4), true, said("x", 4)},
+		"earlier news":                      {said("x", 2), true, said("x", 3)},
+		"news after a restart":              {said("y", 1), true, said("y", 1)},
 		"news of one that nobody has heard": {protocol.Status{Name: "db-2", Number: 9}, true, said("x", 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,11 +201,11 @@ func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
 		want  string
 		after time.Duration
 	}{
-		"the address answers":           {map[string]time.Duration{"address": time.Second, "name": time.Second}, "address", time.Second},
-		"the address fails":             {map[string]time.Duration{"address": 0, "name": time.Second}, "name", time.Second},
-		"the address does not answer":   {map[string]time.Duration{"address": time.Hour, "name": time.Second}, "name", nextWay + time.Second},
+		"the address answers":            {map[string]time.Duration{"address": time.Second, "name": time.Second}, "address", time.Second},
+		"the address fails":              {map[string]time.Duration{"address": 0, "name": time.Second}, "name", time.Second},
+		"the address does not answer":    {map[string]time.Duration{"address": time.Hour, "name": time.Second}, "name", nextWay + time.Second},
 		"the address is slow, yet first": {map[string]time.Duration{"address": 2 * time.Second, "name": time.Minute}, "address", 2 * time.Second},
-		"neither":                       {map[string]time.Duration{"address": 0, "name": 0}, "", 0},
+		"neither":                        {map[string]time.Duration{"address": 0, "name": 0}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -237,14 +239,14 @@ func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := protocol.Status{
-				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000", Streaming: true, Resigned: 2,
+				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000", Streaming: true, Resigned: true,
 				Election: protocol.Election{Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Record: ha.Record{Term: 4}},
 			}
 			want := machine.Said{
 				Name: "db-1", Boot: "x", Number: 3, Record: ha.Record{Term: 4},
 				Peer: ha.Peer{
 					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000, Written: c.written,
-					Streaming: true, Resigned: 2, LeaderLost: true,
+					Streaming: true, Resigned: true, LeaderLost: true,
 				},
 			}
 			if got := said(s); !reflect.DeepEqual(got, want) {
