@@ -8,20 +8,24 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"encoding/json"
+	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"slices"
-	"sync"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/agent/api"
+	"toban.dev/internal/agent/archive"
+	"toban.dev/internal/agent/identity"
+	"toban.dev/internal/agent/peers"
+	"toban.dev/internal/agent/publish"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/agent/witness"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
@@ -29,6 +33,13 @@ import (
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
+
+// Cluster is what an agent asks of the Kubernetes cluster around it. It may be
+// away at any time: only the witness of two instances is ever waited for.
+type Cluster interface {
+	publish.Cluster
+	witness.Object
+}
 
 // Options say where an agent finds its things.
 type Options struct {
@@ -54,43 +65,38 @@ type Options struct {
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
 const reasonStarting, messageStarting = "Starting", "the agent is starting"
 
-// durabilityAsync is the durability in which the primary alone acknowledges.
-const durabilityAsync = "async"
-
-// Agent runs one instance.
+// Agent runs one instance: it puts the rooms together in which the work is done, and carries out what the machine wants.
 type Agent struct {
-	Options
-	// volume is the right to work on it; the memory is read when it is there, and elections begin.
-	volume    *Lock
+	options Options
+	// lock is the right to work on the volume; the memory is read when it is there, and elections begin.
+	lock   *volume.Lock
+	memory *volume.Memory
+
+	configs   configs
+	status    *status.Board
 	server    *postgres.Server
-	data      *dataFolder
-	identity  *identity
-	memory    *memory
-	peers     *peers
-	elections *elections
-	commands  *commands
-	// begun says that elections have begun: before that, nobody is heard.
-	begun atomic.Bool
+	identity  *identity.Identity
+	peers     *peers.Peers
+	members   *members
+	leader    *leader
+	publisher *publish.Publisher
+	api       *api.API
+	probes    *api.Probes
+	flags     flags
+	describer *describer
 	// current is the server that runs, nil while none does.
 	current atomic.Pointer[running]
-	// requirement is by which commits wait.
-	requirement atomic.Pointer[ha.Rule]
-	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it, as refused, the
-	// last wish that could not be met.
-	undemand  context.CancelFunc
-	demanding sync.Mutex // held while a demand is carried out
-	refused   string
-	// publish takes the role to publish.
-	publish chan protocol.Role
+
+	// What follows is there when elections begin. begun says that they have: before that, nobody is heard.
+	begun      atomic.Bool
+	elections  *elections
+	commands   *commands
+	operations *operations
+	demands    *demands
+	data       *dataWatch
+	ballots    *ballots
 	// life lasts as long as the actors do.
 	life context.Context //nolint:containedctx // for what they start and do not wait for
-	// full says whether the volume has no room for WAL, stale whether a standby has not streamed for long that should.
-	full, stale atomic.Bool
-
-	mutex   sync.Mutex
-	config  protocol.Config
-	status  protocol.Status
-	renewed bool // there is a new certificate
 }
 
 // New reads the config and looks for PostgreSQL's programs. The volume is not touched before Run.
@@ -103,33 +109,72 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{
-		Options: options,
-		config:  config,
-		publish: make(chan protocol.Role, 1),
-	}
+	return newAgent(options, config, programs)
+}
+
+// newAgent puts together what there is before elections begin.
+func newAgent(options Options, config protocol.Config, programs postgres.Programs) (*Agent, error) {
+	a := &Agent{options: options}
+	a.configs.set(config)
 	a.server = &postgres.Server{
 		Programs: programs, Volume: options.Volume, Run: options.Run,
 		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
 	}
-	a.data = &dataFolder{server: a.server}
-	a.status = protocol.Status{
+	a.status = status.New(protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
 		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
-	}
-	if a.identity, err = newIdentity(options, config); err != nil {
-		return nil, err
-	}
-	a.identity.renewed = a.useRenewed
-	roots, err := a.identity.roots()
+	})
+	a.describer = &describer{status: a.status, flags: &a.flags}
+	var err error
+	a.identity, err = identity.New(identity.Options{
+		Name: options.Name, Address: options.Address, Authority: options.Authority, Run: options.Run,
+	}, config)
 	if err != nil {
 		return nil, err
 	}
-	show := func() (tls.Certificate, error) { return a.identity.certificate() }
-	a.peers = newPeers(options.Name, protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.post)
-	a.peers.members = a.constituents
-	a.commands = &commands{do: a.do, ended: a.ended}
+	a.identity.Renewed = func() { a.flags.renewed.Store(true) }
+	roots, err := a.identity.Roots()
+	if err != nil {
+		return nil, err
+	}
+	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance), naming.PortAgent)
+	a.meetOthers(client)
+	a.answerOthers()
 	return a, nil
+}
+
+// meetOthers puts together what knows of the other instances.
+func (a *Agent) meetOthers(client peers.Client) {
+	remembered := func() ha.Memory { return a.memory.Get() }
+	a.members = &members{self: a.options.Name, config: a.configs.get, memory: remembered}
+	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
+	a.members.routes = a.peers
+	a.leader = &leader{self: a.options.Name, memory: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all}
+	a.publisher = publish.New(publish.Options{
+		Name: a.options.Name, Cluster: a.options.Cluster, Memory: remembered, Others: a.peers.Names,
+		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
+	})
+}
+
+// answerOthers puts together what answers the other instances, the operator and the kubelet.
+func (a *Agent) answerOthers() {
+	a.api = &api.API{
+		Name: a.options.Name, Listen: a.options.Listen, Major: a.server.Programs.Major, Status: a.status, Config: a.configs.get,
+		Certificate: a.identity.Certificate,
+		ClientCAs:   func() (map[string]*x509.CertPool, error) { return a.identity.ClientCAs(a.configs.get().Operator) },
+		Post:        a.post,
+		Ask: func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error) {
+			return a.elections.ask(ctx, event)
+		},
+		Configure: a.configure, OnStatus: a.peers.OnStatus, Connect: a.server.ConnectTo, Log: a.options.Log,
+	}
+	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
+		if !a.begun.Load() {
+			return 0, false
+		}
+		return a.elections.silence(), true
+	}}
+	a.probes = &api.Probes{Listen: a.options.Listen, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
 }
 
 func listenAddresses(listen string) string {
@@ -137,18 +182,6 @@ func listenAddresses(listen string) string {
 		return "*"
 	}
 	return listen
-}
-
-func readConfig(path string) (protocol.Config, error) {
-	var config protocol.Config
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return config, fmt.Errorf("read the agent's config: %w", err)
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return config, fmt.Errorf("understand the agent's config %s: %w", path, err)
-	}
-	return config, nil
 }
 
 // errStopped ends the actors when the agent is told to stop.
@@ -165,12 +198,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
-	a.life, a.commands.life = life, life
-	a.beginElections()
+	a.beginElections(life)
+	tidier := &volume.Tidier{Volume: a.options.Volume, Config: a.configs.get, Log: a.options.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
+		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run, tidier.Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -185,15 +218,79 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// beginElections makes the machine, of what is on the volume.
-func (a *Agent) beginElections() {
+// beginElections makes the machine, of what is on the volume, and what carries out what it wants, for as long as life.
+func (a *Agent) beginElections(life context.Context) {
+	a.life = life
+	config := machineConfig(a.configs.get(), a.options.Cluster != nil)
 	a.elections = newElections(machine.Options{
-		Name: a.Name, Boot: a.Status().Boot, Memory: a.memory.Get(), Config: a.machineConfig(a.currentConfig()),
+		Name: a.options.Name, Boot: a.status.Get().Boot, Memory: a.memory.Get(), Config: config,
 		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
-	}, a, a.Log)
-	a.peers.began = a.elections.began
+	}, a, a.options.Log)
+	a.peers.CountFrom(a.elections.began)
+	a.ballots = &ballots{find: a.members.find, peers: a.peers, log: a.options.Log}
+	a.data = &dataWatch{
+		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post, log: a.options.Log, life: life,
+	}
+	a.demands = &demands{server: a.server, post: a.post, primary: a.ruleOfPrimary}
+	a.operate(life)
 	a.begun.Store(true)
-	a.post(machine.Configured{Config: a.machineConfig(a.currentConfig())}) // one that has come since is not lost
+	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)}) // one that has come since is not lost
+}
+
+// operate puts together what works on the server.
+func (a *Agent) operate(life context.Context) {
+	launcher := &launcher{
+		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get, memory: a.memory.Get,
+		good:    lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
+		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
+		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
+	}
+	o := &operations{
+		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status, post: a.post,
+		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
+		current: &a.current, log: a.options.Log, life: life,
+	}
+	o.copies = &copies{
+		server: a.server, serverLog: a.options.ServerLog, data: a.data, memory: a.memory, status: a.status,
+		upstream: a.members.upstream, ask: a.elections.askAs, stop: o.stop,
+	}
+	o.commands = &commands{life: life, do: o.do, ended: o.ended}
+	a.operations, a.commands = o, o.commands
+}
+
+// ruleOfPrimary makes a primary that runs demand what the quorum asks for now; it is nil where none runs.
+func (a *Agent) ruleOfPrimary() (apply func(context.Context) error) {
+	if r := leading(&a.current); r != nil {
+		return r.config.applyNow
+	}
+	return nil
+}
+
+// archiver archives the WAL while this instance leads.
+func (a *Agent) archiver() *archive.Loop {
+	return &archive.Loop{
+		Config: a.configs.get, Memory: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run), Log: a.options.Log,
+		Primary: func() archive.Primary {
+			if r := leading(&a.current); r != nil {
+				return r
+			}
+			return nil
+		},
+	}
+}
+
+// configure takes a new config.
+func (a *Agent) configure(config protocol.Config) {
+	a.configs.set(config)
+	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
+	a.lookAtServer()
+}
+
+// lookAtServer has the server that runs looked at at once.
+func (a *Agent) lookAtServer() {
+	if r := a.current.Load(); r != nil {
+		r.poke.look()
+	}
 }
 
 // lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
@@ -204,95 +301,17 @@ func (a *Agent) lead(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
 	defer cancel()
-	if _, stopped := a.stop(last); stopped != nil {
-		a.Log.Error("the server could not be stopped in order", "error", stopped.Error())
+	if _, stopped := a.operations.stop(last); stopped != nil {
+		a.options.Log.Error("the server could not be stopped in order", "error", stopped.Error())
 	}
 	return err
 }
 
 // leave is being told to stop: a primary resigns first.
 func (a *Agent) leave() {
-	a.Log.Info("told to stop")
+	a.options.Log.Info("told to stop")
 	a.post(machine.LeaveAsked{})
 }
 
-// machineConfig is what of a config elections depend on.
-func (a *Agent) machineConfig(config protocol.Config) machine.Config {
-	c := machine.Config{
-		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == durabilityAsync, Witness: config.Witness, API: a.Cluster != nil,
-	}
-	for _, m := range config.Members {
-		c.Members = append(c.Members, m.Name)
-	}
-	return c
-}
-
-// Config is the config as last given.
-func (a *Agent) currentConfig() protocol.Config {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.config
-}
-
-// constituents are the members, and those that are none any more but still have
-// a vote: until the record says otherwise they acknowledge, vote, and may even lead.
-func (a *Agent) constituents() []protocol.Member {
-	config := a.currentConfig()
-	all := slices.Clone(config.Members)
-	for _, voter := range a.memory.Get().Record.Voters() {
-		name := voter.Instance()
-		if slices.ContainsFunc(all, func(m protocol.Member) bool { return m.Name == name }) {
-			continue
-		}
-		ordinal, _ := naming.Ordinal(name)
-		all = append(all, protocol.Member{
-			Name: name, Host: naming.InstanceHost(config.Cluster, config.Namespace, ordinal), Address: a.peers.lastAddress(name),
-		})
-	}
-	return all
-}
-
-// useRenewed has the running server read the new certificate.
-func (a *Agent) useRenewed() {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	a.renewed = true
-}
-
-// take answers whether something was asked for, once.
-func (a *Agent) take(asked *bool) bool {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	was := *asked
-	*asked = false
-	return was
-}
-
 // Status is how the instance is.
-func (a *Agent) Status() protocol.Status {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.status
-}
-
-// report changes the status.
-func (a *Agent) report(change func(*protocol.Status)) {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	change(&a.status)
-	a.status.Number++
-}
-
-// roleSilence is how long the elections may not move before the instance is not called ready any more.
-const roleSilence = 15 * time.Second
-
-// maxSilence is how long they may not before the kubelet may think that the agent hangs.
-const maxSilence = 60 * time.Second
-
-// alive says that the agent does not hang. One that waits for its volume does not.
-func (a *Agent) alive() bool { return !a.begun.Load() || a.elections.silence() < maxSilence }
-
-// ready says whether the instance does what its role asks, as seen by a query not long ago.
-func (a *Agent) ready() bool {
-	return a.begun.Load() && a.Status().Ready && a.elections.silence() < roleSilence
-}
+func (a *Agent) Status() protocol.Status { return a.status.Get() }

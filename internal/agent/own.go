@@ -2,15 +2,11 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"toban.dev/internal/naming"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/protocol"
 )
 
@@ -24,21 +20,23 @@ func (a *Agent) own(ctx context.Context) error {
 	defer end()
 	group, life := errgroup.WithContext(ctx)
 	answer := sync.OnceFunc(func() {
-		for _, actor := range []func(context.Context) error{a.serveProbes, a.serveWaiting, a.identity.renewLoop} {
+		for _, actor := range []func(context.Context) error{a.probes.Serve, a.api.ServeWaiting, a.identity.Run} {
 			group.Go(func() error { return actor(life) })
 		}
 	})
-	err := a.open(life, func(whom string) {
+	waits := func(whom string) {
 		a.noteInUse(whom)
 		answer()
-	})
+	}
+	var err error
+	a.lock, a.memory, err = volume.Open(life, a.options.Volume, a.options.Name, a.options.Restored, waits)
 	end()
 	if failed := group.Wait(); failed != nil {
 		return failed
 	}
-	if a.Status().Reason == reasonVolumeInUse && err == nil {
-		a.Log.Info("the volume is free", "volume", a.Volume)
-		a.report(func(s *protocol.Status) { s.Reason, s.Message = reasonStarting, messageStarting })
+	if a.status.Get().Reason == reasonVolumeInUse && err == nil {
+		a.options.Log.Info("the volume is free", "volume", a.options.Volume)
+		a.status.Change(func(s *protocol.Status) { s.Reason, s.Message = reasonStarting, messageStarting })
 	}
 	return err
 }
@@ -47,42 +45,6 @@ func (a *Agent) own(ctx context.Context) error {
 func (a *Agent) noteInUse(whom string) {
 	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when that has ended. " +
 		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
-	a.Log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
-	a.report(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
-}
-
-// open locks the volume, takes a restore over where that is due, and reads the memory.
-func (a *Agent) open(ctx context.Context, waits func(whom string)) (err error) {
-	if a.volume, err = OwnVolume(ctx, a.Volume, waits); err != nil {
-		return err
-	}
-	state := filepath.Join(a.Volume, folderState)
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return fmt.Errorf("make the agent's folder on the volume: %w", err)
-	}
-	due, err := takeOverDue(a.Volume, a.Restored)
-	if err != nil {
-		return err
-	}
-	if due {
-		restore, err := awaitLock(ctx, a.Volume, lockRestore, waits)
-		if err != nil {
-			return err
-		}
-		defer restore.release()
-		if err := takeOver(a.Volume, a.Name, a.Restored); err != nil {
-			return err
-		}
-	}
-	a.memory, err = openMemory(a.Name, state, a.server.Data())
-	return err
-}
-
-// serveWaiting serves the operator, and nobody else, while the agent waits for its volume.
-func (a *Agent) serveWaiting(ctx context.Context) error {
-	mux := http.NewServeMux()
-	status := func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
-	mux.Handle("GET "+protocol.PathStatus, only(naming.IdentityOperator, "the operator", status))
-	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
-	return a.serveMTLS(ctx, mux)
+	a.options.Log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
+	a.status.Change(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,20 +11,32 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/agent/agenttest"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
-// waitsAt is where an agent answers that waits for its volume.
-const waitsAt = "127.99.0.2"
+const (
+	// waitsAt is where an agent answers that waits for its volume.
+	waitsAt = "127.99.0.2"
+	// longDeadline is for what must come true.
+	longDeadline = 30 * time.Second
+)
 
 // waiting is an agent that begins to make a volume its own, and what comes of that.
-func waiting(t *testing.T, ours, operators *pki.Authority, volume, restored string) (a *Agent, owned chan error, stop func()) {
+func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Agent, owned chan error, stop func()) {
 	t.Helper()
-	a = serverless(t, ours, operators)
-	a.memory, a.Name, a.Listen, a.Volume, a.Restored = nil, "db-0", waitsAt, volume, restored
-	a.server.Volume, a.status = volume, protocol.Status{Name: a.Name, Reason: reasonStarting}
+	options := Options{
+		Name: "db-0", Authority: agenttest.Folder(t, ours), Volume: folder, Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler),
+	}
+	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
+	a, err := newAgent(options, config, postgres.Programs{Major: 17})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longDeadline)
 	owned = make(chan error, 1)
 	go func() { owned <- a.own(ctx) }()
@@ -52,54 +65,54 @@ func awaitUnready(t *testing.T, words string) {
 
 // An agent whose volume is another's touches nothing there and is alive, says so to kubelet and operator, and goes on when it is free.
 func TestAnAgentWaitsForItsVolume(t *testing.T) {
-	ours, operators := newAuthority(t), newAuthority(t)
-	volume := volume(t, false)
-	lock, err := tryLock(volume, lockOwner)
+	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
+	folder := t.TempDir()
+	lock, err := volume.Own(t.Context(), folder, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(volume, folderState, memoryFile)); err != nil {
-		t.Fatal(err) // one that begins makes it anew
-	}
-	a, owned, _ := waiting(t, ours, operators, volume, "")
+	memory := filepath.Join(volume.StateFolder(folder), "memory.json")
+	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
-	if code, body := get(t, fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); code != http.StatusOK {
-		t.Errorf("it is not alive: %s", body)
+	if response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); err != nil || response.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // it ends with the test
+		t.Errorf("it is not alive: %v, %v", response, err)
 	}
-	operator, peer := clientOf(t, operators, ours, naming.IdentityOperator), clientOf(t, ours, ours, naming.IdentityInstance)
+	operator, peer := agenttest.Client(t, operators, ours, naming.IdentityOperator), agenttest.Client(t, ours, ours, naming.IdentityInstance)
 	for name, ask := range map[string]func() (protocol.Status, error){
-		"status": func() (protocol.Status, error) { return operator.Status(t.Context(), a.Listen) },
-		"sync":   func() (protocol.Status, error) { return operator.Sync(t.Context(), a.Listen, a.currentConfig()) },
+		"status": func() (protocol.Status, error) { return operator.Status(t.Context(), waitsAt) },
+		"sync":   func() (protocol.Status, error) { return operator.Sync(t.Context(), waitsAt, a.configs.get()) },
 	} {
 		if status, err := ask(); err != nil || status.Reason != reasonVolumeInUse || status.Role != protocol.RoleNone || status.Ready {
 			t.Errorf("%s: the operator hears %+v, %v", name, status, err)
 		}
 	}
-	if status, err := peer.Status(t.Context(), a.Listen); err == nil {
+	if status, err := peer.Status(t.Context(), waitsAt); err == nil {
 		t.Errorf("a peer hears %+v", status)
 	}
-	if content(volume, folderState, memoryFile) != "" || len(owned) > 0 {
+	if exists(memory) || len(owned) > 0 {
 		t.Error("it has begun")
 	}
-	lock.release()
-	if err := <-owned; err != nil || content(volume, folderState, memoryFile) == "" || a.Status().Reason != reasonStarting {
+	lock.Release()
+	if err := <-owned; err != nil || !exists(memory) || a.Status().Reason != reasonStarting {
 		t.Errorf("it has not begun: %v, %+v", err, a.Status())
 	}
-	if second, err := tryLock(volume, lockOwner); err == nil {
+	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if second, err := volume.Own(soon, folder, func(string) {}); err == nil {
 		t.Errorf("it has no lock: %v", second)
 	}
-	a.volume.release()
+	a.lock.Release()
 }
 
 // An agent that is stopped while it waits ends.
 func TestAnAgentThatWaitsForItsVolumeCanBeStopped(t *testing.T) {
-	volume := volume(t, false)
-	lock, err := tryLock(volume, lockOwner)
+	folder := t.TempDir()
+	lock, err := volume.Own(t.Context(), folder, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release()
-	_, owned, stop := waiting(t, newAuthority(t), newAuthority(t), volume, "")
+	defer lock.Release()
+	_, owned, stop := waiting(t, agenttest.NewAuthority(t), agenttest.NewAuthority(t), folder)
 	awaitUnready(t, reasonVolumeInUse)
 	stop()
 	if err := <-owned; err == nil {
@@ -107,29 +120,7 @@ func TestAnAgentThatWaitsForItsVolumeCanBeStopped(t *testing.T) {
 	}
 }
 
-// A restore in place is taken over when no restore works on the volume any more. Later ones delay no start.
-func TestAnAgentTakesARestoreOverThatHasEnded(t *testing.T) {
-	volume := volume(t, true)
-	for _, due := range []bool{true, false} {
-		t.Run(fmt.Sprintf("due: %t", due), func(t *testing.T) {
-			restore, err := tryLock(volume, lockRestore)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer restore.release()
-			a, owned, _ := waiting(t, newAuthority(t), newAuthority(t), volume, "oops")
-			if due {
-				awaitUnready(t, reasonVolumeInUse+": a restore")
-				if content(volume, "data/PG_VERSION") != "old" {
-					t.Error("it was taken over before it had ended")
-				}
-				restore.release()
-			}
-			if err := <-owned; err != nil {
-				t.Fatal(err)
-			}
-			checkTakenOver(t, volume)
-			a.volume.release()
-		})
-	}
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/kube"
 	"toban.dev/internal/naming"
 )
 
@@ -49,7 +50,7 @@ func runAgent(ctx context.Context, options agent.Options) error {
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
-		cluster, err := agent.InPod(namespace, options.Name, naming.ClusterOf(options.Name))
+		cluster, err := kube.InPod(namespace, options.Name, naming.ClusterOf(options.Name))
 		if err != nil {
 			return err
 		}

@@ -52,8 +52,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// volume opens the archive's server as somebody with an identity does.
-func volume(t *testing.T, authority, address, identity string) bucket.Bucket {
+// openVolume opens the archive's server as somebody with an identity does.
+func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket {
 	t.Helper()
 	own, err := newIssuer(authority, identity)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 		ended <- archiveOptions{folder: folder, authority: authority, path: "shop/x-0b5c", listen: address, probe: probe}.run(ctx)
 	}()
 	waitReady(t, "http://"+probe+"/readyz")
-	instance := volume(t, authority, address, naming.IdentityInstance)
+	instance := openVolume(t, authority, address, naming.IdentityInstance)
 	if err := instance.Create(t.Context(), "shop/x-0b5c/archive.json", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(folder, "shop/x-0aaa"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	backup := volume(t, authority, address, naming.IdentityBackup)
+	backup := openVolume(t, authority, address, naming.IdentityBackup)
 	r, err := backup.Get(t.Context(), "shop/x-0b5c/archive.json")
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	if _, err := backup.Get(t.Context(), "shop/x-0aaa/archive.json"); !errors.Is(err, bucket.ErrNotExist) {
 		t.Errorf("reading what a former SampleDB has left: %v", err)
 	}
-	if _, err := volume(t, authority, address, naming.IdentityInit).Get(t.Context(), "shop/x-0b5c/archive.json"); !errors.Is(err, bucket.ErrDenied) {
+	if _, err := openVolume(t, authority, address, naming.IdentityInit).Get(t.Context(), "shop/x-0b5c/archive.json"); !errors.Is(err, bucket.ErrDenied) {
 		t.Errorf("the init Job reads: %v", err)
 	}
 	stop()

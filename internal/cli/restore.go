@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
@@ -62,7 +62,7 @@ type restore struct {
 	settings            protocol.RestoreSettings
 	result              protocol.RestoreResult
 	// locks are kept until the process ends.
-	locks []*agent.Lock
+	locks []*volume.Lock
 }
 
 // tablespaces is where those are for good. Those of a server that runs are elsewhere.
@@ -93,7 +93,7 @@ func (r *restore) lock(ctx context.Context) error {
 		r.progress.step("waits for the volume: " + whom + " still works on it")
 		r.log.Warn("the volume is in use", "by", whom)
 	}
-	locks := []func(context.Context, string, func(string)) (*agent.Lock, error){agent.OwnVolume, agent.OwnRestore}
+	locks := []func(context.Context, string, func(string)) (*volume.Lock, error){volume.Own, volume.OwnRestore}
 	if r.settings.InPlace != "" {
 		locks = locks[1:]
 	}
@@ -109,7 +109,7 @@ func (r *restore) lock(ctx context.Context) error {
 
 // steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's next agent takes it over.
 func (r *restore) steps(ctx context.Context) error {
-	done, err := agent.ReadPrepared(r.volume)
+	done, err := volume.ReadPrepared(r.volume)
 	if err != nil {
 		return err
 	}
@@ -129,11 +129,11 @@ func (r *restore) steps(ctx context.Context) error {
 		return nil
 	}
 	r.progress.step("gives the data its place")
-	if err := agent.Adopt(r.volume, r.settings.Instance, *done); err != nil {
+	if err := volume.Adopt(r.volume, r.settings.Instance, *done); err != nil {
 		return err
 	}
 	// The note goes last: as long as it is there, a Pod that comes after this one knows what was done.
-	return errors.Join(os.RemoveAll(agent.RestoreFolder(r.volume)), agent.RemoveRestore(r.volume))
+	return errors.Join(os.RemoveAll(volume.RestoreFolder(r.volume)), volume.RemoveRestore(r.volume))
 }
 
 // keeps says that a volume which ought to be empty has a database, which is left as it is.
@@ -149,11 +149,11 @@ func (r *restore) keeps() (bool, error) {
 }
 
 // restore makes the data beside its place, and notes on the volume that it is whole.
-func (r *restore) restore(ctx context.Context) (*agent.Prepared, error) {
-	if err := errors.Join(agent.RemoveRestore(r.volume), os.RemoveAll(r.tablespaces())); err != nil {
+func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
+	if err := errors.Join(volume.RemoveRestore(r.volume), os.RemoveAll(r.tablespaces())); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(agent.RestoreFolder(r.volume), 0o700); err != nil {
+	if err := os.MkdirAll(volume.RestoreFolder(r.volume), 0o700); err != nil {
 		return nil, fmt.Errorf("make room for the data: %w", err)
 	}
 	options, err := r.options(ctx)
@@ -164,11 +164,11 @@ func (r *restore) restore(ctx context.Context) (*agent.Prepared, error) {
 	if err != nil {
 		// The server that runs beside needs the room.
 		if r.settings.InPlace != "" {
-			err = errors.Join(err, agent.RemoveRestore(r.volume))
+			err = errors.Join(err, volume.RemoveRestore(r.volume))
 		}
 		return nil, err
 	}
-	done := &agent.Prepared{InPlace: r.settings.InPlace, Begins: out.Begins, Result: r.result}
+	done := &volume.Prepared{InPlace: r.settings.InPlace, Begins: out.Begins, Result: r.result}
 	if r.settings.InPlace != "" {
 		done.Lineage, done.Newest = out.Lineage, out.Newest
 	}
@@ -217,7 +217,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Reserve: reserve,
 		Bucket:  bucket.Sub(whole, s.Path), Opener: opener,
 		Wanted: backup.Wanted{Target: target, Backup: s.Backup, Now: time.Now()},
-		Folder: agent.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
+		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
 		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Chosen: r.chosen, Progress: r.tell,
 	}, nil
 }

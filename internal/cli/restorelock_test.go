@@ -9,35 +9,35 @@ import (
 	"testing"
 	"time"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/protocol"
 )
 
 // A restore into a new SampleDB waits for whoever works on the volume, one in place only for other restores.
 func TestARestoreWaitsForTheVolume(t *testing.T) {
-	type lock = func(context.Context, string, func(string)) (*agent.Lock, error)
+	type lock = func(context.Context, string, func(string)) (*volume.Lock, error)
 	for name, c := range map[string]struct {
 		held    lock
 		inPlace string
 		waits   bool
 	}{
-		"an agent, new":       {agent.OwnVolume, "", true},
-		"an agent, in place":  {agent.OwnVolume, "oops", false},
-		"a restore, new":      {agent.OwnRestore, "", true},
-		"a restore, in place": {agent.OwnRestore, "oops", true},
+		"an agent, new":       {volume.Own, "", true},
+		"an agent, in place":  {volume.Own, "oops", false},
+		"a restore, new":      {volume.OwnRestore, "", true},
+		"a restore, in place": {volume.OwnRestore, "oops", true},
 		"nobody at all, new":  {nil, "", false},
 		"nobody at all, oops": {nil, "oops", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume := t.TempDir()
-			var other *agent.Lock
+			folder := t.TempDir()
+			var other *volume.Lock
 			if c.held != nil {
 				var err error
-				if other, err = c.held(t.Context(), volume, func(string) {}); err != nil {
+				if other, err = c.held(t.Context(), folder, func(string) {}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			r := &restore{pod: pod{log: slog.New(slog.DiscardHandler)}, volume: volume, settings: protocol.RestoreSettings{InPlace: c.inPlace}}
+			r := &restore{pod: pod{log: slog.New(slog.DiscardHandler)}, volume: folder, settings: protocol.RestoreSettings{InPlace: c.inPlace}}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			got := make(chan error, 1)

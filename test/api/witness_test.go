@@ -8,20 +8,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/kube"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 )
 
 // witnessing is the Lease of a SampleDB with a text on record, and an agent's access to it.
-func witnessing(w *world, record string) (*agent.Kubernetes, *coordinationv1.Lease) {
+func witnessing(w *world, record string) (*kube.Cluster, *coordinationv1.Lease) {
 	w.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: naming.Lease("x"),
 		Annotations: map[string]string{naming.AnnotationElection: record}}}
 	w.must(w.api.Create(w.Context(), lease))
 	client, err := kubernetes.NewForConfig(w.server)
 	w.must(err)
-	return agent.NewKubernetes(client, w.namespace, "x-0", "x"), lease
+	return kube.New(client, w.namespace, "x-0", "x"), lease
 }
 
 // Agents of several releases write the one Lease, each the whole of it.

@@ -1,0 +1,233 @@
+// Package api is what an agent answers: its peers and the operator over mTLS, and the kubelet's probes.
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/database"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// maxConfig bounds a config that is read from the network (bytes).
+	maxConfig = 4 << 20
+	// applyDeadline is how long the answer to a new config waits for its effect.
+	applyDeadline = 1500 * time.Millisecond
+)
+
+// API answers peers and the operator.
+type API struct {
+	// Name is the instance's, Listen the address to listen on, "" for all; Major is PostgreSQL's version.
+	Name, Listen string
+	Major        int
+	Status       *status.Board
+	Config       func() protocol.Config
+	// Certificate is shown, ClientCAs are those of who may ask, by their identity.
+	Certificate func() (tls.Certificate, error)
+	ClientCAs   func() (map[string]*x509.CertPool, error)
+	// Post hands an event to the elections; Ask does, too, and waits for the answer.
+	Post func(machine.Event)
+	Ask  func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error)
+	// Configure takes a new config, OnStatus what a peer says of itself unasked.
+	Configure func(protocol.Config)
+	OnStatus  func(protocol.Status)
+	// Connect makes a session with a database of the server.
+	Connect database.Connect
+	Log     *slog.Logger
+}
+
+// Serve serves peers and the operator over mTLS.
+func (a *API) Serve(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
+	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
+	mux.Handle("POST "+protocol.PathVote, only(naming.IdentityInstance, "another instance", a.handleVote))
+	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleRecord))
+	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
+	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
+	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
+	return a.serveMTLS(ctx, mux)
+}
+
+// ServeWaiting serves the operator, and nobody else, while the agent waits for its volume.
+func (a *API) ServeWaiting(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+protocol.PathStatus, only(naming.IdentityOperator, "the operator", a.handleStatus))
+	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
+	return a.serveMTLS(ctx, mux)
+}
+
+// serveMTLS serves those whom somebody vouches for.
+func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
+	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+}
+
+// only lets nobody but the holder of an identity ask for something.
+func only(identity, who string, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS.PeerCertificates[0].Subject.CommonName != identity {
+			http.Error(w, "only "+who+" may ask for this", http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	})
+}
+
+// handleNews takes what another instance says of itself without being asked.
+func (a *API) handleNews(w http.ResponseWriter, r *http.Request) {
+	var status protocol.Status
+	if err := readJSON(w, r, &status); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.OnStatus(status)
+	writeJSON(w, a.Status.Get())
+}
+
+// handleVote answers a candidate.
+func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
+	var request ha.VoteRequest
+	if err := readKnown(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
+	reply, ok := answer.(machine.ReplyVote)
+	if err == nil && (!ok || reply.Failed) {
+		err = errors.New("this instance can't vote: it is not known how far its WAL goes")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	writeJSON(w, reply.Reply)
+}
+
+// handleRecord takes the record of the quorum from a leader.
+func (a *API) handleRecord(w http.ResponseWriter, r *http.Request) {
+	var proposal protocol.Proposal
+	if err := readKnown(w, r, &proposal); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Record: proposal.Record}
+	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: offered} })
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	reply, _ := answer.(machine.ReplyRecord)
+	writeJSON(w, reply.Reply)
+}
+
+// handleSwitchover asks the leader to leave the lead to another instance.
+func (a *API) handleSwitchover(w http.ResponseWriter, r *http.Request) {
+	var request protocol.Switchover
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	status := a.Status.Get()
+	if !status.Election.Leading || request.To == a.Name {
+		status.SwitchoverError = "this instance does not lead, or is the one that is to lead"
+		writeJSON(w, status)
+		return
+	}
+	if status.SwitchoverError == "" {
+		a.Log.Info("asked to resign", "to", request.To, "reason", request.Reason)
+		a.Post(machine.ResignAsked{To: request.To})
+	}
+	a.Status.Change(func(s *protocol.Status) { s.SwitchoverError = "" }) // it has been told
+	writeJSON(w, status)
+}
+
+func (a *API) handleStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status.Get()) }
+
+// handleSync takes a config and answers when it has had its effect, or after a while.
+func (a *API) handleSync(w http.ResponseWriter, r *http.Request) {
+	var config protocol.Config
+	if err := readJSON(w, r, &config); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if config.Cluster != a.Config().Cluster || config.Major != a.Major {
+		http.Error(w, fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
+		return
+	}
+	a.Configure(config)
+	a.awaitApplied(r.Context(), config.Revision)
+	writeJSON(w, a.Status.Get())
+}
+
+func (a *API) awaitApplied(ctx context.Context, revision string) {
+	ctx, cancel := context.WithTimeout(ctx, applyDeadline)
+	defer cancel()
+	for {
+		s := a.Status.Get()
+		runs := s.Role != protocol.RoleNone
+		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !pause.For(ctx, 20*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// handleRestart has the server restarted.
+func (a *API) handleRestart(w http.ResponseWriter, r *http.Request) {
+	var request protocol.Restart
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if status := a.Status.Get(); status.ConfigRevision != request.ConfigRevision {
+		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s", status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
+		return
+	}
+	a.Log.Info("a restart is asked for", "reason", request.Reason)
+	if a.restartsElsewhere() {
+		a.Post(machine.ResignAsked{Restart: true})
+	} else {
+		a.Status.Change(func(s *protocol.Status) { s.Ready = false }) // no other restart may begin before this one is over
+		a.Post(machine.RestartAsked{})
+	}
+	writeJSON(w, a.Status.Get())
+}
+
+// restartsElsewhere says whether a restart of this server is better a switchover:
+// the others have been restarted before. Not so for parameters that a standby can't
+// have lower than its primary: there all run with the old ones until the primary restarts.
+func (a *API) restartsElsewhere() bool {
+	status := a.Status.Get()
+	return status.Election.Leading && len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
+}
+
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfig)).Decode(into); err != nil {
+		return fmt.Errorf("understand the request: %w", err)
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // who hung up asks again
+}

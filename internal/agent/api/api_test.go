@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"toban.dev/internal/agent/agenttest"
+	"toban.dev/internal/agent/identity"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+)
+
+// loopback is an address of this test alone, since an agent's port is always the same.
+const loopback = "127.99.0.1"
+
+// Peers may ask how an instance is; what changes anything is for the operator.
+func TestWhoMayAskWhat(t *testing.T) {
+	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
+	a := serving(t, ours, operators)
+	config := a.Config()
+	config.Parameters = map[string]string{"work_mem": "5MB"}
+	config = config.Revise()
+	foreign := config
+	foreign.Cluster = "y"
+	newer := config
+	newer.Major = 18
+	peer, operator := agenttest.Client(t, ours, ours, naming.IdentityInstance), agenttest.Client(t, operators, ours, naming.IdentityOperator)
+	restart := protocol.Restart{Reason: "test", ConfigRevision: "runs"}
+	for name, c := range map[string]struct {
+		call  func(ctx context.Context) (protocol.Status, error)
+		words string // of the error; none wanted where empty
+	}{
+		"a peer asks for the status":       {func(ctx context.Context) (protocol.Status, error) { return peer.Status(ctx, loopback) }, ""},
+		"the operator asks for the status": {func(ctx context.Context) (protocol.Status, error) { return operator.Status(ctx, loopback) }, ""},
+		"a peer sends a config":            {func(ctx context.Context) (protocol.Status, error) { return peer.Sync(ctx, loopback, config) }, "403 Forbidden: only the operator"},
+		"a peer asks for a restart":        {func(ctx context.Context) (protocol.Status, error) { return peer.Restart(ctx, loopback, restart) }, "403 Forbidden: only the operator"},
+		"the operator asks for a vote": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Vote(ctx, loopback, ha.VoteRequest{})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only another instance"},
+		"the operator brings a record": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Record(ctx, loopback, protocol.Proposal{})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only another instance"},
+		"the operator brings news": {func(ctx context.Context) (protocol.Status, error) {
+			return operator.News(ctx, loopback, protocol.Status{})
+		}, "403 Forbidden: only another instance"},
+		"a peer asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
+			return peer.Switchover(ctx, loopback, protocol.Switchover{})
+		}, "403 Forbidden: only the operator"},
+		"the config is another SampleDB's": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, foreign) }, "409 Conflict: this config is for y"},
+		"the config is of a later version": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, newer) }, "409 Conflict: this config is for x, PostgreSQL 18"},
+		"the restart is for a config that is gone": {func(ctx context.Context) (protocol.Status, error) {
+			return operator.Restart(ctx, loopback, protocol.Restart{ConfigRevision: "gone"})
+		}, "409 Conflict: the server runs with the config runs, not gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, err := c.call(t.Context())
+			switch {
+			case c.words == "" && (err != nil || status.Name != "x-0"):
+				t.Errorf("the answer is %+v, %v", status, err)
+			case c.words != "" && (err == nil || !strings.Contains(err.Error(), c.words)):
+				t.Errorf("the error is %v, want %q in it", err, c.words)
+			}
+			if a.Config().Cluster != "x" || a.Config().Revision == config.Revision || a.restartAsked() {
+				t.Error("it has had an effect")
+			}
+		})
+	}
+	t.Run("the operator sends a config", func(t *testing.T) {
+		if _, err := operator.Sync(t.Context(), loopback, config); err != nil || a.Config().Revision != config.Revision {
+			t.Errorf("the config is %+v, %v", a.Config(), err)
+		}
+	})
+	t.Run("the operator asks for a restart", func(t *testing.T) {
+		status, err := operator.Restart(t.Context(), loopback, restart)
+		if err != nil || status.Ready || !a.restartAsked() {
+			t.Errorf("the answer is %+v, %v", status, err)
+		}
+	})
+}
+
+// The kubelet asks without a certificate.
+func TestProbes(t *testing.T) {
+	alive, ready, board := true, true, status.New(protocol.Status{})
+	p := &Probes{Listen: loopback, Status: board, Alive: func() bool { return alive }, Ready: func() bool { return ready }}
+	start(t, p.Serve, naming.PortProbe)
+	for name, c := range map[string]struct {
+		path         string
+		alive, ready bool
+		code         int
+		words        string
+	}{
+		"alive":                           {"/livez", true, false, http.StatusOK, "ok"},
+		"the elections hang":              {"/livez", false, true, http.StatusServiceUnavailable, "elections"},
+		"ready":                           {"/readyz", true, true, http.StatusOK, "ok"},
+		"not ready, and why":              {"/readyz", true, false, http.StatusServiceUnavailable, "Cloning: from x-1"},
+		"the status is not for everybody": {protocol.PathStatus, true, true, http.StatusNotFound, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alive, ready = c.alive, c.ready
+			board.Change(func(s *protocol.Status) { s.Reason, s.Message = "Cloning", "from x-1" })
+			code, body := get(t, fmt.Sprintf("http://%s:%d%s", loopback, naming.PortProbe, c.path))
+			if code != c.code || !strings.Contains(body, c.words) {
+				t.Errorf("the answer is %d, %s", code, body)
+			}
+		})
+	}
+}
+
+// instance is what an API is asked about.
+type instance struct {
+	*API
+	mutex  sync.Mutex
+	config protocol.Config
+	posted []machine.Event
+}
+
+func (i *instance) current() protocol.Config {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.config
+}
+
+func (i *instance) configure(config protocol.Config) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.config = config
+}
+
+func (i *instance) post(e machine.Event) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	i.posted = append(i.posted, e)
+}
+
+// restartAsked says whether the elections have been asked for a restart.
+func (i *instance) restartAsked() bool {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return slices.Contains(i.posted, machine.Event(machine.RestartAsked{}))
+}
+
+// serving is an instance that has no server and only answers.
+func serving(t *testing.T, ours, operators *pki.Authority) *instance {
+	t.Helper()
+	i := &instance{config: protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()}
+	who := identified(t, ours, i.config)
+	i.API = &API{
+		Name: "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
+		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
+		Certificate: who.Certificate, ClientCAs: func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
+		Log: slog.New(slog.DiscardHandler),
+	}
+	start(t, i.Serve, naming.PortAgent)
+	return i
+}
+
+// identified is the identity of an instance of the SampleDB with an authority.
+func identified(t *testing.T, ours *pki.Authority, config protocol.Config) *identity.Identity {
+	t.Helper()
+	i, err := identity.New(identity.Options{Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir()}, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// start runs one of an agent's servers for as long as the test lasts.
+func start(t *testing.T, serve func(context.Context) error, port int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		if err == nil {
+			_ = conn.Close() // it listens, which is all that was asked
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("nobody listens: %v", err)
+		}
+	}
+}
+
+func get(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}

@@ -1,0 +1,26 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"toban.dev/internal/protocol"
+)
+
+// serveUntil serves until ctx ends.
+func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
+	listener, err := protocol.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("serve peers, operator and probes: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // an answer cut off is asked for again
+	defer stop()
+	if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve port %d: %w", port, err)
+	}
+	return nil
+}

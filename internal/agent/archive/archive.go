@@ -1,0 +1,170 @@
+// Package archive puts the WAL of a leader into the archive of its SampleDB, as it is written.
+package archive
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// archiveInterval is how often the leader looks for WAL to archive.
+const archiveInterval = 500 * time.Millisecond
+
+// Source is the WAL of a server that is a primary.
+type Source interface {
+	backup.Source
+	// Keep has the server keep WAL until it is archived.
+	Keep(ctx context.Context) error
+	// Close ends what was opened to look at it.
+	Close()
+}
+
+// Primary is a server that is a primary.
+type Primary interface{ WAL() Source }
+
+// Loop archives the WAL of one instance while it leads.
+type Loop struct {
+	Config func() protocol.Config
+	// Memory is what the instance has promised.
+	Memory func() ha.Memory
+	// Primary is the server that runs, nil while it is no primary.
+	Primary func() Primary
+	// Status takes how far the archive is.
+	Status *status.Board
+	// Identity is the folder with the instance's certificate, for a volume's server.
+	Identity string
+	Log      *slog.Logger
+}
+
+// Run archives the WAL while this instance leads. It is apart from
+// everything else: a bucket that is away must not slow anything down.
+func (l *Loop) Run(ctx context.Context) error {
+	for {
+		if to, lineage, r := l.task(); r != nil {
+			if err := l.archive(ctx, r, to, lineage); err != nil {
+				l.notArchived(err)
+			}
+		} else {
+			l.report(nil)
+		}
+		if !pause.For(ctx, time.Second) {
+			return nil
+		}
+	}
+}
+
+// notArchived reports why nothing is archived, once for each reason.
+func (l *Loop) notArchived(err error) {
+	now := &protocol.ArchiveStatus{Reason: archiveReason(err), Error: err.Error(), Since: time.Now()}
+	if was := l.Status.Get().Archive; was != nil && was.Reason != "" {
+		if now.Since = was.Since; was.Reason == now.Reason && was.Error == now.Error {
+			return
+		}
+	}
+	l.Log.Warn("the WAL is not archived", "error", err.Error())
+	l.report(now)
+}
+
+// task is what to archive and where to; the server is nil where there is nothing to do.
+func (l *Loop) task() (protocol.Archive, []ha.Start, Primary) {
+	to, m, r := l.Config().Archive, l.Memory(), l.Primary()
+	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.Lineage) == 0 || m.Lineage[len(m.Lineage)-1].Timeline == 0 {
+		return protocol.Archive{}, nil, nil
+	}
+	return *to, m.Lineage, r
+}
+
+// archive archives to one place in one term, until either changes.
+func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, lineage []ha.Start) error {
+	source := r.WAL()
+	defer source.Close()
+	// The monitor does it now and then; until then nothing would keep the WAL.
+	if err := source.Keep(ctx); err != nil {
+		return err
+	}
+	archiver, err := l.newArchiver(ctx, source, to, lineage)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for pause.For(ctx, archiveInterval) {
+			now, still, leading := l.task()
+			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, lineage) {
+				stop()
+			}
+		}
+	}()
+	l.Log.Info("archiving the WAL", "path", to.Path, "term", lineage[len(lineage)-1].Term)
+	archiver.Run(ctx, archiveInterval)
+	return nil
+}
+
+func (l *Loop) newArchiver(ctx context.Context, source backup.Source, to protocol.Archive, lineage []ha.Start) (*backup.Archiver, error) {
+	b, err := bucket.Open(ctx, l.withIdentity(to.Bucket))
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := backup.NewSealer(to.Recipient)
+	if err != nil {
+		return nil, err
+	}
+	b, config := bucket.Sub(b, to.Path), l.Config()
+	owner := backup.Owner{UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster, SystemIdentifier: l.Status.Get().SystemIdentifier}
+	return backup.NewArchiver(backup.ArchiverOptions{
+		Bucket: b, Owner: owner, Sealer: sealer, Source: source, Lineage: lineage, Changed: l.archived,
+	})
+}
+
+// archived takes how far the archive is.
+func (l *Loop) archived(s backup.State) {
+	status := &protocol.ArchiveStatus{LSN: s.Archived.String(), LagBytes: s.Lag(), Since: s.Since}
+	if s.Archived == 0 {
+		status.LSN = ""
+	}
+	if s.Lag() > 0 && !s.ArchivedAt.IsZero() {
+		status.LagSeconds = time.Since(s.ArchivedAt).Seconds()
+	}
+	if s.Gap != nil {
+		status.Gap = s.Gap.String()
+	}
+	if s.Err != nil {
+		status.Reason, status.Error = archiveReason(s.Err), s.Err.Error()
+	}
+	l.report(status)
+}
+
+func (l *Loop) report(status *protocol.ArchiveStatus) {
+	if status == nil && l.Status.Get().Archive == nil {
+		return
+	}
+	l.Status.Change(func(s *protocol.Status) { s.Archive = status })
+}
+
+func archiveReason(err error) string {
+	switch {
+	case errors.Is(err, backup.ErrTaken):
+		return protocol.ArchiveTaken
+	case errors.Is(err, backup.ErrReplaces):
+		return protocol.ArchiveUnfit
+	}
+	return protocol.ArchiveFailing
+}
+
+// withIdentity shows the instance's own certificate to a volume's server.
+func (l *Loop) withIdentity(config bucket.Config) bucket.Config {
+	if config.Volume != nil && config.Credentials == "" {
+		config.Credentials = l.Identity
+	}
+	return config
+}

@@ -1,0 +1,143 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// primary is a server whose WAL can't be kept.
+type primary struct {
+	backup.Source
+	asked, closed int
+	err           error
+}
+
+func (p *primary) WAL() Source { return p }
+
+func (p *primary) Keep(context.Context) error {
+	p.asked++
+	return p.err
+}
+
+func (p *primary) Close() { p.closed++ }
+
+func TestWhatIsArchived(t *testing.T) {
+	leads := ha.Memory{Ballot: ha.Ballot{Term: 4}, Won: 4, Lineage: []ha.Start{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}}}
+	fresh, beaten, empty := leads, leads, leads
+	fresh.Lineage = []ha.Start{{Term: 4}}
+	beaten.Ballot.Term, empty.Lineage = 5, nil
+	for name, c := range map[string]struct {
+		config protocol.Config
+		memory ha.Memory
+		runs   bool
+		want   bool
+	}{
+		"the WAL of a leader":            {protocol.Config{Archive: &protocol.Archive{Path: "shop"}}, leads, true, true},
+		"there is no archive":            {protocol.Config{}, leads, true, false},
+		"no primary runs":                {protocol.Config{Archive: &protocol.Archive{}}, leads, false, false},
+		"another has been elected since": {protocol.Config{Archive: &protocol.Archive{}}, beaten, true, false},
+		"its timeline is not known yet":  {protocol.Config{Archive: &protocol.Archive{}}, fresh, true, false},
+		"nobody knows whose WAL it has":  {protocol.Config{Archive: &protocol.Archive{}}, empty, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Loop{
+				Config: func() protocol.Config { return c.config }, Memory: func() ha.Memory { return c.memory },
+				Primary: func() Primary {
+					if !c.runs {
+						return nil
+					}
+					return &primary{}
+				},
+			}
+			if to, lineage, p := l.task(); (p != nil) != c.want || c.want && (to.Path != "shop" || len(lineage) != 2) {
+				t.Errorf("the task is %+v, %v, %v", to, lineage, p)
+			}
+		})
+	}
+}
+
+// What keeps the WAL from being archived is said from when on, and is tried again; it is over when there is nothing to archive.
+func TestWhyNothingIsArchived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, leads, board := &primary{err: errors.New("no connection")}, true, status.New(protocol.Status{})
+		l := &Loop{
+			Config: func() protocol.Config { return protocol.Config{Archive: &protocol.Archive{}} },
+			Memory: func() ha.Memory { return ha.Memory{Lineage: []ha.Start{{Timeline: 1}}} },
+			Primary: func() Primary {
+				if !leads {
+					return nil
+				}
+				return server
+			},
+			Status: board, Log: slog.New(slog.DiscardHandler),
+		}
+		began := time.Now()
+		go func() { _ = l.Run(t.Context()) }()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		now := board.Get()
+		if a := now.Archive; a == nil || a.Error != "no connection" || a.Reason != protocol.ArchiveFailing || !a.Since.Equal(began) || now.Number != 1 {
+			t.Errorf("after a minute, it has said %d times %+v", now.Number, a)
+		}
+		if server.asked < 60 || server.closed != server.asked {
+			t.Errorf("it was tried %d times, and given up %d times", server.asked, server.closed)
+		}
+		server.err = fmt.Errorf("open it: %w", backup.ErrTaken)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a := board.Get().Archive; a.Reason != protocol.ArchiveTaken || !a.Since.Equal(began) {
+			t.Errorf("another reason: %+v", a)
+		}
+		leads = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if a := board.Get().Archive; a != nil {
+			t.Errorf("of one that does not lead: %+v", a)
+		}
+	})
+}
+
+func TestWhatIsSaidOfTheArchive(t *testing.T) {
+	for name, c := range map[string]struct {
+		state backup.State
+		want  protocol.ArchiveStatus
+	}{
+		"nothing is known yet": {backup.State{}, protocol.ArchiveStatus{}},
+		"all is archived":      {backup.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"}},
+		"some is not":          {backup.State{Archived: 0x2000000, Flushed: 0x2000100}, protocol.ArchiveStatus{LSN: "0/2000000", LagBytes: 256}},
+		"the bucket is another's": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
+			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			board := status.New(protocol.Status{})
+			(&Loop{Status: board}).archived(c.state)
+			if got := board.Get().Archive; got == nil || *got != c.want {
+				t.Errorf("it is %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// The volume's server asks who writes; other buckets have credentials of their own.
+func TestWhoWritesToTheArchive(t *testing.T) {
+	l := &Loop{Identity: "/run/identity"}
+	if got := l.withIdentity(bucket.Config{Volume: &bucket.Volume{}}); got.Credentials != "/run/identity" {
+		t.Errorf("to a volume as %q", got.Credentials)
+	}
+	if got := l.withIdentity(bucket.Config{}); got.Credentials != "" {
+		t.Errorf("to a bucket as %q", got.Credentials)
+	}
+}

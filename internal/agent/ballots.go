@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/protocol"
+)
+
+// ballots brings votes and records to the other instances, and their answers.
+type ballots struct {
+	find  func(name string) (protocol.Member, error)
+	peers voters
+	log   *slog.Logger
+}
+
+// voters are the other instances.
+type voters interface {
+	Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error)
+	Record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error)
+}
+
+// ask asks one voter.
+func (b *ballots) ask(ctx context.Context, e machine.AskVote) machine.VoteAnswered {
+	answer := machine.VoteAnswered{Round: e.Round, Voter: e.Request.Voter, Failed: true}
+	member, err := b.find(e.Request.Voter.Instance())
+	if err == nil {
+		answer.Reply, err = b.peers.Vote(ctx, member, e.Request)
+		answer.Failed = err != nil
+	}
+	if err != nil {
+		b.log.Info("no vote", "voter", string(e.Request.Voter), "error", err.Error())
+	}
+	return answer
+}
+
+// propose offers the record of the quorum to one voter, who may not answer.
+func (b *ballots) propose(ctx context.Context, p machine.Proposal) (answer machine.RecordAnswered, answered bool) {
+	member, err := b.find(p.Voter.Instance())
+	if err != nil {
+		return answer, false
+	}
+	reply, err := b.peers.Record(ctx, member, protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Record: p.Record})
+	return machine.RecordAnswered{Voter: p.Voter, Record: p.Record, Reply: reply}, err == nil
+}

@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// choreLog is a session that notes what is done by it.
+type choreLog struct {
+	done   []string
+	broken string
+}
+
+func (l *choreLog) note(what string) error {
+	l.done = append(l.done, what)
+	if l.broken != "" && strings.HasPrefix(what, l.broken) {
+		return errors.New("broken")
+	}
+	return nil
+}
+
+func (l *choreLog) ProveWrite(context.Context) error        { return l.note("write") }
+func (l *choreLog) EnsureReplication(context.Context) error { return l.note("role") }
+func (l *choreLog) CloseMaintenance(context.Context) error  { return l.note("maintenance") }
+func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
+	return l.note("slots " + strings.Join(want, " "))
+}
+
+func (l *choreLog) AdvanceSlot(_ context.Context, slot, lsn string) error {
+	return l.note("advance " + slot + " " + lsn)
+}
+
+func (l *choreLog) OldestWAL(context.Context) (file string, size uint64, err error) {
+	return "000000010000000000000003", 16 << 20, l.note("oldest")
+}
+
+// chored are chores of an instance with one other, and whether there is an archive.
+func chored() (*chores, *bool) {
+	archive := false
+	return &chores{
+		config: func() protocol.Config {
+			if archive {
+				return protocol.Config{Archive: &protocol.Archive{}}
+			}
+			return protocol.Config{}
+		},
+		slots: func() []string { return []string{"db_1"} }, archived: func() string { return "0/5000010" },
+	}, &archive
+}
+
+func TestTheChoresOfAPrimary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, archive := chored()
+		session := &choreLog{}
+		do := func(when, oldest string, want ...string) {
+			t.Helper()
+			session.done = nil
+			got, err := c.ofPrimary(t.Context(), session)
+			if !slices.Equal(session.done, want) || got != oldest || (err != nil) != (session.broken != "") {
+				t.Errorf("%s: did %q and found %q, %v; want %q and %q", when, session.done, got, err, want, oldest)
+			}
+		}
+		session.broken = "write"
+		do("it takes no writes", "", "write")
+		session.broken = ""
+		all := []string{"write", "role", "maintenance", "slots db_1", "oldest"}
+		do("at first", "0/3000000", all...)
+		do("soon after", "")
+		time.Sleep(choreInterval + time.Millisecond)
+		do("later", "0/3000000", all...)
+		*archive = true
+		do("with a new archive", "0/3000000", "write", "role", "maintenance", "slots db_1 "+postgres.SlotArchive,
+			"advance "+postgres.SlotArchive+" 0/5000000", "oldest")
+		do("soon after that", "")
+	})
+}
+
+// A standby has no slots but the archive's: those of a former primary would keep WAL for ever.
+func TestTheChoresOfAStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, archive := chored()
+		for range 2 {
+			session := &choreLog{}
+			if err := c.ofStandby(t.Context(), session); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"slots "}
+			if *archive {
+				want = []string{"slots " + postgres.SlotArchive, "advance " + postgres.SlotArchive + " 0/5000000"}
+			}
+			if !slices.Equal(session.done, want) {
+				t.Errorf("it did %q, want %q", session.done, want)
+			}
+			session.done = nil
+			if err := c.ofStandby(t.Context(), session); err != nil || len(session.done) > 0 {
+				t.Errorf("soon after it did %q, %v", session.done, err)
+			}
+			*archive = true
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// control is the session of the commands with a running server: it is there when a vote must not wait.
+type control struct {
+	server   *postgres.Server
+	standing *standing
+	// unelected is called when the server turns out to be promoted without an election.
+	unelected func()
+	session   *postgres.Session
+}
+
+// connect is the session, a new one where there is none that works.
+func (c *control) connect(ctx context.Context) (*postgres.Session, error) {
+	if c.session != nil && !c.session.Broken() {
+		return c.session, nil
+	}
+	session, err := c.server.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.session = session
+	return session, nil
+}
+
+func (c *control) close() {
+	if c.session != nil {
+		c.session.Close()
+		c.session = nil
+	}
+}
+
+// readersDelay is how long readers at a standby may hold up an election.
+const readersDelay = 100 * time.Millisecond
+
+// awaitEnd waits until the end of the WAL of a standby that receives nothing is known.
+func (c *control) awaitEnd(ctx context.Context) (ha.LSN, error) {
+	session, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for began := time.Now(); ; {
+		text, known, err := session.EndOfWAL(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if known {
+			return c.endAsStandby(ctx, session, text)
+		}
+		if time.Since(began) > readersDelay {
+			if _, err := session.EndReaders(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if !pause.For(ctx, 2*time.Millisecond) {
+			return 0, fmt.Errorf("wait until all WAL is replayed: %w", ctx.Err())
+		}
+	}
+}
+
+// endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may have written more than that.
+func (c *control) endAsStandby(ctx context.Context, session *postgres.Session, end string) (ha.LSN, error) {
+	state, err := session.State(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !state.InRecovery && !c.standing.isPrimary() {
+		c.unelected()
+		return 0, errors.New("the server has been promoted without an election")
+	}
+	return ha.ParseLSN(end)
+}

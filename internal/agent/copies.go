@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// copies makes the data of the instance, and puts that of a leader in its place.
+type copies struct {
+	server    *postgres.Server
+	serverLog io.Writer
+	data      *dataWatch
+	memory    *volume.Memory
+	status    *status.Board
+	// upstream says how the data of a leader is had, ask asks the machine, stop stops the server.
+	upstream func(leader ha.Ballot) (postgres.Upstream, error)
+	ask      func(ctx context.Context, id uint64, event machine.Event) (machine.Effect, error)
+	stop     func(ctx context.Context) (ha.LSN, error)
+}
+
+// do carries a command out that changes the data, and says what lies there then.
+func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err error) {
+	defer x.data.see()
+	switch c.Kind {
+	case machine.Initialise:
+		err = x.server.Initialise(ctx, x.serverLog)
+	case machine.Clone:
+		err = x.clone(ctx, c)
+	case machine.Rewind:
+		err = x.rewind(ctx, c)
+	case machine.MarkForked:
+		err = x.server.MarkForked()
+	default:
+		err = fmt.Errorf("nobody knows how to %q", c.Kind)
+	}
+	d.NoRoom, d.SameTimeline = errors.Is(err, postgres.ErrNoRoom), errors.Is(err, postgres.ErrSameTimeline)
+	if d.NoRoom {
+		x.data.folder.LackRoom()
+	}
+	if c.Kind == machine.Clone || c.Kind == machine.Rewind {
+		err = errors.Join(err, x.memory.ReloadLineage())
+		d.Lineage = x.memory.Get().Lineage
+	}
+	return d, err
+}
+
+// clone copies the data of the leader. Its lineage comes with it.
+func (x *copies) clone(ctx context.Context, c machine.Command) error {
+	source, err := x.makeWay(ctx, c)
+	if err != nil {
+		return err
+	}
+	return x.server.Clone(ctx, source, func(whole bool) error { return x.mayDiscard(ctx, c, whole) }, x.serverLog)
+}
+
+// mayDiscard asks the machine whether the data here may be given up for a copy, or why not.
+func (x *copies) mayDiscard(ctx context.Context, c machine.Command, whole bool) error {
+	answer, err := x.ask(ctx, c.ID, machine.DiscardAsked{ID: c.ID, Whole: whole})
+	if err != nil {
+		return err
+	}
+	if reply, ok := answer.(machine.ReplyDiscard); ok && reply.Needed != "" {
+		return errors.New(reply.Needed)
+	}
+	if !whole {
+		x.status.Change(func(s *protocol.Status) { s.Data = protocol.DataEmpty })
+	}
+	return nil
+}
+
+// rewind takes back what the leader never had. The leader's lineage comes with it.
+func (x *copies) rewind(ctx context.Context, c machine.Command) error {
+	source, err := x.makeWay(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := x.mayDiscard(ctx, c, true); err != nil {
+		return err
+	}
+	return x.server.Rewind(ctx, source, x.serverLog)
+}
+
+// makeWay stops the server and forgets what was known of its data, which is about to be replaced from the source.
+func (x *copies) makeWay(ctx context.Context, c machine.Command) (postgres.Upstream, error) {
+	if _, err := x.upstream(c.Ballot); err != nil {
+		return postgres.Upstream{}, err
+	}
+	if _, err := x.stop(ctx); err != nil {
+		return postgres.Upstream{}, err
+	}
+	x.status.Change(func(s *protocol.Status) { s.SystemIdentifier, s.LSN, s.Streaming = "", "", false })
+	return x.upstream(c.Ballot)
+}

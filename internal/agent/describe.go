@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"time"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/protocol"
+)
+
+// staleLimit is how long a standby may fail to stream from a primary before it is no place to read from.
+const staleLimit = 10 * time.Second
+
+// describer says in the status what the machine knows.
+type describer struct {
+	status  *status.Board
+	flags   *flags
+	refused string // the last wish that could not be met
+}
+
+// describe puts what the machine knows into the status.
+func (d *describer) describe(m *machine.Instance) {
+	v, decision, memory, peer := m.View(), m.Decision(), m.Memory(), m.Peer()
+	d.flags.stale.Store(v.Local.Stalled > staleLimit)
+	refused := m.WishRefused()
+	d.status.Change(func(s *protocol.Status) {
+		s.Term, s.Leader, s.Data = memory.Ballot.Term, memory.Ballot.Leader, protocol.Data(v.Local.Data)
+		s.Refusal, s.Resigned = decision.Refusal, peer.Resigned
+		s.Voters, s.Acknowledgements = nil, memory.Record.Now.Acknowledgements
+		for _, v := range memory.Record.Now.Voters {
+			s.Voters = append(s.Voters, v.Instance())
+		}
+		s.Election = protocol.Election{
+			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, Lineage: memory.Lineage, Position: peer.Position,
+			Record: memory.Record, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
+			Limits: ha.OwnLimits(),
+		}
+		if refused != d.refused {
+			s.SwitchoverError, d.refused = refused, refused
+		}
+		describeDecision(s, decision, m.Trouble())
+	})
+}
+
+// describeDecision says what was decided, or why that can't be done.
+func describeDecision(s *protocol.Status, d ha.Decision, trouble string) {
+	switch runs := d.Action == ha.Lead || d.Action == ha.Follow; {
+	case trouble != "":
+		s.Ready, s.Reason, s.Message = false, "Failed", trouble
+	case s.Reason == reasonNotAnswering && runs:
+	case s.Reason == reasonNotStreaming && d.Reason == "Follower" && !s.Streaming:
+	default:
+		s.Reason, s.Message = d.Reason, d.Message
+	}
+}

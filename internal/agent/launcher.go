@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// launcher starts the server, and puts together what looks after one that runs.
+type launcher struct {
+	name      string // the instance's
+	server    *postgres.Server
+	serverLog io.Writer
+	good      lastKnownGood
+	wanted    func() protocol.Config
+	memory    func() ha.Memory
+	members   *members
+	leader    *leader
+	demands   *demands
+	status    *status.Board
+	flags     *flags
+	post      func(machine.Event)
+	publish   func(protocol.Role)
+	// current takes the server that runs, so that whoever is to end it finds it.
+	current *atomic.Pointer[running]
+	log     *slog.Logger
+}
+
+// start starts the server in a role.
+func (l *launcher) start(ctx context.Context, c machine.Command) error {
+	l.demands.require(c.Rule)
+	primary := c.Kind == machine.StartPrimary
+	if err := l.server.SetStandby(!primary); err != nil {
+		return err
+	}
+	control, err := l.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	s := &standing{primary: primary, promoted: primary, upstream: c.Ballot, opened: !c.Closed}
+	if !primary {
+		s.least = control.Least
+	}
+	r := l.prepare(ctx, c.ID, s)
+	if err := r.config.start(ctx); err != nil {
+		r.end()
+		l.current.CompareAndSwap(r, nil)
+		return err
+	}
+	if _, err := r.control.connect(ctx); err != nil {
+		l.log.Info("no session yet", "error", err.Error())
+	}
+	return nil
+}
+
+// prepare puts together what a server needs that does not run yet.
+func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *running {
+	r := &running{run: run, server: l.server, standing: s, poke: make(poke, 1), status: l.status, post: l.post, log: l.log}
+	r.life, r.end = context.WithCancel(context.WithoutCancel(ctx))
+	reporter := &reporter{run: run, standing: s, status: l.status, full: &l.flags.full, post: l.post}
+	r.control = &control{server: l.server, standing: s, unelected: reporter.unelected}
+	r.config = l.configure(r)
+	r.monitor = &monitor{
+		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status, flags: l.flags,
+		publish: l.publish, poke: r.poke, log: l.log,
+		chores:     &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
+		superseded: &superseded{memory: l.memory, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log},
+	}
+	return r
+}
+
+// configure is the configuration of a server that does not run yet.
+func (l *launcher) configure(r *running) *configuration {
+	role := &role{
+		standing: r.standing, rule: l.demands.rule, upstream: l.members.upstream, closed: func() bool { return l.wanted().Closed },
+	}
+	return &configuration{
+		name: l.name, server: l.server, serverLog: l.serverLog, wanted: l.wanted, good: l.good, withRole: role.add,
+		look: r.poke.look, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
+		started: func(process *postgres.Process) {
+			r.process, r.monitor.process = process, process
+			l.current.Store(r)
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"slices"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// leader is what the leader says of itself, as far as this instance has heard of it.
+type leader struct {
+	self   string
+	memory func() ha.Memory
+	// own is what this instance says of itself, last what another has said last, if it has said anything.
+	own  func() protocol.Status
+	last func(name string) (protocol.Status, bool)
+	// members are those that a leader has, itself among them.
+	members func() []protocol.Member
+}
+
+// says is the status of the leader of the newest term that is known.
+func (l *leader) says() (protocol.Status, bool) {
+	ballot := l.memory().Ballot
+	if ballot.Leader == l.self {
+		return l.own(), true
+	}
+	return l.last(ballot.Leader)
+}
+
+// hasAll says that the leader leads, and every other member streams from it.
+func (l *leader) hasAll() bool {
+	ballot := l.memory().Ballot
+	status, heard := l.says()
+	if !heard || status.Role != protocol.RolePrimary || status.Term != ballot.Term {
+		return false
+	}
+	for _, m := range l.members() {
+		if m.Name != ballot.Leader && !slices.Contains(status.Standbys, m.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// archived is up to where the WAL is in the archive, "" if that is not known.
+func (l *leader) archived() string {
+	status, _ := l.says()
+	if status.Archive == nil {
+		return ""
+	}
+	return status.Archive.LSN
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"errors"
+	"slices"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// members says which instances there are, and how each is reached.
+type members struct {
+	self   string
+	config func() protocol.Config
+	// memory has the record of who has a vote.
+	memory func() ha.Memory
+	routes routes
+}
+
+// routes say by what the other instances were reached last.
+type routes interface {
+	// Address is it if it was an address, LastAddress also where it was a name.
+	Address(m protocol.Member) string
+	LastAddress(name string) string
+}
+
+// all are the members, and those that are none any more but still have
+// a vote: until the record says otherwise they acknowledge, vote, and may even lead.
+func (m *members) all() []protocol.Member {
+	config := m.config()
+	all := slices.Clone(config.Members)
+	for _, voter := range m.memory().Record.Voters() {
+		name := voter.Instance()
+		if slices.ContainsFunc(all, func(m protocol.Member) bool { return m.Name == name }) {
+			continue
+		}
+		ordinal, _ := naming.Ordinal(name)
+		all = append(all, protocol.Member{
+			Name: name, Host: naming.InstanceHost(config.Cluster, config.Namespace, ordinal), Address: m.routes.LastAddress(name),
+		})
+	}
+	return all
+}
+
+// find says how to reach an instance.
+func (m *members) find(name string) (protocol.Member, error) {
+	for _, member := range m.all() {
+		if member.Name == name {
+			return member, nil
+		}
+	}
+	return protocol.Member{}, errors.New("the instance " + name + " is not among the members")
+}
+
+// slots are those of the other members.
+func (m *members) slots() []string {
+	slots := []string{}
+	for _, member := range m.all() {
+		if member.Name != m.self {
+			slots = append(slots, naming.Slot(member.Name))
+		}
+	}
+	return slots
+}
+
+// upstream says how this instance's server receives from that of a leader.
+func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
+	member, err := m.find(leader.Leader)
+	if err != nil {
+		return postgres.Upstream{}, err
+	}
+	return postgres.Upstream{
+		Host: member.Host, Address: m.routes.Address(member), Port: naming.PortPostgreSQL,
+		Name: string(m.memory().Voter), Slot: naming.Slot(m.self), Term: leader.Term,
+	}, nil
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// reached are the addresses by which instances were reached.
+type reached map[string]string
+
+func (r reached) Address(m protocol.Member) string { return r[m.Name] }
+func (r reached) LastAddress(name string) string   { return r[name] }
+
+// three are the members db-0 and db-1, and db-2, which is none any more but has a vote.
+func three(routes reached) *members {
+	return &members{
+		self: "db-0", routes: routes,
+		config: func() protocol.Config {
+			return protocol.Config{Cluster: "db", Namespace: "shop", Members: []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"}}}
+		},
+		memory: func() ha.Memory {
+			return ha.Memory{Voter: "db-0.a", Record: ha.Record{Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}}}}
+		},
+	}
+}
+
+func TestWhoHasAVoteCountsAfterItIsNoMember(t *testing.T) {
+	m := three(reached{"db-2": "10.0.0.2"})
+	var names []string
+	for _, member := range m.all() {
+		names = append(names, member.Name)
+	}
+	if !slices.Equal(names, []string{"db-0", "db-1", "db-2"}) {
+		t.Errorf("the instances are %v", names)
+	}
+	removed, err := m.find("db-2")
+	if err != nil || removed.Address != "10.0.0.2" || removed.Host == "" {
+		t.Errorf("it is reached by %+v, %v", removed, err)
+	}
+	if _, err := m.find("db-3"); err == nil {
+		t.Error("one that nobody knows is found")
+	}
+	if slots := m.slots(); len(slots) != 2 || slices.Contains(slots, naming.Slot("db-0")) {
+		t.Errorf("the slots are %v", slots)
+	}
+}
+
+func TestHowALeaderIsFollowed(t *testing.T) {
+	m := three(reached{"db-1": "10.0.0.1"})
+	got, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-1"})
+	want := postgres.Upstream{Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a", Slot: naming.Slot("db-0"), Term: 7}
+	if err != nil || got != want {
+		t.Errorf("it is followed by %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-9"}); err == nil {
+		t.Error("one that nobody knows is followed")
+	}
+}

@@ -1,0 +1,368 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// How often the server is looked at. A primary
+// that does not answer twice in a row, within the two deadlines, hangs: one late answer
+// may be this agent's own pause.
+const (
+	lookInterval   = 500 * time.Millisecond
+	standbyLook    = time.Second
+	firstDeadline  = 1200 * time.Millisecond
+	secondDeadline = 800 * time.Millisecond
+	newSessions    = time.Second
+	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
+	leastSpace = 16 << 20
+)
+
+// reasonNotAnswering is that of an instance whose server does not do what its role asks, reasonNotStreaming that of a
+// standby that receives nothing.
+const (
+	reasonNotAnswering = "NotAnswering"
+	reasonNotStreaming = "NotStreaming"
+)
+
+// monitor looks after a running server with a session of its own. Only its
+// goroutine uses it.
+type monitor struct {
+	server   *postgres.Server
+	process  *postgres.Process
+	standing *standing
+	reporter *reporter
+	config   *configuration
+	// wanted is the config as last given.
+	wanted     func() protocol.Config
+	chores     *chores
+	superseded *superseded
+	flags      *flags
+	status     *status.Board
+	// publish takes the role in which clients may find the server.
+	publish func(protocol.Role)
+	poke    poke
+	log     *slog.Logger
+
+	session  *postgres.Session
+	failures int
+	entered  time.Time // when a new session was last tried
+}
+
+// flags are what is known of an instance whichever server runs.
+type flags struct {
+	// full says whether the volume has no room for WAL, stale whether a standby has not streamed for long that should,
+	// renewed that there is a certificate which the server has not read yet.
+	full, stale, renewed atomic.Bool
+}
+
+// poke makes a monitor look at once.
+type poke chan struct{}
+
+// look makes it do so.
+func (p poke) look() {
+	select {
+	case p <- struct{}{}:
+	default:
+	}
+}
+
+// run looks after the server until ctx ends.
+func (t *monitor) run(ctx context.Context) {
+	defer t.disconnect()
+	for ctx.Err() == nil {
+		t.lookOnce(ctx)
+		interval := standbyLook
+		if t.standing.isPrimary() || t.failures > 0 {
+			interval = lookInterval
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+		case <-t.poke:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// lookOnce sees to everything that is to be done with the server, and reports how it is.
+func (t *monitor) lookOnce(ctx context.Context) {
+	deadline := firstDeadline
+	if t.failures > 0 {
+		deadline = secondDeadline
+	}
+	began := time.Now()
+	query, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	err := t.look(query)
+	if ctx.Err() != nil || ended(t.process) {
+		return // told to stop, or it has stopped: what the last query said does not matter
+	}
+	if postgres.TooManyClients(err) {
+		t.log.Warn("the server has no room for a session of the agent", "error", err.Error())
+	}
+	if err == nil || postgres.TooManyClients(err) {
+		t.failures = 0
+		t.standing.see(func(s *seen) { s.failure = "" })
+		t.reporter.tell(err == nil)
+		return
+	}
+	t.disconnect()
+	t.failures++
+	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
+	if t.failures < 2 {
+		t.poke.look()
+		return
+	}
+	t.standing.see(func(s *seen) { s.failure = "the server does not answer: " + err.Error() })
+	t.status.Change(func(s *protocol.Status) {
+		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
+	})
+	t.reporter.tell(false)
+}
+
+// look connects if need be, asks the server for its state, does the chores of
+// its role, notes how it is, and applies the config.
+func (t *monitor) look(ctx context.Context) error {
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	state, err := t.session.State(ctx)
+	if err != nil {
+		return err
+	}
+	primary := t.standing.isPrimary()
+	if primary && state.InRecovery {
+		return nil // it is being promoted
+	}
+	if !primary && !state.InRecovery {
+		t.reporter.unelected()
+		return nil
+	}
+	t.lookAtSpace()
+	oldest, err := t.upkeep(ctx, primary)
+	if err != nil {
+		return err
+	}
+	if err := t.lookAtRole(ctx, state, primary, oldest); err != nil {
+		return err
+	}
+	return t.update(ctx)
+}
+
+// update has the server run with what is wanted now.
+func (t *monitor) update(ctx context.Context) error {
+	if t.flags.renewed.Swap(false) {
+		if err := t.process.Reload(); err != nil {
+			return err
+		}
+	}
+	if err := t.config.apply(ctx, t.session); err != nil {
+		return err
+	}
+	return t.endClients(ctx)
+}
+
+// endClients ends what clients there are, where none is to be let in any more.
+func (t *monitor) endClients(ctx context.Context) error {
+	closed := t.wanted().Closed && t.config.closed()
+	if closed {
+		ended, err := t.session.EndClients(ctx)
+		if err != nil {
+			return err
+		}
+		closed = ended == 0 // those that were told to end are seen again until they have
+	}
+	t.status.Change(func(s *protocol.Status) { s.Closed = closed })
+	return nil
+}
+
+// upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, "" where it was
+// not looked.
+func (t *monitor) upkeep(ctx context.Context, primary bool) (oldest string, err error) {
+	if err := t.superseded.remove(); err != nil {
+		t.log.Warn("WAL files of former timelines could not be removed", "error", err.Error())
+	}
+	if primary {
+		return t.chores.ofPrimary(ctx, t.session)
+	}
+	return "", t.chores.ofStandby(ctx, t.session)
+}
+
+// lookAtRole looks at what is particular to a role.
+func (t *monitor) lookAtRole(ctx context.Context, state postgres.State, primary bool, oldest string) error {
+	if !primary {
+		return t.lookAtStandby(ctx, state)
+	}
+	return t.lookAtPrimary(ctx, state, oldest)
+}
+
+// lookAtPrimary looks whether a primary takes new sessions, and who streams from it.
+func (t *monitor) lookAtPrimary(ctx context.Context, state postgres.State, oldest string) error {
+	if time.Since(t.entered) > newSessions {
+		if err := t.enter(ctx); err != nil {
+			return err
+		}
+		t.entered = time.Now()
+	}
+	voters, err := t.session.Standbys(ctx)
+	if err != nil {
+		return err
+	}
+	var standbys []string
+	t.standing.see(func(s *seen) {
+		s.standbys = nil
+		for _, v := range voters {
+			s.standbys = append(s.standbys, ha.Voter(v))
+			standbys = append(standbys, ha.Voter(v).Instance())
+		}
+	})
+	slices.Sort(standbys)
+	written, _ := ha.ParseLSN(state.LSN)
+	t.standing.see(func(s *seen) {
+		if s.written = written; oldest != "" {
+			s.oldest, _ = ha.ParseLSN(oldest)
+		}
+	})
+	t.reportState(state, protocol.RolePrimary, standbys, oldest)
+	return nil
+}
+
+// enter proves that a new session can be had: the postmaster may hang though
+// the sessions there are go on.
+func (t *monitor) enter(ctx context.Context) error {
+	session, err := t.server.Connect(ctx)
+	if postgres.TooManyClients(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	session.Close()
+	return nil
+}
+
+// lookAtStandby notes how far a standby is. One that follows nobody is asked for
+// the end of its WAL.
+func (t *monitor) lookAtStandby(ctx context.Context, state postgres.State) error {
+	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
+	if err := t.lookAtBounds(ctx); err != nil {
+		return err
+	}
+	var end ha.LSN
+	known := false
+	if t.standing.following().Leader == "" {
+		text, is, err := t.session.EndOfWAL(ctx)
+		if err != nil {
+			return err
+		}
+		end, _ = ha.ParseLSN(text)
+		known = is
+	}
+	changed := false
+	t.standing.see(func(s *seen) {
+		changed = s.streaming != state.Streaming || s.known != known
+		s.streaming, s.received, s.end, s.known = state.Streaming, received, end, known
+	})
+	t.reportState(state, protocol.RoleStandby, nil, "")
+	if changed {
+		t.reporter.tell(true)
+	}
+	if t.standing.following().Leader == "" && !known {
+		t.poke.look()
+		pause.For(ctx, endInterval)
+	}
+	return nil
+}
+
+// lookAtBounds looks whether what keeps parameters higher than they are asked for
+// is gone: what the primary has lowered may be lowered here too, once that is replayed.
+func (t *monitor) lookAtBounds(ctx context.Context) error {
+	wanted, held := t.wanted().Parameters, false
+	for name, bound := range t.standing.lowerBounds() {
+		value, err := strconv.Atoi(wanted[name])
+		held = held || err == nil && value < bound
+	}
+	if !held {
+		return nil
+	}
+	control, err := t.server.Control(ctx)
+	if err != nil {
+		return err
+	}
+	t.standing.setLeast(control.Least)
+	return nil
+}
+
+// endInterval is how often the end of the WAL is asked for while it is not known.
+const endInterval = 20 * time.Millisecond
+
+// lookAtSpace notes whether there is room for WAL.
+func (t *monitor) lookAtSpace() {
+	free, err := t.server.FreeSpace()
+	if err != nil {
+		t.log.Warn("the free space of the volume is not known", "error", err.Error())
+		return
+	}
+	t.flags.full.Store(free < leastSpace)
+}
+
+func (t *monitor) connect(ctx context.Context) error {
+	if t.session != nil && !t.session.Broken() {
+		return nil
+	}
+	session, err := t.server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	t.session = session
+	return nil
+}
+
+func (t *monitor) disconnect() {
+	if t.session != nil {
+		t.session.Close()
+		t.session = nil
+	}
+}
+
+// reportState makes the instance ready: its server has just done what its role asks.
+func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
+	following := t.standing.following().Leader
+	t.status.Change(func(s *protocol.Status) {
+		ready := t.standing.isOpen()
+		if role != protocol.RolePrimary {
+			ready = (s.Ready && s.Role == role || state.Streaming) && !t.flags.stale.Load()
+		}
+		if ready && !s.Ready || s.Role != role {
+			t.log.Info("the server answers", "role", string(role), "ready", ready)
+		}
+		s.Role, s.Ready = role, ready
+		if s.Reason == reasonNotAnswering {
+			s.Reason, s.Message = "Answers", "the server answers again"
+		}
+		expected := s.Reason == "Follower" || s.Reason == "Answers" // else there is a better reason
+		if role == protocol.RoleStandby && !s.Ready && following != "" && expected {
+			s.Reason, s.Message = reasonNotStreaming, "does not stream from "+following+" yet"
+		}
+		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
+		s.LSN, s.Streaming, s.Standbys = state.LSN, state.Streaming, standbys
+		if oldest != "" {
+			s.Oldest = oldest
+		}
+	})
+	if s := t.status.Get(); s.Ready {
+		t.publish(s.Role)
+	}
+}

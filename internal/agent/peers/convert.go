@@ -1,0 +1,39 @@
+package peers
+
+import (
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/protocol"
+)
+
+// said is what the machine hears of a status.
+func said(s protocol.Status) machine.Said {
+	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record, Limits: s.Election.Limits}
+}
+
+func asPeer(s protocol.Status) ha.Peer {
+	e := s.Election
+	peer := ha.Peer{
+		Voter:            e.Voter,
+		Data:             ha.Data(s.Data),
+		SystemIdentifier: s.SystemIdentifier,
+		Ballot:           ha.Ballot{Term: s.Term, Leader: s.Leader},
+		Leading:          e.Leading,
+		Resigned:         s.Resigned,
+		Defeated:         e.Defeated,
+		Successor:        e.Successor,
+		Lineage:          e.Lineage,
+		Position:         e.Position,
+		Streaming:        s.Streaming,
+		LeaderLost:       e.LeaderLost,
+		Eligible:         e.Eligible,
+		Rebuilding:       e.Rebuilding,
+	}
+	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
+		peer.Oldest = lsn
+	}
+	if lsn, err := ha.ParseLSN(s.LSN); err == nil && e.Leading {
+		peer.Written = lsn
+	}
+	return peer
+}

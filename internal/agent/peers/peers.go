@@ -1,0 +1,197 @@
+// Package peers is what an instance hears of the others, and says to them: it asks each how it is, all the time, tells all
+// what makes them decide anew, and asks for votes.
+package peers
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/protocol"
+)
+
+// How often peers are asked, how long an answer may take, and how long it
+// counts. Questions overlap: one that is lost on the way delays no other. The
+// deadlines are long, because a question given up takes its connection with it:
+// on a network that loses packets, making new ones would be all that is done.
+const (
+	heartbeat      = 250 * time.Millisecond
+	answerDeadline = 5 * time.Second
+	voteDeadline   = time.Second
+	nextWay        = 1500 * time.Millisecond
+)
+
+// Client is by what other instances are asked: a protocol.Client.
+type Client interface {
+	Status(ctx context.Context, host string) (protocol.Status, error)
+	News(ctx context.Context, host string, status protocol.Status) (protocol.Status, error)
+	Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error)
+	Record(ctx context.Context, host string, proposal protocol.Proposal) (ha.AcceptReply, error)
+	Close()
+}
+
+// Peers asks the other instances how they are, each in its own time, so that a
+// slow one delays nobody.
+type Peers struct {
+	self   string
+	client Client
+	// post takes what they say, began is since when time is counted for that.
+	post  func(machine.Event)
+	began time.Time
+
+	// members are those to ask.
+	members func() []protocol.Member
+
+	mutex sync.Mutex
+	heard map[string]answer
+}
+
+type answer struct {
+	status  protocol.Status
+	address string // by which it was reached: an address or the host name
+	asked   time.Time
+	at      time.Time
+}
+
+// New makes one that asks members, and posts what they say to the machine.
+func New(self string, client Client, members func() []protocol.Member, post func(machine.Event)) *Peers {
+	return &Peers{self: self, client: client, members: members, post: post, heard: map[string]answer{}}
+}
+
+// CountFrom says since when the machine counts the time. It is called before anybody is asked.
+func (p *Peers) CountFrom(began time.Time) { p.began = began }
+
+// others are the members without this instance.
+func (p *Peers) others() []protocol.Member {
+	var others []protocol.Member
+	for _, m := range p.members() {
+		if m.Name != p.self {
+			others = append(others, m)
+		}
+	}
+	return others
+}
+
+// Names are the others' names.
+func (p *Peers) Names() []string {
+	var names []string
+	for _, m := range p.others() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Run asks until ctx ends.
+func (p *Peers) Run(ctx context.Context) error {
+	defer p.client.Close()
+	for {
+		for _, m := range p.others() {
+			go p.ask(ctx, m)
+		}
+		if !pause.For(ctx, heartbeat) {
+			return nil
+		}
+	}
+}
+
+// ask asks one peer by the address that is known, else by name. An answer under
+// another's name is nobody's: addresses are given to new Pods.
+func (p *Peers) ask(ctx context.Context, m protocol.Member) {
+	asked := time.Now()
+	_, err := reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+		status, err := p.client.Status(ctx, host)
+		if err == nil && status.Name != m.Name {
+			return status, syscall.ECONNREFUSED
+		}
+		if err == nil {
+			p.hear(answer{status: status, address: host, asked: asked, at: time.Now()})
+		}
+		return status, err
+	})
+	if refused(err) {
+		p.post(machine.PeerRefused{Name: m.Name, Asked: asked.Sub(p.began)})
+	}
+}
+
+// hear takes what a peer has answered.
+func (p *Peers) hear(a answer) {
+	p.mutex.Lock()
+	before, known := p.heard[a.status.Name]
+	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
+		a.status = before.status // it was overtaken on the way; that it came still counts
+	}
+	p.heard[a.status.Name] = a
+	p.mutex.Unlock()
+	p.post(machine.PeerAnswered{Said: said(a.status), Asked: a.asked.Sub(p.began)})
+}
+
+// OnStatus takes what a peer says of itself without having been asked.
+func (p *Peers) OnStatus(status protocol.Status) {
+	p.mutex.Lock()
+	before, known := p.heard[status.Name]
+	if known && (before.status.Boot != status.Boot || before.status.Number <= status.Number) {
+		before.status = status
+		p.heard[status.Name] = before
+	}
+	p.mutex.Unlock()
+	p.post(machine.PeerTold{Said: said(status)})
+}
+
+// Broadcast tells all others how this instance is.
+func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
+	for _, m := range p.others() {
+		go func() {
+			asked := time.Now()
+			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) { // who does not hear it asks
+				answered, err := p.client.News(ctx, host, status)
+				if err == nil && answered.Name == m.Name {
+					p.hear(answer{status: answered, address: host, asked: asked, at: time.Now()})
+				}
+				return answered, err
+			})
+		}()
+	}
+}
+
+// Vote asks one peer for its vote.
+func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
+	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
+		return p.client.Vote(ctx, host, request)
+	})
+}
+
+// Record gives one peer the record of the quorum.
+func (p *Peers) Record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
+	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
+		return p.client.Record(ctx, host, proposal)
+	})
+}
+
+// Last is what a peer has said last, if it has said anything.
+func (p *Peers) Last(name string) (protocol.Status, bool) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	a, ok := p.heard[name]
+	return a.status, ok
+}
+
+// Address is how a peer was last reached, if by an address.
+func (p *Peers) Address(m protocol.Member) string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if a, ok := p.heard[m.Name]; ok && a.address != m.Host {
+		return a.address
+	}
+	return ""
+}
+
+// LastAddress is by which address or name a peer was reached last, if it was.
+func (p *Peers) LastAddress(name string) string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.heard[name].address
+}

@@ -1,0 +1,257 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/protocol"
+)
+
+// network has an answer for each host. It takes a second.
+type network struct {
+	mutex   sync.Mutex
+	answers map[string]protocol.Status
+	news    []string // hosts that were told something
+}
+
+func (n *network) reach(ctx context.Context, host string) (protocol.Status, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return protocol.Status{}, ctx.Err()
+	}
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	status, ok := n.answers[host]
+	if !ok {
+		return status, syscall.ECONNREFUSED
+	}
+	return status, nil
+}
+
+func (n *network) Status(ctx context.Context, host string) (protocol.Status, error) {
+	return n.reach(ctx, host)
+}
+
+func (n *network) News(ctx context.Context, host string, _ protocol.Status) (protocol.Status, error) {
+	n.mutex.Lock()
+	n.news = append(n.news, host)
+	n.mutex.Unlock()
+	return n.reach(ctx, host)
+}
+
+func (n *network) Vote(ctx context.Context, host string, _ ha.VoteRequest) (ha.VoteReply, error) {
+	_, err := n.reach(ctx, host)
+	return ha.VoteReply{Granted: err == nil}, err
+}
+
+func (n *network) Record(ctx context.Context, host string, _ protocol.Proposal) (ha.AcceptReply, error) {
+	_, err := n.reach(ctx, host)
+	return ha.AcceptReply{Accepted: err == nil}, err
+}
+
+func (n *network) Close() {}
+
+// meeting is db-0 among three, and the events it hears.
+func meeting(answers map[string]protocol.Status) (*Peers, *network, func() []machine.Event) {
+	n, mutex, heard := &network{answers: answers}, sync.Mutex{}, []machine.Event(nil)
+	members := func() []protocol.Member {
+		return []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1", Address: "a1"}, {Name: "db-2", Host: "h2"}}
+	}
+	p := New("db-0", n, members, func(e machine.Event) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		heard = append(heard, e)
+	})
+	p.CountFrom(time.Now())
+	return p, n, func() []machine.Event {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return slices.Clone(heard)
+	}
+}
+
+func TestPeersAreAskedEachByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		p, _, heard := meeting(map[string]protocol.Status{"a1": {Name: "db-1", Boot: "x", Number: 3, Term: 4}})
+		go func() { _ = p.Run(ctx) }()
+		time.Sleep(heartbeat / 2)
+		stop() // after one question to each
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		if len(heard()) > 0 {
+			t.Errorf("those who were asked by one that has ended have said %v", heard())
+		}
+		go func() { _ = p.Run(t.Context()) }()
+		time.Sleep(1100 * time.Millisecond)
+		var answered, refused int
+		for _, e := range heard() {
+			switch e := e.(type) {
+			case machine.PeerAnswered:
+				answered++
+				if e.Said.Name != "db-1" || e.Said.Peer.Ballot.Term != 4 || e.Asked < 10*time.Second {
+					t.Errorf("it hears %+v", e)
+				}
+			case machine.PeerRefused:
+				refused++
+				if e.Name != "db-2" {
+					t.Errorf("%s is not there", e.Name)
+				}
+			}
+		}
+		if answered == 0 || refused == 0 {
+			t.Errorf("heard %+v", heard())
+		}
+		if s, ok := p.Last("db-1"); !ok || s.Number != 3 || p.LastAddress("db-1") != "a1" {
+			t.Errorf("the last of it is %+v by %q", s, p.LastAddress("db-1"))
+		}
+	})
+}
+
+// Addresses are given to new Pods: what another one says by it is nobody's, and the name is tried next.
+func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, heard := meeting(map[string]protocol.Status{"a1": {Name: "other-7"}, "h1": {Name: "db-1"}})
+		member := protocol.Member{Name: "db-1", Host: "h1", Address: "a1"}
+		p.ask(t.Context(), member)
+		if got := heard(); len(got) != 1 || got[0].(machine.PeerAnswered).Said.Name != "db-1" { //nolint:forcetypeassert // it is a test
+			t.Errorf("it hears %+v", got)
+		}
+		if address := p.Address(member); address != "" {
+			t.Errorf("it is reached by %q", address)
+		}
+		if _, known := p.Last("other-7"); known {
+			t.Error("the other one counts")
+		}
+	})
+}
+
+func TestWhatWasOvertakenOnTheWayIsNotTaken(t *testing.T) {
+	said := func(boot string, number uint64) protocol.Status {
+		return protocol.Status{Name: "db-1", Boot: boot, Number: number}
+	}
+	for name, c := range map[string]struct {
+		second protocol.Status
+		told   bool
+		want   protocol.Status
+	}{
+		"a later answer":                    {said("x", 4), false, said("x", 4)},
+		"an earlier answer":                 {said("x", 2), false, said("x", 3)},
+		"an answer after a restart":         {said("y", 1), false, said("y", 1)},
+		"later news":                        {said("x", 4), true, said("x", 4)},
+		"earlier news":                      {said("x", 2), true, said("x", 3)},
+		"news after a restart":              {said("y", 1), true, said("y", 1)},
+		"news of one that nobody has heard": {protocol.Status{Name: "db-2", Number: 9}, true, said("x", 3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _, heard := meeting(nil)
+			p.hear(answer{status: said("x", 3), address: "a1"})
+			if c.told {
+				p.OnStatus(c.second)
+			} else {
+				p.hear(answer{status: c.second, address: "a1"})
+			}
+			if got, _ := p.Last("db-1"); !reflect.DeepEqual(got, c.want) || len(heard()) != 2 {
+				t.Errorf("the last is %+v, after %d events", got, len(heard()))
+			}
+			if _, known := p.Last("db-2"); known {
+				t.Error("one that was never reached is known")
+			}
+		})
+	}
+}
+
+func TestAllOthersAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, n, heard := meeting(map[string]protocol.Status{"a1": {Name: "db-1"}, "h2": {Name: "db-2"}})
+		p.Broadcast(t.Context(), protocol.Status{Name: "db-0"})
+		time.Sleep(2 * time.Second)
+		slices.Sort(n.news)
+		if !slices.Equal(n.news, []string{"a1", "h2"}) || len(heard()) != 2 {
+			t.Errorf("told were %v, and %d have answered", n.news, len(heard()))
+		}
+	})
+}
+
+func TestAVoterThatDoesNotAnswerInTimeHasNotVoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, _ := meeting(nil)
+		began := time.Now()
+		_, err := p.Vote(t.Context(), protocol.Member{Name: "db-1", Host: "h1"}, ha.VoteRequest{})
+		if err == nil || time.Since(began) > voteDeadline {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
+	member := protocol.Member{Name: "db-1", Host: "name", Address: "address"}
+	for name, c := range map[string]struct {
+		takes map[string]time.Duration // 0: it fails at once
+		want  string
+		after time.Duration
+	}{
+		"the address answers":            {map[string]time.Duration{"address": time.Second, "name": time.Second}, "address", time.Second},
+		"the address fails":              {map[string]time.Duration{"address": 0, "name": time.Second}, "name", time.Second},
+		"the address does not answer":    {map[string]time.Duration{"address": time.Hour, "name": time.Second}, "name", nextWay + time.Second},
+		"the address is slow, yet first": {map[string]time.Duration{"address": 2 * time.Second, "name": time.Minute}, "address", 2 * time.Second},
+		"neither":                        {map[string]time.Duration{"address": 0, "name": 0}, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				got, err := reach(t.Context(), member, answerDeadline, func(ctx context.Context, host string) (string, error) {
+					if c.takes[host] == 0 {
+						return "", errors.New("refused")
+					}
+					select {
+					case <-time.After(c.takes[host]):
+						return host, nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				})
+				if got != c.want || (err == nil) != (c.want != "") || time.Since(began) != c.after {
+					t.Errorf("%q answers after %v, %v", got, time.Since(began), err)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		leading bool
+		written ha.LSN
+	}{
+		"of a leader":  {true, 0x2000000},
+		"of a standby": {false, 0}, // what it has is its position: its WAL may be another timeline's
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := protocol.Status{
+				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000", Streaming: true, Resigned: true,
+				Election: protocol.Election{Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Record: ha.Record{Term: 4}},
+			}
+			want := machine.Said{
+				Name: "db-1", Boot: "x", Number: 3, Record: ha.Record{Term: 4},
+				Peer: ha.Peer{
+					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000, Written: c.written,
+					Streaming: true, Resigned: true, LeaderLost: true,
+				},
+			}
+			if got := said(s); !reflect.DeepEqual(got, want) {
+				t.Errorf("it hears %+v, want %+v", got, want)
+			}
+		})
+	}
+}

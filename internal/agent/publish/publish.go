@@ -1,0 +1,152 @@
+// Package publish tells the cluster around an instance in which role it is, so that clients find it.
+package publish
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// Cluster is where roles are published. It may be away at any time.
+type Cluster interface {
+	// Publish makes the Services find this instance in a role, and no other as primary.
+	Publish(ctx context.Context, role protocol.Role, others []string) error
+	// Published is the role in which the Services find this instance.
+	Published(ctx context.Context) (protocol.Role, error)
+}
+
+// publishDeadline bounds one attempt to tell the cluster the role.
+const publishDeadline = 2 * time.Second
+
+// firstRetry and publishRetry are the shortest and the longest pause between attempts: clients wait for it.
+const (
+	firstRetry   = 250 * time.Millisecond
+	publishRetry = time.Second
+)
+
+// firstCheck and lastCheck are after how long a primary looks whether the cluster still has it as that: soon after it was
+// published, when the one before may still be at it, and then less and less often.
+const (
+	firstCheck = time.Second
+	lastCheck  = time.Minute
+)
+
+// publication is what the cluster was told last.
+type publication struct {
+	role protocol.Role
+	term uint64
+	// check is when to look whether it is still so, pause how long that was.
+	check time.Time
+	pause time.Duration
+}
+
+// Options are what a publisher needs to know.
+type Options struct {
+	// Name is the instance's.
+	Name string
+	// Cluster is nil where there is none.
+	Cluster Cluster
+	// Memory is what the instance has promised, Others are the names of the others, Role is what its server is.
+	Memory func() ha.Memory
+	Others func() []string
+	Role   func() protocol.Role
+	Log    *slog.Logger
+}
+
+// Publisher publishes the role of one instance.
+type Publisher struct {
+	options Options
+	// wishes takes the role to publish.
+	wishes chan protocol.Role
+}
+
+// New makes a publisher that nobody has wished anything from yet.
+func New(options Options) *Publisher {
+	return &Publisher{options: options, wishes: make(chan protocol.Role, 1)}
+}
+
+// Want asks for a role to be published. The last wish counts.
+func (p *Publisher) Want(role protocol.Role) {
+	for {
+		select {
+		case p.wishes <- role:
+			return
+		default:
+		}
+		select {
+		case <-p.wishes: // a former wish
+		default:
+		}
+	}
+}
+
+// Run tells the cluster the role of this instance, once for each change,
+// apart from the role loop: an API server that is away must not slow it down.
+func (p *Publisher) Run(ctx context.Context) error {
+	var last publication
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case role := <-p.wishes:
+			term, leads := p.led()
+			switch {
+			case p.options.Cluster == nil, role == protocol.RolePrimary && !leads:
+				// One over whom another is being elected has nothing to publish: it would take the Services from that one.
+			case role != last.role, role == protocol.RolePrimary && term != last.term:
+				if p.publishUntilDone(ctx, role) {
+					last = publication{role, term, time.Now().Add(firstCheck), firstCheck}
+				}
+			case role == protocol.RolePrimary && time.Now().After(last.check):
+				p.checkPublished(ctx, &last)
+			}
+		}
+	}
+}
+
+// led is the term that this instance leads.
+func (p *Publisher) led() (term uint64, leads bool) {
+	m := p.options.Memory()
+	return m.Won, m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == p.options.Name
+}
+
+// checkPublished looks whether the cluster has this instance as primary still. If not, it is published again with the next wish.
+func (p *Publisher) checkPublished(ctx context.Context, last *publication) {
+	last.pause = min(2*last.pause, lastCheck)
+	last.check = time.Now().Add(last.pause)
+	one, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	role, err := p.options.Cluster.Published(one)
+	if err != nil {
+		return // unknown, and looked at again
+	}
+	if role != protocol.RolePrimary {
+		p.options.Log.Warn("somebody has taken the primary's role from this instance's Pod", "role", string(role))
+		last.role = protocol.RoleNone
+	}
+}
+
+// publishUntilDone tries until it works or there is another wish. A primary that
+// leads no more does not try on.
+func (p *Publisher) publishUntilDone(ctx context.Context, role protocol.Role) bool {
+	for retry := firstRetry; ; retry = min(2*retry, publishRetry) {
+		one, cancel := context.WithTimeout(ctx, publishDeadline)
+		err := p.options.Cluster.Publish(one, role, p.options.Others())
+		cancel()
+		if err == nil {
+			p.options.Log.Info("the role is published", "role", string(role))
+			return true
+		}
+		p.options.Log.Warn("the role could not be published", "role", string(role), "error", err.Error())
+		if !pause.For(ctx, retry) || len(p.wishes) > 0 || p.options.Role() != role {
+			return false
+		}
+		if _, leads := p.led(); role == protocol.RolePrimary && !leads {
+			return false
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package publish
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
+)
+
+// labels is a Cluster that knows one Pod's label.
+type labels struct {
+	Cluster
+	mutex     sync.Mutex
+	role      protocol.Role
+	published int
+}
+
+func (l *labels) Publish(_ context.Context, role protocol.Role, _ []string) error {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.role = role
+	l.published++
+	return nil
+}
+
+func (l *labels) Published(context.Context) (protocol.Role, error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.role, nil
+}
+
+func (l *labels) times() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.published
+}
+
+// publisher publishes for an instance that remembers what it is told to, with wishes as often as a monitor has them.
+func publisher(t *testing.T) (*promises, *labels) {
+	t.Helper()
+	m, cluster := &promises{}, &labels{}
+	p := New(Options{
+		Name: "db-0", Cluster: cluster, Memory: m.get, Others: func() []string { return nil },
+		Role: func() protocol.Role { return protocol.RolePrimary }, Log: slog.New(slog.DiscardHandler),
+	})
+	go func() { _ = p.Run(t.Context()) }()
+	go func() {
+		for pause.For(t.Context(), time.Millisecond) {
+			p.Want(protocol.RolePrimary)
+		}
+	}()
+	return m, cluster
+}
+
+// promises are what an instance remembers.
+type promises struct {
+	mutex  sync.Mutex
+	memory ha.Memory
+}
+
+func (p *promises) get() ha.Memory {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.memory
+}
+
+func (p *promises) ballot(b ha.Ballot, won uint64) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.memory.Ballot, p.memory.Won = b, won
+}
+
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it did not come true that " + what)
+		}
+	}
+}
+
+// A primary that has just learnt of a later term is still a primary for the moment that its server needs to stop. It published itself then, took
+// the label from the new primary, and the Services had nobody.
+func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
+	m, cluster := publisher(t)
+	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+	eventually(t, "it is published", func() bool { return cluster.times() == 1 })
+	m.ballot(ha.Ballot{Term: 2, Leader: "db-1"}, 1)
+	time.Sleep(50 * time.Millisecond) // dozens of wishes
+	if n := cluster.times(); n != 1 {
+		t.Errorf("it has published %d times, the later ones as the primary of a term that is another's", n)
+	}
+	m.ballot(ha.Ballot{Term: 3, Leader: "db-0"}, 3)
+	eventually(t, "it is published again in a term of its own", func() bool { return cluster.times() == 2 })
+}
+
+func TestAPrimaryWhoseLabelIsTakenPublishesItselfAgain(t *testing.T) {
+	m, cluster := publisher(t)
+	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
+	eventually(t, "it is published", func() bool { return cluster.times() == 1 })
+	cluster.mutex.Lock()
+	cluster.role = protocol.RoleStandby
+	cluster.mutex.Unlock()
+	eventually(t, "it is published again", func() bool { return cluster.times() == 2 })
+}

@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// role is what of a server's settings follows from what it is to be.
+type role struct {
+	standing *standing
+	// rule is by which commits wait, upstream how a leader is followed, closed whether no client is to be let in.
+	rule     func() ha.Rule
+	upstream func(leader ha.Ballot) (postgres.Upstream, error)
+	closed   func() bool
+}
+
+// add adds what follows from role, upstream and quorum to settings.
+func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
+	following, primary := r.standing.following(), r.standing.isPrimary()
+	settings.Synchronous = r.rule().String()
+	settings.Closed = r.closed() || !r.standing.isOpen()
+	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.standing.lowerBounds()
+	if primary {
+		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart
+	}
+	if following.Leader == "" {
+		return settings, nil
+	}
+	upstream, err := r.upstream(following)
+	if err != nil {
+		return settings, err
+	}
+	settings.Upstream = &upstream
+	return settings, nil
+}

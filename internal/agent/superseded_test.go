@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/ha"
+)
+
+func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := ha.Memory{Ballot: ha.Ballot{Term: 4}, Lineage: []ha.Start{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}}}
+		all, broken, removed := false, error(nil), []uint32{}
+		s := &superseded{
+			memory: func() ha.Memory { return memory }, allStream: func() bool { return all }, log: slog.New(slog.DiscardHandler),
+			forget: func(current uint32) (int, error) {
+				removed = append(removed, current)
+				return 1, broken
+			},
+		}
+		check := func(when string, want ...uint32) {
+			t.Helper()
+			if err := s.remove(); !errors.Is(err, broken) {
+				t.Errorf("%s: %v", when, err)
+			}
+			if !slices.Equal(removed, want) {
+				t.Errorf("%s: removed for the timelines %v, want %v", when, removed, want)
+			}
+		}
+		check("one is missing")
+		time.Sleep(time.Minute)
+		check("one is missing for long")
+		all = true
+		check("all have just come")
+		time.Sleep(togetherLimit - time.Millisecond)
+		check("all are there for a while")
+		time.Sleep(time.Millisecond)
+		broken = errors.New("input/output error")
+		check("it does not work", 3)
+		broken = nil
+		check("it works", 3, 3)
+		time.Sleep(time.Minute)
+		check("it was done", 3, 3)
+		memory.Ballot.Term = 5
+		check("another term", 3, 3)
+		time.Sleep(time.Minute)
+		check("whose timeline is not known", 3, 3)
+		memory.Lineage = append(memory.Lineage, ha.Start{Term: 5, Timeline: 4})
+		check("now it is", 3, 3)
+		time.Sleep(togetherLimit)
+		check("in the new term", 3, 3, 4)
+	})
+}

@@ -1,0 +1,32 @@
+package agent
+
+import (
+	"time"
+
+	"toban.dev/internal/agent/status"
+)
+
+// roleSilence is how long the elections may not move before the instance is not called ready any more.
+const roleSilence = 15 * time.Second
+
+// maxSilence is how long they may not before the kubelet may think that the agent hangs.
+const maxSilence = 60 * time.Second
+
+// vitals are what the kubelet is told.
+type vitals struct {
+	// silence is how long the elections have not moved, and whether they have begun.
+	silence func() (time.Duration, bool)
+	status  *status.Board
+}
+
+// alive says that the agent does not hang. One that waits for its volume does not.
+func (v *vitals) alive() bool {
+	silence, begun := v.silence()
+	return !begun || silence < maxSilence
+}
+
+// ready says whether the instance does what its role asks, as seen by a query not long ago.
+func (v *vitals) ready() bool {
+	silence, begun := v.silence()
+	return begun && v.status.Get().Ready && silence < roleSilence
+}

@@ -1,0 +1,56 @@
+package volume
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+func TestMemorySurvives(t *testing.T) {
+	folder, data := t.TempDir(), t.TempDir()
+	m, err := OpenMemory("db-1", folder, data)
+	if err != nil || m.Get().Voter.Instance() != "db-1" {
+		t.Fatalf("a new memory is %+v, %v", m, err)
+	}
+	want := ha.Ballot{Term: 3, Leader: "db-1"}
+	if _, err := m.Change(func(m *ha.Memory) bool { m.Ballot = want; return true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.SetLineage([]ha.Start{{Term: 1, Timeline: 1}, {Term: 3, LSN: 77, Timeline: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenMemory("db-1", folder, data)
+	if err != nil || !reflect.DeepEqual(again.Get(), m.Get()) {
+		t.Errorf("stored %+v, found %+v, %v", m.Get(), again.Get(), err)
+	}
+	// Another data directory has another lineage, and the voter stays who it is.
+	other, err := OpenMemory("db-1", folder, t.TempDir())
+	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().Lineage) != 0 {
+		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
+	}
+}
+
+func TestLostMemoryIsAnotherVoter(t *testing.T) {
+	one, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
+	if err != nil || one.Get().Voter == two.Get().Voter {
+		t.Errorf("the voter %s has lost its memory and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
+	}
+}
+
+// A memory that can't be read is not an empty one: an instance must not vote again.
+func TestUnreadableMemoryIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "memory.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := OpenMemory("db-1", folder, t.TempDir()); err == nil {
+		t.Errorf("half a memory was taken for %+v", m.Get())
+	}
+}

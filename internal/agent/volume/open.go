@@ -1,0 +1,42 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"toban.dev/internal/postgres"
+)
+
+// StateFolder is where an agent keeps what outlives its data, in the volume.
+func StateFolder(volume string) string { return filepath.Join(volume, folderState) }
+
+// Open locks the volume of an instance, takes a restore in place over where that is due, and reads the memory. Where it
+// has to wait it calls waits, with the words for whom. Until it has the lock it touches nothing on the volume. A lock that it
+// has got is returned with an error too: it is to be held until the process ends.
+func Open(ctx context.Context, volume, instance, restored string, waits func(whom string)) (*Lock, *Memory, error) {
+	lock, err := Own(ctx, volume, waits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
+		return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
+	}
+	due, err := takeOverDue(volume, restored)
+	if err != nil {
+		return lock, nil, err
+	}
+	if due {
+		restore, err := awaitLock(ctx, volume, lockRestore, waits)
+		if err != nil {
+			return lock, nil, err
+		}
+		defer restore.Release()
+		if err := takeOver(volume, instance, restored); err != nil {
+			return lock, nil, err
+		}
+	}
+	memory, err := OpenMemory(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
+	return lock, memory, err
+}

@@ -1,0 +1,54 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A restore in place is taken over when no restore works on the volume any more. Later ones delay no start.
+func TestARestoreIsTakenOverWhenItHasEnded(t *testing.T) {
+	volume := volume(t, true)
+	for _, due := range []bool{true, false} {
+		t.Run(fmt.Sprintf("due: %t", due), func(t *testing.T) {
+			restore, err := tryLock(volume, lockRestore)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer restore.Release()
+			ctx, cancel := context.WithTimeout(t.Context(), longDeadline)
+			defer cancel()
+			opened := make(chan error, 1)
+			waits := make(chan string, 10)
+			go func() {
+				lock, memory, err := Open(ctx, volume, "db-0", "oops", func(whom string) { waits <- whom })
+				if err == nil {
+					defer lock.Release()
+					if memory.Get().Voter.Instance() != "db-0" {
+						err = fmt.Errorf("it has read %+v", memory.Get())
+					}
+				}
+				opened <- err
+			}()
+			if due {
+				select {
+				case whom := <-waits:
+					if !strings.Contains(whom, "a restore") {
+						t.Errorf("it waits for %q", whom)
+					}
+				case err := <-opened:
+					t.Fatalf("it did not wait: %v", err)
+				}
+				if content(volume, "data/PG_VERSION") != "old" {
+					t.Error("it was taken over before it had ended")
+				}
+				restore.Release()
+			}
+			if err := <-opened; err != nil {
+				t.Fatal(err)
+			}
+			checkTakenOver(t, volume)
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package volume
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toban.dev/internal/postgres"
+)
+
+// takenOver are the restores in place that an instance has taken over, by id.
+type takenOver struct {
+	IDs []string `json:"ids"`
+}
+
+const (
+	// beforePrefix begins the name of the folder with the data that a restore in place has replaced.
+	beforePrefix = "before-"
+	// unfinished ends it until all is in it.
+	unfinished = ".unfinished"
+	// laterTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive know
+	// of: no election since may have used them.
+	laterTerms = 1000
+)
+
+// takeOverDue says that an instance has not taken a restore in place over yet.
+func takeOverDue(volume, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	done, err := readTakenOver(takenOverFile(volume))
+	return err == nil && !slices.Contains(done.IDs, id), err
+}
+
+func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
+
+// takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In place").
+// The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads.
+// The others forget what they have promised: they have no vote, and follow. It may be interrupted anywhere.
+func takeOver(volume, instance, id string) error {
+	file := takenOverFile(volume)
+	done, err := readTakenOver(file)
+	if err != nil || id == "" || slices.Contains(done.IDs, id) {
+		return err
+	}
+	prepared, err := ReadPrepared(volume)
+	if err != nil {
+		return err
+	}
+	memory := filepath.Join(volume, folderState, memoryFile)
+	if prepared != nil && prepared.InPlace == id {
+		err = replace(volume, instance, *prepared)
+	} else {
+		err = move(memory, memory+"."+beforePrefix+id)
+	}
+	if err != nil {
+		return fmt.Errorf("take over the restore %s: %w", id, err)
+	}
+	done.IDs = append(done.IDs, id)
+	text, err := json.Marshal(done)
+	if err != nil {
+		return err
+	}
+	return postgres.WriteFile(file, text, 0o600)
+}
+
+func readTakenOver(file string) (takenOver, error) {
+	var done takenOver
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return done, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &done)
+	}
+	if err != nil {
+		return done, fmt.Errorf("see which restores have been taken over: %w", err)
+	}
+	return done, nil
+}
+
+// replace sets the data and the memory of an instance aside, and adopts the restored data.
+func replace(volume, instance string, p Prepared) error {
+	before := filepath.Join(volume, beforePrefix+p.InPlace)
+	if _, err := os.Stat(before); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(restoredData(volume)); err != nil {
+			return fmt.Errorf("the restored data can't be seen, so the data stays where it is: %w", err)
+		}
+		if err := setAside(volume, instance, before, &p); err != nil {
+			return err
+		}
+	}
+	return Adopt(volume, instance, p)
+}
+
+// setAside moves the data and the memory into a folder, which has its name when both are in it. That the new term is a later one
+// than any that the memory knows of is noted first.
+func setAside(volume, instance, before string, p *Prepared) error {
+	server := &postgres.Server{Volume: volume}
+	state := filepath.Join(volume, folderState)
+	if err := os.MkdirAll(before+unfinished, 0o700); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(state, memoryFile)); err == nil {
+		m, err := OpenMemory(instance, state, server.Data())
+		if err != nil {
+			return err
+		}
+		p.Newest = max(p.Newest, m.current.Ballot.Term+laterTerms)
+		if err := p.Write(volume); err != nil {
+			return err
+		}
+	}
+	for from, to := range map[string]string{server.Data(): "data", filepath.Join(state, memoryFile): memoryFile} {
+		if err := move(from, filepath.Join(before+unfinished, to)); err != nil {
+			return err
+		}
+	}
+	return move(before+unfinished, before)
+}
+
+// move renames what is there.
+func move(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// volume is one with data and a memory of term 7, and a restore that is prepared where a file says so.
+func volume(t *testing.T, prepared bool) string {
+	t.Helper()
+	volume := t.TempDir()
+	server := &postgres.Server{Volume: volume}
+	state := filepath.Join(volume, folderState)
+	write := func(path, text string) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(server.Data(), "PG_VERSION"), "old")
+	write(filepath.Join(state, memoryFile), `{"voter":"db-0.a","ballot":{"term":7,"leader":"db-0"},"won":7}`)
+	if prepared {
+		write(filepath.Join(restoredData(volume), "PG_VERSION"), "new")
+		p := Prepared{InPlace: "oops", Lineage: []ha.Start{{Term: 3, Timeline: 1}}, Begins: ha.Start{LSN: 500, Timeline: 2}, Newest: 9}
+		if err := p.Write(volume); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return volume
+}
+
+func content(path ...string) string {
+	text, _ := os.ReadFile(filepath.Join(path...))
+	return string(text)
+}
+
+// checkTakenOver checks that the restored data leads, and that the old is aside.
+func checkTakenOver(t *testing.T, volume string) {
+	t.Helper()
+	data := (&postgres.Server{Volume: volume}).Data()
+	m, err := OpenMemory("db-0", filepath.Join(volume, folderState), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := m.Get()
+	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" || now.Voter == "db-0.a" || len(now.Record.Voters()) != 1 {
+		t.Errorf("it remembers %+v", now)
+	}
+	if l := now.Lineage; len(l) != 2 || l[0].Term != 3 || l[1] != (ha.Start{Term: now.Won, LSN: 500, Timeline: 2}) {
+		t.Errorf("its lineage is %v", l)
+	}
+	if content(data, "PG_VERSION") != "new" || content(volume, "before-oops/data/PG_VERSION") != "old" || content(volume, "before-oops", memoryFile) == "" {
+		t.Errorf("its data is %q, that before %q", content(data, "PG_VERSION"), content(volume, "before-oops/data/PG_VERSION"))
+	}
+}
+
+// Wherever a take-over is cut short, the next agent brings it to the same end, and the one after that leaves it alone.
+func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
+	done := filepath.Join(folderState, "restores.json")
+	for name, cut := range map[string]func(volume string) error{
+		"nowhere":               func(string) error { return nil },
+		"before anything moved": func(volume string) error { return os.Mkdir(filepath.Join(volume, "before-oops.unfinished"), 0o700) },
+		"with the data aside": func(volume string) error {
+			aside := filepath.Join(volume, "before-oops.unfinished")
+			p := Prepared{InPlace: "oops", Lineage: []ha.Start{{Term: 3, Timeline: 1}}, Begins: ha.Start{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms}
+			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700), os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))
+		},
+		"with all of it aside": func(volume string) error {
+			p, err := ReadPrepared(volume)
+			return errors.Join(err, setAside(volume, "db-0", filepath.Join(volume, "before-oops"), p))
+		},
+		"before it was noted": func(volume string) error {
+			return errors.Join(takeOver(volume, "db-0", "oops"), os.Remove(filepath.Join(volume, done)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := volume(t, true)
+			if err := errors.Join(cut(volume), takeOver(volume, "db-0", "oops")); err != nil {
+				t.Fatal(err)
+			}
+			checkTakenOver(t, volume)
+			before := content(volume, folderState, memoryFile)
+			if err := errors.Join(takeOver(volume, "db-0", "oops"), takeOver(volume, "db-0", "")); err != nil {
+				t.Fatal(err)
+			}
+			if after := content(volume, folderState, memoryFile); after != before {
+				t.Errorf("it was done again: %s, then %s", before, after)
+			}
+		})
+	}
+}
+
+func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
+	volume := volume(t, true)
+	if err := os.RemoveAll(restoredData(volume)); err != nil {
+		t.Fatal(err)
+	}
+	if err := takeOver(volume, "db-0", "oops"); err == nil {
+		t.Error("it was taken over")
+	}
+	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" || content(volume, folderState, memoryFile) == "" {
+		t.Error("the data is not where it was")
+	}
+}
+
+func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
+	volume := volume(t, false)
+	if err := takeOver(volume, "db-0", "oops"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(volume, folderState, memoryFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its memory is still there: %v", err)
+	}
+	if data := (&postgres.Server{Volume: volume}).Data(); content(data, "PG_VERSION") != "old" {
+		t.Error("its data is gone: a rewind may do")
+	}
+}
+
+// With the data from before go its tablespaces, and nothing that is anybody else's.
+func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
+	volume, elsewhere := t.TempDir(), t.TempDir()
+	data, old := (&postgres.Server{Volume: volume}).Data(), filepath.Join(volume, "before-oops/data")
+	space := func(path string, links ...string) {
+		t.Helper()
+		err := errors.Join(os.MkdirAll(filepath.Join(path, "PG_17_1/5"), 0o700), os.WriteFile(filepath.Join(path, "PG_17_1/5/1"), []byte("rows"), 0o600))
+		for _, link := range links {
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(path, link))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(data, oid string) string { return filepath.Join(data, "pg_tblspc", oid) }
+	space(filepath.Join(volume, "tablespaces/1"), link(old, "1"))
+	space(filepath.Join(volume, "mine"), link(old, "2"))
+	space(filepath.Join(elsewhere, "outside"), link(old, "3"))
+	space(filepath.Join(volume, "both"), link(old, "4"), link(data, "4"))
+	space(filepath.Join(volume, "tablespaces-oops/1"), link(data, "1"))
+	if err := errors.Join(os.Symlink(filepath.Join(volume, "gone"), link(old, "5")), os.WriteFile(filepath.Join(volume, "mine/notes"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := removeBefore(volume)
+	if err != nil || len(removed) != 1 {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	for path, there := range map[string]bool{
+		volume + "/before-oops": false, volume + "/tablespaces/1": false, volume + "/mine/PG_17_1": false,
+		volume + "/mine/notes": true, elsewhere + "/outside/PG_17_1/5/1": true, volume + "/both/PG_17_1/5/1": true, volume + "/tablespaces-oops/1/PG_17_1/5/1": true,
+	} {
+		if _, err := os.Stat(path); (err == nil) != there {
+			t.Errorf("%s is there: %v", path, err == nil)
+		}
+	}
+	if removed, err := removeBefore(volume); err != nil || len(removed) > 0 {
+		t.Errorf("again: %v, %v", removed, err)
+	}
+}

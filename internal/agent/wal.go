@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// walSource is the WAL of the running server, looked at with a session of its own.
+type walSource struct {
+	server  *postgres.Server
+	mutex   sync.Mutex
+	session *postgres.Session
+}
+
+// Close ends the session.
+func (w *walSource) Close() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.session != nil {
+		w.session.Close()
+		w.session = nil
+	}
+}
+
+// ask asks the server, with a new session where there is none that works.
+func (w *walSource) ask(ctx context.Context, question func(*postgres.Session) error) error {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.session == nil || w.session.Broken() {
+		session, err := w.server.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		w.session = session
+	}
+	return question(w.session)
+}
+
+// Keep has the server keep WAL until it is archived.
+func (w *walSource) Keep(ctx context.Context) error {
+	return w.ask(ctx, func(s *postgres.Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) })
+}
+
+// Flushed is up to where the WAL is on disk.
+func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
+	err = w.ask(ctx, func(s *postgres.Session) error {
+		text, err := s.FlushedWAL(ctx)
+		if err != nil {
+			return err
+		}
+		lsn, err = ha.ParseLSN(text)
+		return err
+	})
+	return lsn, err
+}
+
+// Oldest is where the oldest segment begins that there is.
+func (w *walSource) Oldest(ctx context.Context) (lsn ha.LSN, err error) {
+	err = w.ask(ctx, func(s *postgres.Session) error {
+		file, size, err := s.OldestWAL(ctx)
+		if err != nil {
+			return err
+		}
+		lsn, err = ha.SegmentStart(file, size)
+		return err
+	})
+	return lsn, err
+}
+
+// Open opens a segment by its name.
+func (w *walSource) Open(name string) (backup.File, error) { return w.server.OpenWAL(name) }
+
+// History is the content of a timeline's history file.
+func (w *walSource) History(timeline uint32) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(w.server.Data(), "pg_wal", backup.HistoryFile(timeline)))
+	if err != nil {
+		return nil, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
+	}
+	return text, nil
+}
