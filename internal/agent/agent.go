@@ -26,7 +26,6 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -49,6 +48,7 @@ type Options struct {
 	Log     *slog.Logger
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
+	Surroundings
 }
 
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
@@ -62,7 +62,7 @@ type Agent struct {
 	Options
 	// volume is the right to work on it; the memory is read when it is there, and elections begin.
 	volume    *Lock
-	server    *postgres.Server
+	server    PostgreSQL
 	data      *dataFolder
 	identity  *identity
 	memory    *memory
@@ -78,7 +78,7 @@ type Agent struct {
 	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it, as refused, the
 	// last wish that could not be met.
 	undemand  context.CancelFunc
-	demanding sync.Mutex // held while a demand is carried out
+	demanding waitLock // held while a demand is carried out
 	refused   string
 	// publish takes the role to publish.
 	publish chan protocol.Role
@@ -99,7 +99,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := postgres.FindPrograms(ctx, config.Major)
+	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +107,12 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		Options: options,
 		config:  config,
 		publish: make(chan protocol.Role, 1),
-	}
-	a.server = &postgres.Server{
-		Programs: programs, Volume: options.Volume, Run: options.Run,
-		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
+		server:  server,
 	}
 	a.data = &dataFolder{server: a.server}
 	a.status = protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
-		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
+		ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	}
 	if a.identity, err = newIdentity(options, config); err != nil {
 		return nil, err
@@ -126,17 +123,14 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 		return nil, err
 	}
 	show := func() (tls.Certificate, error) { return a.identity.certificate() }
-	a.peers = newPeers(options.Name, protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent), a.post)
+	client := protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
+	if options.Dial != nil {
+		client.DialBy(options.Dial)
+	}
+	a.peers = newPeers(options.Name, client, a.post)
 	a.peers.members = a.constituents
 	a.commands = &commands{do: a.do, ended: a.ended}
 	return a, nil
-}
-
-func listenAddresses(listen string) string {
-	if listen == "" {
-		return "*"
-	}
-	return listen
 }
 
 func readConfig(path string) (protocol.Config, error) {

@@ -63,7 +63,7 @@ func (a *Agent) archive(ctx context.Context, r *running, to protocol.Archive, li
 	source := &walSource{running: r}
 	defer source.close()
 	// The tender does it now and then; until then nothing would keep the WAL.
-	keep := func(s *postgres.Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) }
+	keep := func(s Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) }
 	if err := source.ask(ctx, keep); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (a *Agent) archivePosition() string {
 
 // letWALGo lets the server remove what is archived. Every instance keeps it until
 // then: any of them may be the next to archive.
-func (a *Agent) letWALGo(ctx context.Context, session *postgres.Session) error {
+func (a *Agent) letWALGo(ctx context.Context, session Session) error {
 	position := a.archivePosition()
 	if a.currentConfig().Archive == nil || position == "" {
 		return nil
@@ -183,7 +183,7 @@ func (a *Agent) withArchive(slots []string) []string {
 type walSource struct {
 	*running
 	mutex   sync.Mutex
-	session *postgres.Session
+	session Session
 }
 
 func (w *walSource) close() {
@@ -196,7 +196,7 @@ func (w *walSource) close() {
 }
 
 // ask asks the server, with a new session where there is none that works.
-func (w *walSource) ask(ctx context.Context, question func(*postgres.Session) error) error {
+func (w *walSource) ask(ctx context.Context, question func(Session) error) error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.session == nil || w.session.Broken() {
@@ -211,7 +211,7 @@ func (w *walSource) ask(ctx context.Context, question func(*postgres.Session) er
 
 // Flushed is up to where the WAL is on disk.
 func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
-	err = w.ask(ctx, func(s *postgres.Session) error {
+	err = w.ask(ctx, func(s Session) error {
 		text, err := s.FlushedWAL(ctx)
 		if err != nil {
 			return err
@@ -224,7 +224,7 @@ func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
 
 // Oldest is where the oldest segment begins that there is.
 func (w *walSource) Oldest(ctx context.Context) (lsn ha.LSN, err error) {
-	err = w.ask(ctx, func(s *postgres.Session) error {
+	err = w.ask(ctx, func(s Session) error {
 		file, size, err := s.OldestWAL(ctx)
 		if err != nil {
 			return err

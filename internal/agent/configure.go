@@ -144,7 +144,7 @@ func words(err error) string {
 // applyConfig makes the running server follow the config: parameters and
 // pg_hba.conf by reload, and what follows from role and quorum. A refused one
 // leaves the server as it was.
-func (r *running) applyConfig(ctx context.Context, session *postgres.Session) error {
+func (r *running) applyConfig(ctx context.Context, session Session) error {
 	config := r.currentConfig()
 	r.files.Lock()
 	defer r.files.Unlock()
@@ -299,7 +299,7 @@ func (r *running) applyRule(ctx context.Context) error {
 // adopt reports a reloaded configuration together with what of it waits for a
 // restart. Where nothing does, it is proven, and the one to come back to; else
 // only the start with it proves it.
-func (r *running) adopt(ctx context.Context, session *postgres.Session, settings postgres.Settings, runs good, wanted string) error {
+func (r *running) adopt(ctx context.Context, session Session, settings postgres.Settings, runs good, wanted string) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
@@ -334,7 +334,7 @@ func (r *running) accept(runs, wanted string) {
 }
 
 // reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
-func (r *running) reload(ctx context.Context, session *postgres.Session, settings postgres.Settings) error {
+func (r *running) reload(ctx context.Context, session Session, settings postgres.Settings) error {
 	if err := r.server.Configure(settings); err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (r *running) reload(ctx context.Context, session *postgres.Session, setting
 	return awaitReload(ctx, session, before)
 }
 
-func awaitReload(ctx context.Context, session *postgres.Session, before time.Time) error {
+func awaitReload(ctx context.Context, session Session, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadDeadline)
 	defer cancel()
 	for {

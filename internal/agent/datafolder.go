@@ -7,7 +7,6 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -19,7 +18,7 @@ const moreRoom = 256 << 20
 
 // dataFolder is the instance's data directory.
 type dataFolder struct {
-	server *postgres.Server
+	server PostgreSQL
 	mutex  sync.Mutex
 	// needs is how much must be free for a copy to be tried beside the data, in bytes, 0 while none has failed for want of it.
 	needs uint64

@@ -46,7 +46,7 @@ func (a *Agent) serveAgent(ctx context.Context) error {
 func (a *Agent) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.identity.certificate, a.vouchers)}
-	return serveUntil(ctx, server, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+	return a.serveUntil(ctx, server, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
 }
 
 // vouchers are the authorities of those who may ask: the SampleDB's own for its
@@ -74,7 +74,7 @@ func (a *Agent) serveProbes(ctx context.Context) error {
 		probe(w, a.ready(), status.Reason+": "+status.Message)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	return serveUntil(ctx, server, a.Listen, naming.PortProbe, server.Serve)
+	return a.serveUntil(ctx, server, naming.PortProbe, server.Serve)
 }
 
 func probe(w http.ResponseWriter, ok bool, why string) {
@@ -86,8 +86,8 @@ func probe(w http.ResponseWriter, ok bool, why string) {
 }
 
 // serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
-	listener, err := protocol.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
+func (a *Agent) serveUntil(ctx context.Context, server *http.Server, port int, serve func(net.Listener) error) error {
+	listener, err := a.listener(ctx, net.JoinHostPort(a.Listen, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("serve peers, operator and probes: %w", err)
 	}
@@ -187,7 +187,7 @@ func (a *Agent) handleSync(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if config.Cluster != a.currentConfig().Cluster || config.Major != a.server.Programs.Major {
+	if config.Cluster != a.currentConfig().Cluster || config.Major != a.currentConfig().Major {
 		http.Error(w, fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
 		return
 	}

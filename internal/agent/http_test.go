@@ -168,7 +168,7 @@ func serverless(t *testing.T, ours, operators *pki.Authority) *Agent {
 		Options: Options{Name: "x-0", Authority: folder, Run: t.TempDir(), Listen: loopback, Log: slog.New(slog.DiscardHandler)},
 		config:  protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise(),
 		status:  protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"},
-		server:  &postgres.Server{Programs: postgres.Programs{Major: 17}},
+		server:  realServer{&postgres.Server{}},
 		life:    t.Context(),
 	}
 	a.elections = newElections(machine.Options{Name: "x-0", Memory: memory.Get(), Rules: machine.DefaultRules()}, a, a.Log)

@@ -26,6 +26,8 @@ const lineageFile = "toban_lineage.json"
 // term must never be forgotten; only the lineage lies with the data.
 type memory struct {
 	file, data string
+	// write replaces a file; nil for postgres.WriteFile.
+	write func(path string, content []byte, mode os.FileMode) error
 
 	mutex   sync.Mutex
 	current ha.Memory
@@ -85,11 +87,19 @@ func (m *memory) store(memory ha.Memory) error {
 	if err != nil {
 		return fmt.Errorf("encode the instance's memory: %w", err)
 	}
-	if err := postgres.WriteFile(m.file, text, 0o600); err != nil {
+	if err := m.writeFile(m.file, text); err != nil {
 		return err
 	}
 	m.text = text
 	return nil
+}
+
+// writeFile replaces a file; when it returns, that is on disk.
+func (m *memory) writeFile(path string, content []byte) error {
+	if m.write != nil {
+		return m.write(path, content, 0o600)
+	}
+	return postgres.WriteFile(path, content, 0o600)
 }
 
 // put makes a memory durable, its lineage before the rest.
@@ -114,7 +124,7 @@ func (m *memory) SetLineage(lineage []ha.Start) error {
 	if err != nil {
 		return fmt.Errorf("encode the lineage: %w", err)
 	}
-	if err := postgres.WriteFile(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
+	if err := m.writeFile(filepath.Join(m.data, lineageFile), text); err != nil {
 		return err
 	}
 	m.mutex.Lock()

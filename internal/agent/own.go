@@ -74,8 +74,11 @@ func (a *Agent) open(ctx context.Context, waits func(whom string)) (err error) {
 			return err
 		}
 	}
-	a.memory, err = openMemory(a.Name, state, a.server.Data())
-	return err
+	if a.memory, err = openMemory(a.Name, state, a.server.Data()); err != nil {
+		return err
+	}
+	a.memory.write = a.WriteFile
+	return nil
 }
 
 // serveWaiting serves the operator, and nobody else, while the agent waits for its volume.

@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -23,7 +24,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, volume, restored stri
 	t.Helper()
 	a = serverless(t, ours, operators)
 	a.memory, a.Name, a.Listen, a.Volume, a.Restored = nil, "db-0", waitsAt, volume, restored
-	a.server.Volume, a.status = volume, protocol.Status{Name: a.Name, Reason: reasonStarting}
+	a.server, a.status = realServer{&postgres.Server{Volume: volume}}, protocol.Status{Name: a.Name, Reason: reasonStarting}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*longDeadline)
 	owned = make(chan error, 1)
 	go func() { owned <- a.own(ctx) }()

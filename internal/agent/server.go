@@ -21,11 +21,11 @@ type running struct {
 	*Agent
 	// run is the command that started it.
 	run     uint64
-	process *postgres.Process
+	process Process
 	// ending says that it is being ended here.
 	ending atomic.Bool
 	// control is the commands' own session: it is there when a vote must not wait.
-	control *postgres.Session
+	control Session
 	// end ends the tender and whoever else is tending, in the context life.
 	end     context.CancelFunc
 	life    context.Context //nolint:containedctx // it is the server's, not a caller's
@@ -36,7 +36,7 @@ type running struct {
 	opened atomic.Bool
 
 	// files guards the configuration files and what is in them.
-	files    sync.Mutex
+	files    waitLock
 	settings postgres.Settings
 	runs     good
 	check    configCheck
@@ -238,7 +238,7 @@ func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error
 }
 
 // session is the commands' own.
-func (r *running) session(ctx context.Context) (*postgres.Session, error) {
+func (r *running) session(ctx context.Context) (Session, error) {
 	if r.control != nil && !r.control.Broken() {
 		return r.control, nil
 	}
@@ -283,7 +283,7 @@ func (r *running) awaitEnd(ctx context.Context) (ha.LSN, error) {
 }
 
 // endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may have written more than that.
-func (r *running) endAsStandby(ctx context.Context, session *postgres.Session, end string) (ha.LSN, error) {
+func (r *running) endAsStandby(ctx context.Context, session Session, end string) (ha.LSN, error) {
 	state, err := session.State(ctx)
 	if err != nil {
 		return 0, err

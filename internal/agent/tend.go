@@ -39,7 +39,7 @@ const (
 // goroutine uses it.
 type tender struct {
 	*running
-	session  *postgres.Session
+	session  Session
 	failures int
 	chores   time.Time // when the chores were last done
 	archives bool      // the slot of the archive was among those that were kept then
