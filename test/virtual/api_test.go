@@ -108,6 +108,13 @@ func (y *way) call(r *http.Request, body []byte) (*http.Response, error) {
 	return y.api.callPod(r, pod, body), nil
 }
 
+// beSlow has each call take longer.
+func (a *api) beSlow(by time.Duration) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.slow = by
+}
+
 // hasTrouble says that an instance could not rely on the API a moment ago.
 func (a *api) hasTrouble(name string) bool {
 	a.mutex.Lock()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -55,9 +56,16 @@ func (c *checker) leads(p *process) {
 	} else if before.name != name {
 		c.w.fail("a term is won once", "term %d by %s and %s", p.term, before.name, name)
 	}
+	c.complete(p)
+}
+
+// complete checks that a leader has all that was acknowledged or read.
+func (c *checker) complete(p *process) {
+	d := p.s.disk
 	for _, k := range c.kept {
 		if k.term <= p.term && !d.has(k.index, k.id) {
-			c.w.fail("nothing that was "+k.how+" is lost", "%s leads term %d with %d, but lacks %d of term %d", name, p.term, len(d.wal), k.index, k.term)
+			c.w.fail("nothing that was "+k.how+" is lost", "%s leads term %d with %d, but lacks %d of term %d",
+				p.s.name, p.term, len(d.wal), k.index, k.term)
 			return
 		}
 	}
@@ -144,7 +152,11 @@ func (c *checker) proven(p *process) {
 
 // discards checks that what an instance gives up for a copy is on as many other disks as is promised.
 func (c *checker) discards(h *host) {
-	need := len(c.w.instances)/2 + 1
+	record := c.newestRecord()
+	need := record.Now.Acknowledgements
+	if m := h.agent.Status().Election; !record.Has(m.Voter) {
+		return // nobody counts on it
+	}
 	for _, k := range c.kept {
 		if !h.disk.has(k.index, k.id) {
 			continue
@@ -166,6 +178,17 @@ func (c *checker) discards(h *host) {
 	}
 }
 
+// newestRecord is the newest record of the quorum that anybody knows.
+func (c *checker) newestRecord() ha.Record {
+	var newest ha.Record
+	for _, h := range c.w.hosts() {
+		if r := h.agent.Status().Election.Record; r.Newer(newest) {
+			newest = r
+		}
+	}
+	return newest
+}
+
 // remembers checks that nothing in a memory goes back.
 func (c *checker) remembers(h *host, path string, content []byte) {
 	before, err := os.ReadFile(path)
@@ -177,9 +200,6 @@ func (c *checker) remembers(h *host, path string, content []byte) {
 	c.must(json.Unmarshal(content, &is))
 	if is.Ballot.Term < was.Ballot.Term || is.Won < was.Won || was.Record.Newer(is.Record) {
 		c.w.fail("nothing in a memory goes back", "%s: %s, before %s", h.name, content, before)
-	}
-	if is.Ballot.Term == was.Ballot.Term && is.Ballot.Leader != was.Ballot.Leader {
-		c.w.fail("a vote is given once", "%s: %s, before %s", h.name, content, before)
 	}
 }
 
@@ -197,18 +217,23 @@ func (c *checker) isolation(i *instance) {
 	}
 }
 
-// reaches says that an instance reaches a majority, or the API.
+// reaches says that an instance reaches a majority of those that it has on record, or the API.
 func (c *checker) reaches(i *instance) bool {
-	if c.w.net.works(i.name, "api") {
+	if c.w.net.hear(i.name, "api") {
 		return true
 	}
-	count := 1
+	quorum, count := i.host.agent.Status().Election.Record.Now, 0
 	for _, o := range c.w.instances {
-		if o != i && o.host != nil && c.w.net.works(i.name, o.name) && c.w.net.works(o.name, i.name) {
+		there := o == i || o.host != nil && c.w.net.hear(i.name, o.name)
+		if there && slices.ContainsFunc(quorum.Voters, func(v ha.Voter) bool { return v.Instance() == o.name }) {
 			count++
 		}
 	}
-	return count > len(c.w.instances)/2
+	all := len(quorum.Voters)
+	if quorum.Witness != "" {
+		all++
+	}
+	return count > all/2
 }
 
 // work is the clients: they write and read at whoever lets them.

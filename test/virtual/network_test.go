@@ -58,6 +58,15 @@ func (n *network) works(a, b string) bool {
 	return !there && !back && !n.refused[link{a, b}] && n.slow[link{a, b}]+n.slow[link{b, a}] == 0
 }
 
+// hear says that two places hear each other, however slowly.
+func (n *network) hear(a, b string) bool {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	_, there := n.cut[link{a, b}]
+	_, back := n.cut[link{b, a}]
+	return !there && !back
+}
+
 // dead says that a link has been cut, in either direction, for longer than a stream waits for the network.
 func (n *network) dead(l link, patience time.Duration) bool {
 	n.mutex.Lock()
