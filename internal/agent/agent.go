@@ -30,7 +30,6 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -60,6 +59,7 @@ type Options struct {
 	Log     *slog.Logger
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
+	Surroundings
 }
 
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
@@ -74,7 +74,7 @@ type Agent struct {
 
 	configs   configs
 	status    *status.Board
-	server    *postgres.Server
+	server    PostgreSQL
 	identity  *identity.Identity
 	peers     *peers.Peers
 	members   *members
@@ -105,24 +105,20 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := postgres.FindPrograms(ctx, config.Major)
+	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(options, config, programs)
+	return newAgent(options, config, server, version)
 }
 
 // newAgent puts together what there is before elections begin.
-func newAgent(options Options, config protocol.Config, programs postgres.Programs) (*Agent, error) {
-	a := &Agent{options: options}
+func newAgent(options Options, config protocol.Config, server PostgreSQL, version string) (*Agent, error) {
+	a := &Agent{options: options, server: server}
 	a.configs.set(config)
-	a.server = &postgres.Server{
-		Programs: programs, Volume: options.Volume, Run: options.Run,
-		Listen: listenAddresses(options.Listen), Port: naming.PortPostgreSQL,
-	}
 	a.status = status.New(protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
-		ServerVersion: programs.Version, Election: protocol.Election{Limits: ha.OwnLimits()},
+		ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
@@ -138,6 +134,9 @@ func newAgent(options Options, config protocol.Config, programs postgres.Program
 		return nil, err
 	}
 	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance), naming.PortAgent)
+	if options.Dial != nil {
+		client.DialBy(options.Dial)
+	}
 	a.meetOthers(client)
 	a.answerOthers()
 	return a, nil
@@ -159,7 +158,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
 	a.api = &api.API{
-		Name: a.options.Name, Listen: a.options.Listen, Major: a.server.Programs.Major, Status: a.status, Config: a.configs.get,
+		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major, Status: a.status, Config: a.configs.get,
 		Certificate: a.identity.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return a.identity.ClientCAs(a.configs.get().Operator) },
 		Post:        a.post,
@@ -174,14 +173,7 @@ func (a *Agent) answerOthers() {
 		}
 		return a.elections.silence(), true
 	}}
-	a.probes = &api.Probes{Listen: a.options.Listen, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
-}
-
-func listenAddresses(listen string) string {
-	if listen == "" {
-		return "*"
-	}
-	return listen
+	a.probes = &api.Probes{Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
 }
 
 // errStopped ends the actors when the agent is told to stop.

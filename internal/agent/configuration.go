@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"reflect"
-	"sync"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -28,7 +27,7 @@ const (
 // configuration is that of a running server: what it was started with, and how it comes to run with what is wanted.
 type configuration struct {
 	name      string // the instance's
-	server    *postgres.Server
+	server    PostgreSQL
 	serverLog io.Writer
 	// wanted is the config as last given, good what remains when that is unusable.
 	wanted func() protocol.Config
@@ -36,15 +35,15 @@ type configuration struct {
 	// withRole adds to settings what follows from the server's role.
 	withRole func(postgres.Settings) (postgres.Settings, error)
 	// started is called as soon as there is a process, which may be ended from then on, look when there is something new.
-	started func(*postgres.Process)
+	started func(Process)
 	look    func()
 	report  configReport
 	log     *slog.Logger
 	life    context.Context //nolint:containedctx // it is the server's, not a caller's
 
-	process *postgres.Process
+	process Process
 	// files guards the configuration files and what is in them.
-	files    sync.Mutex
+	files    waitLock
 	settings postgres.Settings
 	runs     candidate
 	check    configCheck
@@ -117,7 +116,7 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 // apply makes the running server follow the config: parameters and
 // pg_hba.conf by reload, and what follows from role and quorum. A refused one
 // leaves the server as it was.
-func (c *configuration) apply(ctx context.Context, session *postgres.Session) error {
+func (c *configuration) apply(ctx context.Context, session Session) error {
 	config := c.wanted()
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -189,7 +188,7 @@ func (c *configuration) checkAside(settings postgres.Settings) error {
 // adopt reports a reloaded configuration together with what of it waits for a
 // restart. Where nothing does, it is proven, and the one to come back to; else
 // only the start with it proves it.
-func (c *configuration) adopt(ctx context.Context, session *postgres.Session, settings postgres.Settings, runs candidate, wanted string) error {
+func (c *configuration) adopt(ctx context.Context, session Session, settings postgres.Settings, runs candidate, wanted string) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
@@ -213,7 +212,7 @@ func (c *configuration) keep(g candidate) {
 }
 
 // reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
-func (c *configuration) reload(ctx context.Context, session *postgres.Session, settings postgres.Settings) error {
+func (c *configuration) reload(ctx context.Context, session Session, settings postgres.Settings) error {
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
@@ -230,7 +229,7 @@ func (c *configuration) reload(ctx context.Context, session *postgres.Session, s
 	return awaitReload(ctx, session, before)
 }
 
-func awaitReload(ctx context.Context, session *postgres.Session, before time.Time) error {
+func awaitReload(ctx context.Context, session Session, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadDeadline)
 	defer cancel()
 	for {

@@ -8,20 +8,19 @@ import (
 
 	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/ha"
-	"toban.dev/internal/postgres"
 )
 
 // control is the session of the commands with a running server: it is there when a vote must not wait.
 type control struct {
-	server   *postgres.Server
+	server   PostgreSQL
 	standing *standing
 	// unelected is called when the server turns out to be promoted without an election.
 	unelected func()
-	session   *postgres.Session
+	session   Session
 }
 
 // connect is the session, a new one where there is none that works.
-func (c *control) connect(ctx context.Context) (*postgres.Session, error) {
+func (c *control) connect(ctx context.Context) (Session, error) {
 	if c.session != nil && !c.session.Broken() {
 		return c.session, nil
 	}
@@ -69,7 +68,7 @@ func (c *control) awaitEnd(ctx context.Context) (ha.LSN, error) {
 }
 
 // endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may have written more than that.
-func (c *control) endAsStandby(ctx context.Context, session *postgres.Session, end string) (ha.LSN, error) {
+func (c *control) endAsStandby(ctx context.Context, session Session, end string) (ha.LSN, error) {
 	state, err := session.State(ctx)
 	if err != nil {
 		return 0, err

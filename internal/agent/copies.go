@@ -16,7 +16,7 @@ import (
 
 // copies makes the data of the instance, and puts that of a leader in its place.
 type copies struct {
-	server    *postgres.Server
+	server    PostgreSQL
 	serverLog io.Writer
 	data      *dataWatch
 	memory    *volume.Memory

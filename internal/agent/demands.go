@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +19,7 @@ type demands struct {
 	requirement atomic.Pointer[ha.Rule]
 	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it.
 	undemand  context.CancelFunc
-	demanding sync.Mutex // held while a demand is carried out
+	demanding waitLock // held while a demand is carried out
 }
 
 // enforcer says when a rule is in force: a postgres.Server.

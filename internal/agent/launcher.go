@@ -9,14 +9,13 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
 // launcher starts the server, and puts together what looks after one that runs.
 type launcher struct {
 	name      string // the instance's
-	server    *postgres.Server
+	server    PostgreSQL
 	serverLog io.Writer
 	good      lastKnownGood
 	wanted    func() protocol.Config
@@ -84,7 +83,7 @@ func (l *launcher) configure(r *running) *configuration {
 	return &configuration{
 		name: l.name, server: l.server, serverLog: l.serverLog, wanted: l.wanted, good: l.good, withRole: role.add,
 		look: r.poke.look, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
-		started: func(process *postgres.Process) {
+		started: func(process Process) {
 			r.process, r.monitor.process = process, process
 			l.current.Store(r)
 		},

@@ -38,8 +38,8 @@ const (
 // monitor looks after a running server with a session of its own. Only its
 // goroutine uses it.
 type monitor struct {
-	server   *postgres.Server
-	process  *postgres.Process
+	server   PostgreSQL
+	process  Process
 	standing *standing
 	reporter *reporter
 	config   *configuration
@@ -54,7 +54,7 @@ type monitor struct {
 	poke    poke
 	log     *slog.Logger
 
-	session  *postgres.Session
+	session  Session
 	failures int
 	entered  time.Time // when a new session was last tried
 }

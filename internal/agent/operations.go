@@ -32,7 +32,7 @@ const checkpointDeadline = 30 * time.Second
 
 // operations carries out, one by one, what the machine wants done with the server.
 type operations struct {
-	server   *postgres.Server
+	server   PostgreSQL
 	launcher *launcher
 	copies   *copies
 	data     *dataWatch

@@ -31,6 +31,9 @@ func (a *Agent) own(ctx context.Context) error {
 	var err error
 	a.lock, a.memory, err = volume.Open(life, a.options.Volume, a.options.Name, a.options.Restored, waits)
 	end()
+	if err == nil {
+		a.memory.WriteBy(a.options.WriteFile)
+	}
 	if failed := group.Wait(); failed != nil {
 		return failed
 	}

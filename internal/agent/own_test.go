@@ -33,7 +33,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 		Name: "db-0", Authority: agenttest.Folder(t, ours), Volume: folder, Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler),
 	}
 	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
-	a, err := newAgent(options, config, postgres.Programs{Major: 17})
+	a, err := newAgent(options, config, realServer{&postgres.Server{Volume: options.Volume}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

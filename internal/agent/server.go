@@ -12,7 +12,6 @@ import (
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -21,8 +20,8 @@ import (
 type running struct {
 	// run is the command that started it.
 	run      uint64
-	server   *postgres.Server
-	process  *postgres.Process
+	server   PostgreSQL
+	process  Process
 	standing *standing
 	config   *configuration
 	control  *control
@@ -68,7 +67,7 @@ func (r *running) close() {
 }
 
 // ended says that a server's process has ended.
-func ended(process *postgres.Process) bool {
+func ended(process Process) bool {
 	select {
 	case <-process.Done():
 		return true

@@ -14,9 +14,9 @@ import (
 
 // walSource is the WAL of the running server, looked at with a session of its own.
 type walSource struct {
-	server  *postgres.Server
+	server  PostgreSQL
 	mutex   sync.Mutex
-	session *postgres.Session
+	session Session
 }
 
 // Close ends the session.
@@ -30,7 +30,7 @@ func (w *walSource) Close() {
 }
 
 // ask asks the server, with a new session where there is none that works.
-func (w *walSource) ask(ctx context.Context, question func(*postgres.Session) error) error {
+func (w *walSource) ask(ctx context.Context, question func(Session) error) error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	if w.session == nil || w.session.Broken() {
@@ -45,12 +45,12 @@ func (w *walSource) ask(ctx context.Context, question func(*postgres.Session) er
 
 // Keep has the server keep WAL until it is archived.
 func (w *walSource) Keep(ctx context.Context) error {
-	return w.ask(ctx, func(s *postgres.Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) })
+	return w.ask(ctx, func(s Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) })
 }
 
 // Flushed is up to where the WAL is on disk.
 func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
-	err = w.ask(ctx, func(s *postgres.Session) error {
+	err = w.ask(ctx, func(s Session) error {
 		text, err := s.FlushedWAL(ctx)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
 
 // Oldest is where the oldest segment begins that there is.
 func (w *walSource) Oldest(ctx context.Context) (lsn ha.LSN, err error) {
-	err = w.ask(ctx, func(s *postgres.Session) error {
+	err = w.ask(ctx, func(s Session) error {
 		file, size, err := s.OldestWAL(ctx)
 		if err != nil {
 			return err

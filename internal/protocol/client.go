@@ -43,6 +43,13 @@ func NewClient(config *tls.Config, port int) *Client {
 	return &Client{http: &http.Client{Transport: transport}, port: port}
 }
 
+// DialBy has the client connect by another function than the network's.
+func (c *Client) DialBy(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	if transport, ok := c.http.Transport.(*http.Transport); ok {
+		transport.DialContext = dial
+	}
+}
+
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

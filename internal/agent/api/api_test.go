@@ -98,7 +98,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
 	alive, ready, board := true, true, status.New(protocol.Status{})
-	p := &Probes{Listen: loopback, Status: board, Alive: func() bool { return alive }, Ready: func() bool { return ready }}
+	p := &Probes{Listen: loopback, ListenAt: protocol.Listen, Status: board, Alive: func() bool { return alive }, Ready: func() bool { return ready }}
 	start(t, p.Serve, naming.PortProbe)
 	for name, c := range map[string]struct {
 		path         string
@@ -162,7 +162,8 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 	i := &instance{config: protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()}
 	who := identified(t, ours, i.config)
 	i.API = &API{
-		Name: "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
+		ListenAt: protocol.Listen,
+		Name:     "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
 		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
 		Certificate: who.Certificate, ClientCAs: func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
 		Log: slog.New(slog.DiscardHandler),

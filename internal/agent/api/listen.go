@@ -7,13 +7,14 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-
-	"toban.dev/internal/protocol"
 )
 
+// ListenAt listens at an address, until ctx ends.
+type ListenAt func(ctx context.Context, address string) (net.Listener, error)
+
 // serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, server *http.Server, host string, port int, serve func(net.Listener) error) error {
-	listener, err := protocol.Listen(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
+func serveUntil(ctx context.Context, server *http.Server, at ListenAt, host string, port int, serve func(net.Listener) error) error {
+	listener, err := at(ctx, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return fmt.Errorf("serve peers, operator and probes: %w", err)
 	}

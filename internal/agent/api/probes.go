@@ -12,9 +12,10 @@ import (
 
 // Probes answer the kubelet.
 type Probes struct {
-	// Listen is the address to listen on, "" for all.
-	Listen string
-	Status *status.Board
+	// Listen is the address to listen on, "" for all, ListenAt listens there.
+	Listen   string
+	ListenAt ListenAt
+	Status   *status.Board
 	// Alive says that the agent does not hang, Ready that the instance does what its role asks.
 	Alive, Ready func() bool
 }
@@ -30,7 +31,7 @@ func (p *Probes) Serve(ctx context.Context) error {
 		probe(w, p.Ready(), status.Reason+": "+status.Message)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	return serveUntil(ctx, server, p.Listen, naming.PortProbe, server.Serve)
+	return serveUntil(ctx, server, p.ListenAt, p.Listen, naming.PortProbe, server.Serve)
 }
 
 func probe(w http.ResponseWriter, ok bool, why string) {

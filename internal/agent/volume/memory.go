@@ -26,6 +26,8 @@ const lineageFile = "toban_lineage.json"
 // term must never be forgotten; only the lineage lies with the data.
 type Memory struct {
 	file, data string
+	// write replaces a file.
+	write func(path string, content []byte, mode os.FileMode) error
 
 	mutex   sync.Mutex
 	current ha.Memory
@@ -35,7 +37,7 @@ type Memory struct {
 
 // OpenMemory reads the memory, or begins a new one: that of a new voter.
 func OpenMemory(instance, folder, data string) (*Memory, error) {
-	m := &Memory{file: filepath.Join(folder, memoryFile), data: data}
+	m := &Memory{file: filepath.Join(folder, memoryFile), data: data, write: postgres.WriteFile}
 	text, err := os.ReadFile(m.file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -54,6 +56,14 @@ func OpenMemory(instance, folder, data string) (*Memory, error) {
 		m.text = text
 	}
 	return m, m.ReloadLineage()
+}
+
+// WriteBy has the files replaced by another function than postgres.WriteFile, unless it is nil: when that returns, the
+// new file is on disk.
+func (m *Memory) WriteBy(write func(path string, content []byte, mode os.FileMode) error) {
+	if write != nil {
+		m.write = write
+	}
 }
 
 // Get is the memory as it is on disk.
@@ -85,7 +95,7 @@ func (m *Memory) store(memory ha.Memory) error {
 	if err != nil {
 		return fmt.Errorf("encode the instance's memory: %w", err)
 	}
-	if err := postgres.WriteFile(m.file, text, 0o600); err != nil {
+	if err := m.write(m.file, text, 0o600); err != nil {
 		return err
 	}
 	m.text = text
@@ -114,7 +124,7 @@ func (m *Memory) SetLineage(lineage []ha.Start) error {
 	if err != nil {
 		return fmt.Errorf("encode the lineage: %w", err)
 	}
-	if err := postgres.WriteFile(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
+	if err := m.write(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
 		return err
 	}
 	m.mutex.Lock()

@@ -63,6 +63,31 @@ func TestTheFenceWaitsForNothing(t *testing.T) {
 	}
 }
 
+// A server that can't be ended, because it waits for a disk, is ended again and again. Nothing else is done with it meanwhile.
+func TestAFenceThatFailsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	r.holds = func(effect Effect) bool { _, fences := effect.(Fence); return fences }
+	r.away = true
+	r.pass(2 * time.Second)
+	for failed := range 3 {
+		fences := wants[Fence](r)
+		if len(fences) != failed+1 {
+			t.Fatalf("there are %d fences after %d that failed", len(fences), failed)
+		}
+		r.step(Done{ID: fences[failed].ID, Err: "it waits for its disk"})
+	}
+	before := len(wants[Command](r))
+	r.pass(time.Second)
+	if commands := wants[Command](r); len(commands) > before {
+		t.Errorf("the server may still run, and this is begun: %s", commands[before].Kind)
+	}
+	r.step(Done{ID: wants[Fence](r)[3].ID})
+	if !r.free() {
+		t.Errorf("nothing can be begun after the fence: %s", r.Instance)
+	}
+}
+
 // What comes late of a command that a fence has ended changes nothing.
 func TestALateEndOfACommandIsIgnored(t *testing.T) {
 	t.Parallel()

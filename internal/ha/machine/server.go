@@ -52,9 +52,9 @@ func (i *Instance) done(e Done) {
 		f := i.fence
 		i.fence = nil
 		if e.Err != "" {
-			i.note("the server could not be ended", "error", e.Err)
-			i.fenceServer("again")
-			i.fence.then = f.then
+			i.note("the server could not be ended, and is ended again", "error", e.Err)
+			i.fence = &command{Command: Command{ID: i.nextID()}, then: f.then}
+			i.emit(Fence{i.fence.ID})
 			return
 		}
 		if f.then != nil {

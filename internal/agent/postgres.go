@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/postgres"
+)
+
+// PostgreSQL is what an agent asks of its server: postgres.Server, or in tests that run whole clusters in virtual time a
+// model of one (test/virtual). What each method does is said there.
+type PostgreSQL interface {
+	Data() string
+	HasData() (bool, error)
+	Incomplete() (bool, error)
+	Forked() (bool, error)
+	MarkForked() error
+	FreeSpace() (bytes uint64, err error)
+	Control(ctx context.Context) (postgres.Control, error)
+	Initialise(ctx context.Context, progress io.Writer) error
+	Clone(ctx context.Context, source postgres.Upstream, mayDiscard func(whole bool) error, progress io.Writer) error
+	Rewind(ctx context.Context, source postgres.Upstream, progress io.Writer) error
+
+	Check(ctx context.Context, settings postgres.Settings) error
+	Configure(settings postgres.Settings) error
+	SetStandby(standby bool) error
+	Revoke(term uint64) error
+	Start(ctx context.Context, log io.Writer) (Process, error)
+	Connect(ctx context.Context) (Session, error)
+	ConnectTo(ctx context.Context, database string) (*pgx.Conn, error)
+	AwaitEnforced(ctx context.Context) error
+	Barrier(ctx context.Context, rule string) error
+
+	Fork(timeline uint32) (lsn string, err error)
+	Branch(timeline, earlier uint32) (lsn string, err error)
+	ForkFrom(timeline uint32, from uint64) (lsn string, err error)
+	HasTimelines(after uint32) (bool, error)
+	ForgetTimelines(after uint32) error
+	ForgetSuperseded(current uint32) (removed int, err error)
+	OpenWAL(name string) (*os.File, error)
+}
+
+// Process is a server that runs. See postgres.Process.
+type Process interface {
+	Done() <-chan struct{}
+	Err() error
+	Ready(ctx context.Context) error
+	Stop(ctx context.Context, mode postgres.StopMode)
+	Fence(ctx context.Context) error
+	Reload() error
+	StopReceiving(ctx context.Context) error
+}
+
+// Session is a connection of the agent's own to its server. See postgres.Session.
+type Session interface {
+	Close()
+	Broken() bool
+	State(ctx context.Context) (postgres.State, error)
+	EndOfWAL(ctx context.Context) (lsn string, known bool, err error)
+	EndReaders(ctx context.Context) (n int, err error)
+	EndClients(ctx context.Context) (n int, err error)
+	Promote(ctx context.Context) error
+	Checkpoint(ctx context.Context) error
+	ProveWrite(ctx context.Context) error
+	Standbys(ctx context.Context) ([]string, error)
+	EnsureReplication(ctx context.Context) error
+	CloseMaintenance(ctx context.Context) error
+	EnsureSlot(ctx context.Context, slot string) error
+	EnsureSlots(ctx context.Context, want []string) error
+	AdvanceSlot(ctx context.Context, slot, lsn string) error
+	OldestWAL(ctx context.Context) (file string, size uint64, err error)
+	FlushedWAL(ctx context.Context) (lsn string, err error)
+	ConfigErrors(ctx context.Context) error
+	LoadTime(ctx context.Context) (time.Time, error)
+	PendingRestart(ctx context.Context) ([]string, error)
+}
+
+// realServer is PostgreSQL itself. It gives nil, and no interface with a nil in it, where there is nothing to give.
+type realServer struct{ *postgres.Server }
+
+func (s realServer) Start(ctx context.Context, log io.Writer) (Process, error) {
+	p, err := s.Server.Start(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s realServer) Connect(ctx context.Context) (Session, error) {
+	session, err := s.Server.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"os"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// Surroundings are what an agent touches of the machine that it runs on. What is nil is the real thing. Tests that run whole
+// clusters in virtual time have others (test/virtual).
+type Surroundings struct {
+	// Server is the PostgreSQL server.
+	Server PostgreSQL
+	// ListenAt listens for peers, operator and probes.
+	ListenAt func(ctx context.Context, address string) (net.Listener, error)
+	// Dial connects to peers.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// WriteFile replaces a file of the memory; when it returns, the new one is on disk.
+	WriteFile func(path string, content []byte, mode os.FileMode) error
+}
+
+// postgreSQL is the server, with the version of its programs.
+func (o Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
+	if o.Server != nil {
+		return o.Server, "", nil
+	}
+	programs, err := postgres.FindPrograms(ctx, major)
+	if err != nil {
+		return nil, "", err
+	}
+	return realServer{&postgres.Server{
+		Programs: programs, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen), Port: naming.PortPostgreSQL,
+	}}, programs.Version, nil
+}
+
+func listenAddresses(listen string) string {
+	if listen == "" {
+		return "*"
+	}
+	return listen
+}
+
+// listener listens at an address.
+func (o Options) listener(ctx context.Context, address string) (net.Listener, error) {
+	if o.ListenAt != nil {
+		return o.ListenAt(ctx, address)
+	}
+	return protocol.Listen(ctx, address)
+}

@@ -1,0 +1,201 @@
+package virtual
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"toban.dev/internal/agent"
+	"toban.dev/internal/agent/kube"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// leaseUID is the identity of the Lease that is the witness of two instances.
+const leaseUID = "uid-of-the-lease"
+
+// api is a Kubernetes API with what agents ask of it: a Lease, and the Pods' labels. The agents' client of it is the real one.
+type api struct {
+	w     *world
+	mutex sync.Mutex
+	lease *coordinationv1.Lease
+	roles map[string]protocol.Role
+	// slow is how much longer each call takes, troubled when somebody has last waited for it in vain.
+	slow     time.Duration
+	troubled map[string]time.Time
+}
+
+func newAPI(w *world) *api {
+	lease := &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "test", UID: types.UID(leaseUID), ResourceVersion: "1"},
+	}
+	return &api{w: w, lease: lease, roles: map[string]protocol.Role{}, troubled: map[string]time.Time{}}
+}
+
+// cluster is the agent's own code for the API, as an instance reaches it.
+func (a *api) cluster(name string) agent.Cluster {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://api", Transport: &way{a, name}, QPS: 50, Burst: 100})
+	a.w.check.must(err)
+	return kube.New(client, "test", name, "db")
+}
+
+// way is an instance's way to the API.
+type way struct {
+	api  *api
+	from string
+}
+
+// RoundTrip is http.RoundTripper's. The call is made also when its answer is lost.
+func (y *way) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		defer r.Body.Close()
+	}
+	begun, network := time.Now(), y.api.w.net
+	response, err := y.call(r, body)
+	if err == nil {
+		err = network.travel(r.Context(), link{"api", y.from})
+	}
+	if err != nil || time.Since(begun) > 250*time.Millisecond {
+		y.api.mutex.Lock()
+		y.api.troubled[y.from] = time.Now()
+		y.api.mutex.Unlock()
+	}
+	if err != nil {
+		return nil, &net.OpError{Op: "call", Net: "virtual", Err: err}
+	}
+	response.Request = r
+	return response, nil
+}
+
+func (y *way) call(r *http.Request, body []byte) (*http.Response, error) {
+	if err := y.api.w.net.travel(r.Context(), link{y.from, "api"}); err != nil {
+		return nil, err
+	}
+	y.api.mutex.Lock()
+	slow := y.api.slow
+	y.api.mutex.Unlock()
+	if err := pause(r.Context(), slow); err != nil {
+		return nil, err
+	}
+	y.api.mutex.Lock()
+	defer y.api.mutex.Unlock()
+	if strings.Contains(r.URL.Path, "/leases/") {
+		return y.api.callLease(r.Method, body), nil
+	}
+	_, pod, _ := strings.Cut(r.URL.Path, "/pods/")
+	return y.api.callPod(r, pod, body), nil
+}
+
+// beSlow has each call take longer.
+func (a *api) beSlow(by time.Duration) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	a.slow = by
+}
+
+// hasTrouble says that an instance could not rely on the API a moment ago.
+func (a *api) hasTrouble(name string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	at, ok := a.troubled[name]
+	return ok && time.Since(at) < 10*time.Second || a.slow > 0 || !a.w.net.works(name, "api")
+}
+
+// holding is the term of the leader that holds on by the record.
+func (a *api) holding() uint64 {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	var m ha.Memory
+	_ = json.Unmarshal([]byte(a.lease.Annotations[naming.AnnotationElection]), &m) // it has none yet
+	return m.Holding
+}
+
+// callLease reads the Lease, or replaces the one that was read.
+func (a *api) callLease(method string, body []byte) *http.Response {
+	if method != http.MethodPut {
+		return answer(http.StatusOK, a.lease)
+	}
+	var next coordinationv1.Lease
+	if err := json.Unmarshal(body, &next); err != nil {
+		return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+	}
+	if next.ResourceVersion != a.lease.ResourceVersion {
+		return failure(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified")
+	}
+	version, _ := strconv.Atoi(next.ResourceVersion)
+	next.ResourceVersion, next.TypeMeta = strconv.Itoa(version+1), a.lease.TypeMeta
+	a.lease = &next
+	return answer(http.StatusOK, a.lease)
+}
+
+// callPod reads a Pod's label, sets it, or takes the primary's from it.
+func (a *api) callPod(r *http.Request, pod string, body []byte) *http.Response {
+	switch {
+	case r.Method == http.MethodGet:
+	case r.Header.Get("Content-Type") == string(types.JSONPatchType):
+		if a.roles[pod] != protocol.RolePrimary {
+			return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "the test failed")
+		}
+		a.roles[pod] = protocol.RoleNone
+	default:
+		var patch corev1.Pod
+		if err := json.Unmarshal(body, &patch); err != nil {
+			return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		}
+		a.roles[pod] = protocol.Role(patch.Labels[naming.LabelRole])
+	}
+	return answer(http.StatusOK, &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "test", Labels: map[string]string{naming.LabelRole: string(a.roles[pod])}},
+	})
+}
+
+func answer(code int, object any) *http.Response {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // an object of Kubernetes
+	}
+	return &http.Response{
+		StatusCode: code, Status: fmt.Sprint(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)),
+	}
+}
+
+func failure(code int32, reason metav1.StatusReason, message string) *http.Response {
+	return answer(int(code), &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Reason: reason, Message: message, Code: code,
+	})
+}
+
+// dialAsOperator connects the operator, which no fault keeps from anybody.
+func (w *world) dialAsOperator(ctx context.Context, _, address string) (net.Conn, error) {
+	c, err := w.net.dial(ctx, "operator", address)
+	if err != nil {
+		return nil, errors.Join(err)
+	}
+	return c, nil
+}

@@ -1,0 +1,282 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/agent"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/postgres"
+)
+
+// server is a model of PostgreSQL behind the interface by which an agent uses it. It lives as long as its host does.
+type server struct {
+	*host
+	// lowest is the lowest term that it may follow in.
+	lowest  uint64
+	process *process
+}
+
+var errNoData = errors.New("there is no data directory")
+
+// Data is where the agent puts its lineage.
+func (s *server) Data() string { return filepath.Join(s.volume, "data") }
+
+// onDisk gives back what the volume says. A volume that stalls says nothing.
+func onDisk[T any](s *server, look func(d *disk) T) (T, error) {
+	var none T
+	if err := s.awaitVolume(); err != nil {
+		return none, err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	return look(s.disk), nil
+}
+
+// HasData and the next ones are postgres.Server's.
+func (s *server) HasData() (bool, error) { return onDisk(s, func(d *disk) bool { return d.data }) }
+func (s *server) Incomplete() (bool, error) {
+	return onDisk(s, func(d *disk) bool { return d.incomplete })
+}
+func (s *server) Forked() (bool, error) { return onDisk(s, func(d *disk) bool { return d.forked }) }
+
+// MarkForked is postgres.Server's.
+func (s *server) MarkForked() error {
+	_, err := onDisk(s, func(d *disk) bool { d.forked = true; return true })
+	return err
+}
+
+// FreeSpace is postgres.Server's. A volume is as good as full only for copies.
+func (s *server) FreeSpace() (uint64, error) { return 10 << 30, nil }
+
+// Control is postgres.Server's.
+func (s *server) Control(ctx context.Context) (postgres.Control, error) {
+	if err := s.takes(ctx, "control", 2*time.Millisecond, 10*time.Millisecond); err != nil {
+		return postgres.Control{}, err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	d := s.disk
+	if !d.data {
+		return postgres.Control{}, errNoData
+	}
+	return postgres.Control{
+		SystemIdentifier: d.system, State: d.state, Checkpoint: lsn(d.checkpoint).String(), Timeline: d.settled, Least: map[string]int{},
+	}, nil
+}
+
+// Initialise is postgres.Server's.
+func (s *server) Initialise(ctx context.Context, _ io.Writer) error {
+	if err := s.takes(ctx, "initialise", 50*time.Millisecond, 300*time.Millisecond); err != nil {
+		return err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	s.w.systems++
+	s.disk.initialise(fmt.Sprintf("system-%d", s.w.systems), s.w.nextID)
+	return s.putLineage(nil)
+}
+
+// putLineage puts the lineage of a copy beside it, in place of the one that was there. The host's folder is a real one.
+func (s *server) putLineage(lineage []byte) error {
+	if s.isDead() {
+		return errDead
+	}
+	if err := os.MkdirAll(s.Data(), 0o700); err != nil {
+		return err
+	}
+	path := filepath.Join(s.Data(), lineageFile)
+	if lineage == nil {
+		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return os.WriteFile(path, lineage, 0o600)
+}
+
+// Check is postgres.Server's. The model takes every configuration.
+func (s *server) Check(ctx context.Context, _ postgres.Settings) error {
+	return s.takes(ctx, "check", 5*time.Millisecond, 20*time.Millisecond)
+}
+
+// Configure is postgres.Server's.
+func (s *server) Configure(settings postgres.Settings) error {
+	if err := s.awaitVolume(); err != nil {
+		return err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	if u := settings.Upstream; u != nil && u.Term < s.lowest {
+		return fmt.Errorf("follow a server in term %d: terms before %d have been revoked", u.Term, s.lowest)
+	}
+	s.disk.settings = settings
+	return nil
+}
+
+// SetStandby is postgres.Server's.
+func (s *server) SetStandby(standby bool) error {
+	_, err := onDisk(s, func(d *disk) bool { d.standby = standby; return true })
+	return err
+}
+
+// Revoke is postgres.Server's. What it changes lies in memory.
+func (s *server) Revoke(term uint64) error {
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	if s.isDead() {
+		return errDead
+	}
+	s.lowest = max(s.lowest, term)
+	return nil
+}
+
+// Start is postgres.Server's.
+func (s *server) Start(ctx context.Context, _ io.Writer) (agent.Process, error) {
+	if err := s.takes(ctx, "start", time.Millisecond, 20*time.Millisecond); err != nil {
+		return nil, err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	switch {
+	case s.isDead():
+		return nil, errDead
+	case !s.disk.data:
+		return nil, errNoData
+	case s.disk.incomplete:
+		return nil, errors.New("the data directory is not whole")
+	case s.process != nil && !s.process.ended():
+		s.w.fail("nothing of an earlier server works in the data directory when one is started", "%s", s.name)
+	}
+	s.process = newProcess(s)
+	go s.process.run()
+	return s.process, nil
+}
+
+// Connect is postgres.Server's.
+func (s *server) Connect(ctx context.Context) (agent.Session, error) {
+	session, err := s.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the server: %w", err)
+	}
+	return session, nil
+}
+
+func (s *server) connect(ctx context.Context) (*session, error) {
+	s.w.mutex.Lock()
+	p := s.process
+	s.w.mutex.Unlock()
+	if p == nil || !p.is(func() bool { return p.ready && !p.stopping }) {
+		return nil, errors.New("nobody listens")
+	}
+	opened := &session{process: p}
+	return opened, opened.query(ctx)
+}
+
+// ConnectTo is postgres.Server's. Nobody declares databases here.
+func (s *server) ConnectTo(context.Context, string) (*pgx.Conn, error) {
+	return nil, errors.New("the model has no databases")
+}
+
+// Fork, Branch and ForkFrom are postgres.Server's.
+func (s *server) Fork(timeline uint32) (string, error) {
+	return s.fromHistory(timeline, func(h []begin) int { return h[len(h)-1].at })
+}
+
+func (s *server) Branch(timeline, earlier uint32) (string, error) {
+	return s.fromHistory(timeline, func(h []begin) int {
+		if at, ok := leaves(h, earlier, -1); ok && at >= 0 {
+			return at
+		}
+		return h[len(h)-1].at
+	})
+}
+
+func (s *server) ForkFrom(timeline uint32, from uint64) (string, error) {
+	return s.fromHistory(timeline, func(h []begin) int {
+		at := h[len(h)-1].at
+		for _, b := range h[1:] {
+			if uint64(lsn(b.at)) >= from {
+				at = min(at, b.at)
+			}
+		}
+		return at
+	})
+}
+
+// fromHistory finds something in the history of a timeline.
+func (s *server) fromHistory(timeline uint32, find func([]begin) int) (string, error) {
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	history := s.disk.known[timeline]
+	if timeline == 1 {
+		history = []begin{{timeline: 1}}
+	}
+	if len(history) == 0 {
+		return "", fmt.Errorf("the history of timeline %d is not there", timeline)
+	}
+	if len(history) == 1 {
+		return "0/0", nil
+	}
+	return lsn(find(history)).String(), nil
+}
+
+// HasTimelines is postgres.Server's.
+func (s *server) HasTimelines(after uint32) (bool, error) {
+	return onDisk(s, func(d *disk) bool {
+		for timeline := range d.known {
+			if timeline > after {
+				return true
+			}
+		}
+		return d.data && d.timeline() > after
+	})
+}
+
+// ForgetTimelines is postgres.Server's.
+func (s *server) ForgetTimelines(after uint32) error {
+	_, err := onDisk(s, func(d *disk) bool {
+		for timeline := range d.known {
+			if timeline > after {
+				delete(d.known, timeline)
+			}
+		}
+		// A standby that has only heard of a timeline goes back to the one that its WAL is on.
+		for d.timeline() > after && d.history[len(d.history)-1].at >= len(d.wal) {
+			d.history = d.history[:len(d.history)-1]
+		}
+		if d.timeline() > after {
+			s.w.fail("no WAL is forgotten that the data is of", "%s forgets what is after timeline %d, and is on %v", s.name, after, d.history)
+		}
+		return true
+	})
+	return err
+}
+
+// ForgetSuperseded is postgres.Server's. The model has no files.
+func (s *server) ForgetSuperseded(uint32) (int, error) { return 0, nil }
+
+// OpenWAL is postgres.Server's. The model has no files, and there is no archive.
+func (s *server) OpenWAL(string) (*os.File, error) { return nil, fs.ErrNotExist }
+
+// term is the one that the lineage beside the data ends with: that of a primary.
+func (s *server) term() uint64 {
+	lineage := readLineage(s.Data())
+	if len(lineage) == 0 {
+		return 0
+	}
+	return lineage[len(lineage)-1].Term
+}
+
+var _ agent.PostgreSQL = (*server)(nil)
+
+// start is a term with where it begins, as it lies beside the data.
+type start = ha.Start

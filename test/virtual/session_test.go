@@ -1,0 +1,172 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"toban.dev/internal/agent"
+	"toban.dev/internal/postgres"
+)
+
+// session is one of an agent with its server.
+type session struct {
+	*process
+	broken atomic.Bool
+}
+
+var _ agent.Session = (*session)(nil)
+
+var errBroken = errors.New("the connection is broken")
+
+// query is what every question takes. A server that hangs does not answer; a question that is given up takes its
+// connection with it.
+func (s *session) query(ctx context.Context) error {
+	if s.broken.Load() {
+		return errBroken
+	}
+	if err := s.s.takes(ctx, "query", 100*time.Microsecond, time.Millisecond); err != nil {
+		s.broken.Store(true)
+		return err
+	}
+	if err := s.await(ctx, func() bool { return time.Now().After(s.hangs) }); err != nil {
+		s.broken.Store(true)
+		return err
+	}
+	return nil
+}
+
+// ask asks something, and gives back what the server says.
+func ask[T any](ctx context.Context, s *session, look func(d *disk) T) (T, error) {
+	var none T
+	if err := s.query(ctx); err != nil {
+		return none, err
+	}
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	if s.isEnded() {
+		s.broken.Store(true)
+		return none, errBroken
+	}
+	return look(s.s.disk), nil
+}
+
+// Close and Broken are postgres.Session's.
+func (s *session) Close()       { s.broken.Store(true) }
+func (s *session) Broken() bool { return s.broken.Load() || s.ended() }
+
+// State is postgres.Session's.
+func (s *session) State(ctx context.Context) (postgres.State, error) {
+	return ask(ctx, s, func(d *disk) postgres.State {
+		state := postgres.State{Version: "17.6", SystemIdentifier: d.system, InRecovery: s.recovery, Timeline: d.timeline(),
+			LSN: lsn(len(d.wal)).String(), Streaming: s.streams}
+		if s.recovery {
+			state.Replayed = lsn(s.replayed).String()
+		}
+		return state
+	})
+}
+
+// EndOfWAL is postgres.Session's.
+func (s *session) EndOfWAL(ctx context.Context) (end string, known bool, err error) {
+	end, err = ask(ctx, s, func(d *disk) string {
+		known = !s.recovery || !s.receives && s.replayed == len(d.wal)
+		return lsn(len(d.wal)).String()
+	})
+	return end, known, err
+}
+
+// EndReaders and EndClients are postgres.Session's. The model's clients leave at once.
+func (s *session) EndReaders(ctx context.Context) (int, error) { return 0, s.query(ctx) }
+func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.query(ctx) }
+
+// Promote is postgres.Session's. What it has begun goes on by itself when ctx ends.
+func (s *session) Promote(ctx context.Context) error {
+	if err := s.query(ctx); err != nil {
+		return err
+	}
+	s.startPromotion()
+	for {
+		recovers, err := ask(ctx, s, func(*disk) bool { return s.recovery })
+		if err != nil || !recovers {
+			return err
+		}
+		if err := pause(ctx, 5*time.Millisecond); err != nil {
+			return fmt.Errorf("wait for the promotion: %w", err)
+		}
+	}
+}
+
+// Checkpoint is postgres.Session's.
+func (s *session) Checkpoint(ctx context.Context) error {
+	if err := s.query(ctx); err != nil {
+		return err
+	}
+	if err := s.s.takes(ctx, "checkpoint", 5*time.Millisecond, 150*time.Millisecond); err != nil {
+		s.broken.Store(true)
+		return err
+	}
+	_, err := ask(ctx, s, func(d *disk) bool {
+		if !s.recovery {
+			d.checkpoint, d.settled = len(d.wal), d.timeline()
+			s.append("checkpoint")
+		}
+		return true
+	})
+	return err
+}
+
+// ProveWrite is postgres.Session's. It waits for the volume, and for no standby.
+func (s *session) ProveWrite(ctx context.Context) error {
+	if err := s.query(ctx); err != nil {
+		return err
+	}
+	if err := s.s.awaitVolumeFor(ctx); err != nil {
+		s.broken.Store(true)
+		return err
+	}
+	_, err := ask(ctx, s, func(*disk) bool { s.append("alive"); return true })
+	return err
+}
+
+// Standbys is postgres.Session's.
+func (s *session) Standbys(ctx context.Context) ([]string, error) {
+	return ask(ctx, s, func(d *disk) []string {
+		var names []string
+		for c := range s.downstream {
+			if c.caughtUp {
+				names = append(names, c.name)
+			}
+		}
+		return names
+	})
+}
+
+// EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
+func (s *session) EnsureReplication(ctx context.Context) error          { return s.query(ctx) }
+func (s *session) CloseMaintenance(ctx context.Context) error           { return s.query(ctx) }
+func (s *session) EnsureSlot(ctx context.Context, _ string) error       { return s.query(ctx) }
+func (s *session) EnsureSlots(ctx context.Context, _ []string) error    { return s.query(ctx) }
+func (s *session) AdvanceSlot(ctx context.Context, _, _ string) error   { return s.query(ctx) }
+func (s *session) ConfigErrors(ctx context.Context) error               { return s.query(ctx) }
+func (s *session) PendingRestart(ctx context.Context) ([]string, error) { return nil, s.query(ctx) }
+func (s *session) LoadTime(ctx context.Context) (time.Time, error) {
+	return ask(ctx, s, func(*disk) time.Time { return s.loaded })
+}
+
+// OldestWAL is postgres.Session's.
+func (s *session) OldestWAL(ctx context.Context) (file string, size uint64, err error) {
+	file, err = ask(ctx, s, func(d *disk) string {
+		// The file in which the oldest record lies may begin before it: the next one is whole.
+		number := (uint64(lsn(d.oldest)) + segmentSize - 1) / segmentSize
+		return fmt.Sprintf("%08X%08X%08X", 0, 0, number)
+	})
+	return file, segmentSize, err
+}
+
+// FlushedWAL is postgres.Session's.
+func (s *session) FlushedWAL(ctx context.Context) (string, error) {
+	return ask(ctx, s, func(d *disk) string { return lsn(len(d.wal)).String() })
+}
