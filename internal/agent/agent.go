@@ -227,11 +227,11 @@ func (a *Agent) beginElections(life context.Context) {
 		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
 	}, a, a.options.Log)
 	a.peers.CountFrom(a.elections.began)
-	a.ballots = &ballots{find: a.members.find, peers: a.peers, log: a.options.Log}
+	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
 		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post, log: a.options.Log, life: life,
 	}
-	a.demands = &demands{server: a.server, post: a.post, primary: a.ruleOfPrimary}
+	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current)}
 	a.operate(life)
 	a.begun.Store(true)
 	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)}) // one that has come since is not lost
@@ -258,12 +258,14 @@ func (a *Agent) operate(life context.Context) {
 	a.operations, a.commands = o, o.commands
 }
 
-// ruleOfPrimary makes a primary that runs demand what the quorum asks for now; it is nil where none runs.
-func (a *Agent) ruleOfPrimary() (apply func(context.Context) error) {
-	if r := leading(&a.current); r != nil {
-		return r.config.applyNow
+// ruleOfPrimary finds what makes the primary that runs demand what the quorum asks for now; nil where none runs.
+func ruleOfPrimary(current *atomic.Pointer[running]) func() (apply func(context.Context) error) {
+	return func() func(context.Context) error {
+		if r := leading(current); r != nil {
+			return r.config.applyNow
+		}
+		return nil
 	}
-	return nil
 }
 
 // archiver archives the WAL while this instance leads.
