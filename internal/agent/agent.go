@@ -88,13 +88,13 @@ type Agent struct {
 	current atomic.Pointer[running]
 
 	// What follows is there when elections begin. begun says that they have: before that, nobody is heard.
-	begun      atomic.Bool
-	elections  *elections
-	commands   *commands
-	operations *operations
-	demands    *demands
-	data       *dataWatch
-	ballots    *ballots
+	begun     atomic.Bool
+	elections *elections
+	queue     *queue
+	commands  *commands
+	demands   *demands
+	data      *dataWatch
+	ballots   *ballots
 	// life lasts as long as the actors do.
 	life context.Context //nolint:containedctx // for what they start and do not wait for
 }
@@ -245,17 +245,17 @@ func (a *Agent) operate(life context.Context) {
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
-	o := &operations{
+	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status, post: a.post,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}
-	o.copies = &copies{
+	x.copies = &copies{
 		server: a.server, serverLog: a.options.ServerLog, data: a.data, memory: a.memory, status: a.status,
-		upstream: a.members.upstream, ask: a.elections.askAs, stop: o.stop,
+		upstream: a.members.upstream, ask: a.elections.askAs, stop: x.stop,
 	}
-	o.commands = &commands{life: life, do: o.do, ended: o.ended}
-	a.operations, a.commands = o, o.commands
+	x.queue = &queue{life: life, do: x.do, ended: x.ended}
+	a.commands, a.queue = x, x.queue
 }
 
 // ruleOfPrimary finds what makes the primary that runs demand what the quorum asks for now; nil where none runs.
@@ -293,12 +293,12 @@ func (a *Agent) configure(config protocol.Config) {
 // lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
 func (a *Agent) lead(ctx context.Context) error {
 	err := a.elections.run(ctx)
-	if over := a.commands.end(); over != nil {
+	if over := a.queue.end(); over != nil {
 		<-over
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
 	defer cancel()
-	if _, stopped := a.operations.stop(last); stopped != nil {
+	if _, stopped := a.commands.stop(last); stopped != nil {
 		a.options.Log.Error("the server could not be stopped in order", "error", stopped.Error())
 	}
 	return err

@@ -13,9 +13,9 @@ func (a *Agent) carryOut(effect machine.Effect) {
 		go a.store(e)
 	case machine.Fence:
 		a.demands.giveUp()
-		go a.operations.fence(e)
+		go a.commands.fence(e)
 	case machine.Command:
-		a.commands.begin(e)
+		a.queue.begin(e)
 	case machine.Demand:
 		a.demands.begin(a.life, e)
 	case machine.AskVote:
@@ -42,7 +42,7 @@ func (a *Agent) post(e machine.Event) {
 func (a *Agent) store(e machine.Store) {
 	var err error
 	if e.Inherits {
-		err = a.operations.inherit()
+		err = a.commands.inherit()
 	}
 	if err == nil {
 		err = a.memory.Put(e.Memory)

@@ -11,7 +11,7 @@ import (
 func TestACommandThatIsEndedIsOverWhenItHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ended []uint64
-		x := &commands{
+		x := &queue{
 			life: t.Context(),
 			do: func(ctx context.Context, _ machine.Command) machine.Done {
 				<-ctx.Done()
