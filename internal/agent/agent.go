@@ -1,8 +1,9 @@
 // Package agent is the process with id 1 in an instance's Pod. It owns the
 // postmaster: it makes the data, configures, starts, follows and stops it, and
 // says how it is. It observes, lets package ha decide, and acts. It must not
-// import the operator's packages; of Kubernetes it only knows the labels of the
-// SampleDB's own Pods and its Lease.
+// import the operator's packages; what it knows of Kubernetes, the labels of the
+// SampleDB's own Pods and its Lease, is in package kube below. Where what is done is
+// in docs/architecture.md, "Inside of an agent".
 package agent
 
 import (
@@ -18,11 +19,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"toban.dev/internal/agent/api"
 	"toban.dev/internal/agent/archive"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
 	"toban.dev/internal/agent/publish"
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/agent/witness"
@@ -80,8 +81,8 @@ type Agent struct {
 	members   *members
 	leader    *leader
 	publisher *publish.Publisher
-	api       *api.API
-	probes    *api.Probes
+	api       *serve.API
+	probes    *serve.Probes
 	flags     flags
 	describer *describer
 	// current is the server that runs, nil while none does.
@@ -158,7 +159,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
-	a.api = &api.API{
+	a.api = &serve.API{
 		Name: a.options.Name, Listen: a.options.Listen, Major: a.server.Programs.Major, Status: a.status, Config: a.configs.get,
 		Certificate: a.identity.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return a.identity.ClientCAs(a.configs.get().Operator) },
@@ -174,7 +175,7 @@ func (a *Agent) answerOthers() {
 		}
 		return a.elections.silence(), true
 	}}
-	a.probes = &api.Probes{Listen: a.options.Listen, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
+	a.probes = &serve.Probes{Listen: a.options.Listen, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
 }
 
 func listenAddresses(listen string) string {
