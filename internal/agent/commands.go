@@ -30,9 +30,20 @@ const (
 // another one, which is then short.
 const checkpointDeadline = 30 * time.Second
 
+// commanded is what commands do to a server's files, whether it runs or not: a postgres.Server.
+type commanded interface {
+	Revoke(term uint64) error
+	Control(ctx context.Context) (postgres.Control, error)
+	Fork(timeline uint32) (lsn string, err error)
+	Branch(timeline, earlier uint32) (lsn string, err error)
+	ForkFrom(timeline uint32, from uint64) (lsn string, err error)
+	HasTimelines(after uint32) (bool, error)
+	ForgetTimelines(after uint32) error
+}
+
 // commands carries out, one by one, what the machine wants done with the server.
 type commands struct {
-	server   *postgres.Server
+	server   commanded
 	launcher *launcher
 	copies   *copies
 	data     *dataWatch
