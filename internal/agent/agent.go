@@ -1,8 +1,9 @@
 // Package agent is the process with id 1 in an instance's Pod. It owns the
 // postmaster: it makes the data, configures, starts, follows and stops it, and
 // says how it is. It observes, lets package ha decide, and acts. It must not
-// import the operator's packages; of Kubernetes it only knows the labels of the
-// SampleDB's own Pods and its Lease.
+// import the operator's packages; what it knows of Kubernetes, the labels of the
+// SampleDB's own Pods and its Lease, is in package kube below. Where what is done is
+// in docs/architecture.md, "Inside of an agent".
 package agent
 
 import (
@@ -18,11 +19,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"toban.dev/internal/agent/api"
 	"toban.dev/internal/agent/archive"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
 	"toban.dev/internal/agent/publish"
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/agent/witness"
@@ -80,21 +81,21 @@ type Agent struct {
 	members   *members
 	leader    *leader
 	publisher *publish.Publisher
-	api       *api.API
-	probes    *api.Probes
+	api       *serve.API
+	probes    *serve.Probes
 	flags     flags
 	describer *describer
 	// current is the server that runs, nil while none does.
 	current atomic.Pointer[running]
 
 	// What follows is there when elections begin. begun says that they have: before that, nobody is heard.
-	begun      atomic.Bool
-	elections  *elections
-	commands   *commands
-	operations *operations
-	demands    *demands
-	data       *dataWatch
-	ballots    *ballots
+	begun     atomic.Bool
+	elections *elections
+	queue     *queue
+	commands  *commands
+	demands   *demands
+	data      *dataWatch
+	ballots   *ballots
 	// life lasts as long as the actors do.
 	life context.Context //nolint:containedctx // for what they start and do not wait for
 }
@@ -157,7 +158,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
-	a.api = &api.API{
+	a.api = &serve.API{
 		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major, Status: a.status, Config: a.configs.get,
 		Certificate: a.identity.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return a.identity.ClientCAs(a.configs.get().Operator) },
@@ -173,7 +174,7 @@ func (a *Agent) answerOthers() {
 		}
 		return a.elections.silence(), true
 	}}
-	a.probes = &api.Probes{Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
+	a.probes = &serve.Probes{Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
 }
 
 // errStopped ends the actors when the agent is told to stop.
@@ -219,11 +220,11 @@ func (a *Agent) beginElections(life context.Context) {
 		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
 	}, a, a.options.Log)
 	a.peers.CountFrom(a.elections.began)
-	a.ballots = &ballots{find: a.members.find, peers: a.peers, log: a.options.Log}
+	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
 		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post, log: a.options.Log, life: life,
 	}
-	a.demands = &demands{server: a.server, post: a.post, primary: a.ruleOfPrimary}
+	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current)}
 	a.operate(life)
 	a.begun.Store(true)
 	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)}) // one that has come since is not lost
@@ -237,25 +238,27 @@ func (a *Agent) operate(life context.Context) {
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
-	o := &operations{
+	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status, post: a.post,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}
-	o.copies = &copies{
+	x.copies = &copies{
 		server: a.server, serverLog: a.options.ServerLog, data: a.data, memory: a.memory, status: a.status,
-		upstream: a.members.upstream, ask: a.elections.askAs, stop: o.stop,
+		upstream: a.members.upstream, ask: a.elections.askAs, stop: x.stop,
 	}
-	o.commands = &commands{life: life, do: o.do, ended: o.ended}
-	a.operations, a.commands = o, o.commands
+	x.queue = &queue{life: life, do: x.do, ended: x.ended}
+	a.commands, a.queue = x, x.queue
 }
 
-// ruleOfPrimary makes a primary that runs demand what the quorum asks for now; it is nil where none runs.
-func (a *Agent) ruleOfPrimary() (apply func(context.Context) error) {
-	if r := leading(&a.current); r != nil {
-		return r.config.applyNow
+// ruleOfPrimary finds what makes the primary that runs demand what the quorum asks for now; nil where none runs.
+func ruleOfPrimary(current *atomic.Pointer[running]) func() (apply func(context.Context) error) {
+	return func() func(context.Context) error {
+		if r := leading(current); r != nil {
+			return r.config.applyNow
+		}
+		return nil
 	}
-	return nil
 }
 
 // archiver archives the WAL while this instance leads.
@@ -288,12 +291,12 @@ func (a *Agent) lookAtServer() {
 // lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
 func (a *Agent) lead(ctx context.Context) error {
 	err := a.elections.run(ctx)
-	if over := a.commands.end(); over != nil {
+	if over := a.queue.end(); over != nil {
 		<-over
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
 	defer cancel()
-	if _, stopped := a.operations.stop(last); stopped != nil {
+	if _, stopped := a.commands.stop(last); stopped != nil {
 		a.options.Log.Error("the server could not be stopped in order", "error", stopped.Error())
 	}
 	return err

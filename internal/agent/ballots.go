@@ -13,6 +13,7 @@ import (
 type ballots struct {
 	find  func(name string) (protocol.Member, error)
 	peers voters
+	post  func(machine.Event)
 	log   *slog.Logger
 }
 
@@ -23,7 +24,7 @@ type voters interface {
 }
 
 // ask asks one voter.
-func (b *ballots) ask(ctx context.Context, e machine.AskVote) machine.VoteAnswered {
+func (b *ballots) ask(ctx context.Context, e machine.AskVote) {
 	answer := machine.VoteAnswered{Round: e.Round, Voter: e.Request.Voter, Failed: true}
 	member, err := b.find(e.Request.Voter.Instance())
 	if err == nil {
@@ -33,15 +34,17 @@ func (b *ballots) ask(ctx context.Context, e machine.AskVote) machine.VoteAnswer
 	if err != nil {
 		b.log.Info("no vote", "voter", string(e.Request.Voter), "error", err.Error())
 	}
-	return answer
+	b.post(answer)
 }
 
-// propose offers the record of the quorum to one voter, who may not answer.
-func (b *ballots) propose(ctx context.Context, p machine.Proposal) (answer machine.RecordAnswered, answered bool) {
+// propose offers the record of the quorum to one voter. Who does not answer is asked again.
+func (b *ballots) propose(ctx context.Context, p machine.Proposal) {
 	member, err := b.find(p.Voter.Instance())
 	if err != nil {
-		return answer, false
+		return
 	}
 	reply, err := b.peers.Record(ctx, member, protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Record: p.Record})
-	return machine.RecordAnswered{Voter: p.Voter, Record: p.Record, Reply: reply}, err == nil
+	if err == nil {
+		b.post(machine.RecordAnswered{Voter: p.Voter, Record: p.Record, Reply: reply})
+	}
 }

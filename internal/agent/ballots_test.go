@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"testing"
 
 	"toban.dev/internal/ha"
@@ -33,14 +34,22 @@ func TestVotesAndRecordsGoToTheirVoter(t *testing.T) {
 		"nobody knows where it is": {"db-9.x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &ballots{find: three(nil).find, peers: asked{c.err}, log: slog.New(slog.DiscardHandler)}
-			vote := b.ask(t.Context(), machine.AskVote{Round: 3, Request: ha.VoteRequest{Voter: c.voter}})
-			if vote.Round != 3 || vote.Voter != c.voter || vote.Failed == c.answered || vote.Reply.Granted != c.answered {
-				t.Errorf("the vote is %+v", vote)
+			var heard []machine.Event
+			b := &ballots{
+				find: three(nil).find, peers: asked{c.err}, log: slog.New(slog.DiscardHandler),
+				post: func(e machine.Event) { heard = append(heard, e) },
 			}
-			record, answered := b.propose(t.Context(), machine.Proposal{Leader: "db-0", Voter: c.voter, Record: ha.Record{Version: 2}})
-			if answered != c.answered || answered && (record.Voter != c.voter || record.Record.Version != 2 || !record.Reply.Accepted) {
-				t.Errorf("the record is %+v, %t", record, answered)
+			b.ask(t.Context(), machine.AskVote{Round: 3, Request: ha.VoteRequest{Voter: c.voter}})
+			b.propose(t.Context(), machine.Proposal{Leader: "db-0", Voter: c.voter, Record: ha.Record{Version: 2}})
+			want := []machine.Event{machine.VoteAnswered{Round: 3, Voter: c.voter, Failed: true}}
+			if c.answered {
+				want = []machine.Event{
+					machine.VoteAnswered{Round: 3, Voter: c.voter, Reply: ha.VoteReply{Granted: true}},
+					machine.RecordAnswered{Voter: c.voter, Record: ha.Record{Version: 2}, Reply: ha.AcceptReply{Accepted: true}},
+				}
+			}
+			if !reflect.DeepEqual(heard, want) {
+				t.Errorf("the machine hears %+v, want %+v", heard, want)
 			}
 		})
 	}

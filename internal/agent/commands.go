@@ -2,44 +2,298 @@ package agent
 
 import (
 	"context"
-	"sync"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
 
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
 )
 
-// commands carries out the machine's commands, one after the other. A fence ends the one that is being carried out.
+// How long a server may take to stop: in order, and when it must be gone; how long receiving may take to end, and the end of
+// the WAL to become known after it; and a promotion, before which all WAL has been replayed.
+const (
+	stopDeadline    = 90 * time.Second
+	fenceDeadline   = 5 * time.Second
+	cutDeadline     = time.Second
+	endDeadline     = 800 * time.Millisecond
+	promoteDeadline = 20 * time.Second
+	stopFast        = postgres.StopFast
+)
+
+// checkpointDeadline bounds the checkpoint before a stop: the stop writes
+// another one, which is then short.
+const checkpointDeadline = 30 * time.Second
+
+// commanded is what commands do to a server's files, whether it runs or not: a postgres.Server.
+type commanded interface {
+	Revoke(term uint64) error
+	Control(ctx context.Context) (postgres.Control, error)
+	Fork(timeline uint32) (lsn string, err error)
+	Branch(timeline, earlier uint32) (lsn string, err error)
+	ForkFrom(timeline uint32, from uint64) (lsn string, err error)
+	HasTimelines(after uint32) (bool, error)
+	ForgetTimelines(after uint32) error
+}
+
+// commands carries out, one by one, what the machine wants done with the server.
 type commands struct {
-	life  context.Context //nolint:containedctx // it is the agent's
-	do    func(ctx context.Context, c machine.Command) machine.Done
-	ended func(machine.Command, machine.Done)
-
-	mutex  sync.Mutex
-	cancel context.CancelFunc
-	over   chan struct{}
+	server   commanded
+	launcher *launcher
+	copies   *copies
+	data     *dataWatch
+	demands  *demands
+	queue    *queue
+	memory   func() ha.Memory
+	slots    func() []string // those that a primary is to have
+	status   *status.Board
+	post     func(machine.Event)
+	current  *atomic.Pointer[running]
+	log      *slog.Logger
+	life     context.Context //nolint:containedctx // it is the agent's
 }
 
-// begin begins a command.
-func (x *commands) begin(c machine.Command) {
-	ctx, cancel := context.WithCancel(x.life)
-	over := make(chan struct{})
-	x.mutex.Lock()
-	x.cancel, x.over = cancel, over
-	x.mutex.Unlock()
-	go func() {
-		defer close(over)
-		defer cancel()
-		d := x.do(ctx, c)
-		d.ID = c.ID
-		x.ended(c, d)
-	}()
-}
-
-// end has the command end that is being carried out; the channel is closed when it has, nil where there is none.
-func (x *commands) end() <-chan struct{} {
-	x.mutex.Lock()
-	defer x.mutex.Unlock()
-	if x.cancel != nil {
-		x.cancel()
+// fence ends the server at once, in whatever state it is: first the server, then what is being done with it. Nobody is
+// waited for before that.
+func (x *commands) fence(e machine.Fence) {
+	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
+	err := x.kill()
+	if over := x.queue.end(); over != nil {
+		<-over
 	}
-	return x.over
+	err = errors.Join(x.kill(), err) // it may have been starting one
+	if r := x.current.Load(); r != nil && err == nil {
+		r.close()
+		x.current.Store(nil)
+		x.log.Info("the server has been stopped at once", "role", string(r.standing.role()))
+	}
+	x.data.see()
+	x.post(machine.Done{ID: e.ID, Err: text(err)})
+}
+
+// kill ends the server that runs.
+func (x *commands) kill() error {
+	r := x.current.Load()
+	if r == nil {
+		return nil
+	}
+	r.ending.Store(true)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
+	defer cancel()
+	return r.process.Fence(ctx)
+}
+
+// ended goes on after a command. Who looks after a server begins when the machine knows of it.
+func (x *commands) ended(c machine.Command, d machine.Done) {
+	if d.Err != "" {
+		x.log.Warn("could not "+string(c.Kind), "error", d.Err)
+	}
+	x.post(d)
+	if r := x.current.Load(); r != nil && r.run == c.ID && d.Err == "" {
+		r.attend()
+	}
+}
+
+// do carries a command out.
+func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
+	var err error
+	switch c.Kind {
+	case machine.StartStandby, machine.StartPrimary:
+		err = x.launcher.start(ctx, c)
+	case machine.Follow:
+		err = x.follow(c)
+	case machine.Cut:
+		d.End, err = x.cut(ctx, c.Term)
+	case machine.Promote:
+		d.Timeline, d.Begins, err = x.promote(ctx, c.Rule)
+	case machine.Open:
+		err = x.letClientsIn()
+	case machine.Checkpoint:
+		err = x.checkpoint(ctx)
+	case machine.Stop:
+		d.End, err = x.stop(ctx)
+	default:
+		d, err = x.copies.do(ctx, c)
+	}
+	d.Err = text(err)
+	return d
+}
+
+// follow has the standby follow another leader.
+func (x *commands) follow(c machine.Command) error {
+	r := x.current.Load()
+	if r == nil {
+		return errNoServer
+	}
+	x.log.Info("following", "leader", c.Ballot.Leader, "term", c.Ballot.Term)
+	return r.follow(c.Ballot)
+}
+
+// errNoServer says that no server runs.
+var errNoServer = errors.New("no server runs here")
+
+// cut ends what the standby receives from leaders of earlier terms, keeps it so, and waits for the end of its WAL.
+func (x *commands) cut(ctx context.Context, term uint64) (ha.LSN, error) {
+	r := x.current.Load()
+	if r == nil {
+		return 0, errNoServer
+	}
+	if err := x.server.Revoke(term); err != nil {
+		return 0, err
+	}
+	if err := r.follow(ha.Ballot{}); err != nil {
+		return 0, err
+	}
+	if err := r.stopReceiving(ctx); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endDeadline)
+	defer cancel()
+	end, err := r.control.awaitEnd(ctx)
+	if err == nil {
+		r.standing.see(func(s *seen) { s.end, s.known = end, true })
+	}
+	return end, err
+}
+
+// letClientsIn opens the primary.
+func (x *commands) letClientsIn() error {
+	r := x.current.Load()
+	if r == nil {
+		return errNoServer
+	}
+	r.standing.open()
+	defer r.poke.look()
+	return r.config.rewrite()
+}
+
+// checkpoint writes one, so that the stop after it is short.
+func (x *commands) checkpoint(ctx context.Context) error {
+	r := x.current.Load()
+	if r == nil {
+		return errNoServer
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkpointDeadline)
+	defer cancel()
+	session, err := r.control.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return session.Checkpoint(ctx)
+}
+
+// stop stops the server in order, so that its successors can have all its WAL, and tells where that ends.
+func (x *commands) stop(ctx context.Context) (ha.LSN, error) {
+	r := x.current.Load()
+	if r == nil {
+		return 0, nil
+	}
+	r.ending.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
+	defer cancel()
+	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming = protocol.RoleNone, false, false })
+	r.close()
+	r.process.Stop(ctx, postgres.StopFast)
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("stop the server in order: %w", err)
+	}
+	x.current.CompareAndSwap(r, nil)
+	x.log.Info("the server has stopped", "role", string(r.standing.role()))
+	if !r.standing.isPrimary() {
+		return 0, nil
+	}
+	control, err := x.server.Control(ctx)
+	if err != nil {
+		return 0, err
+	}
+	end, err := ha.ParseLSN(control.Checkpoint)
+	// The shutdown's record begins there: who has any of it has all before it.
+	return end + 1, err
+}
+
+// promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins. Where
+// that does not come to its end, it goes on in PostgreSQL by itself: the machine ends the server then.
+func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, begins ha.LSN, err error) {
+	r := x.current.Load()
+	if r == nil {
+		return 0, 0, errNoServer
+	}
+	x.demands.require(rule)
+	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
+	defer cancel()
+	session, err := r.control.connect(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := r.configurePrimary(); err != nil {
+		return 0, 0, err
+	}
+	if err := session.Promote(ctx); err != nil {
+		return 0, 0, err
+	}
+	r.standing.setPromoted()
+	if err := session.EnsureSlots(ctx, x.slots()); err != nil {
+		x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
+	}
+	state, err := session.State(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	begins, err = x.beginning(state.Timeline, x.memory().Lineage)
+	if err != nil {
+		return 0, 0, err
+	}
+	x.status.Change(func(s *protocol.Status) {
+		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
+	})
+	r.poke.look()
+	r.settleLater()
+	return state.Timeline, begins, nil
+}
+
+// beginning is where the WAL of the last term of a lineage begins: where that of the term before was left. After a
+// promotion that was cut short and made again, the timeline of the server begins later. The term before may have been cut
+// short so, too, and has no timeline on record then: this one begins with the first that was made after its election.
+func (x *commands) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error) {
+	text, err := x.server.Fork(timeline)
+	if n := len(lineage); n > 1 {
+		before, elected := lineage[n-2], lineage[n-1]
+		if before.Timeline == 0 {
+			text, err = x.server.ForkFrom(timeline, uint64(elected.LSN))
+		} else {
+			text, err = x.server.Branch(timeline, before.Timeline)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ha.ParseLSN(text)
+}
+
+// inherit makes the volume ready for another lineage. What is here of a timeline that this instance has no WAL of is of one
+// that was abandoned, and may bear the number of the leader's.
+func (x *commands) inherit() error {
+	own := x.memory().Lineage
+	stale, err := x.server.HasTimelines(newest(own))
+	if err != nil || !stale {
+		return err
+	}
+	if r := x.current.Load(); r != nil {
+		r.process.Stop(x.life, stopFast) // it is started again
+	}
+	return x.server.ForgetTimelines(newest(own))
+}
+
+// newest is the highest number of a timeline that a lineage has.
+func newest(lineage []ha.Start) uint32 {
+	highest := uint32(1)
+	for _, s := range lineage {
+		highest = max(highest, s.Timeline)
+	}
+	return highest
 }

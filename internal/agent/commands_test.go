@@ -2,38 +2,122 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
 )
 
-func TestACommandThatIsEndedIsOverWhenItHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var ended []uint64
-		x := &commands{
-			life: t.Context(),
-			do: func(ctx context.Context, _ machine.Command) machine.Done {
-				<-ctx.Done()
-				return machine.Done{Err: ctx.Err().Error()}
-			},
-			ended: func(c machine.Command, d machine.Done) {
-				if d.ID == c.ID && d.Err != "" {
-					ended = append(ended, d.ID)
-				}
-			},
+// timelines is a server that does not run, and has WAL of timelines up to one.
+type timelines struct {
+	highest uint32
+	forgot  []uint32
+}
+
+func (s *timelines) Revoke(uint64) error { return nil }
+
+func (s *timelines) Control(context.Context) (postgres.Control, error) {
+	return postgres.Control{SystemIdentifier: "77"}, nil
+}
+
+func (s *timelines) Fork(timeline uint32) (string, error) { return fmt.Sprintf("0/%d", timeline), nil }
+
+func (s *timelines) Branch(timeline, earlier uint32) (string, error) {
+	return fmt.Sprintf("%d/%d", earlier, timeline), nil
+}
+
+func (s *timelines) ForkFrom(timeline uint32, from uint64) (string, error) {
+	return fmt.Sprintf("%d/%d", from, timeline), nil
+}
+
+func (s *timelines) HasTimelines(after uint32) (bool, error) { return s.highest > after, nil }
+
+func (s *timelines) ForgetTimelines(after uint32) error {
+	s.forgot = append(s.forgot, after)
+	return nil
+}
+
+// Where no server runs, what needs one is an error, and what only is to end one is done.
+func TestCommandsWithoutAServer(t *testing.T) {
+	var heard []machine.Event
+	board, log := status.New(protocol.Status{Role: protocol.RolePrimary, Ready: true}), slog.New(slog.DiscardHandler)
+	post := func(e machine.Event) { heard = append(heard, e) }
+	x := &commands{
+		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log, life: t.Context(),
+		queue: &queue{life: t.Context()}, demands: &demands{}, memory: func() ha.Memory { return ha.Memory{} },
+		data: &dataWatch{
+			folder: volume.NewDataFolder(present{}), status: board, post: post, log: log, life: t.Context(),
+			control: (&timelines{}).Control,
+		},
+	}
+	for kind, failed := range map[machine.Kind]bool{
+		machine.Follow: true, machine.Cut: true, machine.Promote: true, machine.Open: true, machine.Checkpoint: true, machine.Stop: false,
+	} {
+		if d := x.do(t.Context(), machine.Command{Kind: kind}); (d.Err != "") != failed || failed && d.Err != errNoServer.Error() {
+			t.Errorf("%s: %q", kind, d.Err)
 		}
-		if over := x.end(); over != nil {
-			t.Error("there is one to end from the first")
+	}
+	x.fence(machine.Fence{ID: 9})
+	if len(heard) != 2 || !reflect.DeepEqual(heard[1], machine.Done{ID: 9}) {
+		t.Errorf("after the fence, the machine hears %+v", heard)
+	}
+	if now := board.Get(); now.Role != protocol.RoleNone || now.Ready {
+		t.Errorf("it says that it is %+v", now)
+	}
+}
+
+func TestWhereTheWALOfATermBegins(t *testing.T) {
+	for name, c := range map[string]struct {
+		lineage []ha.Start
+		want    ha.LSN
+	}{
+		"of the first term":                       {[]ha.Start{{Term: 1}}, 0x3},
+		"after a term with a timeline":            {[]ha.Start{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
+		"after one whose promotion was cut short": {[]ha.Start{{Term: 1, Timeline: 2}, {Term: 3}, {Term: 4, LSN: 7}}, 0x7_0000_0003},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := (&commands{server: &timelines{}}).beginning(3, c.lineage); err != nil || got != c.want {
+				t.Errorf("it begins at %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// What is on the volume of timelines that this instance has no WAL of is of abandoned ones.
+func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
+	for highest, forgot := range map[uint32][]uint32{3: nil, 4: {3}} {
+		server := &timelines{highest: highest}
+		x := &commands{server: server, current: &atomic.Pointer[running]{}, life: t.Context(), memory: func() ha.Memory {
+			return ha.Memory{Lineage: []ha.Start{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
+		}}
+		if err := x.inherit(); err != nil || !slices.Equal(server.forgot, forgot) {
+			t.Errorf("of %d timelines it forgets those after %v, %v", highest, server.forgot, err)
 		}
-		x.begin(machine.Command{ID: 7})
-		synctest.Wait()
-		if len(ended) > 0 {
-			t.Error("it has ended by itself")
+	}
+}
+
+func TestTheMachineHearsHowACommandEnded(t *testing.T) {
+	var heard []machine.Event
+	var words strings.Builder
+	x := &commands{
+		current: &atomic.Pointer[running]{}, log: slog.New(slog.NewTextHandler(&words, nil)),
+		post: func(e machine.Event) { heard = append(heard, e) },
+	}
+	for _, d := range []machine.Done{{ID: 3}, {ID: 3, Err: "no room"}} {
+		words.Reset()
+		x.ended(machine.Command{ID: 3, Kind: machine.Follow}, d)
+		if last := heard[len(heard)-1]; !reflect.DeepEqual(last, d) || strings.Contains(words.String(), "no room") != (d.Err != "") {
+			t.Errorf("it hears %+v; the log says %q", last, words.String())
 		}
-		<-x.end()
-		if len(ended) != 1 || ended[0] != 7 {
-			t.Errorf("ended are %v", ended)
-		}
-	})
+	}
 }

@@ -14,9 +14,17 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// copied is what makes data: a postgres.Server.
+type copied interface {
+	Initialise(ctx context.Context, progress io.Writer) error
+	Clone(ctx context.Context, source postgres.Upstream, mayDiscard func(whole bool) error, progress io.Writer) error
+	Rewind(ctx context.Context, source postgres.Upstream, progress io.Writer) error
+	MarkForked() error
+}
+
 // copies makes the data of the instance, and puts that of a leader in its place.
 type copies struct {
-	server    PostgreSQL
+	server    copied
 	serverLog io.Writer
 	data      *dataWatch
 	memory    *volume.Memory

@@ -13,15 +13,15 @@ func (a *Agent) carryOut(effect machine.Effect) {
 		go a.store(e)
 	case machine.Fence:
 		a.demands.giveUp()
-		go a.operations.fence(e)
+		go a.commands.fence(e)
 	case machine.Command:
-		a.commands.begin(e)
+		a.queue.begin(e)
 	case machine.Demand:
 		a.demands.begin(a.life, e)
 	case machine.AskVote:
-		go func() { a.post(a.ballots.ask(a.life, e)) }()
+		go a.ballots.ask(a.life, e)
 	case machine.Propose:
-		go a.propose(e.Proposal)
+		go a.ballots.propose(a.life, e.Proposal)
 	case machine.AskWitness:
 		go func() { a.post(witness.Ask(a.life, a.options.Cluster, e, a.elections.at)) }()
 	case machine.Look:
@@ -44,19 +44,12 @@ func (a *Agent) post(e machine.Event) {
 func (a *Agent) store(e machine.Store) {
 	var err error
 	if e.Inherits {
-		err = a.operations.inherit()
+		err = a.commands.inherit()
 	}
 	if err == nil {
 		err = a.memory.Put(e.Memory)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
-}
-
-// propose offers the record of the quorum to one voter. Who does not answer is asked again.
-func (a *Agent) propose(p machine.Proposal) {
-	if answer, answered := a.ballots.propose(a.life, p); answered {
-		a.post(answer)
-	}
 }
 
 // text is the text of an error, "" for none.

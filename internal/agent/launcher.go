@@ -81,8 +81,9 @@ func (l *launcher) configure(r *running) *configuration {
 		standing: r.standing, rule: l.demands.rule, upstream: l.members.upstream, closed: func() bool { return l.wanted().Closed },
 	}
 	return &configuration{
-		name: l.name, server: l.server, serverLog: l.serverLog, wanted: l.wanted, good: l.good, withRole: role.add,
-		look: r.poke.look, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
+		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,
+		startServer: func(ctx context.Context) (Process, error) { return l.server.Start(ctx, l.serverLog) },
+		look:        r.poke.look, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
 		started: func(process Process) {
 			r.process, r.monitor.process = process, process
 			l.current.Store(r)

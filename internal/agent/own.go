@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
+	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/protocol"
 )
@@ -25,7 +27,7 @@ func (a *Agent) own(ctx context.Context) error {
 		}
 	})
 	waits := func(whom string) {
-		a.noteInUse(whom)
+		noteInUse(a.status, a.options.Log, whom)
 		answer()
 	}
 	var err error
@@ -45,9 +47,9 @@ func (a *Agent) own(ctx context.Context) error {
 }
 
 // noteInUse says that the volume is another's, and what to do.
-func (a *Agent) noteInUse(whom string) {
+func noteInUse(board *status.Board, log *slog.Logger, whom string) {
 	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when that has ended. " +
 		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
-	a.options.Log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
-	a.status.Change(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
+	log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
+	board.Change(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
 }

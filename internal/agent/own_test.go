@@ -74,8 +74,13 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	memory := filepath.Join(volume.StateFolder(folder), "memory.json")
 	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
-	if response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)); err != nil || response.StatusCode != http.StatusOK { //nolint:noctx,bodyclose // it ends with the test
-		t.Errorf("it is not alive: %v, %v", response, err)
+	response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)) //nolint:noctx // it ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("it is not alive: %s", response.Status)
 	}
 	operator, peer := agenttest.Client(t, operators, ours, naming.IdentityOperator), agenttest.Client(t, ours, ours, naming.IdentityInstance)
 	for name, ask := range map[string]func() (protocol.Status, error){

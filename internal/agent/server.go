@@ -15,7 +15,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// running is a server that runs, as primary or standby. Operations start, turn and stop it; its monitor sees to it
+// running is a server that runs, as primary or standby. Commands start, turn and stop it; its monitor sees to it
 // meanwhile.
 type running struct {
 	// run is the command that started it.

@@ -97,7 +97,7 @@ func (p *progressServer) get() protocol.BackupProgress {
 
 // serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
 func (p *progressServer) serve(ctx context.Context, own *issuer, operator, address string) (stop func(), port int, err error) {
-	vouchers := func() (map[string]*x509.CertPool, error) {
+	clientCAs := func() (map[string]*x509.CertPool, error) {
 		pool, err := pki.Pool(operator)
 		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
 	}
@@ -111,7 +111,7 @@ func (p *progressServer) serve(ctx context.Context, own *issuer, operator, addre
 		return nil, 0, fmt.Errorf("listen for the operator: %w", err)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
-	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, vouchers))) }()
+	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, clientCAs))) }()
 	bound, _ := listener.Addr().(*net.TCPAddr)
 	return func() { _ = server.Close() }, bound.Port, nil
 }

@@ -124,7 +124,8 @@ func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
 		p, _, heard := meeting(map[string]protocol.Status{"a1": {Name: "other-7"}, "h1": {Name: "db-1"}})
 		member := protocol.Member{Name: "db-1", Host: "h1", Address: "a1"}
 		p.ask(t.Context(), member)
-		if got := heard(); len(got) != 1 || got[0].(machine.PeerAnswered).Said.Name != "db-1" { //nolint:forcetypeassert // it is a test
+		got := heard()
+		if answered, ok := got[0].(machine.PeerAnswered); !ok || len(got) != 1 || answered.Said.Name != "db-1" {
 			t.Errorf("it hears %+v", got)
 		}
 		if address := p.Address(member); address != "" {

@@ -85,7 +85,7 @@ func (p *Publisher) Want(role protocol.Role) {
 }
 
 // Run tells the cluster the role of this instance, once for each change,
-// apart from the role loop: an API server that is away must not slow it down.
+// apart from the elections: an API server that is away must not slow it down.
 func (p *Publisher) Run(ctx context.Context) error {
 	var last publication
 	for {

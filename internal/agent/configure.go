@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"reflect"
 	"time"
@@ -24,11 +23,29 @@ const (
 	checkDeadline = 30 * time.Second
 )
 
+// configured is the server whose configuration it is: a postgres.Server.
+type configured interface {
+	Check(ctx context.Context, settings postgres.Settings) error
+	Configure(settings postgres.Settings) error
+}
+
+// reloaded reads its configuration again: a postgres.Process.
+type reloaded interface{ Reload() error }
+
+// configSession is by what is seen what the server makes of it: a postgres.Session.
+type configSession interface {
+	ConfigErrors(ctx context.Context) error
+	LoadTime(ctx context.Context) (time.Time, error)
+	PendingRestart(ctx context.Context) ([]string, error)
+}
+
 // configuration is that of a running server: what it was started with, and how it comes to run with what is wanted.
 type configuration struct {
-	name      string // the instance's
-	server    PostgreSQL
-	serverLog io.Writer
+	name   string // the instance's
+	server configured
+	// startServer starts the server, connect makes a session with it.
+	startServer func(ctx context.Context) (Process, error)
+	connect     func(ctx context.Context) (Session, error)
 	// wanted is the config as last given, good what remains when that is unusable.
 	wanted func() protocol.Config
 	good   lastKnownGood
@@ -41,7 +58,7 @@ type configuration struct {
 	log     *slog.Logger
 	life    context.Context //nolint:containedctx // it is the server's, not a caller's
 
-	process Process
+	process reloaded
 	// files guards the configuration files and what is in them.
 	files    waitLock
 	settings postgres.Settings
@@ -97,7 +114,7 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
-	process, err := c.server.Start(ctx, c.serverLog)
+	process, err := c.startServer(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,7 +133,7 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 // apply makes the running server follow the config: parameters and
 // pg_hba.conf by reload, and what follows from role and quorum. A refused one
 // leaves the server as it was.
-func (c *configuration) apply(ctx context.Context, session Session) error {
+func (c *configuration) apply(ctx context.Context, session configSession) error {
 	config := c.wanted()
 	c.files.Lock()
 	defer c.files.Unlock()
@@ -188,7 +205,7 @@ func (c *configuration) checkAside(settings postgres.Settings) error {
 // adopt reports a reloaded configuration together with what of it waits for a
 // restart. Where nothing does, it is proven, and the one to come back to; else
 // only the start with it proves it.
-func (c *configuration) adopt(ctx context.Context, session Session, settings postgres.Settings, runs candidate, wanted string) error {
+func (c *configuration) adopt(ctx context.Context, session configSession, settings postgres.Settings, runs candidate, wanted string) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err
@@ -212,7 +229,7 @@ func (c *configuration) keep(g candidate) {
 }
 
 // reload writes and loads a configuration. When PostgreSQL refuses it, the files are put back.
-func (c *configuration) reload(ctx context.Context, session Session, settings postgres.Settings) error {
+func (c *configuration) reload(ctx context.Context, session configSession, settings postgres.Settings) error {
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
@@ -229,7 +246,7 @@ func (c *configuration) reload(ctx context.Context, session Session, settings po
 	return awaitReload(ctx, session, before)
 }
 
-func awaitReload(ctx context.Context, session Session, before time.Time) error {
+func awaitReload(ctx context.Context, session configSession, before time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, reloadDeadline)
 	defer cancel()
 	for {
@@ -255,7 +272,7 @@ func (c *configuration) settingsOf(g candidate) (postgres.Settings, error) {
 func (c *configuration) applyNow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*reloadDeadline)
 	defer cancel()
-	session, err := c.server.Connect(ctx)
+	session, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}

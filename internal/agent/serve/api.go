@@ -1,5 +1,5 @@
-// Package api is what an agent answers: its peers and the operator over mTLS, and the kubelet's probes.
-package api
+// Package serve is what an agent answers: its peers and the operator over mTLS, and the kubelet's probes.
+package serve
 
 import (
 	"context"

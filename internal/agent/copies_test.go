@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// copier is a server whose data is replaced, with the lineage of where it comes from.
+type copier struct {
+	steps []string
+	data  string
+	err   error
+	whole bool // a copy is whole before the data is given up for it
+}
+
+func (c *copier) step(what string) error {
+	c.steps = append(c.steps, what)
+	return c.err
+}
+
+func (c *copier) Initialise(context.Context, io.Writer) error { return c.step("initialise") }
+func (c *copier) MarkForked() error                           { return c.step("mark") }
+
+func (c *copier) Clone(_ context.Context, source postgres.Upstream, mayDiscard func(bool) error, _ io.Writer) error {
+	if err := mayDiscard(c.whole); err != nil {
+		return err
+	}
+	return errors.Join(c.step("clone "+source.Host), c.inherit())
+}
+
+func (c *copier) Rewind(_ context.Context, source postgres.Upstream, _ io.Writer) error {
+	return errors.Join(c.step("rewind "+source.Host), c.inherit())
+}
+
+// inherit puts a lineage with the data.
+func (c *copier) inherit() error {
+	text, err := json.Marshal([]ha.Start{{Term: 4, Timeline: 2}})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.data, "toban_lineage.json"), text, 0o600)
+}
+
+func TestHowDataIsMadeAndReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind    machine.Kind
+		server  copier
+		leader  string
+		needed  string // why the data may not be given up
+		steps   string
+		failed  string
+		lineage bool
+		data    protocol.Data // what the status says of it, "present" before
+	}{
+		"made":                               {kind: machine.Initialise, steps: "initialise", data: "present"},
+		"marked":                             {kind: machine.MarkForked, steps: "mark", data: "present"},
+		"copied":                             {kind: machine.Clone, leader: "db-1", steps: "stop,clone h1", lineage: true, data: protocol.DataEmpty},
+		"copied, with the old until then":    {kind: machine.Clone, leader: "db-1", server: copier{whole: true}, steps: "stop,clone h1", lineage: true, data: "present"},
+		"not copied: others need it":         {kind: machine.Clone, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
+		"not copied: nobody knows the other": {kind: machine.Clone, leader: "db-9", failed: "not among the members", data: "present"},
+		"not copied: there is no room":       {kind: machine.Clone, leader: "db-1", server: copier{err: postgres.ErrNoRoom}, steps: "stop,clone h1", failed: "room", lineage: true, data: protocol.DataEmpty},
+		"rewound":                            {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", lineage: true, data: "present"},
+		"not rewound: others need it":        {kind: machine.Rewind, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
+		"not rewound: on the same timeline":  {kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline}, steps: "stop,rewind h1", failed: "timeline", lineage: true, data: "present"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, data := c.server, t.TempDir()
+			server.data = data
+			memory, err := volume.OpenMemory("db-0", t.TempDir(), data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			board, seen := status.New(protocol.Status{Data: "present", SystemIdentifier: "77"}), 0
+			x := &copies{
+				server: &server, memory: memory, status: board, upstream: three(nil).upstream,
+				stop: func(context.Context) (ha.LSN, error) { return 0, server.stop() },
+				ask: func(_ context.Context, id uint64, e machine.Event) (machine.Effect, error) {
+					if e != machine.Event(machine.DiscardAsked{ID: 3, Whole: c.kind == machine.Rewind || server.whole}) || id != 3 {
+						t.Errorf("the machine is asked %+v", e)
+					}
+					return machine.ReplyDiscard{ID: id, Needed: c.needed}, nil
+				},
+				data: &dataWatch{
+					folder: volume.NewDataFolder(present{}), status: board, log: slog.New(slog.DiscardHandler), life: t.Context(),
+					control: (&timelines{}).Control, post: func(machine.Event) { seen++ },
+				},
+			}
+			d, err := x.do(t.Context(), machine.Command{ID: 3, Kind: c.kind, Ballot: ha.Ballot{Term: 4, Leader: c.leader}})
+			if (err == nil) != (c.failed == "") || err != nil && !strings.Contains(err.Error(), c.failed) {
+				t.Errorf("the error is %v", err)
+			}
+			if strings.Join(server.steps, ",") != c.steps || seen != 1 || board.Get().Data != c.data {
+				t.Errorf("it did %q, looked %d times at what lies there then, and says that is %q", server.steps, seen, board.Get().Data)
+			}
+			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) || d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) {
+				t.Errorf("the machine hears %+v", d)
+			}
+			if c.lineage != slices.Equal(d.Lineage, []ha.Start{{Term: 4, Timeline: 2}}) {
+				t.Errorf("its lineage is %v", d.Lineage)
+			}
+		})
+	}
+}
+
+// stop notes that the server was stopped, which never fails here.
+func (c *copier) stop() error {
+	c.steps = append(c.steps, "stop")
+	return nil
+}
