@@ -21,8 +21,9 @@ type event struct {
 // World is one cluster with everything around it.
 type World struct {
 	rng *rand.Rand
-	// scarce says that volumes have no room for a copy beside the data, copies fail, and leaders take no replication for a while. In most
-	// schedules it is not so. volumes decides when: a source of its own, so that those stay as they are.
+	// scarce says that volumes have no room for a copy beside the data, copies fail, disks do not take a memory, and leaders
+	// take no replication for a while. In most schedules it is not so. volumes decides when: a source of its own, so that
+	// those stay as they are.
 	scarce  bool
 	volumes *rand.Rand
 	broken  Breakage
