@@ -113,7 +113,8 @@ func (r *running) startWith(ctx context.Context, candidate good) error {
 		process.Stop(ctx, postgres.StopFast)
 		return err
 	}
-	r.settings, r.runs = settings, candidate
+	r.use(settings)
+	r.runs = candidate
 	return nil
 }
 
@@ -265,6 +266,7 @@ func (a *Agent) enforce(ctx context.Context, e machine.Demand) error {
 		if err := r.server.AwaitEnforced(ctx); err != nil {
 			return err
 		}
+		r.unruled.Store(false)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -304,7 +306,8 @@ func (r *running) adopt(ctx context.Context, session *postgres.Session, settings
 	if err != nil {
 		return err
 	}
-	r.settings, r.runs = settings, runs
+	r.use(settings)
+	r.runs = runs
 	r.report(func(s *protocol.Status) { s.PendingRestart = pending })
 	r.accept(runs.Revision, wanted)
 	if len(pending) == 0 {

@@ -34,6 +34,9 @@ type running struct {
 	poke chan struct{}
 	// opened lets clients in: that of a leader that comes back waits for a majority's word.
 	opened atomic.Bool
+	// unruled says that commits may not wait though a rule is in the configuration: it has run without any, and only its
+	// checkpointer knows whether it has read another since.
+	unruled atomic.Bool
 
 	// files guards the configuration files and what is in them.
 	files    sync.Mutex
@@ -210,14 +213,25 @@ func (r *running) rewrite() error {
 	if err := r.server.Configure(settings); err != nil {
 		return err
 	}
-	r.settings = settings
+	r.use(settings)
 	return r.process.Reload()
+}
+
+// use notes the settings that the server runs with from now on. It is called with the files locked.
+func (r *running) use(settings postgres.Settings) {
+	r.settings = settings
+	if settings.Synchronous == "" {
+		r.unruled.Store(true)
+	}
 }
 
 // withRole adds what follows from role, upstream and quorum to settings.
 func (r *running) withRole(settings postgres.Settings) (postgres.Settings, error) {
 	m, upstream, primary := r.memory.Get(), r.following(), r.isPrimary()
 	settings.Synchronous = r.rule().String()
+	if !primary {
+		settings.Synchronous = ha.CommitRule(m.Record, m.Voter).String() // as if it were elected now
+	}
 	settings.Closed = r.currentConfig().Closed || !r.opened.Load()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.lowerBounds()
 	if primary {
@@ -302,22 +316,19 @@ func (a *Agent) promote(ctx context.Context, rule ha.Rule) (timeline uint32, beg
 	if r == nil {
 		return 0, 0, errNoServer
 	}
-	a.require(rule)
 	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
 	defer cancel()
 	session, err := r.session(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := r.configurePrimary(); err != nil {
+	promote := r.promoteTo
+	if rule.Count > 0 && r.unruled.Load() {
+		promote = r.promoteShut
+	}
+	if err := promote(ctx, session, rule); err != nil {
 		return 0, 0, err
 	}
-	if err := session.Promote(ctx); err != nil {
-		return 0, 0, err
-	}
-	r.mutex.Lock()
-	r.promoted = true
-	r.mutex.Unlock()
 	if err := session.EnsureSlots(ctx, a.withArchive(a.slots())); err != nil {
 		a.Log.Warn("the standbys' slots could not be made yet", "error", err.Error())
 	}
@@ -335,6 +346,64 @@ func (a *Agent) promote(ctx context.Context, rule ha.Rule) (timeline uint32, beg
 	r.look()
 	r.tending.Go(func() { r.settle(r.life) })
 	return state.Timeline, begins, nil
+}
+
+// promoteTo promotes the server. Its commits wait by a rule from the first on, if it has always run with one.
+func (r *running) promoteTo(ctx context.Context, session *postgres.Session, rule ha.Rule) error {
+	r.require(rule)
+	if err := r.configurePrimary(); err != nil {
+		return err
+	}
+	if err := session.Promote(ctx); err != nil {
+		return err
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.promoted = true
+	return nil
+}
+
+// promoteShut promotes a server that has run without a rule since it was started: while the record was one of durability
+// async. It lets nobody in until its commits are seen to wait, and then they do so by the rule.
+func (r *running) promoteShut(ctx context.Context, session *postgres.Session, rule ha.Rule) error {
+	r.Log.Info("lets nobody in until commits are seen to wait", "rule", rule.String())
+	if err := r.shut(ctx, session); err != nil {
+		return err
+	}
+	if err := r.promoteTo(ctx, session, ha.Rule{Count: 1, From: []ha.Voter{ha.Nobody}}); err != nil {
+		return err
+	}
+	if err := r.server.AwaitEnforced(ctx); err != nil {
+		return err
+	}
+	r.unruled.Store(false)
+	r.require(rule)
+	r.opened.Store(true)
+	return r.rewrite()
+}
+
+// shut lets no client in any more, and ends those who are there.
+func (r *running) shut(ctx context.Context, session *postgres.Session) error {
+	before, err := session.LoadTime(ctx)
+	if err != nil {
+		return err
+	}
+	r.opened.Store(false)
+	if err := r.rewrite(); err != nil {
+		return err
+	}
+	if err := awaitReload(ctx, session, before); err != nil {
+		return err
+	}
+	for {
+		ended, err := session.EndClients(ctx)
+		if err != nil || ended == 0 {
+			return err
+		}
+		if !sleep(ctx, endInterval) {
+			return fmt.Errorf("end the clients' sessions: %w", ctx.Err())
+		}
+	}
 }
 
 // settleDelay keeps the first checkpoint of a new primary out of the way of the
