@@ -175,9 +175,10 @@ func (w *World) checkDiscard(n *node) {
 func (w *World) inForce(n *node, r ha.Record) {
 	for i := range w.check.acks {
 		a := &w.check.acks[i]
-		has := sumAt(n.wal, a.index+1) == a.sum && a.index < n.lead().acked
+		l := n.lead()
+		has := l != nil && sumAt(n.wal, a.index+1) == a.sum && a.index < l.acked
 		if strong(r.Now) && !a.kept && has {
-			a.since = n.lead().term
+			a.since = l.term
 		}
 		a.kept = strong(r.Now) && (a.kept || has)
 	}

@@ -52,12 +52,15 @@ func (n *node) caughtUp() []ha.Voter {
 func (n *node) recordStored(before, now ha.Record) {
 	n.w.check.changes++
 	l := n.lead()
-	if l == nil || now.Term != l.term || !n.leads() {
+	if now.Term != n.mem.Won || !n.leads() {
 		return
 	}
 	n.log("has the record %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
 	if before.Next != nil && now.Next == nil {
 		n.w.inForce(n, now)
+	}
+	if l == nil {
+		return // its server is about to lead again
 	}
 	l.strong = strong(now.Now)
 	n.commit()
