@@ -161,7 +161,7 @@ func (a *Agent) described(m *machine.Instance) {
 		s.Election = protocol.Election{
 			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, Lineage: memory.Lineage, Position: peer.Position,
 			Record: memory.Record, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
-			Limits: ha.OwnLimits(),
+			Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}
 		if refused != a.refused {
 			s.SwitchoverError, a.refused = refused, refused

@@ -172,7 +172,8 @@ func (p *peers) told(status protocol.Status) {
 
 // said is what the machine hears of a status.
 func said(s protocol.Status) machine.Said {
-	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record, Limits: s.Election.Limits}
+	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record,
+		Forgotten: s.Election.Forgotten, Limits: s.Election.Limits}
 }
 
 // spread tells all others how this instance is.

@@ -148,7 +148,7 @@ func (i *Instance) offers(v ha.Voter) bool {
 
 // recordAnswered notes who has accepted the record.
 func (i *Instance) recordAnswered(e RecordAnswered) {
-	if e.Reply.Accepted && i.quorum.term == e.Record.Term && e.Record.Newer(i.quorum.accepted[e.Voter]) {
+	if e.Reply.Accepted && !i.news.forgotten[e.Voter] && i.quorum.term == e.Record.Term && e.Record.Newer(i.quorum.accepted[e.Voter]) {
 		i.quorum.accepted[e.Voter] = e.Record
 		delete(i.quorum.offered, e.Voter)
 	}
