@@ -363,7 +363,7 @@ func (w *World) heal() {
 	w.check.healed = w.now
 	for _, n := range w.nodes {
 		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now), min(n.deafUntil, w.now)
-		n.stalledUntil = min(n.stalledUntil, w.now)
+		n.stalledUntil, n.rewoundUntil = min(n.stalledUntil, w.now), min(n.rewoundUntil, w.now)
 		if n.exists && !n.up {
 			n.start()
 		}
