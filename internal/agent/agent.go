@@ -124,7 +124,7 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
 	a.identity, err = identity.New(identity.Options{
-		Name: options.Name, Address: options.Address, Authority: options.Authority, Run: options.Run,
+		Name: options.Name, Address: options.Address, Authority: options.Authority, Run: options.Run, Log: options.Log,
 	}, config)
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (a *Agent) beginElections(life context.Context) {
 	a.data = &dataWatch{
 		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post, log: a.options.Log, life: life,
 	}
-	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current)}
+	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}
 	a.operate(life)
 	a.begun.Store(true)
 	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)}) // one that has come since is not lost
@@ -258,6 +258,13 @@ func ruleOfPrimary(current *atomic.Pointer[running]) func() (apply func(context.
 			return r.config.applyNow
 		}
 		return nil
+	}
+}
+
+// commitsWait notes that commits of the primary that runs are seen to wait.
+func (a *Agent) commitsWait() {
+	if r := leading(&a.current); r != nil {
+		r.config.unruled.Store(false)
 	}
 }
 

@@ -223,20 +223,19 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, 
 	if r == nil {
 		return 0, 0, errNoServer
 	}
-	x.demands.require(rule)
 	ctx, cancel := context.WithTimeout(ctx, promoteDeadline)
 	defer cancel()
 	session, err := r.control.connect(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := r.configurePrimary(); err != nil {
+	promote := x.promoteTo
+	if rule.Count > 0 && r.config.unruled.Load() {
+		promote = x.promoteShut
+	}
+	if err := promote(ctx, r, session, rule); err != nil {
 		return 0, 0, err
 	}
-	if err := session.Promote(ctx); err != nil {
-		return 0, 0, err
-	}
-	r.standing.setPromoted()
 	if err := session.EnsureSlots(ctx, x.slots()); err != nil {
 		x.log.Warn("the standbys' slots could not be made yet", "error", err.Error())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -64,6 +65,9 @@ type configuration struct {
 	settings postgres.Settings
 	runs     candidate
 	check    configCheck
+	// unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and only
+	// its checkpointer knows whether it has read another since.
+	unruled atomic.Bool
 }
 
 // candidates are the configurations to start with, in the order to try: the
@@ -126,7 +130,8 @@ func (c *configuration) startWith(ctx context.Context, candidate candidate) erro
 		process.Stop(ctx, postgres.StopFast)
 		return err
 	}
-	c.settings, c.runs = settings, candidate
+	c.use(settings)
+	c.runs = candidate
 	return nil
 }
 
@@ -210,7 +215,8 @@ func (c *configuration) adopt(ctx context.Context, session configSession, settin
 	if err != nil {
 		return err
 	}
-	c.settings, c.runs = settings, runs
+	c.use(settings)
+	c.runs = runs
 	c.report.pending(pending)
 	c.report.accept(runs.Revision, wanted)
 	if len(pending) == 0 {
@@ -292,8 +298,16 @@ func (c *configuration) rewrite() error {
 	if err := c.server.Configure(settings); err != nil {
 		return err
 	}
-	c.settings = settings
+	c.use(settings)
 	return c.process.Reload()
+}
+
+// use notes the settings that the server runs with from now on. It is called with the files locked.
+func (c *configuration) use(settings postgres.Settings) {
+	c.settings = settings
+	if settings.Synchronous == "" {
+		c.unruled.Store(true)
+	}
 }
 
 // closed says that the server lets no client in.

@@ -14,7 +14,9 @@ type demands struct {
 	server enforcer
 	// primary applies the rule to the server that runs; nil while that is no primary.
 	primary func() (apply func(context.Context) error)
-	post    func(machine.Event)
+	// enforced is told when commits are seen to wait.
+	enforced func()
+	post     func(machine.Event)
 	// requirement is by which commits wait.
 	requirement atomic.Pointer[ha.Rule]
 	// undemand gives up the demand that is being carried out. Only the elections' own goroutine uses it.
@@ -74,6 +76,7 @@ func (d *demands) enforce(ctx context.Context, e machine.Demand) error {
 		if err := d.server.AwaitEnforced(ctx); err != nil {
 			return err
 		}
+		d.enforced()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -45,7 +45,8 @@ func (s *steps) Barrier(_ context.Context, rule string) error { return s.step("b
 func demanding(running bool) (*steps, *[]machine.Event) {
 	s, events := &steps{}, &[]machine.Event{}
 	s.demands = &demands{
-		server: s, post: func(e machine.Event) { *events = append(*events, e) },
+		enforced: func() {},
+		server:   s, post: func(e machine.Event) { *events = append(*events, e) },
 		primary: func() func(context.Context) error {
 			if !running {
 				return nil

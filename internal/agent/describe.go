@@ -34,7 +34,7 @@ func (d *describer) describe(m *machine.Instance) {
 		s.Election = protocol.Election{
 			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, Lineage: memory.Lineage, Position: peer.Position,
 			Record: memory.Record, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
-			Limits: ha.OwnLimits(),
+			Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}
 		if refused != d.refused {
 			s.SwitchoverError, d.refused = refused, refused

@@ -78,7 +78,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 // configure is the configuration of a server that does not run yet.
 func (l *launcher) configure(r *running) *configuration {
 	role := &role{
-		standing: r.standing, rule: l.demands.rule, upstream: l.members.upstream, closed: func() bool { return l.wanted().Closed },
+		standing: r.standing, rule: l.demands.rule, memory: l.memory, upstream: l.members.upstream, closed: func() bool { return l.wanted().Closed },
 	}
 	return &configuration{
 		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,

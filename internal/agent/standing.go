@@ -105,6 +105,13 @@ func (s *standing) open() {
 	s.opened = true
 }
 
+// shut lets no client in.
+func (s *standing) shut() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.opened = false
+}
+
 func (s *standing) lastSeen() seen {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

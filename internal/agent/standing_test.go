@@ -38,6 +38,9 @@ func TestAServerIsAPrimaryOnceItIsPromoted(t *testing.T) {
 func TestTheSettingsOfARole(t *testing.T) {
 	leader := ha.Ballot{Term: 4, Leader: "db-1"}
 	least, upstream := map[string]int{"max_connections": 100}, &postgres.Upstream{Host: "h1", Term: 4}
+	m := ha.Memory{Voter: "db-0.a", Record: ha.Record{
+		Term: 4, Version: 2, Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b"}, Acknowledgements: 2},
+	}}
 	for name, c := range map[string]struct {
 		standing *standing
 		closed   bool
@@ -52,7 +55,7 @@ func TestTheSettingsOfARole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &role{
-				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne },
+				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne }, memory: func() ha.Memory { return m },
 				upstream: func(of ha.Ballot) (postgres.Upstream, error) {
 					if of != leader {
 						return postgres.Upstream{}, errors.New("another leader")
@@ -61,6 +64,9 @@ func TestTheSettingsOfARole(t *testing.T) {
 				},
 			}
 			c.want.Name, c.want.Synchronous = "db-0", anyOne.String()
+			if c.want.Standby { // as if it were elected now
+				c.want.Synchronous = ha.CommitRule(m.Record, m.Voter).String()
+			}
 			got, err := r.add(postgres.Settings{Name: "db-0", Upstream: &postgres.Upstream{Host: "before"}})
 			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("they are %+v, %v; want %+v", got, err, c.want)

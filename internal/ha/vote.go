@@ -38,6 +38,7 @@ const (
 	RefusedNoData      = "NoData"
 	RefusedEndUnknown  = "EndUnknown"
 	RefusedBehind      = "Behind"
+	RefusedForgotten   = "Forgotten"
 )
 
 // Voting is how a voter is at the moment.

@@ -26,6 +26,8 @@ type Election struct {
 	LeaderLost bool `json:"leaderLost,omitempty"`
 	Eligible   bool `json:"eligible,omitempty"`
 	Rebuilding bool `json:"rebuilding,omitempty"`
+	// Forgotten are the voters that have forgotten what they promised, as far as it has noticed.
+	Forgotten []ha.Voter `json:"forgotten,omitempty"`
 	// Limits are the times that must fit together with the others'. Release 0.1.0 says none.
 	Limits ha.Limits `json:"limits,omitzero"`
 	// Successor is whom a leader that resigned would like to lead.

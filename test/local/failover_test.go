@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -373,6 +374,66 @@ func TestDurabilityChangedUnderWrites(t *testing.T) {
 	c.config.Durability = "quorum"
 	c.sync()
 	w.check()
+}
+
+// process is the id of a process of an instance's server, by what it calls itself.
+func (c *cluster) process(name, title string) int {
+	c.Helper()
+	for _, pid := range c.processes(name) {
+		if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(command), title) {
+			return pid
+		}
+	}
+	c.Fatalf("%s has no %s", name, title)
+	return 0
+}
+
+// A leader is lost right after durability has changed from async to quorum. The next one's PostgreSQL, which was started
+// without a rule, does not know of the new one yet: its checkpointer is at something else. Nothing that it commits may be
+// acknowledged, as no standby has it.
+func TestFailoverAfterDurabilityHasChanged(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	c.config.Durability = "async"
+	c.sync()
+	leader := c.whole()
+	c.await(leader, "async", func(s protocol.Status) bool { return s.Acknowledgements == 1 })
+	c.exec(leader, createReader, "grant create on schema public to reader")
+	for _, name := range c.names() {
+		if name != leader {
+			c.kill(name, syscall.SIGKILL)
+			c.startOne(name)
+			c.await(name, "a standby", streaming)
+		}
+	}
+	winner := c.standby(leader)
+	c.awaitCaughtUp(leader, winner)
+	client, err := pgx.Connect(t.Context(), c.reader(winner))
+	c.must(err)
+	defer client.Close(context.WithoutCancel(t.Context()))
+	checkpointer := c.process(winner, "checkpointer")
+	c.must(syscall.Kill(checkpointer, syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(checkpointer, syscall.SIGCONT) }()
+	c.config.Durability = "quorum"
+	c.sync()
+	c.await(leader, "quorum", func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == 2 })
+	for _, name := range c.names() {
+		if name != leader && name != winner {
+			c.must(syscall.Kill(c.postmaster(name), syscall.SIGSTOP)) // it votes, and follows nobody
+			defer func() { _ = syscall.Kill(c.postmaster(name), syscall.SIGCONT) }()
+		}
+	}
+	c.kill(leader, syscall.SIGKILL)
+	c.awaitLog(winner, `"msg":"elected"`, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for err = errors.New("nothing yet"); err != nil && ctx.Err() == nil && !client.IsClosed(); time.Sleep(time.Millisecond) {
+		_, err = client.Exec(ctx, "create table acknowledged ()")
+	}
+	if err == nil {
+		t.Errorf("%s has acknowledged a commit that nobody else has", winner)
+	}
+	c.awaitLog(winner, "lets nobody in until commits are seen to wait", 1)
 }
 
 func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {

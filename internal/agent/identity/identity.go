@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,6 +27,9 @@ type Identity struct {
 	authority    *pki.Authority
 	names        []string
 	run          string
+	log          *slog.Logger
+	// now is the wall clock.
+	now func() time.Time
 	// Renewed is called with a new certificate in place.
 	Renewed func()
 
@@ -40,6 +44,7 @@ type Options struct {
 	Name, Address string
 	// Authority is the folder with the SampleDB's authority, Run the one in memory that takes the certificate.
 	Authority, Run string
+	Log            *slog.Logger
 }
 
 // New issues the instance its first certificate.
@@ -59,8 +64,11 @@ func New(options Options, config protocol.Config) (*Identity, error) {
 	if config.Authority != "" && !authority.Vouches([]byte(config.Authority)) {
 		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: waiting for the new one")
 	}
-	i := &Identity{authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, Renewed: func() {}}
-	return i, i.renew(time.Now())
+	i := &Identity{
+		authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, log: options.Log,
+		now: time.Now, Renewed: func() {},
+	}
+	return i, i.renew(i.now().Round(0))
 }
 
 // serverNames are all that a client may call this server by.
@@ -87,20 +95,36 @@ func (i *Identity) renew(now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("use the new certificate: %w", err)
 	}
-	for file, content := range map[string][]byte{
-		postgres.FileAuthority: i.authorityPEM, postgres.FileCertificate: leaf.CertPEM, postgres.FileKey: leaf.KeyPEM,
-	} {
-		if err := postgres.WriteFile(filepath.Join(i.run, file), content, 0o600); err != nil {
-			return err
+	if err := i.write(leaf); err != nil {
+		if before := i.current(); before.CertPEM != nil {
+			err = errors.Join(err, i.write(before)) // a certificate with another one's key is none
 		}
-	}
-	if err := i.link(); err != nil {
 		return err
 	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	i.leaf, i.pair = leaf, pair
 	return nil
+}
+
+// write writes the files.
+func (i *Identity) write(leaf pki.Leaf) error {
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{postgres.FileAuthority, i.authorityPEM}, {postgres.FileCertificate, leaf.CertPEM}, {postgres.FileKey, leaf.KeyPEM}} {
+		if err := postgres.WriteFile(filepath.Join(i.run, file.name), file.content, 0o600); err != nil {
+			return err
+		}
+	}
+	return i.link()
+}
+
+// current is the certificate there is.
+func (i *Identity) current() pki.Leaf {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	return i.leaf
 }
 
 // folderLinks has the same files under the names that a Secret of the type
@@ -123,20 +147,38 @@ func (i *Identity) link() error {
 	return nil
 }
 
-// Run renews the certificate in time, until ctx ends.
+// renewCheck is how often it is looked whether the certificate is to be renewed. That goes by the wall clock, as its
+// validity does: the timers of a process stand still while its node is suspended, and know nothing of a clock that is set.
+const renewCheck = time.Minute
+
+// Run renews the certificate in time, until ctx ends. What fails is tried again with the next look: the certificate there
+// is lasts for days, and the server must not end for it.
 func (i *Identity) Run(ctx context.Context) error {
-	for {
-		i.mutex.Lock()
-		due := time.Until(i.leaf.RenewAt())
-		i.mutex.Unlock()
-		if !pause.For(ctx, max(due, time.Minute)) {
-			return nil
+	failing := false
+	for pause.For(ctx, renewCheck) {
+		now := i.now().Round(0) // without its monotonic reading
+		if !i.due(now) {
+			continue
 		}
-		if err := i.renew(time.Now()); err != nil {
-			return err
+		err := i.renew(now)
+		switch {
+		case err == nil:
+			i.log.Info("the certificate is renewed")
+			i.Renewed()
+		case !failing:
+			i.log.Error("the certificate could not be renewed, and that is tried again every minute",
+				"error", err.Error(), "valid until", i.current().NotAfter)
 		}
-		i.Renewed()
+		failing = err != nil
 	}
+	return nil
+}
+
+// due says that the certificate is to be renewed: half of its time is over, or by a clock that has been set back it is
+// not valid yet.
+func (i *Identity) due(now time.Time) bool {
+	leaf := i.current()
+	return now.Before(leaf.NotBefore) || !now.Before(leaf.RenewAt())
 }
 
 // Certificate is the newest.

@@ -3,6 +3,7 @@ package identity
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ import (
 func one(t *testing.T, authority *pki.Authority, config protocol.Config) (*Identity, string, error) {
 	t.Helper()
 	run := t.TempDir()
-	i, err := New(Options{Name: "db-0", Address: "10.0.0.7", Authority: agenttest.Folder(t, authority), Run: run}, config)
+	i, err := New(Options{Name: "db-0", Address: "10.0.0.7", Authority: agenttest.Folder(t, authority), Run: run, Log: slog.New(slog.DiscardHandler)}, config)
 	return i, run, err
 }
 

@@ -8,7 +8,8 @@ import (
 
 // said is what the machine hears of a status.
 func said(s protocol.Status) machine.Said {
-	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record, Limits: s.Election.Limits}
+	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record,
+		Forgotten: s.Election.Forgotten, Limits: s.Election.Limits}
 }
 
 func asPeer(s protocol.Status) ha.Peer {

@@ -175,7 +175,7 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 // identified is the identity of an instance of the SampleDB with an authority.
 func identified(t *testing.T, ours *pki.Authority, config protocol.Config) *identity.Identity {
 	t.Helper()
-	i, err := identity.New(identity.Options{Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir()}, config)
+	i, err := identity.New(identity.Options{Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

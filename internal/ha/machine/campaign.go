@@ -141,12 +141,14 @@ func (i *Instance) askWitnessVote(p *poll, r ha.VoteRequest) {
 
 // voteAnswered counts a reply.
 func (i *Instance) voteAnswered(e VoteAnswered) {
+	i.news.entry(e.Voter.Instance()).progress.promised(e.Voter, e.Reply.Ballot.Term, i.now)
 	p := i.currentPoll()
 	if p == nil || p.round != e.Round {
 		return
 	}
 	p.open--
 	if !e.Failed {
+		e.Reply.Granted = e.Reply.Granted && !i.news.forgotten[e.Voter]
 		p.replies[e.Voter] = e.Reply
 		if !e.Reply.Granted {
 			i.note("the vote is refused", "preVote", p.request.PreVote, "term", p.request.Term, "voter", string(e.Voter),

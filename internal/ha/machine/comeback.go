@@ -23,6 +23,8 @@ type comeback struct {
 func (i *Instance) lead() {
 	m := i.memory
 	switch {
+	case i.server.begins.Timeline > 0 && !i.server.open:
+		i.noteTimeline() // the disk has not taken it
 	case i.server.role == ha.ServerPrimary:
 		i.comeBack()
 	case len(m.Lineage) == 0:

@@ -54,6 +54,8 @@ type Said struct {
 	Number uint64
 	Peer   ha.Peer
 	Record ha.Record
+	// Forgotten are voters that have forgotten what they promised.
+	Forgotten []ha.Voter
 	// Limits are the times that it goes by, as far as it says.
 	Limits ha.Limits
 }

@@ -177,11 +177,12 @@ func needsMemory(e Event) bool {
 	return false
 }
 
-// storing is a memory that is being written, and what follows when it is on disk.
+// storing is a memory that is being written, and what follows when it is on disk, or could not be written.
 type storing struct {
 	id     uint64
 	memory ha.Memory
 	then   func()
+	failed func(err string)
 }
 
 // store puts a memory on disk, and goes on then. A server that must not go on by it is ended first: that waits for no disk.
@@ -194,7 +195,7 @@ func (i *Instance) store(m ha.Memory, then func()) {
 
 func (i *Instance) write(s Store, then func()) {
 	s.ID = i.nextID()
-	i.storing = &storing{s.ID, s.Memory, then}
+	i.storing = &storing{id: s.ID, memory: s.Memory, then: then}
 	i.emit(s)
 }
 
@@ -205,10 +206,13 @@ func (i *Instance) stored(e Stored) {
 		return
 	}
 	i.storing = nil
+	i.trouble.note(i, "", e.Err)
 	if e.Err != "" {
-		i.trouble.note(i, e.Err)
 		i.campaign, i.takeover, i.comeback = nil, nil, nil
 		i.note("the memory could not be written", "error", e.Err)
+		if s.failed != nil {
+			s.failed(e.Err)
+		}
 	} else {
 		i.memory = s.memory
 		i.findPeers()

@@ -26,6 +26,8 @@ type news struct {
 	heard map[string]*heard
 	// present are those who have answered lately.
 	present map[string]ha.Peer
+	// forgotten are the voters that have forgotten what they promised.
+	forgotten map[ha.Voter]bool
 }
 
 // heard is what one instance has said last.
@@ -35,9 +37,11 @@ type heard struct {
 	asked, at time.Duration
 	// refused is since when nobody listens at its address, or never.
 	refused time.Duration
+	// progress is how far it has ever been, as a voter.
+	progress progress
 }
 
-func newNews() news { return news{map[string]*heard{}, map[string]ha.Peer{}} }
+func newNews() news { return news{map[string]*heard{}, map[string]ha.Peer{}, map[ha.Voter]bool{}} }
 
 // Peers are the instances whose word counts: the other members, and those that are none any more but still have a vote.
 // They acknowledge, vote, and may even lead.
@@ -83,9 +87,11 @@ func (n *news) entry(name string) *heard {
 func (i *Instance) hear(e Event) {
 	switch e := e.(type) {
 	case PeerAnswered:
+		i.watchProgress(e.Said, e.Asked)
 		i.hearOf(e.Said, e.Asked)
 		i.news.entry(e.Said.Name).refused = never
 	case PeerTold:
+		i.watchProgress(e.Said, never)
 		i.hearOf(e.Said, never)
 	case PeerRefused:
 		h := i.news.entry(e.Name)
@@ -204,7 +210,7 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 // its vote to another.
 func (i *Instance) ageOfWord(voter ha.Voter) (time.Duration, bool) {
 	h := i.news.peer(voter.Instance())
-	if h == nil || h.asked == never || h.said.Peer.Voter != voter {
+	if h == nil || h.asked == never || h.said.Peer.Voter != voter || i.news.forgotten[voter] {
 		return 0, false
 	}
 	own, said := i.memory.Ballot.Term, h.said.Peer

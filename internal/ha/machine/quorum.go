@@ -75,13 +75,18 @@ func (i *Instance) beginChange(next ha.Quorum, reason string) {
 	// Where commits have not waited at all, they first wait for nobody, until that is seen to work.
 	i.demand(rule, before.Count == 0 && rule.Count > 0, next.Acknowledgements > 1, func(failed string) {
 		if failed != "" {
-			i.note("the quorum is not changed yet", "error", failed)
-			i.quorum.tighter, i.quorum.rests = nil, i.now+changeRest
-			i.demand(i.rule(), false, false, nil)
+			i.putOffChange(failed)
 			return
 		}
 		i.putOnRecord(joint)
 	})
+}
+
+// putOffChange goes back to what is on record, and leaves the change alone for a while.
+func (i *Instance) putOffChange(why string) {
+	i.note("the quorum is not changed yet", "error", why)
+	i.quorum.tighter, i.quorum.rests = nil, i.now+changeRest
+	i.demand(i.rule(), false, false, nil)
 }
 
 // putOnRecord makes a record of this term durable here. Its rule holds already, or is less than the one that does.
@@ -98,6 +103,7 @@ func (i *Instance) putOnRecord(r ha.Record) {
 		}
 		i.demand(i.rule(), false, false, nil)
 	})
+	i.storing.failed = i.putOffChange
 }
 
 // finishChange: both quorums know of the change, so the next one is in force.
@@ -142,7 +148,7 @@ func (i *Instance) offers(v ha.Voter) bool {
 
 // recordAnswered notes who has accepted the record.
 func (i *Instance) recordAnswered(e RecordAnswered) {
-	if e.Reply.Accepted && i.quorum.term == e.Record.Term && e.Record.Newer(i.quorum.accepted[e.Voter]) {
+	if e.Reply.Accepted && !i.news.forgotten[e.Voter] && i.quorum.term == e.Record.Term && e.Record.Newer(i.quorum.accepted[e.Voter]) {
 		i.quorum.accepted[e.Voter] = e.Record
 		delete(i.quorum.offered, e.Voter)
 	}

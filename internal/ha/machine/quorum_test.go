@@ -53,6 +53,29 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	}
 }
 
+// A change whose record the disk does not take is put off, and begun anew: with the rule of both, and the barrier.
+func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	r.holds = func(e Effect) bool { _, is := e.(Store); return is }
+	r.wanted = nil
+	r.step(Configured{Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.others(asIs)
+	r.pass(changeRest)
+	joint := wants[Store](r)
+	if len(joint) != 1 || joint[0].Memory.Record.Next == nil {
+		t.Fatalf("it does not change the quorum: %+v", r.wanted)
+	}
+	r.step(Stored{ID: joint[0].ID, Err: "no space left on device"})
+	r.wanted = nil
+	r.others(asIs)
+	r.pass(2 * changeRest)
+	demands, again := wants[Demand](r), wants[Store](r)
+	if len(again) != 1 || again[0].Memory.Record.Next == nil || len(demands) == 0 || !demands[len(demands)-1].Barrier {
+		t.Errorf("it is not begun anew: %s", r.Instance)
+	}
+}
+
 // Who is no member any more is looked at as long as it has a vote: one that has lost its memory can't be waited for.
 func TestThoseThatLeaveAreKnownInTheElectorate(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (i *Instance) advance() {
 	if i.storing != nil || i.fence != nil {
 		return
 	}
-	if i.campaign == nil && i.learn() {
+	if i.campaign == nil && (i.learn() || i.beginAnew()) {
 		return
 	}
 	if d.Ballot != i.memory.Ballot {

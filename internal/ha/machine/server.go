@@ -17,6 +17,8 @@ type server struct {
 	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum looks
 	// for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
+	// begins is where the timeline begins that the server was promoted to, as long as it runs.
+	begins ha.Start
 	// stopping says that it is being stopped in order, so that it takes no writes any more, or soon won't.
 	stopping bool
 	seen     ServerSeen
@@ -63,9 +65,7 @@ func (i *Instance) done(e Done) {
 	case i.command != nil && i.command.ID == e.ID:
 		c := i.command
 		i.command = nil
-		if e.Err != "" {
-			i.trouble.note(i, e.Err)
-		}
+		i.trouble.note(i, c.Kind, e.Err)
 		c.then(e)
 	case i.server.demanded != 0 && i.server.demanded == e.ID:
 		then := i.server.then
@@ -231,8 +231,9 @@ type trouble struct {
 	action ha.Action
 	pause  time.Duration
 	until  time.Duration
-	// Err is why it can't be.
-	err string
+	// step is the command that has failed, "" for a memory that could not be written, err why.
+	step Kind
+	err  string
 }
 
 const (
@@ -240,10 +241,17 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// note notes that what was decided last has failed.
-func (t *trouble) note(i *Instance, err string) {
+// note notes that a step of what was decided last has failed, or by "" that it has not: then there is no trouble with it
+// any more.
+func (t *trouble) note(i *Instance, step Kind, err string) {
+	if err == "" {
+		if t.step == step {
+			*t = trouble{}
+		}
+		return
+	}
 	t.pause = min(max(2*t.pause, firstRetry), lastRetry)
-	t.action, t.until, t.err = i.last.Action, i.now+t.pause, err
+	t.action, t.until, t.step, t.err = i.last.Action, i.now+t.pause, step, err
 }
 
 // over says whether a decision may be tried.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -118,10 +119,17 @@ func (i *Instance) promote() {
 			return
 		}
 		i.emit(Publish{}) // clients wait for it
-		m := i.memory
-		m.Lineage = append([]ha.Start{}, m.Lineage...)
-		last := &m.Lineage[len(m.Lineage)-1]
-		last.Timeline, last.LSN = d.Timeline, d.Begins
-		i.store(m, func() { i.server.open, i.server.confirmed = true, true }) // who follows takes over the lineage
+		i.server.begins = ha.Start{LSN: d.Begins, Timeline: d.Timeline}
+		i.noteTimeline()
 	})
+}
+
+// noteTimeline puts on disk where the WAL of the term begins that this instance has been promoted in. It is not followed
+// before: who follows takes over the lineage. A disk that does not take it is tried again (lead).
+func (i *Instance) noteTimeline() {
+	m := i.memory
+	m.Lineage = slices.Clone(m.Lineage)
+	last := &m.Lineage[len(m.Lineage)-1]
+	last.Timeline, last.LSN = i.server.begins.Timeline, i.server.begins.LSN
+	i.store(m, func() { i.server.open, i.server.confirmed = true, true })
 }

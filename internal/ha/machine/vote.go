@@ -26,6 +26,11 @@ func (i *Instance) votesExpire() {
 // answerVote answers a candidate, or a leader that has come back.
 func (i *Instance) answerVote(e VoteAsked) {
 	switch r := e.Request; {
+	case i.news.forgotten[r.Candidate]:
+		i.emit(ReplyVote{ID: e.ID, Reply: ha.VoteReply{
+			Reason: ha.RefusedForgotten, Message: string(r.Candidate) + " has forgotten what it promised: its volume has gone back in time",
+			Ballot: i.memory.Ballot, Record: i.memory.Record,
+		}})
 	case r.Confirm:
 		i.confirm(e)
 	case r.PreVote:

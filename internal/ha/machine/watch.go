@@ -143,7 +143,7 @@ func (i *Instance) viewLeader(local *ha.Local) {
 func (i *Instance) Says(now time.Duration) Said {
 	i.now = now
 	i.said++
-	return Said{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Record: i.memory.Record, Limits: i.own}
+	return Said{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Record: i.memory.Record, Forgotten: i.Forgotten(), Limits: i.own}
 }
 
 // Peer is this instance as others see it.

@@ -53,10 +53,18 @@ func (n *node) storeLater(e machine.Store) {
 			n.storeLater(e)
 			return
 		}
+		if n.w.failsToStore() {
+			n.log("can't store the ballot %v", e.Memory.Ballot)
+			n.step(machine.Stored{ID: e.ID, Err: "the disk does not take it"})
+			return
+		}
 		n.store(n.breakStore(e.Memory))
 		n.step(machine.Stored{ID: e.ID})
 	})
 }
+
+// failsToStore says that a disk does not take a memory. In most schedules all do.
+func (w *World) failsToStore() bool { return w.scarce && !w.op.healing && w.volumes.Float64() < 0.05 }
 
 // reply gives an answer to who has asked for it.
 func (n *node) reply(id uint64, e machine.Effect) {

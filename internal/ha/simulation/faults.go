@@ -12,6 +12,7 @@ func (w *World) schedule() {
 	w.op.end = w.between(10*time.Second, 30*time.Second)
 	w.choose()
 	w.refuseReplication()
+	w.resetConnections()
 	for range 8 + w.rng.IntN(20) {
 		w.after(w.between(3*time.Second, w.op.end), w.fault)
 	}
@@ -34,6 +35,44 @@ func (w *World) refuseReplication() {
 				n.lead().conns = [maxNodes]*downstreamConn{}
 				n.later(lasts/2, func() { n.oldest = max(n.oldest, len(n.wal)) })
 			}
+		}
+	})
+}
+
+// resetConnections has a firewall reset what is sent to a leader and by it for a while, in some runs: to the others it
+// looks as if it had ended, and they elect before it is fenced. So what is read there may be overtaken until it is.
+func (w *World) resetConnections() {
+	if w.firewall.Float64() < 0.7 {
+		return
+	}
+	for range 1 + w.firewall.IntN(3) {
+		at := 3*time.Second + time.Duration(w.firewall.Int64N(int64(w.op.end)))
+		lasts := 300*ms + time.Duration(w.firewall.Int64N(int64(4*time.Second)))
+		w.after(at, func() {
+			for _, n := range w.nodes {
+				if n.up && n.lead() != nil && !w.op.healing {
+					n.resetConnections(lasts)
+					return
+				}
+			}
+		})
+	}
+}
+
+// fencedWithin is how long a primary that nobody answers may serve, by a slow clock, with the end of its server.
+const fencedWithin = ha.FenceLimit + 250*ms
+
+func (n *node) resetConnections(lasts time.Duration) {
+	n.log("is behind a firewall that resets connections for %s", lasts)
+	n.hangUp()
+	n.lead().conns = [maxNodes]*downstreamConn{}
+	n.excused = max(n.excused, n.w.now+fencedWithin)
+	for i := range maxNodes {
+		n.w.net.resets[n.index][i], n.w.net.resets[i][n.index] = i != n.index, i != n.index
+	}
+	n.w.after(lasts, func() {
+		for i := range maxNodes {
+			n.w.net.resets[n.index][i], n.w.net.resets[i][n.index] = false, false
 		}
 	})
 }
@@ -324,7 +363,7 @@ func (w *World) heal() {
 	w.check.healed = w.now
 	for _, n := range w.nodes {
 		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now), min(n.deafUntil, w.now)
-		n.stalledUntil = min(n.stalledUntil, w.now)
+		n.stalledUntil, n.rewoundUntil = min(n.stalledUntil, w.now), min(n.rewoundUntil, w.now)
 		if n.exists && !n.up {
 			n.start()
 		}

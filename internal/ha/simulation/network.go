@@ -6,6 +6,8 @@ import "time"
 type network struct {
 	// cut: nothing gets from one to another.
 	cut [maxNodes][maxNodes]bool
+	// resets: a firewall answers in the other's place that nobody listens there.
+	resets [maxNodes][maxNodes]bool
 	// loss is how many messages are lost, slow how late they can come.
 	loss float64
 	slow time.Duration
@@ -15,7 +17,7 @@ type network struct {
 
 // passes says whether a message gets through.
 func (w *World) passes(from, to int) bool {
-	return !w.net.cut[from][to] && (w.net.loss == 0 || !w.chance(w.net.loss))
+	return !w.net.cut[from][to] && !w.net.resets[from][to] && (w.net.loss == 0 || !w.chance(w.net.loss))
 }
 
 func (w *World) delay() time.Duration {
@@ -61,6 +63,12 @@ func (w *World) deliver(to int, f, gone func()) {
 func (n *node) ask(to int, serve func(p *node, reply func(func())), refused func()) {
 	w, epoch := n.w, n.epoch
 	p := w.nodes[to]
+	if w.net.resets[n.index][to] {
+		if refused != nil {
+			n.later(w.delay(), refused)
+		}
+		return
+	}
 	back := func(f func()) {
 		w.send(to, n.index, func() {
 			if n.epoch == epoch {

@@ -38,6 +38,7 @@ type node struct {
 	busyUntil    time.Duration // the agent alone
 	stalledUntil time.Duration // the volume: nothing gets on disk
 	deafUntil    time.Duration // its server takes no replication
+	rewoundUntil time.Duration // its server, which was rewound, is not consistent: it has no session for anybody
 	offset       time.Duration
 	rate         float64
 	config       machine.Config
@@ -145,6 +146,10 @@ func (n *node) store(m ha.Memory) {
 	old := n.mem
 	switch {
 	case m.Voter != old.Voter:
+		n.maxTerms = [2]uint64{}
+		if n.w.now > n.w.excused { // by a clock that goes back, what was asked before seems to be asked later
+			n.w.fail("nobody has forgotten what it promised", "%s was %s, and is %s", n.name, old.Voter, m.Voter)
+		}
 	case m.Ballot.Term < n.maxTerms[0]:
 		n.w.fail("terms never go back", "%s had the ballot %d, now %d", n.name, n.maxTerms[0], m.Ballot.Term)
 	case m.Won < n.maxTerms[1]:

@@ -115,6 +115,14 @@ func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system
 	n.mayDiscard(r, true, func() { n.replace(r, wal, lineage, system, term) })
 }
 
+// minimum is how long a rewound server replays before it is consistent: in most schedules for no time, as far as elections notice.
+func (n *node) minimum() time.Duration {
+	if !n.w.scarce || n.w.volumes.Float64() < 0.3 {
+		return 0
+	}
+	return time.Duration(n.w.volumes.Int64N(int64(20 * time.Second)))
+}
+
 // replace puts the copy in the place of the data.
 func (n *node) replace(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
 	if n.mem.Ballot.Term > term {
@@ -122,6 +130,10 @@ func (n *node) replace(r *rebuild, wal []entry, lineage []ha.Start, system strin
 	}
 	n.mem.Lineage = lineage
 	n.data, n.wal, n.system, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, len(wal)/2
+	n.rewoundUntil = n.w.now
+	if r.command.Kind == machine.Rewind {
+		n.rewoundUntil += n.minimum()
+	}
 	n.checkLineage()
 	n.log("%s done: %d of term %d", r.command.Kind, len(wal), term)
 	n.endRebuild(r, machine.Done{Lineage: lineage})

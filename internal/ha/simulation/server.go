@@ -41,8 +41,12 @@ func (n *node) role() ha.Server {
 
 // known says whether the end of the WAL is known.
 func (n *node) known() bool {
-	return n.role() == ha.ServerStandby && n.server.conn == nil && n.w.now >= n.server.knownAt
+	return n.role() == ha.ServerStandby && n.server.conn == nil && n.w.now >= n.server.knownAt && n.consistent()
 }
+
+// consistent says that the server has replayed as much as it must before it lets anybody ask it anything. It receives
+// WAL before that.
+func (n *node) consistent() bool { return n.w.now >= n.rewoundUntil }
 
 // endServer ends the server at once.
 func (n *node) endServer() {
@@ -347,6 +351,7 @@ func (n *node) seeServer() {
 	}
 	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: ha.LSN(n.oldest)} // #nosec G115 -- small
 	switch {
+	case s.role == ha.ServerStandby && !n.consistent():
 	case s.role == ha.ServerStandby:
 		e.Answers, e.Streaming, e.Received, e.Known = true, n.streaming(), n.end(), n.known()
 		if e.Known {
