@@ -16,16 +16,17 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// network has an answer for each host. It takes a second.
+// network has an answer for each host, which takes a second or longer.
 type network struct {
 	mutex   sync.Mutex
+	longer  time.Duration
 	answers map[string]protocol.Status
 	news    []string // hosts that were told something
 }
 
 func (n *network) reach(ctx context.Context, host string) (protocol.Status, error) {
 	select {
-	case <-time.After(time.Second):
+	case <-time.After(time.Second + n.longer):
 	case <-ctx.Done():
 		return protocol.Status{}, ctx.Err()
 	}
@@ -186,7 +187,8 @@ func TestAllOthersAreTold(t *testing.T) {
 
 func TestAVoterThatDoesNotAnswerInTimeHasNotVoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _, _ := meeting(nil)
+		p, n, _ := meeting(map[string]protocol.Status{"h1": {Name: "db-1"}})
+		n.longer = time.Millisecond
 		began := time.Now()
 		_, err := p.Vote(t.Context(), protocol.Member{Name: "db-1", Host: "h1"}, ha.VoteRequest{})
 		if err == nil || time.Since(began) > voteDeadline {

@@ -147,7 +147,7 @@ func (n *node) store(m ha.Memory) {
 	switch {
 	case m.Voter != old.Voter:
 		n.maxTerms = [2]uint64{}
-		if n.w.now > n.w.excused { // by a clock that goes back, what was asked before seems to be asked later
+		if n.w.broken == Whole && n.w.now > n.w.excused { // by a clock that goes back, what was asked before seems to be asked later
 			n.w.fail("nobody has forgotten what it promised", "%s was %s, and is %s", n.name, old.Voter, m.Voter)
 		}
 	case m.Ballot.Term < n.maxTerms[0]:
