@@ -58,7 +58,7 @@ func (a *Agent) store(e machine.Store) {
 		err = a.inherit()
 	}
 	if err == nil {
-		err = a.memory.put(e.Memory)
+		err = a.memory.put(e.Memory, e.Lineage)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }
