@@ -3,6 +3,7 @@ package virtual
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,6 +106,13 @@ func TestAPromotionThatGoesOnAfterItsDeadline(t *testing.T) {
 				return promoting != nil
 			})
 		})
+		w.change(func() { // nobody else can stand meanwhile
+			for _, i := range w.instances {
+				if promoting != nil && i != promoting.s.instance {
+					i.hanging["fsync"] = time.Now().Add(26 * time.Second)
+				}
+			}
+		})
 		time.Sleep(22 * time.Second)
 		w.expect("the server whose promotion takes too long has been ended", promoting == nil || promoting.ended())
 		w.elects(before, 30*time.Second)
@@ -113,11 +121,19 @@ func TestAPromotionThatGoesOnAfterItsDeadline(t *testing.T) {
 	})
 }
 
-// A primary that holds on hears of a later term, which it has to put on a disk that hangs. The fence does not wait for that.
+// A primary that holds on hears of a later term while its memory is on its way to a disk that hangs. The fence does not wait
+// for that.
 func TestTheFenceDoesNotWaitForTheMemory(t *testing.T) {
 	run(t, 3, 3, func(w *world) {
 		before := w.formed()
 		w.change(func() { before.s.hanging["fsync"] = time.Now().Add(time.Minute) })
+		config := locked(w, func() protocol.Config { return w.config })
+		config.Members = slices.DeleteFunc(slices.Clone(config.Members), func(m protocol.Member) bool { return m.Name == "db-2" })
+		_, err := w.operator.Sync(w.ctx, before.s.name, config.Revise())
+		w.check.must(err)
+		w.eventually("the quorum is being put on record", 10*time.Second, func() bool {
+			return locked(w, func() bool { return before.s.writes > 0 })
+		})
 		w.cutOff(before.s.instance, w.others(before.s.instance)...)
 		w.elects(before, 10*time.Second) // nobody reads what is overtaken: the first invariant to fail
 		w.expect("the former primary has been stopped", !locked(w, before.open))
