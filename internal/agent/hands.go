@@ -47,7 +47,7 @@ func (a *Agent) store(e machine.Store) {
 		err = a.commands.inherit()
 	}
 	if err == nil {
-		err = a.memory.Put(e.Memory)
+		err = a.memory.Put(e.Memory, e.Lineage)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }

@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -52,7 +53,10 @@ func newAPI(w *world) *api {
 
 // cluster is the agent's own code for the API, as an instance reaches it.
 func (a *api) cluster(name string) agent.Cluster {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://api", Transport: &way{a, name}, QPS: 50, Burst: 100})
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: "http://api", Transport: &way{a, name}, QPS: 50, Burst: 100,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+	})
 	a.w.check.must(err)
 	return kube.New(client, "test", name, "db")
 }

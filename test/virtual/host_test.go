@@ -34,8 +34,10 @@ type instance struct {
 	// when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
 	stalled, deaf time.Time
 	hanging       map[string]time.Time
-	cramped       bool
-	lastContact   time.Time
+	// writes is how many files of the memory are on their way to the disk.
+	writes      int
+	cramped     bool
+	lastContact time.Time
 }
 
 // host is where an agent runs, with its server: a container, from its start to its end.
@@ -224,8 +226,16 @@ func (h *host) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return c, h.note(c)
 }
 
+func (h *host) count(writes int) {
+	h.w.mutex.Lock()
+	defer h.w.mutex.Unlock()
+	h.writes += writes
+}
+
 // writeFile replaces a file on the volume, when that takes it.
 func (h *host) writeFile(path string, content []byte, mode os.FileMode) error {
+	h.count(1)
+	defer h.count(-1)
 	if err := h.takes(context.Background(), "fsync", 200*time.Microsecond, 20*time.Millisecond); err != nil {
 		return err
 	}

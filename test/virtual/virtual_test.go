@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 var (
@@ -23,28 +22,6 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	log.SetOutput(io.Discard) // net/http's servers say there that somebody hung up
 	os.Exit(m.Run())
-}
-
-// TestTakeover has a cluster form, acknowledge writes, and lose its primary's container.
-func TestTakeover(t *testing.T) {
-	run(t, 1, 3, func(w *world) {
-		w.eventually("the cluster is whole", 2*time.Minute, w.whole)
-		w.mutex.Lock()
-		first, acks := w.primary(), w.check.acks
-		w.mutex.Unlock()
-		if first == nil || acks == 0 {
-			return
-		}
-		first.s.kill()
-		w.eventually("another leads", 5*time.Second, func() bool {
-			w.mutex.Lock()
-			defer w.mutex.Unlock()
-			p := w.primary()
-			return p != nil && p.term > first.term && w.check.acks > acks
-		})
-		first.s.instance.start()
-		w.eventually("the cluster is whole again", time.Minute, w.whole)
-	})
 }
 
 // TestSchedules runs clusters under faults at random.

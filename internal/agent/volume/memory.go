@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"toban.dev/internal/ha"
@@ -31,6 +30,8 @@ type Memory struct {
 
 	mutex   sync.Mutex
 	current ha.Memory
+	// torn says that a lineage is on disk, and the rest that it belongs to is not.
+	torn bool
 	// text is what the file has.
 	text []byte
 }
@@ -102,9 +103,10 @@ func (m *Memory) store(memory ha.Memory) error {
 	return nil
 }
 
-// Put makes a memory durable, its lineage before the rest.
-func (m *Memory) Put(next ha.Memory) error {
-	if !slices.Equal(next.Lineage, m.Get().Lineage) {
+// Put makes a memory durable, its lineage before the rest. A lineage that is not to change is left alone: the data, and
+// with it its lineage, may be replaced while the rest is on its way to the disk.
+func (m *Memory) Put(next ha.Memory, lineage bool) error {
+	if lineage || m.isTorn() {
 		if err := m.SetLineage(next.Lineage); err != nil {
 			return err
 		}
@@ -114,8 +116,15 @@ func (m *Memory) Put(next ha.Memory) error {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	next.Lineage, m.torn = m.current.Lineage, false
 	m.current = next
 	return nil
+}
+
+func (m *Memory) isTorn() bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.torn
 }
 
 // SetLineage changes the lineage; when it returns, the change is on disk. Nobody waits for the disk meanwhile.
@@ -129,7 +138,7 @@ func (m *Memory) SetLineage(lineage []ha.Start) error {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.current.Lineage = lineage
+	m.current.Lineage, m.torn = lineage, true
 	return nil
 }
 
@@ -148,6 +157,6 @@ func (m *Memory) ReloadLineage() error {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.current.Lineage = lineage
+	m.current.Lineage, m.torn = lineage, false
 	return nil
 }

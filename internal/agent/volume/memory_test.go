@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,6 +32,38 @@ func TestMemorySurvives(t *testing.T) {
 	other, err := OpenMemory("db-1", folder, t.TempDir())
 	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().Lineage) != 0 {
 		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
+	}
+}
+
+// The data is replaced, and its lineage with it, while the memory is on its way to the disk.
+func TestACopyBringsItsLineage(t *testing.T) {
+	folder, data := t.TempDir(), t.TempDir()
+	m, err := OpenMemory("db-1", folder, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, copied := []ha.Start{{Term: 1, Timeline: 1}}, []ha.Start{{Term: 1, Timeline: 1}, {Term: 2, LSN: 77, Timeline: 2}}
+	next := m.Get()
+	next.Lineage = before
+	if err := m.Put(next, true); err != nil {
+		t.Fatal(err)
+	}
+	next.Ballot = ha.Ballot{Term: 2, Leader: "db-0"}
+	m.write = func(path string, content []byte, mode os.FileMode) error {
+		text, err := json.Marshal(copied)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(data, lineageFile), text, 0o600)
+		}
+		return errors.Join(err, m.ReloadLineage(), os.WriteFile(path, content, mode))
+	}
+	if err := m.Put(next, false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenMemory("db-1", folder, data)
+	for name, is := range map[string]ha.Memory{"it knows": m.Get(), "its disk has": again.Get()} {
+		if err != nil || !reflect.DeepEqual(is.Lineage, copied) || is.Ballot != next.Ballot {
+			t.Errorf("%s %+v, %v", name, is, err)
+		}
 	}
 }
 

@@ -7,10 +7,12 @@ import "toban.dev/internal/ha"
 type Effect interface{ effect() }
 
 // Store puts a memory on disk, its lineage before the rest. Stored follows. Inherits says that the lineage is another's,
-// whose WAL is received from then on.
+// whose WAL is received from then on. Lineage says that it changes at all: where it does not, that of the data stays, which a copy
+// may be about to bring.
 type Store struct {
 	ID       uint64
 	Memory   ha.Memory
+	Lineage  bool
 	Inherits bool
 }
 

@@ -8,6 +8,7 @@ package machine
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -194,7 +195,7 @@ func (i *Instance) store(m ha.Memory, then func()) {
 }
 
 func (i *Instance) write(s Store, then func()) {
-	s.ID = i.nextID()
+	s.ID, s.Lineage = i.nextID(), !slices.Equal(s.Memory.Lineage, i.memory.Lineage)
 	i.storing = &storing{id: s.ID, memory: s.Memory, then: then}
 	i.emit(s)
 }
