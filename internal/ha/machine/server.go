@@ -49,17 +49,7 @@ func (i *Instance) free() bool { return i.command == nil && i.fence == nil }
 func (i *Instance) done(e Done) {
 	switch {
 	case i.fence != nil && i.fence.ID == e.ID:
-		f := i.fence
-		i.fence = nil
-		if e.Err != "" {
-			i.note("the server could not be ended", "error", e.Err)
-			i.fenceServer("again")
-			i.fence.then = f.then
-			return
-		}
-		if f.then != nil {
-			f.then(e)
-		}
+		i.fenceDone(e)
 	case i.command != nil && i.command.ID == e.ID:
 		c := i.command
 		i.command = nil
@@ -73,6 +63,21 @@ func (i *Instance) done(e Done) {
 		if then != nil {
 			then(e.Err)
 		}
+	}
+}
+
+// fenceDone notes that nothing of the server is left. What hangs on a disk may not have ended yet: it is ended again.
+func (i *Instance) fenceDone(e Done) {
+	then := i.fence.then
+	i.fence = nil
+	if e.Err != "" {
+		i.note("the server could not be ended", "error", e.Err)
+		i.fence = &command{Command: Command{ID: i.nextID()}, then: then}
+		i.emit(Fence{i.fence.ID})
+		return
+	}
+	if then != nil {
+		then(e)
 	}
 }
 
