@@ -170,7 +170,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop, reapLoop,
+		a.lead, a.dataLoop, a.peers.run, a.serveAgent, a.serveProbes, a.publishLoop, a.archiveLoop, a.identity.renewLoop, a.tidyLoop,
+		a.volumeLoop, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

@@ -71,6 +71,11 @@ func (a *Agent) fence(e machine.Fence) {
 		<-over
 	}
 	err = errors.Join(a.kill(), err) // it may have been starting one
+	if err == nil {
+		a.post(machine.Killed{ID: e.ID})
+		a.Log.Info("the server answers nobody any more")
+		err = a.awaitGone()
+	}
 	if r := a.current.Load(); r != nil && err == nil {
 		r.letGo()
 		a.current.Store(nil)
@@ -80,7 +85,7 @@ func (a *Agent) fence(e machine.Fence) {
 	a.post(machine.Done{ID: e.ID, Err: text(err)})
 }
 
-// kill ends the server that runs.
+// kill ends the server that runs: when it returns, nobody is answered any more. What hangs on a disk may be left of it.
 func (a *Agent) kill() error {
 	r := a.current.Load()
 	if r == nil {
@@ -89,7 +94,18 @@ func (a *Agent) kill() error {
 	r.ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), fenceDeadline)
 	defer cancel()
-	return r.process.Fence(ctx)
+	return r.process.Kill(ctx)
+}
+
+// awaitGone waits until nothing of the server is left.
+func (a *Agent) awaitGone() error {
+	r := a.current.Load()
+	if r == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), fenceDeadline)
+	defer cancel()
+	return r.process.Gone(ctx)
 }
 
 // ended goes on after a command. Who looks after a server begins when the machine knows of it.

@@ -149,7 +149,7 @@ func (a *Agent) member(name string) (protocol.Member, error) {
 // described puts what the machine knows into the status.
 func (a *Agent) described(m *machine.Instance) {
 	v, d, memory, peer := m.View(), m.Decision(), m.Memory(), m.Peer()
-	a.stale.Store(v.Local.Stalled > staleLimit)
+	a.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
 	refused := m.WishRefused()
 	a.report(func(s *protocol.Status) {
 		s.Term, s.Leader, s.Data = memory.Ballot.Term, memory.Ballot.Leader, protocol.Data(v.Local.Data)
@@ -161,12 +161,14 @@ func (a *Agent) described(m *machine.Instance) {
 		s.Election = protocol.Election{
 			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, Lineage: memory.Lineage, Position: peer.Position,
 			Record: memory.Record, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
+			Stalls: peer.Stalls,
 			Limits: ha.OwnLimits(),
 		}
 		if refused != a.refused {
 			s.SwitchoverError, a.refused = refused, refused
 		}
 		describeDecision(s, d, m.Trouble())
+		describeVolume(s, v.Local)
 	})
 }
 

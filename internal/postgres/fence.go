@@ -22,9 +22,10 @@ func (p *Process) Fence(ctx context.Context) error {
 	return p.Gone(ctx)
 }
 
-// Kill is the first part of Fence. When it returns without an error, no process of the server runs its program any more, and so
-// none can answer a client. What is left of it is within the kernel, mostly waiting for a disk, and ends before it
-// comes back from there. Until then it may still write to the data directory what it had begun to write: see Gone.
+// Kill is the first part of Fence. When it returns without an error, no process of the server runs its program any
+// more, and so none can answer a client. What is left of it is within the kernel, mostly waiting for a disk, and ends
+// before it comes back from there. Until then it may still write to the data directory what it had begun to write: see
+// Gone.
 func (p *Process) Kill(ctx context.Context) error {
 	if !p.fenced.Swap(true) { // it has that time once
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells

@@ -70,9 +70,9 @@ func parentOf(pid int) (parent int, alive bool) {
 // flagExiting is the kernel's PF_EXITING (include/linux/sched.h), among the flags of proc_pid_stat(5).
 const flagExiting = 0x4
 
-// endsInKernel says that a process never runs its program again: it is being taken down already, or it has been killed while
-// it waits within the kernel and can't be woken, and ends before it comes back from there. One that has gone does so,
-// too. Whatever it has begun there, a write to a disk mostly, may still be done.
+// endsInKernel says that a process never runs its program again: it is being taken down already, or it has been killed
+// while it waits within the kernel and can't be woken, and ends before it comes back from there. One that has gone does
+// so, too. Whatever it has begun there, a write to a disk mostly, may still be done.
 func endsInKernel(pid int) bool {
 	for file, ends := range map[string]func(string) bool{"stat": isExiting, "status": isKilled} {
 		text, err := os.ReadFile(procFile(pid, file))

@@ -66,6 +66,16 @@ func (i *Instance) done(e Done) {
 	}
 }
 
+// killed goes on after a fence when nobody is answered any more.
+func (i *Instance) killed(e Killed) {
+	if i.fence == nil || i.fence.ID != e.ID || i.fence.then == nil {
+		return
+	}
+	then := i.fence.then
+	i.fence.then = nil
+	then(Done{ID: e.ID})
+}
+
 // fenceDone notes that nothing of the server is left. What hangs on a disk may not have ended yet: it is ended again.
 func (i *Instance) fenceDone(e Done) {
 	then := i.fence.then
@@ -93,7 +103,7 @@ func (i *Instance) fenceServer(why string) {
 	i.emit(Fence{i.fence.ID})
 }
 
-// afterFence has something done when no server runs.
+// afterFence has something done when nothing of the server can answer anybody any more.
 func (i *Instance) afterFence(then func()) {
 	if i.fence == nil {
 		then()
@@ -129,6 +139,8 @@ func (i *Instance) see(e Event) {
 			i.server.seen = e
 			i.watch.unelected = i.watch.unelected || e.Unelected && i.server.role == ha.ServerStandby
 		}
+	case VolumeSeen:
+		i.watch.unwritten = e.Unwritten
 	case ServerEnded:
 		if e.Run == i.server.run && i.server.run != 0 {
 			i.serverEnded(e)

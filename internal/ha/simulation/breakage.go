@@ -33,5 +33,6 @@ const (
 	OvertakesUnasked  Breakage = "who is elected does not ask who holds on"
 	OldWord           Breakage = "a fenced primary comes back on what was said before"
 	DiscardsFirst     Breakage = "data is given up before the copy has begun"
+	KilledTooEarly    Breakage = "a fence is taken for done while the server still answers"
 	DiscardsUnasked   Breakage = "data is given up for a copy though others need it"
 )

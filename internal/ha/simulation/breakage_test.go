@@ -15,7 +15,7 @@ func TestBreakages(t *testing.T) {
 		{TermForgotten, 1}, {VoterKept, 1}, {ShrinkUnrecorded, 1}, {RuleTooEarly, 1}, {NoBarrier, 1},
 		{NotSuperseded, 1}, {CloneFromOld, 1}, {StrangersCount, 1}, {NoConfirmation, 1}, {NoCompare, 1},
 		{PromoteBeforeStop, 1}, {NoJoinCheck, 1}, {LineageNotStored, 1}, {WinsAfterPromise, 1}, {RenewInPlace, 1}, {NoFence, 1}, {OvertakesUnasked, 1}, {OldWord, 1}, {OpensUnasked, 1},
-		{LateCommand, 1}, {DiscardsFirst, 1}, {DiscardsUnasked, 1},
+		{LateCommand, 1}, {DiscardsFirst, 1}, {DiscardsUnasked, 1}, {KilledTooEarly, 1},
 	} {
 		t.Run(string(c.broken), func(t *testing.T) {
 			failed, ran := sweep(c.broken, c.from, c.from+room, nil)

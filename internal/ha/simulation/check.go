@@ -183,6 +183,13 @@ func (w *World) inForce(n *node, r ha.Record) {
 	}
 }
 
+// promiseNothing notes that a quorum is in force which promises no durability.
+func (w *World) promiseNothing() {
+	for i := range w.check.acks {
+		w.check.acks[i].kept = false
+	}
+}
+
 // checkLineage checks that an instance's lineage tells who wrote the end of its WAL.
 func (n *node) checkLineage() {
 	if len(n.wal) == 0 {

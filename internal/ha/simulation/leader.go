@@ -51,6 +51,9 @@ func (n *node) caughtUp() []ha.Voter {
 // recordStored notes that another record is on a leader's disk. The one that follows a change alone is in force then.
 func (n *node) recordStored(before, now ha.Record) {
 	n.w.check.changes++
+	if before.Next != nil && now.Next == nil && now.Term == n.mem.Won && n.leads() && !strong(now.Now) {
+		n.w.promiseNothing() // also where its server has ended while that was written
+	}
 	l := n.lead()
 	if l == nil || now.Term != l.term || !n.leads() {
 		return
