@@ -65,6 +65,9 @@ func (x *commands) end() <-chan struct{} {
 // fence ends the server at once, in whatever state it is: first the server, then what is being done with it. Nobody is
 // waited for before that.
 func (a *Agent) fence(e machine.Fence) {
+	if r := a.current.Load(); r != nil {
+		r.ending.Store(true) // whoever looks after it says nothing of it any more
+	}
 	a.report(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
 	err := a.kill()
 	if over := a.commands.end(); over != nil {

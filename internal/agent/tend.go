@@ -326,6 +326,9 @@ func (t *tender) disconnect() {
 func (t *tender) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.following().Leader
 	t.report(func(s *protocol.Status) {
+		if t.ending.Load() {
+			return
+		}
 		ready := t.opened.Load()
 		if role != protocol.RolePrimary {
 			ready = (s.Ready && s.Role == role || state.Streaming) && !t.stale.Load()

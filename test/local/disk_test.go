@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -103,9 +104,10 @@ func TestADiskOfThePrimaryThatStalls(t *testing.T) {
 			c := onDisks(t, durability, "db-0")
 			w := c.write3()
 			w.goesOn()
-			thaw := c.freeze("db-0")
-			c.await("db-0", "resigned", func(s protocol.Status) bool { return s.Resigned })
+			thaw, began := c.freeze("db-0"), time.Now()
+			c.await("db-0", "resigned", func(s protocol.Status) bool { return s.Resigned && s.Role == protocol.RoleNone })
 			c.leader("db-0")
+			t.Logf("another leads after %s", time.Since(began).Round(10*time.Millisecond))
 			w.goesOn()
 			log := c.logs["db-0"].String()
 			if !strings.Contains(log, "the volume has not taken a write for 2s: another instance takes over") {

@@ -115,15 +115,43 @@ func TestAStandbyIsNotCopiedAnewForAVolumeThatStalled(t *testing.T) {
 	}
 }
 
-// Of two, the one that is left goes on alone when the other's volume stalls, though that answers and seems to stream,
-// and takes it back when it goes on.
-func TestOfTwoTheOtherOnAVolumeThatStallsDoesNotCount(t *testing.T) {
-	t.Parallel()
+// pairOf is the rig of a leader of two, and the witness.
+func pairOf(t *testing.T) *rig {
+	t.Helper()
 	m := memoryOf("db-0.a", 4, "db-0")
 	m.Record.Now = ha.Quorum{Voters: voters[:2], Witness: "uid", Acknowledgements: 2}
 	r := newRig(t, m)
 	r.api = ha.Memory{Voter: "uid", Ballot: m.Ballot, Record: m.Record}
-	r.step(Configured{Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	members := []string{"db-0", "db-1"}
+	r.step(Configured{Config: Config{Members: members, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.other("db-1.b", asIs)
+	r.step(ServerSeen{Run: r.server.run, Answers: true})
+	if p := r.currentPoll(); p != nil {
+		r.step(VoteAnswered{Round: p.round, Voter: "db-1.b", Reply: ha.VoteReply{Granted: true, Ballot: m.Ballot}})
+	}
+	return r
+}
+
+// Whether the other of two could be elected depends on the witness: it is looked at before the volume stalls for good.
+func TestOfTwoALeaderOnAVolumeThatStallsMakesWay(t *testing.T) {
+	t.Parallel()
+	r := pairOf(t)
+	for waited := time.Duration(0); waited <= stalled; waited += 100 * time.Millisecond {
+		r.other("db-1.b", asIs)
+		r.step(ServerSeen{Run: r.server.run, Answers: true, Standbys: voters[1:2]})
+		r.step(VolumeSeen{Unwritten: waited})
+		if ended := len(wants[Fence](r)) > 0; ended != (waited > ha.StallLimit) {
+			t.Fatalf("after %s it is ended: %v: %s", waited, ended, r.Instance)
+		}
+		r.pass(100 * time.Millisecond)
+	}
+}
+
+// Of two, the one that is left goes on alone when the other's volume stalls, though that answers and seems to stream,
+// and takes it back when it goes on.
+func TestOfTwoTheOtherOnAVolumeThatStallsDoesNotCount(t *testing.T) {
+	t.Parallel()
+	r := pairOf(t)
 	hear := func(stalls bool) {
 		for range 20 {
 			r.other("db-1.b", func(p *ha.Peer) { p.Stalls, p.Eligible = stalls, !stalls })
@@ -135,11 +163,6 @@ func TestOfTwoTheOtherOnAVolumeThatStallsDoesNotCount(t *testing.T) {
 			}
 			r.pass(50 * time.Millisecond)
 		}
-	}
-	r.other("db-1.b", asIs)
-	r.step(ServerSeen{Run: r.server.run, Answers: true})
-	if p := r.currentPoll(); p != nil {
-		r.step(VoteAnswered{Round: p.round, Voter: "db-1.b", Reply: ha.VoteReply{Granted: true, Ballot: m.Ballot}})
 	}
 	hear(false)
 	if now := r.Memory().Record.Now; !r.server.open || now.Acknowledgements != 2 {
