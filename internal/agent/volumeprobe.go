@@ -24,12 +24,12 @@ const (
 // reasonVolumeStalls is that of an instance whose volume takes no writes.
 const reasonVolumeStalls = "VolumeStalls"
 
-// volumeFile lies in the folder of the agent's state, and is written again and again.
+// volumeFile lies on the volume, and is written again and again. It is no part of what the agent has to remember.
 const volumeFile = "writable"
 
 // volumeLoop tells the machine when the volume does not take writes.
 func (a *Agent) volumeLoop(ctx context.Context) error {
-	file, failed := filepath.Join(a.Volume, folderState, volumeFile), ""
+	file, failed := filepath.Join(a.Volume, volumeFile), ""
 	p := volumeProbe{
 		write: func() error { return writeInPlace(file) },
 		tell:  func(unwritten time.Duration) { a.post(machine.VolumeSeen{Unwritten: unwritten}) },
