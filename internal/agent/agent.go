@@ -177,6 +177,12 @@ func (a *Agent) answerOthers() {
 	a.probes = &serve.Probes{Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
 }
 
+// volumeProbe tells the machine when the volume does not take writes.
+func (a *Agent) volumeProbe() *volume.Probe {
+	tell := func(unwritten time.Duration) { a.post(machine.VolumeSeen{Unwritten: unwritten}) }
+	return volume.NewProbe(a.options.Volume, tell, a.options.Log)
+}
+
 // errStopped ends the actors when the agent is told to stop.
 var errStopped = errors.New("told to stop")
 
@@ -196,7 +202,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run, tidier.Run, reapLoop,
+		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run, tidier.Run,
+		a.volumeProbe().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

@@ -61,12 +61,20 @@ type commands struct {
 // fence ends the server at once, in whatever state it is: first the server, then what is being done with it. Nobody is
 // waited for before that.
 func (x *commands) fence(e machine.Fence) {
+	if r := x.current.Load(); r != nil {
+		r.ending.Store(true) // whoever looks after it says nothing of it any more
+	}
 	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
 	err := x.kill()
 	if over := x.queue.end(); over != nil {
 		<-over
 	}
 	err = errors.Join(x.kill(), err) // it may have been starting one
+	if err == nil {
+		x.post(machine.Killed{ID: e.ID})
+		x.log.Info("the server answers nobody any more")
+		err = x.awaitGone()
+	}
 	if r := x.current.Load(); r != nil && err == nil {
 		r.close()
 		x.current.Store(nil)
@@ -76,7 +84,7 @@ func (x *commands) fence(e machine.Fence) {
 	x.post(machine.Done{ID: e.ID, Err: text(err)})
 }
 
-// kill ends the server that runs.
+// kill ends the server that runs: when it returns, nobody is answered any more. What hangs on a disk may be left of it.
 func (x *commands) kill() error {
 	r := x.current.Load()
 	if r == nil {
@@ -85,7 +93,18 @@ func (x *commands) kill() error {
 	r.ending.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
 	defer cancel()
-	return r.process.Fence(ctx)
+	return r.process.Kill(ctx)
+}
+
+// awaitGone waits until nothing of the server is left.
+func (x *commands) awaitGone() error {
+	r := x.current.Load()
+	if r == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.life), fenceDeadline)
+	defer cancel()
+	return r.process.Gone(ctx)
 }
 
 // ended goes on after a command. Who looks after a server begins when the machine knows of it.

@@ -22,7 +22,7 @@ type describer struct {
 // describe puts what the machine knows into the status.
 func (d *describer) describe(m *machine.Instance) {
 	v, decision, memory, peer := m.View(), m.Decision(), m.Memory(), m.Peer()
-	d.flags.stale.Store(v.Local.Stalled > staleLimit)
+	d.flags.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
 	refused := m.WishRefused()
 	d.status.Change(func(s *protocol.Status) {
 		s.Term, s.Leader, s.Data = memory.Ballot.Term, memory.Ballot.Leader, protocol.Data(v.Local.Data)
@@ -34,12 +34,13 @@ func (d *describer) describe(m *machine.Instance) {
 		s.Election = protocol.Election{
 			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, Lineage: memory.Lineage, Position: peer.Position,
 			Record: memory.Record, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
-			Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
+			Stalls: peer.Stalls, Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}
 		if refused != d.refused {
 			s.SwitchoverError, d.refused = refused, refused
 		}
 		describeDecision(s, decision, m.Trouble())
+		describeVolume(s, v.Local)
 	})
 }
 
@@ -52,5 +53,15 @@ func describeDecision(s *protocol.Status, d ha.Decision, trouble string) {
 	case s.Reason == reasonNotStreaming && d.Reason == "Follower" && !s.Streaming:
 	default:
 		s.Reason, s.Message = d.Reason, d.Message
+	}
+}
+
+// reasonVolumeStalls is that of an instance whose volume takes no writes.
+const reasonVolumeStalls = "VolumeStalls"
+
+// describeVolume says that the volume stalls, where that is not the reason for what was decided anyway.
+func describeVolume(s *protocol.Status, l ha.Local) {
+	if stalling := l.Stalling(); stalling != "" && s.Reason != "ServerFailed" {
+		s.Reason, s.Message = reasonVolumeStalls, stalling+": look at its disk, or at the storage that it is of"
 	}
 }

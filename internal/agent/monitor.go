@@ -49,6 +49,8 @@ type monitor struct {
 	superseded *superseded
 	flags      *flags
 	status     *status.Board
+	// ending says that the server is being ended: nothing is said of it any more.
+	ending *atomic.Bool
 	// publish takes the role in which clients may find the server.
 	publish func(protocol.Role)
 	poke    poke
@@ -341,6 +343,9 @@ func (t *monitor) disconnect() {
 func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.standing.following().Leader
 	t.status.Change(func(s *protocol.Status) {
+		if t.ending.Load() {
+			return
+		}
 		ready := t.standing.isOpen()
 		if role != protocol.RolePrimary {
 			ready = (s.Ready && s.Role == role || state.Streaming) && !t.flags.stale.Load()

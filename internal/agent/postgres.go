@@ -50,7 +50,8 @@ type Process interface {
 	Err() error
 	Ready(ctx context.Context) error
 	Stop(ctx context.Context, mode postgres.StopMode)
-	Fence(ctx context.Context) error
+	Kill(ctx context.Context) error
+	Gone(ctx context.Context) error
 	Reload() error
 	StopReceiving(ctx context.Context) error
 }

@@ -1,6 +1,7 @@
 package ha
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,12 +98,14 @@ func foreignData(v View) *Decision {
 		v.Local.SystemIdentifier, v.SystemIdentifier)
 }
 
-// failed: a primary whose server has ended or hangs leaves the lead to others, if there are any.
+// failed: a primary whose server has ended or hangs, or whose volume stalls, leaves the lead to others, if there are
+// any.
 func failed(v View) *Decision {
-	if !v.leads() || v.Local.Failed == "" || !v.othersElect() {
+	why := cmp.Or(v.Local.Failed, v.Local.Stalling())
+	if !v.leads() || why == "" || !v.othersElect() {
 		return nil
 	}
-	return decide(Fence, "ServerFailed", "%s: another instance takes over", v.Local.Failed)
+	return decide(Fence, "ServerFailed", "%s: another instance takes over", why)
 }
 
 // isolated: a primary that has lost the majority and does not hold on by the API stops at once.

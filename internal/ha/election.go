@@ -45,7 +45,7 @@ type Check struct{ Reason, Message string }
 // none does. It is what "why is there no failover?" is answered with.
 func (v View) obstacle() *Check {
 	for _, check := range []func(View) *Check{
-		leaving, notAVoter, endUnknown, volumeFull, majorityLost, betterCandidate, resting,
+		leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, resting,
 	} {
 		if c := check(v); c != nil {
 			return c
@@ -56,7 +56,8 @@ func (v View) obstacle() *Check {
 
 // Eligible says whether the instance could lead, whatever the others are.
 func (v View) Eligible() bool {
-	return v.Local.Data == DataPresent && leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && v.Local.Server == ServerStandby
+	able := leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && volumeSlow(v) == nil
+	return able && v.Local.Data == DataPresent && v.Local.Server == ServerStandby
 }
 
 func leaving(v View) *Check {
@@ -94,6 +95,8 @@ func majorityLost(v View) *Check {
 			against = append(against, voter.Instance()+" has lost its memory")
 		case peer.Data != DataPresent:
 			against = append(against, voter.Instance()+" has no data")
+		case peer.Stalls:
+			against = append(against, "the volume of "+voter.Instance()+" stalls")
 		case v.position().Before(peer.Position):
 			against = append(against, fmt.Sprintf("%s has %s, this instance only %s", voter.Instance(), peer.Position, v.position()))
 		case peer.LeaderLost || peer.Resigned || v.leaderResigned() || peer.Ballot.Leader == v.Self:
@@ -168,9 +171,14 @@ func (v View) electable() bool {
 	votes := map[Voter]bool{m.Voter: true}
 	for _, voter := range m.Record.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
-		votes[voter] = votes[voter] || ok && peer.Voter == voter && peer.Data == DataPresent
+		votes[voter] = votes[voter] || ok && peer.canVote(voter)
 	}
 	return m.Record.Elects(votes, v.Local.WitnessReachable)
+}
+
+// canVote says that it is this voter, and could keep a promise and compare its WAL.
+func (p Peer) canVote(voter Voter) bool {
+	return p.Voter == voter && p.Data == DataPresent && !p.Stalls
 }
 
 // promisedLater says whether an instance has promised a later term in which nobody
@@ -242,7 +250,7 @@ func (v View) othersElect() bool {
 	votes := map[Voter]bool{}
 	for _, voter := range m.Record.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
-		if ok && voter != m.Voter && peer.Voter == voter && peer.Data == DataPresent && peer.Ballot.Term <= m.Ballot.Term {
+		if ok && voter != m.Voter && peer.canVote(voter) && peer.Ballot.Term <= m.Ballot.Term {
 			votes[voter] = true
 		}
 	}

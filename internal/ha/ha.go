@@ -33,6 +33,11 @@ const (
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
 	WeakenLimit = time.Second
+	// StallLimit is how long a volume may take for a write before it stalls: a primary on it makes way, a standby on it
+	// does not count. SlowLimit is when its instance is not elected any more: sooner, so that a primary that makes way
+	// has heard of it where both share a disk.
+	StallLimit = 2 * time.Second
+	SlowLimit  = time.Second
 	// StuckLimit is how long a standby may fail to stream from a primary that
 	// takes writes before its data is made anew.
 	StuckLimit = 45 * time.Second
@@ -113,6 +118,8 @@ type Local struct {
 	Failed string
 	// Full says that the volume has no room for WAL.
 	Full bool
+	// Unwritten is for how long the volume has not taken a write that was begun, 0 while it takes them.
+	Unwritten time.Duration
 	// RewindFailed says that the last rewind did not work.
 	RewindFailed bool
 	// NoRoom says that the last copy did not fit on the volume beside the data.
@@ -173,6 +180,8 @@ type Peer struct {
 	Eligible bool
 	// Rebuilding says that its data is being made anew, or waits for its turn.
 	Rebuilding bool
+	// Stalls says that its volume stalls: it can neither keep a promise nor acknowledge.
+	Stalls bool
 }
 
 // Action is what to do.

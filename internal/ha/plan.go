@@ -12,7 +12,12 @@ type Standby struct {
 	Streaming bool
 	// Gone is how long it has not streamed.
 	Gone time.Duration
+	// Stalls says that its volume stalls: it may look as if it streamed, but acknowledges nothing.
+	Stalls bool
 }
+
+// follows says that it acknowledges what it receives.
+func (s Standby) follows() bool { return s.Streaming && !s.Stalls }
 
 // Electorate is what a leader decides the next quorum of.
 type Electorate struct {
@@ -58,7 +63,7 @@ func (e Electorate) quorum(voters []Voter) Quorum {
 func replaced(e Electorate) ([]Voter, string) {
 	for i, v := range e.Now.Voters {
 		s, ok := e.Standbys[v.Instance()]
-		if ok && v != e.Self && s.Voter != v && s.Voter != "" && s.Streaming {
+		if ok && v != e.Self && s.Voter != v && s.Voter != "" && s.follows() {
 			voters := slices.Clone(e.Now.Voters)
 			voters[i] = s.Voter
 			return voters, "VoterReplaced"
@@ -72,7 +77,7 @@ func added(e Electorate) ([]Voter, string) {
 	for _, name := range e.Members {
 		s, ok := e.Standbys[name]
 		known := slices.ContainsFunc(e.Now.Voters, func(v Voter) bool { return v.Instance() == name })
-		if ok && !known && s.Streaming && s.Voter != "" {
+		if ok && !known && s.follows() && s.Voter != "" {
 			voters := append(slices.Clone(e.Now.Voters), s.Voter)
 			slices.Sort(voters)
 			return voters, "VoterAdded"
@@ -89,7 +94,7 @@ func removed(e Electorate) ([]Voter, string) {
 		if v == e.Self || slices.Contains(e.Members, v.Instance()) {
 			continue
 		}
-		if leaving < 0 || !e.Standbys[v.Instance()].Streaming {
+		if leaving < 0 || !e.Standbys[v.Instance()].follows() {
 			leaving = i
 		}
 	}
@@ -109,7 +114,7 @@ func weakened(e Electorate) ([]Voter, string) {
 	for _, v := range e.Now.Voters {
 		s := e.Standbys[v.Instance()]
 		lost := s.Voter != "" && s.Voter != v
-		if v != e.Self && (lost || !s.Streaming && s.Gone > WeakenLimit) {
+		if v != e.Self && (lost || s.Stalls || !s.Streaming && s.Gone > WeakenLimit) {
 			return []Voter{e.Self}, "Weakened"
 		}
 	}

@@ -26,6 +26,11 @@ func TestPlanQuorum(t *testing.T) {
 			two, 2, map[string]Standby{"db-1": streams("db-1.z")}, []Voter{"db-0.a"}, "Weakened"},
 		"of three, one that lost its memory is replaced": {
 			three, 3, map[string]Standby{"db-1": streams("db-1.z"), "db-2": streams("db-2.c")}, []Voter{"db-0.a", "db-1.z", "db-2.c"}, "VoterReplaced"},
+		"of two, one whose volume stalls is dropped, though it seems to stream": {
+			two, 2, map[string]Standby{"db-1": stalling(streams("db-1.b"))}, []Voter{"db-0.a"}, "Weakened"},
+		"one whose volume stalls is not added": {one, 2, map[string]Standby{"db-1": stalling(streams("db-1.b"))}, nil, ""},
+		"of three, one whose volume stalls keeps its vote": {
+			three, 3, map[string]Standby{"db-1": stalling(streams("db-1.b")), "db-2": streams("db-2.c")}, nil, ""},
 		"one that streams is added":                       {one, 2, map[string]Standby{"db-1": streams("db-1.b")}, two.Voters, "VoterAdded"},
 		"one that does not is not":                        {one, 2, map[string]Standby{"db-1": gone("db-1.b")}, nil, ""},
 		"one that is no member is not":                    {one, 1, map[string]Standby{"db-1": streams("db-1.b")}, nil, ""},
@@ -48,6 +53,9 @@ func TestPlanQuorum(t *testing.T) {
 		})
 	}
 }
+
+// stalling is a standby whose volume stalls.
+func stalling(s Standby) Standby { s.Stalls = true; return s }
 
 func TestPlanQuorumOfTwo(t *testing.T) {
 	t.Parallel()

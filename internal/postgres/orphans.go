@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,25 +50,28 @@ func (s *Server) killOrphans(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, orphanDeadline)
 	defer cancel()
-	if err := killAll(ctx, data); err != nil {
+	if err := killAll(ctx, data, isGone); err != nil {
 		return fmt.Errorf("end an earlier server: %w", err)
 	}
 	return nil
 }
 
-// killAll kills the processes that work in a data directory, again and again
-// until none is left or ctx ends. data is the path as the kernel has it.
-func killAll(ctx context.Context, data string) error {
+// killAll kills the processes that work in a data directory, again and again until all that there are have ended in
+// the sense of over, or ctx ends. One that is found by a look has been killed before it is judged by the next: what it
+// may have forked before is found by that, too. data is the path as the kernel has it.
+func killAll(ctx context.Context, data string, over func(pid int) bool) error {
+	killed := map[int]bool{}
 	for {
 		pids, err := processes(data)
 		if err != nil {
 			return err
 		}
-		if len(pids) == 0 {
+		if !slices.ContainsFunc(pids, func(pid int) bool { return !killed[pid] || !over(pid) }) {
 			return nil
 		}
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already: as well
+			killed[pid] = true
 		}
 		select {
 		case <-ctx.Done():
@@ -76,6 +80,9 @@ func killAll(ctx context.Context, data string) error {
 		}
 	}
 }
+
+// isGone is when a process that is still found has ended: never.
+func isGone(int) bool { return false }
 
 // processes are those that work in a data directory, as all of a PostgreSQL
 // server do. Ended ones that wait to be reaped do not count. Nothing is read

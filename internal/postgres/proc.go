@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 func procFile(pid int, name string) string {
@@ -63,6 +65,51 @@ func parentOf(pid int) (parent int, alive bool) {
 	}
 	parent, err = strconv.Atoi(fields[1])
 	return parent, err == nil
+}
+
+// flagExiting is the kernel's PF_EXITING (include/linux/sched.h), among the flags of proc_pid_stat(5).
+const flagExiting = 0x4
+
+// endsInKernel says that a process never runs its program again: it is being taken down already, or it has been killed
+// while it waits within the kernel and can't be woken, and ends before it comes back from there. One that has gone does
+// so, too. Whatever it has begun there, a write to a disk mostly, may still be done.
+func endsInKernel(pid int) bool {
+	for file, ends := range map[string]func(string) bool{"stat": isExiting, "status": isKilled} {
+		text, err := os.ReadFile(procFile(pid, file))
+		gone := errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+		if gone || err == nil && ends(string(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isExiting says of a process's stat that it is being taken down.
+func isExiting(stat string) bool {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 32)
+	return err == nil && flags&flagExiting != 0
+}
+
+// isKilled says of a process's status that it waits within the kernel (D), with a SIGKILL that it has still to take
+// (proc_pid_status(5)). One look tells both: whoever has been woken meanwhile has taken it.
+func isKilled(status string) bool {
+	waits, pending := false, uint64(0)
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch name {
+		case "State":
+			waits = strings.HasPrefix(value, "D")
+		case "SigPnd", "ShdPnd":
+			signals, _ := strconv.ParseUint(value, 16, 64) // what is not in that form is not known to be pending
+			pending |= signals
+		}
+	}
+	return waits && pending&(1<<(uint(syscall.SIGKILL)-1)) != 0
 }
 
 // title is a process's command line as it is shown, which PostgreSQL's

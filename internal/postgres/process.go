@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,7 @@ type Process struct {
 	messages *logTail
 	done     chan struct{}
 	err      error
+	fenced   atomic.Bool // its end at once has begun
 }
 
 // StopMode is how a server is stopped (PostgreSQL 17 documentation, 18.5).

@@ -28,6 +28,8 @@ type Election struct {
 	Rebuilding bool `json:"rebuilding,omitempty"`
 	// Forgotten are the voters that have forgotten what they promised, as far as it has noticed.
 	Forgotten []ha.Voter `json:"forgotten,omitempty"`
+	// Stalls says that its volume stalls. Release 0.1.0 does not say so.
+	Stalls bool `json:"stalls,omitempty"`
 	// Limits are the times that must fit together with the others'. Release 0.1.0 says none.
 	Limits ha.Limits `json:"limits,omitzero"`
 	// Successor is whom a leader that resigned would like to lead.

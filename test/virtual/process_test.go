@@ -307,16 +307,18 @@ func (p *process) stopInOrder(ctx context.Context) error {
 	})
 }
 
-// Fence is postgres.Process's: sessions end at once, and what waits for a disk when that answers.
-func (p *process) Fence(ctx context.Context) error {
+// Kill is postgres.Process's: sessions end at once.
+func (p *process) Kill(ctx context.Context) error {
 	p.w.mutex.Lock()
 	p.stopping = true
 	p.bump()
 	p.w.mutex.Unlock()
-	err := pause(ctx, p.w.between("fence"+p.s.name, time.Millisecond, 30*time.Millisecond))
-	if err == nil {
-		err = p.s.awaitVolumeFor(ctx)
-	}
+	return pause(ctx, p.w.between("fence"+p.s.name, time.Millisecond, 30*time.Millisecond))
+}
+
+// Gone is postgres.Process's: what waits for a disk ends when that answers.
+func (p *process) Gone(ctx context.Context) error {
+	err := p.s.awaitVolumeFor(ctx)
 	if err != nil && !p.s.isDead() {
 		return fmt.Errorf("fence the server: it does not end: %w", err)
 	}

@@ -29,6 +29,7 @@ func asPeer(s protocol.Status) ha.Peer {
 		LeaderLost:       e.LeaderLost,
 		Eligible:         e.Eligible,
 		Rebuilding:       e.Rebuilding,
+		Stalls:           e.Stalls,
 	}
 	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
 		peer.Oldest = lsn

@@ -17,7 +17,8 @@ type Store struct {
 }
 
 // Fence ends the server at once, in whatever state it is, and the command that is being carried out. It waits for nothing.
-// Done follows when no server runs any more; of the command that it ended nothing is heard any more.
+// Killed follows when nothing of the server can answer anybody any more, Done when no process of it is left; of the
+// command that it ended nothing is heard any more.
 type Fence struct{ ID uint64 }
 
 // Command is something that is to be done with the server, one after the other. Done follows.

@@ -158,6 +158,14 @@ type ServerSeen struct {
 	Full bool
 }
 
+// VolumeSeen is for how long the volume has not taken a write that was begun, 0 when it has. Writes are begun again and
+// again, and this is said again and again while one of them waits.
+type VolumeSeen struct{ Unwritten time.Duration }
+
+// Killed says that a fence has got so far that nothing of the server runs any more: what is left of it waits for the
+// disk within the kernel, and ends there. Done follows when nothing is left. ID is the fence's.
+type Killed struct{ ID uint64 }
+
 // ServerEnded says that the server has ended by itself.
 type ServerEnded struct {
 	Run uint64
@@ -198,6 +206,8 @@ func (Stored) event()          {}
 func (Done) event()            {}
 func (DataSeen) event()        {}
 func (ServerSeen) event()      {}
+func (VolumeSeen) event()      {}
+func (Killed) event()          {}
 func (ServerEnded) event()     {}
 func (DiscardAsked) event()    {}
 func (ResignAsked) event()     {}

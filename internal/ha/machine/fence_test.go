@@ -167,6 +167,27 @@ func TestALeaderResignsWhenItsServerHasEnded(t *testing.T) {
 	}
 }
 
+// What hangs on a disk may take longer to end than is waited for: it is ended again, and what was to follow still does.
+func TestAFenceThatDoesNotComeToItsEndIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	r := served(t)
+	r.holds = func(e Effect) bool { _, is := e.(Fence); return is }
+	r.others(asIs)
+	r.step(ServerSeen{Run: r.server.run, Answers: true, Failure: "it hangs"})
+	for range 3 {
+		fences := wants[Fence](r)
+		r.step(Done{ID: fences[len(fences)-1].ID, Err: "processes of the server do not end"})
+	}
+	fences := wants[Fence](r)
+	if len(fences) != 4 || r.Peer().Resigned {
+		t.Fatalf("it has tried %d times: %s", len(fences), r.Instance)
+	}
+	r.step(Done{ID: fences[3].ID})
+	if !r.Peer().Resigned {
+		t.Errorf("it goes on as leader: %s", r.Instance)
+	}
+}
+
 // A voter that has lost the leader may be giving its vote to another: its word does not keep the leader going.
 func TestAVoterThatHasLostTheLeaderDoesNotSupportIt(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,9 @@ func (i *Instance) take(e Event) {
 		i.stored(e)
 	case Done:
 		i.done(e)
-	case DataSeen, ServerSeen, ServerEnded:
+	case Killed:
+		i.killed(e)
+	case DataSeen, ServerSeen, ServerEnded, VolumeSeen:
 		i.see(e)
 	case ResignAsked, LeaveAsked, RestartAsked:
 		i.wishFor(e)

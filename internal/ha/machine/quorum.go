@@ -186,7 +186,9 @@ func (i *Instance) electorate() ha.Electorate {
 		if h == nil {
 			continue
 		}
-		s := ha.Standby{Voter: h.said.Peer.Voter, Streaming: slices.Contains(i.server.seen.Standbys, h.said.Peer.Voter)}
+		said := h.said.Peer
+		streams := slices.Contains(i.server.seen.Standbys, said.Voter)
+		s := ha.Standby{Voter: said.Voter, Streaming: streams, Stalls: said.Stalls}
 		since, known := gone[name]
 		switch {
 		case s.Streaming:

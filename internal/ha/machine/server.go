@@ -51,17 +51,7 @@ func (i *Instance) free() bool { return i.command == nil && i.fence == nil }
 func (i *Instance) done(e Done) {
 	switch {
 	case i.fence != nil && i.fence.ID == e.ID:
-		f := i.fence
-		i.fence = nil
-		if e.Err != "" {
-			i.note("the server could not be ended, and is ended again", "error", e.Err)
-			i.fence = &command{Command: Command{ID: i.nextID()}, then: f.then}
-			i.emit(Fence{i.fence.ID})
-			return
-		}
-		if f.then != nil {
-			f.then(e)
-		}
+		i.fenceDone(e)
 	case i.command != nil && i.command.ID == e.ID:
 		c := i.command
 		i.command = nil
@@ -73,6 +63,31 @@ func (i *Instance) done(e Done) {
 		if then != nil {
 			then(e.Err)
 		}
+	}
+}
+
+// killed goes on after a fence when nobody is answered any more.
+func (i *Instance) killed(e Killed) {
+	if i.fence == nil || i.fence.ID != e.ID || i.fence.then == nil {
+		return
+	}
+	then := i.fence.then
+	i.fence.then = nil
+	then(Done{ID: e.ID})
+}
+
+// fenceDone notes that nothing of the server is left. What hangs on a disk may not have ended yet: it is ended again.
+func (i *Instance) fenceDone(e Done) {
+	then := i.fence.then
+	i.fence = nil
+	if e.Err != "" {
+		i.note("the server could not be ended, and is ended again", "error", e.Err)
+		i.fence = &command{Command: Command{ID: i.nextID()}, then: then}
+		i.emit(Fence{i.fence.ID})
+		return
+	}
+	if then != nil {
+		then(e)
 	}
 }
 
@@ -88,7 +103,7 @@ func (i *Instance) fenceServer(why string) {
 	i.emit(Fence{i.fence.ID})
 }
 
-// afterFence has something done when no server runs.
+// afterFence has something done when nothing of the server can answer anybody any more.
 func (i *Instance) afterFence(then func()) {
 	if i.fence == nil {
 		then()
@@ -124,6 +139,8 @@ func (i *Instance) see(e Event) {
 			i.server.seen = e
 			i.watch.unelected = i.watch.unelected || e.Unelected && i.server.role == ha.ServerStandby
 		}
+	case VolumeSeen:
+		i.watch.unwritten = e.Unwritten
 	case ServerEnded:
 		if e.Run == i.server.run && i.server.run != 0 {
 			i.serverEnded(e)

@@ -27,6 +27,8 @@ type watch struct {
 	data  DataSeen
 	end   ha.LSN
 	known bool
+	// unwritten is for how long the volume has not taken a write.
+	unwritten time.Duration
 	// unelected says that the server was seen to take writes as a standby, until its data is marked.
 	unelected bool
 	// looked is when the server was asked last how it is, since its leader is lost.
@@ -55,7 +57,8 @@ func (i *Instance) observe() {
 		w.idle = i.now
 	}
 	// A server that does not even start is no better than one that does not stream.
-	should := led && ballot.Leader != i.name && i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent
+	able := i.server.role != ha.ServerPrimary && w.data.Data == ha.DataPresent && w.unwritten <= ha.StallLimit
+	should := led && ballot.Leader != i.name && able
 	w.stall(i.now, should, i.server.seen.Streaming)
 	i.observeWitness()
 }
@@ -107,7 +110,7 @@ func (i *Instance) viewLocal(local *ha.Local) {
 	*local = ha.Local{
 		Data: w.data.Data, SystemIdentifier: w.data.SystemIdentifier, Memory: i.memory,
 		Known: w.known, End: w.end, Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
-		Unelected: w.unelected, Resigned: w.resignedTerm == i.memory.Ballot.Term && w.resigned != never && i.now-w.resigned < ha.IdleLimit,
+		Unwritten: w.unwritten, Unelected: w.unelected, Resigned: i.hasResigned(),
 		Resting: w.rests != never && i.now < w.rests, Server: s.role, Following: s.following.Term,
 		Streaming: s.seen.Streaming, Received: s.seen.Received, Limits: i.limits(),
 	}
@@ -117,6 +120,14 @@ func (i *Instance) viewLocal(local *ha.Local) {
 	if s.role == ha.ServerPrimary && s.seen.Failure != "" {
 		local.Failed = s.seen.Failure
 	}
+}
+
+// hasResigned says that it gave up the term of its ballot a moment ago, or can't come back yet: its server has not
+// ended.
+func (i *Instance) hasResigned() bool {
+	w := &i.watch
+	lately := w.resigned != never && (i.now-w.resigned < ha.IdleLimit || i.fence != nil)
+	return lately && w.resignedTerm == i.memory.Ballot.Term
 }
 
 // viewLeader is for how long the leader of the ballot has been what it is.
@@ -158,6 +169,7 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
 		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(), Eligible: v.Eligible(),
 		Rebuilding: i.last.Action == ha.Rewind || i.last.Action == ha.Clone && l.Data != ha.DataEmpty,
+		Stalls:     l.Stalls(),
 	}
 	if p.Leading {
 		p.Written = i.server.seen.Written
@@ -178,12 +190,13 @@ type decisives struct {
 	oldest                                                             ha.LSN
 	starts                                                             int
 	leading, resigned, defeated, lost, eligible, rebuilding, streaming bool
+	stalls                                                             bool
 }
 
 func decisive(p ha.Peer) decisives {
 	return decisives{
 		p.Data, p.SystemIdentifier, p.Ballot, p.Oldest, len(p.Lineage),
-		p.Leading, p.Resigned, p.Defeated, p.LeaderLost, p.Eligible, p.Rebuilding, p.Streaming,
+		p.Leading, p.Resigned, p.Defeated, p.LeaderLost, p.Eligible, p.Rebuilding, p.Streaming, p.Stalls,
 	}
 }
 

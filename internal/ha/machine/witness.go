@@ -107,7 +107,7 @@ func (i *Instance) chooseRelease(holds bool) {
 // looksAtWitness says whether the witness is to be asked now: while a leader is lost, is alone, or is about to leave.
 func (i *Instance) looksAtWitness(alone bool) bool {
 	w, leads := &i.witness, i.Leads()
-	leaves := i.wish.Resign || i.watch.failed != "" || i.server.seen.Failure != ""
+	leaves := i.wish.Resign || i.watch.failed != "" || i.server.seen.Failure != "" || i.watch.unwritten > ha.SlowLimit
 	before := w.wanted
 	w.wanted = leads && (leaves || alone) || !leads && i.now > i.watch.led || w.releases > 0
 	hurry := w.wanted && !before

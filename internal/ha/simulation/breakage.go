@@ -33,5 +33,6 @@ const (
 	OpensUnasked      Breakage = "a leader that comes back opens its server without asking again"
 	OvertakesUnasked  Breakage = "who is elected does not ask who holds on"
 	DiscardsFirst     Breakage = "data is given up before the copy has begun"
+	KilledTooEarly    Breakage = "a fence is taken for done while the server still answers"
 	DiscardsUnasked   Breakage = "data is given up for a copy though others need it"
 )

@@ -9,7 +9,7 @@ func TestBreakages(t *testing.T) {
 		NoRevocation, PromiseNotDurable, VoteTwice, PositionIgnored, TermlessPosition, TermForgotten, VoterKept,
 		ShrinkUnrecorded, RuleTooEarly, NoBarrier, NotSuperseded, CloneFromOld, StrangersCount, NoConfirmation, NoCompare,
 		PromoteBeforeStop, NoJoinCheck, LineageNotStored, WinsAfterPromise, RenewInPlace, NoFence, OvertakesUnasked,
-		OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked,
+		OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked, KilledTooEarly,
 	} {
 		t.Run(string(broken), func(t *testing.T) {
 			failed, ran := sweep(broken, 1, 1+room, nil)

@@ -146,9 +146,7 @@ func (w *World) change(n *node, kind int) {
 	case 16:
 		w.ambush = true
 	case 18:
-		d := w.between(500*ms, 8*time.Second)
-		n.log("its volume stalls for %s", d)
-		n.stalledUntil = max(n.stalledUntil, w.now+d)
+		n.stall(w.between(500*ms, 8*time.Second))
 	case 17:
 		d := w.between(500*ms, 6*time.Second)
 		n.log("its agent hangs for %s, its server goes on", d)

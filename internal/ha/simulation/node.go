@@ -95,6 +95,7 @@ func (n *node) start() {
 		n.mem.Record.Term, n.mem.Record.Version, n.data, len(n.wal))
 	n.later(n.w.between(1*ms, 200*ms), func() {
 		n.seeData()
+		n.seeVolume()
 		n.tick()
 		n.poll()
 	})

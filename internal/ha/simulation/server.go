@@ -60,21 +60,30 @@ func (n *node) done(d machine.Done) {
 	n.step(d)
 }
 
-// fence ends the server at once, and what is being done with it.
+// fence ends the server at once, and what is being done with it. On a volume that stalls, what is left of it answers
+// nobody any more, and is gone when that goes on.
 func (n *node) fence(id uint64) {
 	n.log("FENCE")
 	if !n.w.breaks(LateCommand) {
 		n.task = 0
 	}
 	n.rebuild = nil
-	n.later(n.w.between(1*ms, 20*ms), func() {
+	takes := n.w.between(1*ms, 20*ms)
+	if n.w.breaks(KilledTooEarly) {
+		n.later(takes, func() { n.step(machine.Killed{ID: id}) })
+		takes += time.Second
+	}
+	n.later(takes, func() {
 		task := n.task
 		n.endServer()
 		if n.w.breaks(LateCommand) {
 			n.task = task
 		}
-		n.seeData()
-		n.step(machine.Done{ID: id})
+		n.step(machine.Killed{ID: id})
+		n.whenWritten(func() {
+			n.seeData()
+			n.step(machine.Done{ID: id})
+		})
 	})
 }
 
