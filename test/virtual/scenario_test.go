@@ -84,9 +84,9 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// PostgreSQL goes on with a promotion that its agent has given up. The server must have ended by then: it would take writes
-// though nobody leads there.
-func TestAPromotionThatGoesOnAfterItsDeadline(t *testing.T) {
+// A promotion takes so long that the others don't wait for it. It is given up then, but PostgreSQL would go on with it, and
+// take writes though nobody leads there: the server must have been ended.
+func TestAPromotionThatGoesOn(t *testing.T) {
 	run(t, 2, 3, func(w *world) {
 		before := w.formed()
 		w.change(func() {

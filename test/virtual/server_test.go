@@ -54,8 +54,15 @@ func (s *server) MarkForked() error {
 	return err
 }
 
-// FreeSpace is postgres.Server's. A volume is as good as full only for copies.
-func (s *server) FreeSpace() (uint64, error) { return 10 << 30, nil }
+// FreeSpace is postgres.Server's: a cramped volume has room for all but a copy.
+func (s *server) FreeSpace() (uint64, error) {
+	s.w.mutex.Lock()
+	defer s.w.mutex.Unlock()
+	if s.cramped {
+		return 1 << 30, nil
+	}
+	return 10 << 30, nil
+}
 
 // Control is postgres.Server's.
 func (s *server) Control(ctx context.Context) (postgres.Control, error) {
