@@ -68,7 +68,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 		}
 	}
 	x.fence(machine.Fence{ID: 9})
-	if len(heard) != 2 || !reflect.DeepEqual(heard[1], machine.Done{ID: 9}) {
+	if len(heard) != 3 || !reflect.DeepEqual(heard[0], machine.Killed{ID: 9}) || !reflect.DeepEqual(heard[2], machine.Done{ID: 9}) {
 		t.Errorf("after the fence, the machine hears %+v", heard)
 	}
 	if now := board.Get(); now.Role != protocol.RoleNone || now.Ready {
