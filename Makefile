@@ -20,8 +20,9 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
 	@hack/test.sh
 
-soak: deps ## Run what takes too long for make test: 400,000 schedules of the simulated elections, releases mixed in many ways
+soak: deps ## Run what takes too long for make test: 400,000 schedules of the simulated elections, 4,000 of whole agents, releases mixed in many ways
 	@go test -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
+	@go test -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go test -count=1 -timeout 2h ./test/mixed -rounds 9
 
 check: deps ## Run what is quick: format, vet, lint, pure tests, generated files current

@@ -71,7 +71,7 @@ func (x *commands) fence(e machine.Fence) {
 	}
 	err = errors.Join(x.kill(), err) // it may have been starting one
 	if err == nil {
-		x.post(machine.Killed{ID: e.ID})
+		x.post(machine.Killed(e))
 		x.log.Info("the server answers nobody any more")
 		err = x.awaitGone()
 	}

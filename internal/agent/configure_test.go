@@ -66,16 +66,33 @@ func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
 	return c, server, board
 }
 
+// applied is what becomes of a configuration.
+type applied struct {
+	server   settings
+	workMem  string // what it runs with, and has in its files
+	revision string
+	rejected string
+	good     string
+	failed   bool
+}
+
+// check compares what runs, what is in the files, and what the status says.
+func (c applied) check(t *testing.T, config *configuration, server *settings, now protocol.Status) {
+	t.Helper()
+	if now.ConfigRevision != c.revision || now.RejectedRevision != c.rejected || !slices.Equal(now.PendingRestart, c.server.pending) {
+		t.Errorf("it says that it runs with %q, %q is refused, and %v wait", now.ConfigRevision, now.RejectedRevision, now.PendingRestart)
+	}
+	if runs, has := server.runs.Parameters["work_mem"], server.files.Parameters["work_mem"]; runs != c.workMem || has != c.workMem {
+		t.Errorf("it runs with %s, and its files have %s", runs, has)
+	}
+	if good, ok := config.good.load(); !ok || good.Revision != c.good {
+		t.Errorf("to come back to is %+v", good)
+	}
+}
+
 func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
 	refused := &postgres.RejectedError{Words: "work_mem is too low"}
-	for name, c := range map[string]struct {
-		server   settings
-		workMem  string // what it runs with, and has in its files
-		revision string
-		rejected string
-		good     string
-		failed   bool
-	}{
+	for name, c := range map[string]applied{
 		"it is taken":                    {settings{}, "2MB", "2", "", "2", false},
 		"it needs a restart":             {settings{pending: []string{"work_mem"}}, "2MB", "2", "", "1", false},
 		"it is refused when asked about": {settings{checks: refused}, "1MB", "1", "2", "1", false},
@@ -97,16 +114,7 @@ func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
 				if (err != nil) != c.failed {
 					t.Fatal(err)
 				}
-				now := board.Get()
-				if now.ConfigRevision != c.revision || now.RejectedRevision != c.rejected || !slices.Equal(now.PendingRestart, c.server.pending) {
-					t.Errorf("it says that it runs with %q, %q is refused, and %v wait", now.ConfigRevision, now.RejectedRevision, now.PendingRestart)
-				}
-				if runs, has := server.runs.Parameters["work_mem"], server.files.Parameters["work_mem"]; runs != c.workMem || has != c.workMem {
-					t.Errorf("it runs with %s, and its files have %s", runs, has)
-				}
-				if good, ok := config.good.load(); !ok || good.Revision != c.good {
-					t.Errorf("to come back to is %+v", good)
-				}
+				c.check(t, config, server, board.Get())
 				if reloads := server.reloads; config.apply(t.Context(), server) != nil != c.failed || server.reloads > reloads {
 					t.Error("it is applied again")
 				}

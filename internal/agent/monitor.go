@@ -339,6 +339,15 @@ func (t *monitor) disconnect() {
 	}
 }
 
+// isReady says whether a server that has just answered does what its role asks: a primary that lets clients in, and a
+// standby that streams or has streamed a moment ago.
+func (t *monitor) isReady(before *protocol.Status, role protocol.Role, streams bool) bool {
+	if role == protocol.RolePrimary {
+		return t.standing.isOpen()
+	}
+	return (before.Ready && before.Role == role || streams) && !t.flags.stale.Load()
+}
+
 // reportState makes the instance ready: its server has just done what its role asks.
 func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys []string, oldest string) {
 	following := t.standing.following().Leader
@@ -346,10 +355,7 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 		if t.ending.Load() {
 			return
 		}
-		ready := t.standing.isOpen()
-		if role != protocol.RolePrimary {
-			ready = (s.Ready && s.Role == role || state.Streaming) && !t.flags.stale.Load()
-		}
+		ready := t.isReady(s, role, state.Streaming)
 		if ready && !s.Ready || s.Role != role {
 			t.log.Info("the server answers", "role", string(role), "ready", ready)
 		}

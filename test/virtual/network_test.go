@@ -199,8 +199,7 @@ func (n *network) dial(ctx context.Context, from, address string) (*conn, error)
 		l.arrived <- there
 	}
 	if err := n.travel(ctx, link{name, from}); err != nil {
-		here.Close()
-		return nil, err
+		return nil, errors.Join(err, here.Close())
 	}
 	if l == nil || refused {
 		return nil, syscall.ECONNREFUSED

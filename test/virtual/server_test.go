@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/agent"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 )
 
@@ -284,6 +283,3 @@ func (s *server) term() uint64 {
 }
 
 var _ agent.PostgreSQL = (*server)(nil)
-
-// start is a term with where it begins, as it lies beside the data.
-type start = ha.Start

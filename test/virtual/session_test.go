@@ -133,7 +133,7 @@ func (s *session) ProveWrite(ctx context.Context) error {
 
 // Standbys is postgres.Session's.
 func (s *session) Standbys(ctx context.Context) ([]string, error) {
-	return ask(ctx, s, func(d *disk) []string {
+	return ask(ctx, s, func(*disk) []string {
 		var names []string
 		for c := range s.downstream {
 			if c.caughtUp {

@@ -23,6 +23,7 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -86,7 +87,7 @@ func scratch(t *testing.T) string {
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		return t.TempDir()
 	}
-	folder, err := os.MkdirTemp("/dev/shm", "toban-virtual-")
+	folder, err := os.MkdirTemp("/dev/shm", "toban-virtual-") //nolint:usetesting // that is on a disk
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func (w *world) configFile() string {
 	w.mutex.Unlock()
 	w.check.must(err)
 	path := filepath.Join(w.folder, "config.json")
-	w.check.must(os.WriteFile(path, text, 0o600))
+	w.check.must(postgres.WriteFile(path, text, 0o600)) // whole, also for who reads it at the same time
 	return path
 }
 

@@ -80,7 +80,7 @@ func (a *API) ServeWaiting(ctx context.Context) error {
 func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
-	return serveUntil(ctx, server, a.ListenAt, a.Listen, naming.PortAgent, func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+	return serveUntil(ctx, server, a.ListenAt, at(a.Listen, naming.PortAgent), func(l net.Listener) error { return server.ServeTLS(l, "", "") })
 }
 
 // only lets nobody but the holder of an identity ask for something.

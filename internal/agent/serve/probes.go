@@ -31,7 +31,7 @@ func (p *Probes) Serve(ctx context.Context) error {
 		probe(w, p.Ready(), status.Reason+": "+status.Message)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	return serveUntil(ctx, server, p.ListenAt, p.Listen, naming.PortProbe, server.Serve)
+	return serveUntil(ctx, server, p.ListenAt, at(p.Listen, naming.PortProbe), server.Serve)
 }
 
 func probe(w http.ResponseWriter, ok bool, why string) {

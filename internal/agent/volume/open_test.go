@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// openAndLeave opens a volume, and leaves it again.
+func openAndLeave(ctx context.Context, volume string, waits func(whom string)) error {
+	lock, memory, err := Open(ctx, volume, "db-0", "oops", waits)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if memory.Get().Voter.Instance() != "db-0" {
+		return fmt.Errorf("it has read %+v", memory.Get())
+	}
+	return nil
+}
+
 // A restore in place is taken over when no restore works on the volume any more. Later ones delay no start.
 func TestARestoreIsTakenOverWhenItHasEnded(t *testing.T) {
 	volume := volume(t, true)
@@ -21,16 +34,7 @@ func TestARestoreIsTakenOverWhenItHasEnded(t *testing.T) {
 			defer cancel()
 			opened := make(chan error, 1)
 			waits := make(chan string, 10)
-			go func() {
-				lock, memory, err := Open(ctx, volume, "db-0", "oops", func(whom string) { waits <- whom })
-				if err == nil {
-					defer lock.Release()
-					if memory.Get().Voter.Instance() != "db-0" {
-						err = fmt.Errorf("it has read %+v", memory.Get())
-					}
-				}
-				opened <- err
-			}()
+			go func() { opened <- openAndLeave(ctx, volume, func(whom string) { waits <- whom }) }()
 			if due {
 				select {
 				case whom := <-waits:
