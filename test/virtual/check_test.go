@@ -198,7 +198,7 @@ func (c *checker) remembers(h *host, path string, content []byte) {
 	var was, is ha.Memory
 	c.must(json.Unmarshal(before, &was))
 	c.must(json.Unmarshal(content, &is))
-	if p := h.server.process; p != nil && p.open() && is.Won > was.Won {
+	if p := h.server.process; p != nil && p.ready && !p.recovery && is.Won > was.Won {
 		p.term = is.Won // it alone has a vote, and its server goes on
 		c.winners[p.term] = &win{p.term, h.name, p.s.disk.wal[:len(p.s.disk.wal):len(p.s.disk.wal)]}
 	}

@@ -59,8 +59,9 @@ func (w *World) resetConnections() {
 	}
 }
 
-// fencedWithin is how long a primary that nobody answers may serve, by a slow clock, with the end of its server.
-const fencedWithin = ha.FenceLimit + 250*ms
+// fencedWithin is how long a primary that nobody answers may serve: until its limit is over, by a slow clock, until its
+// agent looks again, and until its server has ended.
+const fencedWithin = ha.FenceLimit + 500*ms
 
 func (n *node) resetConnections(lasts time.Duration) {
 	n.log("is behind a firewall that resets connections for %s", lasts)
