@@ -58,7 +58,11 @@ func (n *node) storeLater(e machine.Store) {
 			n.step(machine.Stored{ID: e.ID, Err: "the disk does not take it"})
 			return
 		}
-		n.store(n.breakStore(e.Memory))
+		m := e.Memory
+		if !e.Lineage {
+			m.Lineage = n.mem.Lineage // it lies with the data, which a copy may have replaced meanwhile
+		}
+		n.store(n.breakStore(m))
 		n.step(machine.Stored{ID: e.ID})
 	})
 }
