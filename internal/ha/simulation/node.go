@@ -58,6 +58,7 @@ type node struct {
 	lastContact time.Duration
 	lastTick    time.Duration
 	excused     time.Duration // until when a late stop is not held against it
+	firewalled  time.Duration // until when a firewall resets its connections
 }
 
 // clock is the instance's own.

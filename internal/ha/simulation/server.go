@@ -69,6 +69,9 @@ func (n *node) fence(id uint64) {
 	}
 	n.rebuild = nil
 	takes := n.w.between(1*ms, 20*ms)
+	if n.w.now < n.firewalled { // it may have held on by the API until it saw there that another leads
+		n.excused = max(n.excused, n.w.now+takes)
+	}
 	if n.w.breaks(KilledTooEarly) {
 		n.later(takes, func() { n.step(machine.Killed{ID: id}) })
 		takes += time.Second
