@@ -49,6 +49,7 @@ func (w *World) wins(n *node, term uint64) {
 			w.fail("a term is won once", "term %d by %s and %s", term, o.node.name, n.name)
 		}
 	}
+	n.asked = false // until it has; one that takes its leader for ended does not ask
 	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
 	n.checkLineage()
 	w.checkComplete(n, term)
