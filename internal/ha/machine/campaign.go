@@ -68,6 +68,9 @@ func (i *Instance) stand() {
 	m := i.memory
 	m.Ballot = ha.Ballot{Term: c.term, Leader: i.name}
 	i.store(m, func() {
+		if i.campaign != c {
+			return // it has been given up while that was written
+		}
 		if c.renewal {
 			c.end = math.MaxUint64
 			i.askVotes()

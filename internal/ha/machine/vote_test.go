@@ -110,3 +110,25 @@ func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 		t.Errorf("it is not looked at again: %s", r.Instance)
 	}
 }
+
+// A primary that alone has a vote takes a later term in its place. When it is ended while that is being written, it asks
+// nobody any more.
+func TestARenewalEndsWithItsServer(t *testing.T) {
+	t.Parallel()
+	m := memoryOf("db-0.a", 4, "db-0")
+	m.Record.Now = ha.Quorum{Voters: voters[:1], Acknowledgements: 1}
+	r := newRig(t, m)
+	r.step(ServerSeen{Run: r.server.run, Answers: true})
+	r.holds = func(e Effect) bool { _, is := e.(Store); return is }
+	r.wanted = nil
+	r.others(func(p *ha.Peer) { p.Ballot, p.Streaming = ha.Ballot{Term: 9, Leader: p.Voter.Instance()}, false })
+	stores := wants[Store](r)
+	if len(stores) != 1 || r.campaign == nil || !r.campaign.renewal {
+		t.Fatalf("it does not take a later term: %s", r.Instance)
+	}
+	r.step(ServerEnded{Run: r.server.run, Why: "killed"})
+	r.step(Stored{ID: stores[0].ID})
+	if r.campaign != nil || len(wants[AskVote](r)) > 0 {
+		t.Errorf("it goes on: %s", r.Instance)
+	}
+}
