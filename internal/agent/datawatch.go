@@ -26,6 +26,7 @@ type dataWatch struct {
 	post    func(machine.Event)
 	log     *slog.Logger
 	life    context.Context //nolint:containedctx // it is the agent's
+	looks   waitLock        // held from a look until it is told
 }
 
 // run looks now and then, until ctx ends.
@@ -38,8 +39,11 @@ func (w *dataWatch) run(ctx context.Context) error {
 	}
 }
 
-// see tells the machine what lies in the data directory.
+// see tells the machine what lies in the data directory. One look is told before the next is taken: an old one, told after
+// a copy has ended, would have the machine believe that there is nothing to lose.
 func (w *dataWatch) see() {
+	w.looks.Lock()
+	defer w.looks.Unlock()
 	data, err := w.folder.Lies()
 	identifier := ""
 	if err == nil && data == ha.DataPresent {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
@@ -50,4 +51,42 @@ func TestTheMachineHearsWhatLiesInTheDataDirectory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// filling is a data directory that is empty at the first look, which takes until it is told to end.
+type filling struct {
+	present
+	looks *int
+	first chan struct{}
+}
+
+func (f filling) HasData() (bool, error) {
+	*f.looks++
+	if *f.looks > 1 {
+		return true, nil
+	}
+	<-f.first
+	return false, nil
+}
+
+// A look that takes long is not told after a later one.
+func TestLooksAreToldInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []machine.Event
+		first := make(chan struct{})
+		w := &dataWatch{
+			folder: volume.NewDataFolder(filling{looks: new(int), first: first}), log: slog.New(slog.DiscardHandler), life: t.Context(),
+			status: status.New(protocol.Status{SystemIdentifier: "77"}), post: func(e machine.Event) { heard = append(heard, e) },
+		}
+		go w.see()
+		synctest.Wait()
+		go w.see()
+		synctest.Wait()
+		close(first)
+		synctest.Wait()
+		last, ok := heard[len(heard)-1].(machine.DataSeen)
+		if len(heard) != 2 || !ok || last.Data != ha.DataPresent {
+			t.Errorf("it hears %+v", heard)
+		}
+	})
 }
