@@ -26,3 +26,24 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 		t.Errorf("it is not followed after: %s", r.Instance)
 	}
 }
+
+// What is put on disk while a stream is being ended is not undone by the lineage that is written after it.
+func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Cut }
+	r.wanted = nil
+	r.other("db-0.a", func(p *ha.Peer) { p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false }) // in its place
+	commands := wants[Command](r)
+	if len(commands) != 1 || commands[0].Kind != Cut {
+		t.Fatalf("it does not end its stream: %+v", commands)
+	}
+	record := r.Memory().Record
+	record.Term, record.Version = 5, record.Version+7
+	r.step(RecordProposed{ID: 70, Proposal: Proposal{Leader: "db-0", Voter: "db-1.b", Record: record}})
+	r.step(Done{ID: commands[0].ID, End: 100})
+	stores := wants[Store](r)
+	if last := stores[len(stores)-1]; !last.Inherits || last.Memory.Record.Version != record.Version || r.Memory().Record.Version != record.Version {
+		t.Errorf("it writes %+v", last.Memory)
+	}
+}

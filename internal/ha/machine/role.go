@@ -289,13 +289,20 @@ func (i *Instance) follow(d ha.Decision) {
 
 // inherit puts the leader's lineage on disk. What is received meanwhile is of the leader before, and ends first.
 func (i *Instance) inherit(lineage []ha.Start, then func()) {
-	m := i.memory
-	m.Lineage = lineage
+	of := i.memory.Ballot
+	put := func(ha.LSN, string) {
+		if i.memory.Ballot != of {
+			return // it is of another leader now
+		}
+		m := i.memory // as it is now: much may have been put on disk while the stream was being ended
+		m.Lineage = lineage
+		i.write(Store{Memory: m, Inherits: true}, then)
+	}
 	if i.server.role == ha.ServerStandby && i.server.following != (ha.Ballot{}) {
-		i.cut(i.memory.Ballot.Term, func(ha.LSN, string) { i.write(Store{Memory: m, Inherits: true}, then) })
+		i.cut(of.Term, put)
 		return
 	}
-	i.write(Store{Memory: m, Inherits: true}, then)
+	put(0, "")
 }
 
 // await makes the instance a standby of nobody: nothing is received, all that is there is replayed, and so the end of its
