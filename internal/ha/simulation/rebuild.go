@@ -76,6 +76,9 @@ func (n *node) makeRoom(r *rebuild, then func()) {
 func (n *node) mayDiscard(r *rebuild, whole bool, then func()) {
 	id := r.command.ID
 	n.replies[id] = func(e machine.Effect) {
+		if !n.rebuilds(r) {
+			return // it has been ended while that was asked
+		}
 		said := e.(machine.ReplyDiscard) //nolint:errcheck,forcetypeassert // it answers nothing else
 		unasked := n.w.breaks(DiscardsUnasked) && !whole || n.w.breaks(CloneFromOld)
 		if said.Needed != "" && !unasked {
