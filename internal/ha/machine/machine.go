@@ -118,7 +118,7 @@ func (i *Instance) Step(now time.Duration, e Event) []Effect {
 
 // take takes in an event. What may need the memory waits while that is being written.
 func (i *Instance) take(e Event) {
-	if i.storing != nil && needsMemory(e) {
+	if i.storing != nil && (needsMemory(e) || i.followsWaiting(e)) {
 		i.waiting = append(i.waiting, e)
 		return
 	}
@@ -178,6 +178,15 @@ func needsMemory(e Event) bool {
 		return true
 	}
 	return false
+}
+
+// followsWaiting says that an event is the end of a server whose start waits to be taken in: it comes after that.
+func (i *Instance) followsWaiting(e Event) bool {
+	end, is := e.(ServerEnded)
+	return is && slices.ContainsFunc(i.waiting, func(w Event) bool {
+		done, is := w.(Done)
+		return is && done.ID == end.Run
+	})
 }
 
 // storing is a memory that is being written, and what follows when it is on disk, or could not be written.

@@ -81,11 +81,12 @@ func TestSimulation(t *testing.T) {
 }
 
 // kept are schedules in which the simulation has found a mistake, with what fails
-// when that is put back.
+// when that is put back. What a seed means changes with the simulation: the older ones are mere schedules now.
 var kept = map[uint64]string{
 	1369:  "a leader waits for a successor that may not lead by the record: nobody can follow it",
 	8330:  "a standby joins a leader whose term begins before the one it took over and never received",
 	33722: "nobody but the witness knows of the record that makes the last one a voter",
+	99421: "a server ends before its start is taken in, which waits for a memory to be written: it is taken to run for ever",
 }
 
 func TestKept(t *testing.T) {
