@@ -69,12 +69,12 @@ func (w *World) checkComplete(n *node, term uint64) {
 }
 
 // checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there for a later term
-// only now and then. A pause is not held against it.
+// only now and then. That its agent hangs is not held against it.
 func (w *World) checkComesBack(n *node) {
 	if l := n.lead(); l.strong && l.proven < l.began && !w.breaks(OpensUnasked) {
 		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are", n.name, l.began, l.proven)
 	}
-	if n.mem.Record.Witnesses(witnessID) || w.now < max(n.excused, w.excused) {
+	if n.mem.Record.Witnesses(witnessID) || n.busy() {
 		return
 	}
 	for _, a := range w.check.acks {
