@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,8 +20,8 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/local/single"
 	"toban.dev/test/releases"
 )
 
@@ -51,7 +50,7 @@ var subnets atomic.Int32
 // newCluster prepares a cluster; its agents are not started yet.
 func newCluster(t *testing.T, instances int) *cluster {
 	t.Helper()
-	c := &cluster{T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{}, logs: map[string]*bytes.Buffer{}, owner: serverUser(t)}
+	c := &cluster{T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{}, logs: map[string]*bytes.Buffer{}, owner: single.User(t)}
 	var err error
 	if c.folder, err = os.MkdirTemp("/tmp", "toban-db-"); err != nil { //nolint:usetesting // short: a socket's path has at most 107 bytes
 		t.Fatal(err)
@@ -66,7 +65,7 @@ func newCluster(t *testing.T, instances int) *cluster {
 		t.Fatal(err)
 	}
 	c.operator = protocol.NewClient(c.clientTLS(operator, naming.IdentityOperator), naming.PortAgent)
-	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: majorHere(t),
+	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: single.Major(t),
 		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
 		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
 	for i := range instances {
@@ -94,33 +93,6 @@ func (c *cluster) env(verb string, more ...string) []string {
 		env = append(env, "PATH="+c.programs+":"+os.Getenv("PATH"))
 	}
 	return append(env, more...)
-}
-
-// serverUser is who the servers run as: PostgreSQL refuses to run as root.
-func serverUser(t *testing.T) *syscall.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		t.Fatalf("the user postgres is missing (Debian package postgresql): %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-// majorHere is the newest PostgreSQL version that is installed.
-func majorHere(t *testing.T) int {
-	t.Helper()
-	for major := 18; major >= 15; major-- {
-		if _, err := postgres.FindPrograms(t.Context(), major); err == nil {
-			return major
-		}
-	}
-	t.Fatal("no PostgreSQL server is installed: apt-get install postgresql")
-	return 0
 }
 
 func (c *cluster) host(ordinal int) string { return fmt.Sprintf("127.10.%d.%d", c.subnet, ordinal+1) }

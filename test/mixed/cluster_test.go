@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,8 +20,8 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/local/single"
 )
 
 // deadline is for conditions that must come true: generous, for busy machines.
@@ -51,7 +49,7 @@ type instance struct {
 // newCluster starts a cluster whose agents are of these releases in turn, and waits until it is whole.
 func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	t.Helper()
-	c := &cluster{T: t, subnet: subnet, instances: map[string]*instance{}, owner: serverUser(t)}
+	c := &cluster{T: t, subnet: subnet, instances: map[string]*instance{}, owner: single.User(t)}
 	folder, err := os.MkdirTemp("/tmp", "toban-db-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	c.must(err)
 	c.folder = folder
@@ -62,7 +60,7 @@ func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	operator, err := pki.NewAuthority(bytes.Repeat([]byte{9}, 32), "operator", time.Now())
 	c.must(err)
 	c.operator = protocol.NewClient(c.clientTLS(operator, naming.IdentityOperator), naming.PortAgent)
-	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: majorHere(t), Durability: protocol.DurabilityQuorum,
+	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: single.Major(t), Durability: protocol.DurabilityQuorum,
 		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
 		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
 	for i := range 3 {
@@ -80,33 +78,6 @@ func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	}
 	c.adoptIdentifier(c.whole())
 	return c
-}
-
-// serverUser is who the servers run as: PostgreSQL refuses to run as root.
-func serverUser(t *testing.T) *syscall.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		t.Fatalf("the user postgres is missing (Debian package postgresql): %v", err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-// majorHere is the newest PostgreSQL version that is installed.
-func majorHere(t *testing.T) int {
-	t.Helper()
-	for major := 18; major >= 15; major-- {
-		if _, err := postgres.FindPrograms(t.Context(), major); err == nil {
-			return major
-		}
-	}
-	t.Fatal("no PostgreSQL server is installed: apt-get install postgresql")
-	return 0
 }
 
 func (c *cluster) must(err error) {

@@ -8,10 +8,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"sort"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,7 +46,7 @@ const (
 // Start makes a new server and stops it at the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Programs: programs(t), Port: freePort(t), run: credential(t)}
+	s := &Server{Programs: programs(t), Port: freePort(t), run: User(t)}
 	// A folder of t.TempDir is closed to other users, and PostgreSQL does not run as root.
 	folder, err := os.MkdirTemp("", "toban-single-") //nolint:usetesting // see above
 	must(t, err)
@@ -180,24 +178,6 @@ func programs(t testing.TB) string {
 	}
 	sort.Strings(found)
 	return filepath.Dir(found[len(found)-1])
-}
-
-// credential is whom to run the server as: itself, or nobody special where this is root.
-func credential(t testing.TB) *syscall.Credential {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return nil
-	}
-	who, err := user.Lookup("postgres")
-	if err != nil {
-		who, err = user.Lookup("nobody")
-	}
-	must(t, err)
-	uid, err := strconv.ParseUint(who.Uid, 10, 32)
-	must(t, err)
-	gid, err := strconv.ParseUint(who.Gid, 10, 32)
-	must(t, err)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
 func freePort(t testing.TB) uint16 {
