@@ -69,9 +69,9 @@ const reasonStarting, messageStarting = "Starting", "the agent is starting"
 // Agent runs one instance: it puts the rooms together in which the work is done, and carries out what the machine wants.
 type Agent struct {
 	options Options
-	// lock is the right to work on the volume; the memory is read when it is there, and elections begin.
+	// lock is the right to work on the volume; the hard state is read when it is there, and elections begin.
 	lock   *volume.Lock
-	memory *volume.Memory
+	memory *volume.StateStore
 
 	configs   configs
 	status    *status.Board
@@ -145,13 +145,13 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 
 // meetOthers puts together what knows of the other instances.
 func (a *Agent) meetOthers(client peers.Client) {
-	remembered := func() ha.Memory { return a.memory.Get() }
+	remembered := func() ha.HardState { return a.memory.Get() }
 	a.members = &members{self: a.options.Name, config: a.configs.get, memory: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
 	a.members.routes = a.peers
 	a.leader = &leader{self: a.options.Name, memory: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all}
 	a.publisher = publish.New(publish.Options{
-		Name: a.options.Name, Cluster: a.options.Cluster, Memory: remembered, Others: a.peers.Names,
+		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
 		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
 	})
 }
@@ -223,7 +223,7 @@ func (a *Agent) beginElections(life context.Context) {
 	a.life = life
 	config := machineConfig(a.configs.get(), a.options.Cluster != nil)
 	a.elections = newElections(machine.Options{
-		Name: a.options.Name, Boot: a.status.Get().Boot, Memory: a.memory.Get(), Config: config,
+		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.memory.Get(), Config: config,
 		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
 	}, a, a.options.Log)
 	a.peers.CountFrom(a.elections.began)
@@ -278,7 +278,7 @@ func (a *Agent) commitsWait() {
 // archiver archives the WAL while this instance leads.
 func (a *Agent) archiver() *archive.Loop {
 	return &archive.Loop{
-		Config: a.configs.get, Memory: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run), Log: a.options.Log,
+		Config: a.configs.get, HardState: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run), Log: a.options.Log,
 		Primary: func() archive.Primary {
 			if r := leading(&a.current); r != nil {
 				return r
@@ -292,13 +292,13 @@ func (a *Agent) archiver() *archive.Loop {
 func (a *Agent) configure(config protocol.Config) {
 	a.configs.set(config)
 	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
-	a.lookAtServer()
+	a.observeServer()
 }
 
-// lookAtServer has the server that runs looked at at once.
-func (a *Agent) lookAtServer() {
+// observeServer has the server that runs looked at at once.
+func (a *Agent) observeServer() {
 	if r := a.current.Load(); r != nil {
-		r.poke.look()
+		r.poke.observe()
 	}
 }
 

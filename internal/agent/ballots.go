@@ -9,7 +9,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// ballots brings votes and records to the other instances, and their answers.
+// ballots brings votes and configurations to the other instances, and their answers.
 type ballots struct {
 	find  func(name string) (protocol.Member, error)
 	peers voters
@@ -20,7 +20,7 @@ type ballots struct {
 // voters are the other instances.
 type voters interface {
 	Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error)
-	Record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error)
+	ProposeConfiguration(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error)
 }
 
 // ask asks one voter.
@@ -37,14 +37,14 @@ func (b *ballots) ask(ctx context.Context, e machine.AskVote) {
 	b.post(answer)
 }
 
-// propose offers the record of the quorum to one voter. Who does not answer is asked again.
+// propose offers the configuration of the quorum to one voter. Who does not answer is asked again.
 func (b *ballots) propose(ctx context.Context, p machine.Proposal) {
 	member, err := b.find(p.Voter.Instance())
 	if err != nil {
 		return
 	}
-	reply, err := b.peers.Record(ctx, member, protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Record: p.Record})
+	reply, err := b.peers.ProposeConfiguration(ctx, member, protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Configuration: p.Configuration})
 	if err == nil {
-		b.post(machine.RecordAnswered{Voter: p.Voter, Record: p.Record, Reply: reply})
+		b.post(machine.ConfigurationAnswered{Voter: p.Voter, Configuration: p.Configuration, Reply: reply})
 	}
 }

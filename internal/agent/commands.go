@@ -49,7 +49,7 @@ type commands struct {
 	data     *dataWatch
 	demands  *demands
 	queue    *queue
-	memory   func() ha.Memory
+	memory   func() ha.HardState
 	slots    func() []string // those that a primary is to have
 	status   *status.Board
 	post     func(machine.Event)
@@ -187,7 +187,7 @@ func (x *commands) letClientsIn() error {
 		return errNoServer
 	}
 	r.standing.open()
-	defer r.poke.look()
+	defer r.poke.observe()
 	return r.config.rewrite()
 }
 
@@ -262,25 +262,25 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, 
 	if err != nil {
 		return 0, 0, err
 	}
-	begins, err = x.beginning(state.Timeline, x.memory().Lineage)
+	begins, err = x.beginning(state.Timeline, x.memory().TermHistory)
 	if err != nil {
 		return 0, 0, err
 	}
 	x.status.Change(func(s *protocol.Status) {
 		s.Role, s.Ready, s.Reason, s.Message = protocol.RolePrimary, true, "Leader", "has just been elected"
 	})
-	r.poke.look()
+	r.poke.observe()
 	r.settleLater()
 	return state.Timeline, begins, nil
 }
 
-// beginning is where the WAL of the last term of a lineage begins: where that of the term before was left. After a
+// beginning is where the WAL of the last term of a term history begins: where that of the term before was left. After a
 // promotion that was cut short and made again, the timeline of the server begins later. The term before may have been cut
 // short so, too, and has no timeline on record then: this one begins with the first that was made after its election.
-func (x *commands) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error) {
+func (x *commands) beginning(timeline uint32, history []ha.TermStart) (ha.LSN, error) {
 	text, err := x.server.Fork(timeline)
-	if n := len(lineage); n > 1 {
-		before, elected := lineage[n-2], lineage[n-1]
+	if n := len(history); n > 1 {
+		before, elected := history[n-2], history[n-1]
 		if before.Timeline == 0 {
 			text, err = x.server.ForkFrom(timeline, uint64(elected.LSN))
 		} else {
@@ -293,10 +293,10 @@ func (x *commands) beginning(timeline uint32, lineage []ha.Start) (ha.LSN, error
 	return ha.ParseLSN(text)
 }
 
-// inherit makes the volume ready for another lineage. What is here of a timeline that this instance has no WAL of is of one
+// inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of is of one
 // that was abandoned, and may bear the number of the leader's.
 func (x *commands) inherit() error {
-	own := x.memory().Lineage
+	own := x.memory().TermHistory
 	stale, err := x.server.HasTimelines(newest(own))
 	if err != nil || !stale {
 		return err
@@ -307,10 +307,10 @@ func (x *commands) inherit() error {
 	return x.server.ForgetTimelines(newest(own))
 }
 
-// newest is the highest number of a timeline that a lineage has.
-func newest(lineage []ha.Start) uint32 {
+// newest is the highest number of a timeline that a term history has.
+func newest(history []ha.TermStart) uint32 {
 	highest := uint32(1)
-	for _, s := range lineage {
+	for _, s := range history {
 		highest = max(highest, s.Timeline)
 	}
 	return highest

@@ -54,7 +54,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	post := func(e machine.Event) { heard = append(heard, e) }
 	x := &commands{
 		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log, life: t.Context(),
-		queue: &queue{life: t.Context()}, demands: &demands{}, memory: func() ha.Memory { return ha.Memory{} },
+		queue: &queue{life: t.Context()}, demands: &demands{}, memory: func() ha.HardState { return ha.HardState{} },
 		data: &dataWatch{
 			folder: volume.NewDataFolder(present{}), status: board, post: post, log: log, life: t.Context(),
 			control: (&timelines{}).Control,
@@ -78,15 +78,15 @@ func TestCommandsWithoutAServer(t *testing.T) {
 
 func TestWhereTheWALOfATermBegins(t *testing.T) {
 	for name, c := range map[string]struct {
-		lineage []ha.Start
+		history []ha.TermStart
 		want    ha.LSN
 	}{
-		"of the first term":                       {[]ha.Start{{Term: 1}}, 0x3},
-		"after a term with a timeline":            {[]ha.Start{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
-		"after one whose promotion was cut short": {[]ha.Start{{Term: 1, Timeline: 2}, {Term: 3}, {Term: 4, LSN: 7}}, 0x7_0000_0003},
+		"of the first term":                       {[]ha.TermStart{{Term: 1}}, 0x3},
+		"after a term with a timeline":            {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
+		"after one whose promotion was cut short": {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 3}, {Term: 4, LSN: 7}}, 0x7_0000_0003},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := (&commands{server: &timelines{}}).beginning(3, c.lineage); err != nil || got != c.want {
+			if got, err := (&commands{server: &timelines{}}).beginning(3, c.history); err != nil || got != c.want {
 				t.Errorf("it begins at %v, %v; want %v", got, err, c.want)
 			}
 		})
@@ -97,8 +97,8 @@ func TestWhereTheWALOfATermBegins(t *testing.T) {
 func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 	for highest, forgot := range map[uint32][]uint32{3: nil, 4: {3}} {
 		server := &timelines{highest: highest}
-		x := &commands{server: server, current: &atomic.Pointer[running]{}, life: t.Context(), memory: func() ha.Memory {
-			return ha.Memory{Lineage: []ha.Start{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
+		x := &commands{server: server, current: &atomic.Pointer[running]{}, life: t.Context(), memory: func() ha.HardState {
+			return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
 		}}
 		if err := x.inherit(); err != nil || !slices.Equal(server.forgot, forgot) {
 			t.Errorf("of %d timelines it forgets those after %v, %v", highest, server.forgot, err)

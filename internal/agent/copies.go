@@ -27,7 +27,7 @@ type copies struct {
 	server    copied
 	serverLog io.Writer
 	data      *dataWatch
-	memory    *volume.Memory
+	memory    *volume.StateStore
 	status    *status.Board
 	// upstream says how the data of a leader is had, ask asks the machine, stop stops the server.
 	upstream func(leader ha.Ballot) (postgres.Upstream, error)
@@ -55,13 +55,13 @@ func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err
 		x.data.folder.LackRoom()
 	}
 	if c.Kind == machine.Clone || c.Kind == machine.Rewind {
-		err = errors.Join(err, x.memory.ReloadLineage())
-		d.Lineage = x.memory.Get().Lineage
+		err = errors.Join(err, x.memory.ReloadTermHistory())
+		d.TermHistory = x.memory.Get().TermHistory
 	}
 	return d, err
 }
 
-// clone copies the data of the leader. Its lineage comes with it.
+// clone copies the data of the leader. Its term history comes with it.
 func (x *copies) clone(ctx context.Context, c machine.Command) error {
 	source, err := x.makeWay(ctx, c)
 	if err != nil {
@@ -85,7 +85,7 @@ func (x *copies) mayDiscard(ctx context.Context, c machine.Command, whole bool) 
 	return nil
 }
 
-// rewind takes back what the leader never had. The leader's lineage comes with it.
+// rewind takes back what the leader never had. The leader's term history comes with it.
 func (x *copies) rewind(ctx context.Context, c machine.Command) error {
 	source, err := x.makeWay(ctx, c)
 	if err != nil {

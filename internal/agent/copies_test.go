@@ -20,7 +20,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// copier is a server whose data is replaced, with the lineage of where it comes from.
+// copier is a server whose data is replaced, with the term history of where it comes from.
 type copier struct {
 	steps []string
 	data  string
@@ -47,9 +47,9 @@ func (c *copier) Rewind(_ context.Context, source postgres.Upstream, _ io.Writer
 	return errors.Join(c.step("rewind "+source.Host), c.inherit())
 }
 
-// inherit puts a lineage with the data.
+// inherit puts a term history with the data.
 func (c *copier) inherit() error {
-	text, err := json.Marshal([]ha.Start{{Term: 4, Timeline: 2}})
+	text, err := json.Marshal([]ha.TermStart{{Term: 4, Timeline: 2}})
 	if err != nil {
 		return err
 	}
@@ -64,24 +64,24 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		needed  string // why the data may not be given up
 		steps   string
 		failed  string
-		lineage bool
+		history bool
 		data    protocol.Data // what the status says of it, "present" before
 	}{
 		"made":                               {kind: machine.Initialise, steps: "initialise", data: "present"},
 		"marked":                             {kind: machine.MarkForked, steps: "mark", data: "present"},
-		"copied":                             {kind: machine.Clone, leader: "db-1", steps: "stop,clone h1", lineage: true, data: protocol.DataEmpty},
-		"copied, with the old until then":    {kind: machine.Clone, leader: "db-1", server: copier{whole: true}, steps: "stop,clone h1", lineage: true, data: "present"},
+		"copied":                             {kind: machine.Clone, leader: "db-1", steps: "stop,clone h1", history: true, data: protocol.DataEmpty},
+		"copied, with the old until then":    {kind: machine.Clone, leader: "db-1", server: copier{whole: true}, steps: "stop,clone h1", history: true, data: "present"},
 		"not copied: others need it":         {kind: machine.Clone, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
 		"not copied: nobody knows the other": {kind: machine.Clone, leader: "db-9", failed: "not among the members", data: "present"},
-		"not copied: there is no room":       {kind: machine.Clone, leader: "db-1", server: copier{err: postgres.ErrNoRoom}, steps: "stop,clone h1", failed: "room", lineage: true, data: protocol.DataEmpty},
-		"rewound":                            {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", lineage: true, data: "present"},
+		"not copied: there is no room":       {kind: machine.Clone, leader: "db-1", server: copier{err: postgres.ErrNoRoom}, steps: "stop,clone h1", failed: "room", history: true, data: protocol.DataEmpty},
+		"rewound":                            {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", history: true, data: "present"},
 		"not rewound: others need it":        {kind: machine.Rewind, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
-		"not rewound: on the same timeline":  {kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline}, steps: "stop,rewind h1", failed: "timeline", lineage: true, data: "present"},
+		"not rewound: on the same timeline":  {kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline}, steps: "stop,rewind h1", failed: "timeline", history: true, data: "present"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, data := c.server, t.TempDir()
 			server.data = data
-			memory, err := volume.OpenMemory("db-0", t.TempDir(), data)
+			memory, err := volume.OpenStateStore("db-0", t.TempDir(), data)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,8 +110,8 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) || d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) {
 				t.Errorf("the machine hears %+v", d)
 			}
-			if c.lineage != slices.Equal(d.Lineage, []ha.Start{{Term: 4, Timeline: 2}}) {
-				t.Errorf("its lineage is %v", d.Lineage)
+			if c.history != slices.Equal(d.TermHistory, []ha.TermStart{{Term: 4, Timeline: 2}}) {
+				t.Errorf("its lineage is %v", d.TermHistory)
 			}
 		})
 	}

@@ -73,11 +73,11 @@ func (e *elections) run(ctx context.Context) error {
 // begin begins an effect. Notes and answers need no hands.
 func (e *elections) begin(effect machine.Effect) {
 	switch effect := effect.(type) {
-	case machine.Note:
+	case machine.Log:
 		e.log.Info(effect.Message, effect.Values...)
 	case machine.ReplyVote:
 		e.reply(effect.ID, effect)
-	case machine.ReplyRecord:
+	case machine.ReplyConfiguration:
 		e.reply(effect.ID, effect)
 	case machine.ReplyDiscard:
 		e.reply(effect.ID, effect)

@@ -24,9 +24,9 @@ func (a *Agent) carryOut(effect machine.Effect) {
 		go a.ballots.propose(a.life, e.Proposal)
 	case machine.AskWitness:
 		go func() { a.post(witness.Ask(a.life, a.options.Cluster, e, a.elections.at)) }()
-	case machine.Look:
-		a.lookAtServer()
-	case machine.Tell:
+	case machine.ObserveServer:
+		a.observeServer()
+	case machine.Broadcast:
 		a.peers.Broadcast(a.life, a.Status())
 	case machine.Publish:
 		a.publisher.Want(protocol.RolePrimary)
@@ -40,14 +40,14 @@ func (a *Agent) post(e machine.Event) {
 	}
 }
 
-// store puts a memory on disk.
+// store puts a hard state on disk.
 func (a *Agent) store(e machine.Store) {
 	var err error
 	if e.Inherits {
 		err = a.commands.inherit()
 	}
 	if err == nil {
-		err = a.memory.Put(e.Memory, e.Lineage)
+		err = a.memory.Put(e.HardState, e.TermHistory)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }

@@ -19,7 +19,7 @@ type launcher struct {
 	serverLog io.Writer
 	good      lastKnownGood
 	wanted    func() protocol.Config
-	memory    func() ha.Memory
+	memory    func() ha.HardState
 	members   *members
 	leader    *leader
 	demands   *demands
@@ -83,7 +83,7 @@ func (l *launcher) configure(r *running) *configuration {
 	return &configuration{
 		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,
 		startServer: func(ctx context.Context) (Process, error) { return l.server.Start(ctx, l.serverLog) },
-		look:        r.poke.look, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
+		look:        r.poke.observe, report: configReport{status: l.status, log: l.log}, log: l.log, life: r.life,
 		started: func(process Process) {
 			r.process, r.monitor.process = process, process
 			l.current.Store(r)

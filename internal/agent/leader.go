@@ -10,7 +10,7 @@ import (
 // leader is what the leader says of itself, as far as this instance has heard of it.
 type leader struct {
 	self   string
-	memory func() ha.Memory
+	memory func() ha.HardState
 	// own is what this instance says of itself, last what another has said last, if it has said anything.
 	own  func() protocol.Status
 	last func(name string) (protocol.Status, bool)
@@ -18,8 +18,8 @@ type leader struct {
 	members func() []protocol.Member
 }
 
-// says is the status of the leader of the newest term that is known.
-func (l *leader) says() (protocol.Status, bool) {
+// status is the status of the leader of the newest term that is known.
+func (l *leader) status() (protocol.Status, bool) {
 	ballot := l.memory().Ballot
 	if ballot.Leader == l.self {
 		return l.own(), true
@@ -30,7 +30,7 @@ func (l *leader) says() (protocol.Status, bool) {
 // hasAll says that the leader leads, and every other member streams from it.
 func (l *leader) hasAll() bool {
 	ballot := l.memory().Ballot
-	status, heard := l.says()
+	status, heard := l.status()
 	if !heard || status.Role != protocol.RolePrimary || status.Term != ballot.Term {
 		return false
 	}
@@ -44,7 +44,7 @@ func (l *leader) hasAll() bool {
 
 // archived is up to where the WAL is in the archive, "" if that is not known.
 func (l *leader) archived() string {
-	status, _ := l.says()
+	status, _ := l.status()
 	if status.Archive == nil {
 		return ""
 	}

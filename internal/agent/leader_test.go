@@ -30,7 +30,7 @@ func TestWhatTheLeaderSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &leader{
 				self: "db-0", members: members, own: func() protocol.Status { return c.own },
-				memory: func() ha.Memory { return ha.Memory{Ballot: ha.Ballot{Term: 4, Leader: c.leader}} },
+				memory: func() ha.HardState { return ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: c.leader}} },
 				last:   func(name string) (protocol.Status, bool) { s, ok := c.others[name]; return s, ok },
 			}
 			if l.hasAll() != c.hasAll || l.archived() != c.where {

@@ -14,8 +14,8 @@ import (
 type members struct {
 	self   string
 	config func() protocol.Config
-	// memory has the record of who has a vote.
-	memory func() ha.Memory
+	// hard state has the configuration of who has a vote.
+	memory func() ha.HardState
 	routes routes
 }
 
@@ -27,11 +27,11 @@ type routes interface {
 }
 
 // all are the members, and those that are none any more but still have
-// a vote: until the record says otherwise they acknowledge, vote, and may even lead.
+// a vote: until the configuration says otherwise they acknowledge, vote, and may even lead.
 func (m *members) all() []protocol.Member {
 	config := m.config()
 	all := slices.Clone(config.Members)
-	for _, voter := range m.memory().Record.Voters() {
+	for _, voter := range m.memory().Configuration.Voters() {
 		name := voter.Instance()
 		if slices.ContainsFunc(all, func(m protocol.Member) bool { return m.Name == name }) {
 			continue

@@ -23,8 +23,8 @@ func three(routes reached) *members {
 		config: func() protocol.Config {
 			return protocol.Config{Cluster: "db", Namespace: "shop", Members: []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"}}}
 		},
-		memory: func() ha.Memory {
-			return ha.Memory{Voter: "db-0.a", Record: ha.Record{Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}}}}
+		memory: func() ha.HardState {
+			return ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}}}}
 		},
 	}
 }

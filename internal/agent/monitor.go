@@ -71,8 +71,8 @@ type flags struct {
 // poke makes a monitor look at once.
 type poke chan struct{}
 
-// look makes it do so.
-func (p poke) look() {
+// observe makes it do so.
+func (p poke) observe() {
 	select {
 	case p <- struct{}{}:
 	default:
@@ -83,7 +83,7 @@ func (p poke) look() {
 func (t *monitor) run(ctx context.Context) {
 	defer t.disconnect()
 	for ctx.Err() == nil {
-		t.lookOnce(ctx)
+		t.observeOnce(ctx)
 		interval := standbyLook
 		if t.standing.isPrimary() || t.failures > 0 {
 			interval = lookInterval
@@ -98,8 +98,8 @@ func (t *monitor) run(ctx context.Context) {
 	}
 }
 
-// lookOnce sees to everything that is to be done with the server, and reports how it is.
-func (t *monitor) lookOnce(ctx context.Context) {
+// observeOnce sees to everything that is to be done with the server, and reports how it is.
+func (t *monitor) observeOnce(ctx context.Context) {
 	deadline := firstDeadline
 	if t.failures > 0 {
 		deadline = secondDeadline
@@ -107,7 +107,7 @@ func (t *monitor) lookOnce(ctx context.Context) {
 	began := time.Now()
 	query, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	err := t.look(query)
+	err := t.observe(query)
 	if ctx.Err() != nil || ended(t.process) {
 		return // told to stop, or it has stopped: what the last query said does not matter
 	}
@@ -117,26 +117,26 @@ func (t *monitor) lookOnce(ctx context.Context) {
 	if err == nil || postgres.TooManyClients(err) {
 		t.failures = 0
 		t.standing.see(func(s *seen) { s.failure = "" })
-		t.reporter.tell(err == nil)
+		t.reporter.report(err == nil)
 		return
 	}
 	t.disconnect()
 	t.failures++
 	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
 	if t.failures < 2 {
-		t.poke.look()
+		t.poke.observe()
 		return
 	}
 	t.standing.see(func(s *seen) { s.failure = "the server does not answer: " + err.Error() })
 	t.status.Change(func(s *protocol.Status) {
 		s.Ready, s.Streaming, s.Reason, s.Message = false, false, reasonNotAnswering, err.Error()
 	})
-	t.reporter.tell(false)
+	t.reporter.report(false)
 }
 
-// look connects if need be, asks the server for its state, does the chores of
+// observe connects if need be, asks the server for its state, does the chores of
 // its role, notes how it is, and applies the config.
-func (t *monitor) look(ctx context.Context) error {
+func (t *monitor) observe(ctx context.Context) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -152,12 +152,12 @@ func (t *monitor) look(ctx context.Context) error {
 		t.reporter.unelected()
 		return nil
 	}
-	t.lookAtSpace()
+	t.observeSpace()
 	oldest, err := t.upkeep(ctx, primary)
 	if err != nil {
 		return err
 	}
-	if err := t.lookAtRole(ctx, state, primary, oldest); err != nil {
+	if err := t.observeRole(ctx, state, primary, oldest); err != nil {
 		return err
 	}
 	return t.update(ctx)
@@ -202,16 +202,16 @@ func (t *monitor) upkeep(ctx context.Context, primary bool) (oldest string, err 
 	return "", t.chores.ofStandby(ctx, t.session)
 }
 
-// lookAtRole looks at what is particular to a role.
-func (t *monitor) lookAtRole(ctx context.Context, state postgres.State, primary bool, oldest string) error {
+// observeRole looks at what is particular to a role.
+func (t *monitor) observeRole(ctx context.Context, state postgres.State, primary bool, oldest string) error {
 	if !primary {
-		return t.lookAtStandby(ctx, state)
+		return t.observeStandby(ctx, state)
 	}
-	return t.lookAtPrimary(ctx, state, oldest)
+	return t.observePrimary(ctx, state, oldest)
 }
 
-// lookAtPrimary looks whether a primary takes new sessions, and who streams from it.
-func (t *monitor) lookAtPrimary(ctx context.Context, state postgres.State, oldest string) error {
+// observePrimary looks whether a primary takes new sessions, and who streams from it.
+func (t *monitor) observePrimary(ctx context.Context, state postgres.State, oldest string) error {
 	if time.Since(t.entered) > newSessions {
 		if err := t.enter(ctx); err != nil {
 			return err
@@ -255,11 +255,11 @@ func (t *monitor) enter(ctx context.Context) error {
 	return nil
 }
 
-// lookAtStandby notes how far a standby is. One that follows nobody is asked for
+// observeStandby notes how far a standby is. One that follows nobody is asked for
 // the end of its WAL.
-func (t *monitor) lookAtStandby(ctx context.Context, state postgres.State) error {
+func (t *monitor) observeStandby(ctx context.Context, state postgres.State) error {
 	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
-	if err := t.lookAtBounds(ctx); err != nil {
+	if err := t.observeBounds(ctx); err != nil {
 		return err
 	}
 	var end ha.LSN
@@ -279,18 +279,18 @@ func (t *monitor) lookAtStandby(ctx context.Context, state postgres.State) error
 	})
 	t.reportState(state, protocol.RoleStandby, nil, "")
 	if changed {
-		t.reporter.tell(true)
+		t.reporter.report(true)
 	}
 	if t.standing.following().Leader == "" && !known {
-		t.poke.look()
+		t.poke.observe()
 		pause.For(ctx, endInterval)
 	}
 	return nil
 }
 
-// lookAtBounds looks whether what keeps parameters higher than they are asked for
+// observeBounds looks whether what keeps parameters higher than they are asked for
 // is gone: what the primary has lowered may be lowered here too, once that is replayed.
-func (t *monitor) lookAtBounds(ctx context.Context) error {
+func (t *monitor) observeBounds(ctx context.Context) error {
 	wanted, held := t.wanted().Parameters, false
 	for name, bound := range t.standing.lowerBounds() {
 		value, err := strconv.Atoi(wanted[name])
@@ -310,8 +310,8 @@ func (t *monitor) lookAtBounds(ctx context.Context) error {
 // endInterval is how often the end of the WAL is asked for while it is not known.
 const endInterval = 20 * time.Millisecond
 
-// lookAtSpace notes whether there is room for WAL.
-func (t *monitor) lookAtSpace() {
+// observeSpace notes whether there is room for WAL.
+func (t *monitor) observeSpace() {
 	free, err := t.server.FreeSpace()
 	if err != nil {
 		t.log.Warn("the free space of the volume is not known", "error", err.Error())

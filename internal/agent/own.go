@@ -27,7 +27,7 @@ func (a *Agent) own(ctx context.Context) error {
 		}
 	})
 	waits := func(whom string) {
-		noteInUse(a.status, a.options.Log, whom)
+		reportInUse(a.status, a.options.Log, whom)
 		answer()
 	}
 	var err error
@@ -46,8 +46,8 @@ func (a *Agent) own(ctx context.Context) error {
 	return err
 }
 
-// noteInUse says that the volume is another's, and what to do.
-func noteInUse(board *status.Board, log *slog.Logger, whom string) {
+// reportInUse says that the volume is another's, and what to do.
+func reportInUse(board *status.Board, log *slog.Logger, whom string) {
 	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when that has ended. " +
 		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
 	log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)

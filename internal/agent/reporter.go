@@ -17,8 +17,8 @@ type reporter struct {
 	post     func(machine.Event)
 }
 
-// tell tells what was seen last.
-func (r *reporter) tell(answers bool) {
+// report tells what was seen last.
+func (r *reporter) report(answers bool) {
 	following, seen := r.standing.following(), r.standing.lastSeen()
 	r.post(machine.ServerSeen{
 		Run: r.run, Following: following.Term, Answers: answers, Streaming: seen.streaming, Received: seen.received,
@@ -31,5 +31,5 @@ func (r *reporter) tell(answers bool) {
 func (r *reporter) unelected() {
 	r.standing.see(func(s *seen) { s.unelected = true })
 	r.status.Change(func(s *protocol.Status) { s.Ready, s.Streaming = false, false })
-	r.tell(true)
+	r.report(true)
 }

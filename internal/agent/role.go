@@ -10,7 +10,7 @@ type role struct {
 	standing *standing
 	// rule is by which commits wait, upstream how a leader is followed, closed whether no client is to be let in.
 	rule     func() ha.Rule
-	memory   func() ha.Memory
+	memory   func() ha.HardState
 	upstream func(leader ha.Ballot) (postgres.Upstream, error)
 	closed   func() bool
 }
@@ -20,7 +20,7 @@ func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
 	following, primary := r.standing.following(), r.standing.isPrimary()
 	settings.Synchronous = r.rule().String()
 	if m := r.memory(); !primary {
-		settings.Synchronous = ha.CommitRule(m.Record, m.Voter).String() // as if it were elected now
+		settings.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String() // as if it were elected now
 	}
 	settings.Closed = r.closed() || !r.standing.isOpen()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.standing.lowerBounds()

@@ -79,7 +79,7 @@ func ended(process Process) bool {
 // follow makes a standby follow another leader, or nobody. It takes a reload.
 func (r *running) follow(upstream ha.Ballot) error {
 	r.standing.follow(upstream)
-	defer r.poke.look()
+	defer r.poke.observe()
 	return r.config.rewrite()
 }
 

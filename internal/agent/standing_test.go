@@ -38,7 +38,7 @@ func TestAServerIsAPrimaryOnceItIsPromoted(t *testing.T) {
 func TestTheSettingsOfARole(t *testing.T) {
 	leader := ha.Ballot{Term: 4, Leader: "db-1"}
 	least, upstream := map[string]int{"max_connections": 100}, &postgres.Upstream{Host: "h1", Term: 4}
-	m := ha.Memory{Voter: "db-0.a", Record: ha.Record{
+	m := ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{
 		Term: 4, Version: 2, Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b"}, Acknowledgements: 2},
 	}}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestTheSettingsOfARole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &role{
-				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne }, memory: func() ha.Memory { return m },
+				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne }, memory: func() ha.HardState { return m },
 				upstream: func(of ha.Ballot) (postgres.Upstream, error) {
 					if of != leader {
 						return postgres.Upstream{}, errors.New("another leader")
@@ -65,7 +65,7 @@ func TestTheSettingsOfARole(t *testing.T) {
 			}
 			c.want.Name, c.want.Synchronous = "db-0", anyOne.String()
 			if c.want.Standby { // as if it were elected now
-				c.want.Synchronous = ha.CommitRule(m.Record, m.Voter).String()
+				c.want.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String()
 			}
 			got, err := r.add(postgres.Settings{Name: "db-0", Upstream: &postgres.Upstream{Host: "before"}})
 			if err != nil || !reflect.DeepEqual(got, c.want) {
@@ -82,7 +82,7 @@ func TestTheMachineHearsWhatWasSeen(t *testing.T) {
 	s := &standing{upstream: ha.Ballot{Term: 4, Leader: "db-1"}}
 	s.see(func(s *seen) { s.streaming, s.received = true, 77 })
 	r := &reporter{run: 3, standing: s, status: board, full: &f.full, post: func(e machine.Event) { heard = append(heard, e) }}
-	r.tell(true)
+	r.report(true)
 	r.unelected()
 	want := machine.ServerSeen{Run: 3, Following: 4, Answers: true, Streaming: true, Received: 77, Full: true}
 	after := want

@@ -12,7 +12,7 @@ const togetherLimit = 3 * time.Second
 
 // superseded removes WAL files of former timelines that a newer one has. Only the monitor uses it.
 type superseded struct {
-	memory func() ha.Memory
+	memory func() ha.HardState
 	// allStream says that the leader leads, and every other member streams from it.
 	allStream func() bool
 	// forget removes the files that a timeline has made superfluous, and says how many.
@@ -33,11 +33,11 @@ func (s *superseded) remove() error {
 	if s.together.IsZero() {
 		s.together = time.Now()
 	}
-	last := len(m.Lineage) - 1
-	if s.pruned == s.term || time.Since(s.together) < togetherLimit || last < 0 || m.Lineage[last].Term != s.term || m.Lineage[last].Timeline == 0 {
+	last := len(m.TermHistory) - 1
+	if s.pruned == s.term || time.Since(s.together) < togetherLimit || last < 0 || m.TermHistory[last].Term != s.term || m.TermHistory[last].Timeline == 0 {
 		return nil
 	}
-	removed, err := s.forget(m.Lineage[last].Timeline)
+	removed, err := s.forget(m.TermHistory[last].Timeline)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 
 func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := ha.Memory{Ballot: ha.Ballot{Term: 4}, Lineage: []ha.Start{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}}}
+		memory := ha.HardState{Ballot: ha.Ballot{Term: 4}, TermHistory: []ha.TermStart{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}}}
 		all, broken, removed := false, error(nil), []uint32{}
 		s := &superseded{
-			memory: func() ha.Memory { return memory }, allStream: func() bool { return all }, log: slog.New(slog.DiscardHandler),
+			memory: func() ha.HardState { return memory }, allStream: func() bool { return all }, log: slog.New(slog.DiscardHandler),
 			forget: func(current uint32) (int, error) {
 				removed = append(removed, current)
 				return 1, broken
@@ -50,9 +50,9 @@ func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 		check("all are there in it", 3, 3)
 		time.Sleep(time.Minute)
 		check("its beginning is not known", 3, 3)
-		memory.Lineage = append(memory.Lineage, ha.Start{Term: 5})
+		memory.TermHistory = append(memory.TermHistory, ha.TermStart{Term: 5})
 		check("its timeline is not known", 3, 3)
-		memory.Lineage[2].Timeline = 4
+		memory.TermHistory[2].Timeline = 4
 		check("now it is", 3, 3, 4)
 	})
 }

@@ -19,7 +19,7 @@ type Surroundings struct {
 	ListenAt func(ctx context.Context, address string) (net.Listener, error)
 	// Dial connects to peers.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// WriteFile replaces a file of the memory; when it returns, the new one is on disk.
+	// WriteFile replaces a file of the hard state; when it returns, the new one is on disk.
 	WriteFile func(path string, content []byte, mode os.FileMode) error
 }
 

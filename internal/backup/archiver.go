@@ -50,13 +50,13 @@ type File interface {
 // ArchiverOptions say what is archived, and where.
 type ArchiverOptions struct {
 	// Bucket is rooted at the archive, which must be that of Owner.
-	Bucket bucket.Bucket
-	Owner  Owner
-	Sealer *Sealer
-	Source Source
-	// Lineage is the leader's, as it is when its server is a primary. Its last term, in which
+	Bucket  bucket.Bucket
+	Owner   Owner
+	Encoder *Encoder
+	Source  Source
+	// TermHistory is the leader's, as it is when its server is a primary. Its last term, in which
 	// its timeline began, is the term that is written under.
-	Lineage []ha.Start
+	TermHistory []ha.TermStart
 	// Changed, if set, is called when the state has changed, not by several at once.
 	Changed func(State)
 	// Now is the clock; nil is the system's.
@@ -69,7 +69,7 @@ type State struct {
 	Archived, Flushed ha.LSN
 	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive. The lag in time is what has passed since.
 	ArchivedAt time.Time
-	// Gap is the latest of the lineage that this leader knows of.
+	// Gap is the latest of the term history that this leader knows of.
 	Gap *Gap
 	// Err is why nothing is archived, since Since; nil if all is well.
 	Err   error
@@ -106,14 +106,14 @@ type Archiver struct {
 
 // NewArchiver makes an archiver; nothing is read yet.
 func NewArchiver(o ArchiverOptions) (*Archiver, error) {
-	if len(o.Lineage) == 0 || o.Lineage[len(o.Lineage)-1].Timeline == 0 {
+	if len(o.TermHistory) == 0 || o.TermHistory[len(o.TermHistory)-1].Timeline == 0 {
 		return nil, errors.New("archive WAL: the leader has no timeline yet")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Lineage = slices.Clone(o.Lineage)
-	return &Archiver{ArchiverOptions: o, folder: TermFolder(o.Lineage[len(o.Lineage)-1].Term)}, nil
+	o.TermHistory = slices.Clone(o.TermHistory)
+	return &Archiver{ArchiverOptions: o, folder: TermFolder(o.TermHistory[len(o.TermHistory)-1].Term)}, nil
 }
 
 // State is how far the archive is.
@@ -285,11 +285,11 @@ func (a *Archiver) archiveSegments(ctx context.Context, end uint64) error {
 }
 
 func (a *Archiver) segment(number uint64) Segment {
-	return Segment{timelineAt(a.Lineage, number), number}
+	return Segment{timelineAt(a.TermHistory, number), number}
 }
 
 // name is that of the object of a piece.
-func (a *Archiver) name(p Piece) string { return a.folder + a.Sealer.Name(p.String()) }
+func (a *Archiver) name(p Piece) string { return a.folder + a.Encoder.Name(p.String()) }
 
 // begin archives a segment at the side, unless it is in the own folder.
 func (a *Archiver) begin(ctx context.Context, s Segment) chan error {
@@ -379,11 +379,11 @@ func (a *Archiver) archive(ctx context.Context, p Piece) error {
 }
 
 func (a *Archiver) create(ctx context.Context, plain string, content []byte) error {
-	sealed, err := a.Sealer.Seal(content)
+	sealed, err := a.Encoder.Encode(content)
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", plain, err)
 	}
-	name := a.folder + a.Sealer.Name(plain)
+	name := a.folder + a.Encoder.Name(plain)
 	if err := a.Bucket.Create(ctx, name, sealed); err != nil && !errors.Is(err, bucket.ErrExists) {
 		return fmt.Errorf("archive %s: %w", name, err)
 	}

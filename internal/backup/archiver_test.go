@@ -16,13 +16,13 @@ import (
 	"toban.dev/internal/ha"
 )
 
-func newTestArchiver(t testing.TB, b bucket.Bucket, source Source, lineage []ha.Start) *Archiver {
+func newTestArchiver(t testing.TB, b bucket.Bucket, source Source, history []ha.TermStart) *Archiver {
 	t.Helper()
-	sealer, err := NewSealer("")
+	encoder, err := NewEncoder("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Sealer: sealer, Source: source, Lineage: lineage})
+	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: source, TermHistory: history})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,10 +45,10 @@ func mustStep(t *testing.T, a *Archiver) {
 // TestPartsGrow follows the names in a folder while WAL comes.
 func TestPartsGrow(t *testing.T) {
 	smallSegments(t)
-	lineage := []ha.Start{{Term: 1, Timeline: 1}}
-	source := &testSource{lineage: lineage}
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &testSource{history: history}
 	b := newMemoryBucket()
-	a := newTestArchiver(t, b, source, lineage)
+	a := newTestArchiver(t, b, source, history)
 	const segment = "000000010000000000000000"
 	for _, c := range []struct {
 		flushed ha.LSN
@@ -89,8 +89,8 @@ func (r recycled) Open(name string) (File, error) {
 
 func TestRecycledFileIsNotArchived(t *testing.T) {
 	smallSegments(t)
-	lineage := []ha.Start{{Term: 1, Timeline: 1}}
-	a := newTestArchiver(t, newMemoryBucket(), recycled{&testSource{lineage, 1 << 20, 0}}, lineage)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	a := newTestArchiver(t, newMemoryBucket(), recycled{&testSource{history, 1 << 20, 0}}, history)
 	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) || a.State().Archived != 0 || a.State().Err == nil {
 		t.Errorf("%v, %+v", err, a.State())
 	}
@@ -213,7 +213,7 @@ func (f *benchFile) ReadAt(p []byte, off int64) (int, error) {
 	n := copy(p, f.content[off:])
 	for at := 0; at+walPage <= n; at += walPage {
 		var header [walPage]byte
-		testWAL([]ha.Start{{Term: 1}}, f.segment.Start()+ha.LSN(off)+ha.LSN(at), header[:16])
+		testWAL([]ha.TermStart{{Term: 1}}, f.segment.Start()+ha.LSN(off)+ha.LSN(at), header[:16])
 		copy(p[at:], header[:16])
 	}
 	if n < len(p) {
@@ -237,7 +237,7 @@ func BenchmarkCatchUp(b *testing.B) {
 	const size = 32 * SegmentSize
 	b.SetBytes(size)
 	for b.Loop() {
-		a := newTestArchiver(b, newMemoryBucket(), &benchSource{size, segment}, []ha.Start{{Term: 1, Timeline: 1}})
+		a := newTestArchiver(b, newMemoryBucket(), &benchSource{size, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})
 		if _, err := a.Step(b.Context()); err != nil || a.State().Archived != size {
 			b.Fatal(err, a.State())
 		}

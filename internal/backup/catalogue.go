@@ -28,7 +28,7 @@ const (
 
 // Object is one of a backup, as it lies in the bucket.
 type Object struct {
-	// Name is that within the backup's folder, with the endings that a Sealer adds.
+	// Name is that within the backup's folder, with the endings that a Encoder adds.
 	Name string `json:"name"`
 	// Size is in bytes, SHA256 in hexadecimal, both of what lies in the bucket.
 	Size   int64  `json:"size"`
@@ -57,7 +57,7 @@ type Backup struct {
 	StopLSN       ha.LSN `json:"-"`
 	StartTimeline uint32 `json:"startTimeline"`
 	StopTimeline  uint32 `json:"stopTimeline"`
-	// Term is that in which it was taken; its lineage says whose WAL it goes on with.
+	// Term is that in which it was taken; its term history says whose WAL it goes on with.
 	Term             uint64       `json:"term"`
 	SystemIdentifier string       `json:"systemIdentifier"`
 	ServerVersion    string       `json:"serverVersion"`
@@ -112,12 +112,12 @@ type WAL struct {
 
 // Term is the folder of one.
 type Term struct {
-	// Lineage is that of its leader, nil if lineage.json is not there.
-	Lineage []ha.Start
+	// TermHistory is that of its leader, nil if term history.json is not there.
+	TermHistory []ha.TermStart
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[uint32]bucket.Object
-	// Note is the lineage.json.
+	// Note is the term history.json.
 	Note bucket.Object
 }
 
@@ -175,8 +175,8 @@ type PlannedObject struct {
 	To uint32
 }
 
-// lineageFile is lineage.json.
-type lineageFile struct {
+// termHistoryFile is term history.json.
+type termHistoryFile struct {
 	Term   uint64      `json:"term"`
 	Starts []startFile `json:"starts"`
 }
@@ -187,8 +187,8 @@ type startFile struct {
 	Timeline uint32  `json:"timeline"`
 }
 
-func formatLineage(starts []ha.Start) ([]byte, error) {
-	file := lineageFile{Term: starts[len(starts)-1].Term}
+func formatTermHistory(starts []ha.TermStart) ([]byte, error) {
+	file := termHistoryFile{Term: starts[len(starts)-1].Term}
 	for _, s := range starts {
 		file.Starts = append(file.Starts, startFile{s.Term, lsnText(s.LSN), s.Timeline})
 	}
@@ -196,17 +196,17 @@ func formatLineage(starts []ha.Start) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-func parseLineage(text []byte, term uint64) ([]ha.Start, error) {
-	var file lineageFile
+func parseTermHistory(text []byte, term uint64) ([]ha.TermStart, error) {
+	var file termHistoryFile
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, err
 	}
 	if file.Term != term || len(file.Starts) == 0 || file.Starts[len(file.Starts)-1].Term != term {
 		return nil, fmt.Errorf("it is not the lineage of term %d", term)
 	}
-	var starts []ha.Start
+	var starts []ha.TermStart
 	for _, s := range file.Starts {
-		starts = append(starts, ha.Start{Term: s.Term, LSN: ha.LSN(s.LSN), Timeline: s.Timeline})
+		starts = append(starts, ha.TermStart{Term: s.Term, LSN: ha.LSN(s.LSN), Timeline: s.Timeline})
 	}
 	return starts, nil
 }
@@ -266,15 +266,15 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		return
 	}
 	if rest == FileLineage {
-		lineage, err := parseLineage(contents[o.Name], term)
+		history, err := parseTermHistory(contents[o.Name], term)
 		if err != nil {
 			c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", o.Name, err))
 		}
 		t := c.term(term)
-		t.Lineage, t.Note = lineage, o
+		t.TermHistory, t.Note = history, o
 		return
 	}
-	plain, _, ok := Unsealed(rest)
+	plain, _, ok := PlainName(rest)
 	if piece, is := ParsePiece(plain); ok && is {
 		t := c.term(term)
 		t.WAL = append(t.WAL, WAL{piece, o})
@@ -383,11 +383,11 @@ func readWhole(ctx context.Context, b bucket.Bucket, name string) ([]byte, error
 	return content.Bytes(), nil
 }
 
-// cutoff is where the WAL of the i-th term of a lineage is no longer continued: at the
+// cutoff is where the WAL of the i-th term of a term history is no longer continued: at the
 // first start of a later one. Starts need not be in order (ha.Joins).
-func cutoff(lineage []ha.Start, i int) ha.LSN {
+func cutoff(history []ha.TermStart, i int) ha.LSN {
 	first := ha.LSN(math.MaxUint64)
-	for _, s := range lineage[i+1:] {
+	for _, s := range history[i+1:] {
 		first = min(first, s.LSN)
 	}
 	return first

@@ -23,22 +23,22 @@ type Wanted struct {
 
 // Choice is from what to restore.
 type Choice struct {
-	Lineage []ha.Start
-	Backup  Backup
+	TermHistory []ha.TermStart
+	Backup      Backup
 	// To is up to where WAL may be needed, Window where the backup was found.
 	To     ha.LSN
 	Window Window
 }
 
-// Choose finds the newest lineage that leads to what is wanted, and the latest backup before that. Where a
+// Choose finds the newest term history that leads to what is wanted, and the latest backup before that. Where a
 // transaction or a named point lies is not known before it is replayed: then it is the oldest backup of the
 // newest window. The error is ErrOutside, with what could be restored, if there is none.
 func (c Catalogue) Choose(w Wanted) (Choice, error) {
 	newest := true
-	for _, lineage := range c.Lineages() {
-		for _, window := range c.windows(lineage) {
+	for _, history := range c.TermHistories() {
+		for _, window := range c.windows(history) {
 			if b, ok := w.in(window, newest); ok {
-				choice := Choice{lineage, b, window.To, window}
+				choice := Choice{history, b, window.To, window}
 				if w.Target.Immediate {
 					choice.To = b.StopLSN
 				}
@@ -83,8 +83,8 @@ func (c Catalogue) outside(backup string) error {
 	if backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == backup }) {
 		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, backup)
 	}
-	for _, lineage := range c.Lineages() {
-		if w, ok := c.Window(lineage); ok {
+	for _, history := range c.TermHistories() {
+		if w, ok := c.Window(history); ok {
 			return fmt.Errorf("%w: that is from %s (%s) to %s (%s)", ErrOutside,
 				w.From, w.Since.UTC().Format(time.RFC3339), w.To, w.Until.UTC().Format(time.RFC3339))
 		}

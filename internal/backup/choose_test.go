@@ -18,8 +18,8 @@ func hour(h int) time.Time { return time.Date(2026, 11, 20, h, 0, 0, 0, time.UTC
 // written at 4 to 7 o'clock, backups ended at 3 (b3) and 5 (b5); what the first term wrote beyond was not continued.
 func chooseFrom() Catalogue {
 	c := Catalogue{Terms: map[uint64]*Term{
-		1: {Lineage: []ha.Start{{Term: 1, Timeline: 1}}},
-		2: {Lineage: []ha.Start{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x5000100, Timeline: 2}}},
+		1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}},
+		2: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x5000100, Timeline: 2}}},
 	}}
 	add := func(term uint64, timeline uint32, number uint64) {
 		s := Segment{timeline, number}

@@ -16,33 +16,33 @@ type GapError struct{ Gap }
 
 func (e *GapError) Error() string { return "the archive has no WAL " + e.String() }
 
-// usable is WAL of a lineage in one segment.
+// usable is WAL of a term history in one segment.
 type usable struct {
 	WAL
-	// to is up to where in the segment it is of use, in bytes; term the place of its term in the lineage.
+	// to is up to where in the segment it is of use, in bytes; term the place of its term in the term history.
 	to   uint32
 	term int
 }
 
-// walOf is the WAL of a lineage by the number of the segment.
+// walOf is the WAL of a term history by the number of the segment.
 type walOf struct {
-	lineage []ha.Start
+	history []ha.TermStart
 	all     map[uint64][]usable
 }
 
-// along gathers what the folders of a lineage's terms have. What lies in the folder of a
+// along gathers what the folders of a term history's terms have. What lies in the folder of a
 // term is of use until the next leader's WAL begins: what its leader wrote there later was not continued.
-func (c Catalogue) along(lineage []ha.Start) walOf {
-	w := walOf{lineage, map[uint64][]usable{}}
-	for i, start := range lineage {
+func (c Catalogue) along(history []ha.TermStart) walOf {
+	w := walOf{history, map[uint64][]usable{}}
+	for i, start := range history {
 		term := c.Terms[start.Term]
 		if term == nil {
 			continue
 		}
-		end := cutoff(lineage, i)
+		end := cutoff(history, i)
 		for _, p := range term.WAL {
 			at := p.Segment.Start()
-			if p.Segment.Timeline != timelineAt(lineage[:i+1], p.Segment.Number) || at+ha.LSN(p.From) >= end {
+			if p.Segment.Timeline != timelineAt(history[:i+1], p.Segment.Number) || at+ha.LSN(p.From) >= end {
 				continue
 			}
 			to := uint32(min(at+ha.LSN(p.To), end) - at)
@@ -55,15 +55,15 @@ func (c Catalogue) along(lineage []ha.Start) walOf {
 // timelineAt is the timeline in the name of a segment. PostgreSQL looks for it under the newest
 // timeline of its history that begins in or before it (XLogFileReadAnyTLI in xlogrecovery.c), which is
 // also the name under which a new primary goes on with the segment that its timeline begins in.
-func timelineAt(lineage []ha.Start, number uint64) uint32 {
+func timelineAt(history []ha.TermStart, number uint64) uint32 {
 	end := Segment{Number: number}.End()
-	for i := len(lineage) - 1; i >= 0; i-- {
+	for i := len(history) - 1; i >= 0; i-- {
 		// One that began where it was not continued has no WAL.
-		if s := lineage[i]; s.LSN < end && s.LSN < cutoff(lineage, i) {
+		if s := history[i]; s.LSN < end && s.LSN < cutoff(history, i) {
 			return s.Timeline
 		}
 	}
-	return lineage[0].Timeline
+	return history[0].Timeline
 }
 
 // read says what a segment is read from, and how far that goes from its start: each time
@@ -117,64 +117,64 @@ func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
 // numbers are those of the segments there is anything of, in order.
 func (w walOf) numbers() []uint64 { return slices.Sorted(maps.Keys(w.all)) }
 
-// Covered is up to where a lineage's WAL is in the archive without a gap, from an LSN on;
+// Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.
-func (c Catalogue) Covered(lineage []ha.Start, from ha.LSN) (to ha.LSN, missing *Gap) {
-	return c.along(lineage).covered(from)
+func (c Catalogue) Covered(history []ha.TermStart, from ha.LSN) (to ha.LSN, missing *Gap) {
+	return c.along(history).covered(from)
 }
 
-// Lineages are those of the terms that have written WAL, the newest first.
-func (c Catalogue) Lineages() [][]ha.Start {
-	var all [][]ha.Start
+// TermHistories are those of the terms that have written WAL, the newest first.
+func (c Catalogue) TermHistories() [][]ha.TermStart {
+	var all [][]ha.TermStart
 	for _, term := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
-		if t := c.Terms[term]; len(t.WAL) > 0 && len(t.Lineage) > 0 {
-			all = append(all, t.Lineage)
+		if t := c.Terms[term]; len(t.WAL) > 0 && len(t.TermHistory) > 0 {
+			all = append(all, t.TermHistory)
 		}
 	}
 	return all
 }
 
-// NewestLineage is that of the latest leader which has written WAL; if none has, of the
+// NewestTermHistory is that of the latest leader which has written WAL; if none has, of the
 // latest that meant to. It is nil for an empty archive.
-func (c Catalogue) NewestLineage() []ha.Start {
-	if all := c.Lineages(); len(all) > 0 {
+func (c Catalogue) NewestTermHistory() []ha.TermStart {
+	if all := c.TermHistories(); len(all) > 0 {
 		return all[0]
 	}
 	for _, term := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
-		if lineage := c.Terms[term].Lineage; len(lineage) > 0 {
-			return lineage
+		if history := c.Terms[term].TermHistory; len(history) > 0 {
+			return history
 		}
 	}
 	return nil
 }
 
-// PlanWAL lists what to download in order to replay a lineage's WAL from one LSN to another: a
+// PlanWAL lists what to download in order to replay a term history's WAL from one LSN to another: a
 // *GapError if it is not all there. The timeline is that of the last byte before to, so that a recovery that
 // ends before a later leader began does not go along that one's timeline. What is listed may
 // meanwhile be replaced by a longer part: an object that is gone is looked for in a new catalogue.
-func (c Catalogue) PlanWAL(lineage []ha.Start, from, to ha.LSN) (WALPlan, error) {
-	if len(lineage) == 0 {
+func (c Catalogue) PlanWAL(history []ha.TermStart, from, to ha.LSN) (WALPlan, error) {
+	if len(history) == 0 {
 		return WALPlan{}, errors.New("plan the WAL: there is no lineage")
 	}
-	w := c.along(lineage)
+	w := c.along(history)
 	if end, missing := w.covered(from); end < to {
 		if missing == nil {
 			missing = &Gap{end, to}
 		}
 		return WALPlan{}, fmt.Errorf("plan the WAL from %s to %s: %w", from, to, &GapError{*missing})
 	}
-	last := len(lineage) - 1
-	for last > 0 && (lineage[last].LSN >= to || lineage[last].LSN >= cutoff(lineage, last)) {
+	last := len(history) - 1
+	for last > 0 && (history[last].LSN >= to || history[last].LSN >= cutoff(history, last)) {
 		last--
 	}
-	limit := cutoff(lineage, last)
-	plan := WALPlan{Timeline: lineage[last].Timeline}
-	if err := c.planHistories(lineage, last, &plan); err != nil {
+	limit := cutoff(history, last)
+	plan := WALPlan{Timeline: history[last].Timeline}
+	if err := c.planHistories(history, last, &plan); err != nil {
 		return WALPlan{}, err
 	}
-	lineage = lineage[:last+1]
+	history = history[:last+1]
 	for s := SegmentAt(0, from); s.Start() < to; s.Number++ {
-		s.Timeline = timelineAt(lineage, s.Number)
+		s.Timeline = timelineAt(history, s.Number)
 		plan.Segments = append(plan.Segments, w.plan(s, limit))
 	}
 	return plan, nil
@@ -193,15 +193,15 @@ func (w walOf) plan(s Segment, limit ha.LSN) PlannedSegment {
 	return planned
 }
 
-// planHistories adds the history of each timeline but the first, up to the last-th of the lineage, from the latest leader
+// planHistories adds the history of each timeline but the first, up to the last-th of the term history, from the latest leader
 // that has it, which may be a later one. The server must have that of the timeline it recovers along.
-func (c Catalogue) planHistories(lineage []ha.Start, last int, plan *WALPlan) error {
-	for i, start := range lineage[:last+1] {
-		if start.LSN >= cutoff(lineage, i) || start.Timeline <= 1 {
+func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan) error {
+	for i, start := range history[:last+1] {
+		if start.LSN >= cutoff(history, i) || start.Timeline <= 1 {
 			continue
 		}
 		name := ""
-		for _, s := range lineage[i:] {
+		for _, s := range history[i:] {
 			if t := c.Terms[s.Term]; t != nil && t.Histories[start.Timeline].Name != "" {
 				name = t.Histories[start.Timeline].Name
 			}
@@ -216,21 +216,21 @@ func (c Catalogue) planHistories(lineage []ha.Start, last int, plan *WALPlan) er
 	return nil
 }
 
-// In says whether a backup's data is the beginning of a lineage's.
-func (c Catalogue) In(b Backup, lineage []ha.Start) bool {
-	if own := c.lineageOf(b, lineage); len(own) > 0 {
-		return ha.Joins(own, b.StopLSN, lineage)
+// In says whether a backup's data is the beginning of a term history's.
+func (c Catalogue) In(b Backup, history []ha.TermStart) bool {
+	if own := c.termHistoryOf(b, history); len(own) > 0 {
+		return ha.CanFollow(own, b.StopLSN, history)
 	}
 	return false
 }
 
-// lineageOf is the lineage of the term in which a backup was taken. Its leader may not have come to
+// termHistoryOf is the term history of the term in which a backup was taken. Its leader may not have come to
 // write it down; then another's says it, that continues it.
-func (c Catalogue) lineageOf(b Backup, other []ha.Start) []ha.Start {
-	if t := c.Terms[b.Term]; t != nil && len(t.Lineage) > 0 {
-		return t.Lineage
+func (c Catalogue) termHistoryOf(b Backup, other []ha.TermStart) []ha.TermStart {
+	if t := c.Terms[b.Term]; t != nil && len(t.TermHistory) > 0 {
+		return t.TermHistory
 	}
-	i := slices.IndexFunc(other, func(s ha.Start) bool { return s.Term == b.Term })
+	i := slices.IndexFunc(other, func(s ha.TermStart) bool { return s.Term == b.Term })
 	return other[:i+1]
 }
 
@@ -269,7 +269,7 @@ func (c Catalogue) lost(b Backup) string {
 
 // Window is what can be restored without a gap, to any moment in between.
 type Window struct {
-	Lineage []ha.Start
+	TermHistory []ha.TermStart
 	// Backups are those it has, the oldest first.
 	Backups []Backup
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
@@ -280,26 +280,26 @@ type Window struct {
 	Missing *Gap
 }
 
-// Window is the latest of a lineage; false if it has none.
-func (c Catalogue) Window(lineage []ha.Start) (Window, bool) {
-	all := c.windows(lineage)
+// Window is the latest of a term history; false if it has none.
+func (c Catalogue) Window(history []ha.TermStart) (Window, bool) {
+	all := c.windows(history)
 	if len(all) == 0 {
 		return Window{}, false
 	}
 	return all[0], true
 }
 
-// windows are all of a lineage, the latest first: there is more than one where there are gaps.
-func (c Catalogue) windows(lineage []ha.Start) []Window {
-	if len(lineage) == 0 {
+// windows are all of a term history, the latest first: there is more than one where there are gaps.
+func (c Catalogue) windows(history []ha.TermStart) []Window {
+	if len(history) == 0 {
 		return nil
 	}
 	var all []Window
-	w := c.along(lineage)
+	w := c.along(history)
 	backups := slices.Clone(c.Backups)
 	slices.SortStableFunc(backups, func(a, b Backup) int { return cmp.Compare(b.StopLSN, a.StopLSN) })
 	for _, b := range backups {
-		if _, err := c.Chain(b.ID); err != nil || !c.In(b, lineage) {
+		if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 			continue
 		}
 		to, missing := w.covered(b.StartLSN)
@@ -307,7 +307,7 @@ func (c Catalogue) windows(lineage []ha.Start) []Window {
 			continue
 		}
 		if len(all) == 0 || all[len(all)-1].To != to {
-			all = append(all, Window{Lineage: lineage, To: to, Until: w.written(to), Missing: missing})
+			all = append(all, Window{TermHistory: history, To: to, Until: w.written(to), Missing: missing})
 		}
 		last := &all[len(all)-1]
 		last.From, last.Since = b.StopLSN, b.Stopped

@@ -21,11 +21,11 @@ func (r *Recovery) putHistory(ctx context.Context, object string) error {
 	if err != nil {
 		return err
 	}
-	content, err := unseal(r.Opener, object, stored, historyLimit)
+	content, err := decode(r.Decoder, object, stored, historyLimit)
 	if err != nil {
 		return err
 	}
-	plain, _, _ := Unsealed(filepath.Base(object))
+	plain, _, _ := PlainName(filepath.Base(object))
 	return putFile(r.WAL, plain, content)
 }
 
@@ -150,7 +150,7 @@ func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 		return nil, err
 	}
 	length := int64(o.Piece.To - o.Piece.From)
-	content, err := unseal(r.Opener, o.Name, stored, length)
+	content, err := decode(r.Decoder, o.Name, stored, length)
 	// Of a truncated object that is encrypted, age mostly can't say more than that it is altered.
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &ObjectError{o.Name, Truncated, err}

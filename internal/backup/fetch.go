@@ -59,7 +59,7 @@ func download(ctx context.Context, from bucket.Bucket, name string, limit int64)
 
 // readObject reads an object of which size and SHA-256 are known, and opens it.
 // The folder is the backup's; the content has at most PieceSize bytes, but for a manifest.
-func readObject(ctx context.Context, from bucket.Bucket, opener *Opener, folder string, o Object) ([]byte, error) {
+func readObject(ctx context.Context, from bucket.Bucket, decoder *Decoder, folder string, o Object) ([]byte, error) {
 	name := folder + o.Name
 	stored, err := download(ctx, from, name, o.Size)
 	if err != nil {
@@ -75,18 +75,18 @@ func readObject(ctx context.Context, from bucket.Bucket, opener *Opener, folder 
 		return nil, &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
 	}
 	limit := int64(PieceSize)
-	if plain, _, _ := Unsealed(o.Name); plain == FileManifest {
+	if plain, _, _ := PlainName(o.Name); plain == FileManifest {
 		limit = manifestLimit
 	}
-	return unseal(opener, name, stored, limit)
+	return decode(decoder, name, stored, limit)
 }
 
 // manifestLimit is how large a manifest may be, in bytes; it has some 200 for each file.
 const manifestLimit = 4 << 30
 
-// unseal opens what lies in the bucket, into at most limit bytes: more would not be ours.
-func unseal(opener *Opener, name string, stored []byte, limit int64) ([]byte, error) {
-	r, err := opener.Open(name, bytes.NewReader(stored))
+// decode opens what lies in the bucket, into at most limit bytes: more would not be ours.
+func decode(decoder *Decoder, name string, stored []byte, limit int64) ([]byte, error) {
+	r, err := decoder.Decode(name, bytes.NewReader(stored))
 	if err != nil {
 		return nil, err
 	}

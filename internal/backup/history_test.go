@@ -31,7 +31,7 @@ type leader struct {
 	*testSource
 	archiver *Archiver
 	from     ha.LSN
-	begun    bool // the archive had WAL of this lineage
+	begun    bool // the archive had WAL of this term history
 	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its successors' WAL makes good.
 	dismissed bool
 }
@@ -43,8 +43,8 @@ type world struct {
 	// losses is of its own, so that a seed stays the same history whatever is lost.
 	losses  *rand.Rand
 	bucket  *memoryBucket
-	sealer  *Sealer
-	opener  *Opener
+	encoder *Encoder
+	decoder *Decoder
 	leaders []*leader
 	backups int
 	did     []string
@@ -55,10 +55,10 @@ var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
-		bucket: newMemoryBucket(), opener: &Opener{}, counts: map[string]int{}}
-	w.sealer, _ = NewSealer("")
+		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
+	w.encoder, _ = NewEncoder("")
 	begin := ha.LSN(3 * segmentSize)
-	w.leaders = []*leader{{testSource: &testSource{[]ha.Start{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}
+	w.leaders = []*leader{{testSource: &testSource{[]ha.TermStart{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}
 	w.restart(w.leaders[0])
 	return w
 }
@@ -75,7 +75,7 @@ func (w *world) fatal(format string, args ...any) {
 
 func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
-	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Sealer: w.sealer, Source: l.testSource, Lineage: l.lineage,
+	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder, Source: l.testSource, TermHistory: l.history,
 		Now: func() time.Time { return w.bucket.clock }})
 }
 
@@ -92,16 +92,16 @@ func (w *world) elect() {
 		start = max(p.oldest, SegmentAt(0, start).Start())
 	}
 	var timeline uint32
-	for i, s := range p.lineage {
+	for i, s := range p.history {
 		// Of a leader's WAL that it never had it knows no timeline.
-		if s.LSN < min(start, cutoff(p.lineage, i)) || i == 0 {
+		if s.LSN < min(start, cutoff(p.history, i)) || i == 0 {
 			timeline = max(timeline, s.Timeline)
 		}
 	}
-	lineage := append(slices.Clone(p.lineage), ha.Start{Term: w.newest().lineage[len(w.newest().lineage)-1].Term + 1, LSN: start, Timeline: timeline + 1})
-	l := &leader{testSource: &testSource{lineage, start + 100, p.oldest}, from: p.from, begun: p.begun}
+	history := append(slices.Clone(p.history), ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
+	l := &leader{testSource: &testSource{history, start + 100, p.oldest}, from: p.from, begun: p.begun}
 	w.leaders = append(w.leaders, l)
-	w.note("term %d from %s, oldest %s: %v", lineage[len(lineage)-1].Term, start, l.oldest, lineage)
+	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
 	w.restart(l)
 }
 
@@ -122,7 +122,7 @@ func (w *world) archive(l *leader) {
 	if err != nil && !errors.Is(err, errInjected) {
 		w.fatal("step: %v", err)
 	}
-	w.note("term %d: archived %s of %s: %v", l.lineage[len(l.lineage)-1].Term, l.archiver.State().Archived, l.flushed, err)
+	w.note("term %d: archived %s of %s: %v", l.history[len(l.history)-1].Term, l.archiver.State().Archived, l.flushed, err)
 	if state := l.archiver.State(); state.Gap != nil {
 		l.from = max(l.from, state.Gap.To)
 		w.counts["gaps"]++
@@ -144,7 +144,7 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if stretches := c.along(l.lineage).stretches(); !l.begun {
+	if stretches := c.along(l.history).stretches(); !l.begun {
 		if len(stretches) == 0 {
 			return
 		}
@@ -152,21 +152,21 @@ func (w *world) check(l *leader) {
 		l.from, l.begun = max(l.from, stretches[0].From), true
 	}
 	if l.from < to {
-		w.restore(c, l.lineage, l.from, to)
+		w.restore(c, l.history, l.from, to)
 	}
 }
 
 // restore reads WAL back as a server would.
-func (w *world) restore(c Catalogue, lineage []ha.Start, from, to ha.LSN) {
+func (w *world) restore(c Catalogue, history []ha.TermStart, from, to ha.LSN) {
 	w.counts["restored"]++
-	plan, err := c.PlanWAL(lineage, from, to)
+	plan, err := c.PlanWAL(history, from, to)
 	if err != nil {
 		// Its own leader has not come to write down the history, but then it has no WAL of its own.
-		own := lineage[len(lineage)-1]
-		if t := c.Terms[own.Term]; len(lineage) > 1 && to > own.LSN && (t == nil || len(t.WAL) == 0) {
+		own := history[len(history)-1]
+		if t := c.Terms[own.Term]; len(history) > 1 && to > own.LSN && (t == nil || len(t.WAL) == 0) {
 			return
 		}
-		w.fatal("%v: plan from %s to %s: %v", lineage, from, to, err)
+		w.fatal("%v: plan from %s to %s: %v", history, from, to, err)
 	}
 	files := map[string][]byte{}
 	for _, s := range plan.Segments {
@@ -176,7 +176,7 @@ func (w *world) restore(c Catalogue, lineage []ha.Start, from, to ha.LSN) {
 			if err != nil {
 				w.fatal("%v", err)
 			}
-			r, err := w.opener.Open(o.Name, bytes.NewReader(raw))
+			r, err := w.decoder.Decode(o.Name, bytes.NewReader(raw))
 			if err != nil {
 				w.fatal("%v", err)
 			}
@@ -191,25 +191,25 @@ func (w *world) restore(c Catalogue, lineage []ha.Start, from, to ha.LSN) {
 	for at := from; at < to; at = SegmentAt(0, at).End() {
 		number := SegmentAt(0, at).Number
 		end := min(to, SegmentAt(0, at).End())
-		got := serverReads(files, lineage, plan.Timeline, number)
+		got := serverReads(files, history, plan.Timeline, number)
 		if got == nil {
-			w.fatal("the server finds no segment %d of %v (timeline %d)", number, lineage, plan.Timeline)
+			w.fatal("the server finds no segment %d of %v (timeline %d)", number, history, plan.Timeline)
 		}
 		want := make([]byte, end-at)
-		testWAL(lineage, at, want)
+		testWAL(history, at, want)
 		offset := at - (Segment{Number: number}).Start()
 		if got := got[offset : offset+end-at]; !bytes.Equal(got, want) {
-			w.fatal("%v: WAL from %s to %s is not what it was", lineage, at, end)
+			w.fatal("%v: WAL from %s to %s is not what it was", history, at, end)
 		}
 	}
 }
 
 // serverReads is the file that a server reads a segment from, by the history of its timeline (XLogFileReadAnyTLI).
-func serverReads(files map[string][]byte, lineage []ha.Start, target uint32, number uint64) []byte {
+func serverReads(files map[string][]byte, history []ha.TermStart, target uint32, number uint64) []byte {
 	known := false
-	for i, s := range slices.Backward(lineage) {
-		known = known || s.Timeline == target && s.LSN < cutoff(lineage, i)
-		if !known || s.LSN >= cutoff(lineage, i) || SegmentAt(0, s.LSN).Number > number {
+	for i, s := range slices.Backward(history) {
+		known = known || s.Timeline == target && s.LSN < cutoff(history, i)
+		if !known || s.LSN >= cutoff(history, i) || SegmentAt(0, s.LSN).Number > number {
 			continue
 		}
 		if content := files[Segment{s.Timeline, number}.String()]; content != nil {
@@ -226,13 +226,13 @@ func (w *world) backup(l *leader) {
 		return
 	}
 	w.backups++
-	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.lineage[len(l.lineage)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock,
+	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock,
 		Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
 	c, _ := Read(w.t.Context(), w.bucket)
-	if window, ok := c.Window(l.lineage); ok && w.random.IntN(3) == 0 {
+	if window, ok := c.Window(l.history); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
 		b.Type, b.Parent, b.Started, b.Stopped = TypeIncremental, parent.ID, b.Started.Add(time.Second), b.Started.Add(time.Second)
 		b.StartLSN, b.StopLSN = max(b.StartLSN, parent.StartLSN), max(b.StopLSN, parent.StopLSN)
@@ -242,13 +242,13 @@ func (w *world) backup(l *leader) {
 	if w.random.IntN(5) > 0 {
 		_ = w.bucket.Put(w.t.Context(), b.folder()+FileBackup, text)
 	}
-	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.lineage, b.StartLSN, b.StopLSN, b.Parent)
+	w.note("backup %s of %v from %s to %s (%s)", b.ID, l.history, b.StartLSN, b.StopLSN, b.Parent)
 }
 
-// reach is up to where a backup leads along a lineage.
+// reach is up to where a backup leads along a term history.
 type reach struct {
 	backup  Backup
-	lineage []ha.Start
+	history []ha.TermStart
 	to      ha.LSN
 	until   time.Time // when the WAL before to was written
 }
@@ -258,20 +258,20 @@ func (r reach) covers(o reach) bool { return r.backup.ID == o.backup.ID && r.lea
 
 // leadsTo says that it leads to where another does, maybe from another backup.
 func (r reach) leadsTo(o reach) bool {
-	return r.to >= o.to && slices.Equal(upTo(r.lineage, o.to), upTo(o.lineage, o.to))
+	return r.to >= o.to && slices.Equal(upTo(r.history, o.to), upTo(o.history, o.to))
 }
 
 func reaches(c Catalogue) []reach {
 	var all []reach
-	for _, lineage := range c.Lineages() {
-		wal := c.along(lineage)
+	for _, history := range c.TermHistories() {
+		wal := c.along(history)
 		for _, b := range c.Backups {
-			if _, err := c.Chain(b.ID); err != nil || !c.In(b, lineage) {
+			if _, err := c.Chain(b.ID); err != nil || !c.In(b, history) {
 				continue
 			}
 			to, _ := wal.covered(b.StartLSN)
 			if to >= b.StopLSN {
-				all = append(all, reach{b, lineage, to, wal.written(to)})
+				all = append(all, reach{b, history, to, wal.written(to)})
 			}
 		}
 	}
@@ -330,8 +330,8 @@ func (w *world) retainIn(b *memoryBucket, policy Policy, cut func([]string) []st
 	counted := needed(policy, before)
 	w.leadAsFar(b, counted, still, after)
 	w.promised(policy, before, counted, still)
-	if _, had := c.Window(c.NewestLineage()); had {
-		if _, has := after.Window(after.NewestLineage()); !has {
+	if _, had := c.Window(c.NewestTermHistory()); had {
+		if _, has := after.Window(after.NewestTermHistory()); !has {
 			w.fatal("the last good backup is gone")
 		}
 	}
@@ -364,10 +364,10 @@ func (w *world) leadAsFar(b *memoryBucket, before, still []reach, after Catalogu
 		}
 		i := slices.IndexFunc(still, func(s reach) bool { return s.covers(r) })
 		if i < 0 {
-			w.fatal("backup %s led along %v to %s, and does not any more", r.backup.ID, r.lineage, r.to)
+			w.fatal("backup %s led along %v to %s, and does not any more", r.backup.ID, r.history, r.to)
 		}
 		if b == w.bucket { // where WAL is lost its history may be
-			w.restore(after, still[i].lineage, r.backup.StartLSN, r.to)
+			w.restore(after, still[i].history, r.backup.StartLSN, r.to)
 		}
 	}
 }
@@ -388,7 +388,7 @@ func (w *world) promised(policy Policy, before, counted, still []reach) {
 		of[r.backup.ID] = true
 		if len(of) <= policy.Count && !slices.ContainsFunc(still, func(s reach) bool { return s.covers(r) }) {
 			w.fatal("backup %s is one of the newest %d that can be restored, and leads no longer along %v to %s",
-				r.backup.ID, policy.Count, r.lineage, r.to)
+				r.backup.ID, policy.Count, r.history, r.to)
 		}
 	}
 	w.promisedMoments(policy, before, still)
@@ -407,23 +407,23 @@ func (w *world) promisedMoments(policy Policy, before, still []reach) {
 		}
 		w.counts["moments"]++
 		if !slices.ContainsFunc(still, func(s reach) bool { return !s.backup.Stopped.After(moment) && s.leadsTo(r) }) {
-			w.fatal("%s could be restored from %s along %v to %s, and can't be any more", moment, r.backup.ID, r.lineage, r.to)
+			w.fatal("%s could be restored from %s along %v to %s, and can't be any more", moment, r.backup.ID, r.history, r.to)
 		}
 	}
 }
 
 // forget moves up from where each leader's archive can be expected.
 func (w *world) forget(c Catalogue) {
-	newest := c.NewestLineage()
+	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
 		first := ha.LSN(math.MaxUint64)
 		for _, b := range c.Backups {
-			if c.In(b, l.lineage) {
+			if c.In(b, l.history) {
 				first = min(first, b.StartLSN)
 			}
 		}
 		// Without a backup of its own, only the newest leader's WAL is sure to be kept.
-		if first < math.MaxUint64 || len(newest) > 0 && l.lineage[len(l.lineage)-1] != newest[len(newest)-1] {
+		if first < math.MaxUint64 || len(newest) > 0 && l.history[len(l.history)-1] != newest[len(newest)-1] {
 			l.from = max(l.from, first)
 		}
 	}
@@ -473,7 +473,7 @@ func (w *world) recycle(l *leader) {
 		keep = SegmentAt(0, l.flushed).Start()
 	}
 	l.oldest = max(l.oldest, min(keep, SegmentAt(0, l.flushed).Start()))
-	w.note("term %d: oldest %s", l.lineage[len(l.lineage)-1].Term, l.oldest)
+	w.note("term %d: oldest %s", l.history[len(l.history)-1].Term, l.oldest)
 }
 
 // Seeds that have found something.
@@ -484,7 +484,7 @@ var foundSeeds = []uint64{
 	1795234929464644937, // nor that there is a hole before what it has written itself
 	1795235682633043664, // a late leader writes on into the folder whose notes retention has removed
 	1795235983549027686, // and where that was cut short
-	1795234938412257803, // retention deletes the lineage of a term without WAL; others lead over the same
+	1795234938412257803, // retention deletes the term history of a term without WAL; others lead over the same
 }
 
 func TestHistories(t *testing.T) {

@@ -138,9 +138,9 @@ const (
 	endEncrypted  = ".zst.age"
 )
 
-// Unsealed is an object's name without the endings of what was done to it, and
+// PlainName is an object's name without the endings of what was done to it, and
 // whether it is encrypted; false for one that is neither compressed nor encrypted.
-func Unsealed(name string) (plain string, encrypted, ok bool) {
+func PlainName(name string) (plain string, encrypted, ok bool) {
 	if plain, ok = strings.CutSuffix(name, endEncrypted); ok {
 		return plain, true, true
 	}

@@ -112,7 +112,7 @@ func TestUnsealed(t *testing.T) {
 	}{
 		"a.zst": {"a", false, true}, "a.zst.age": {"a", true, true}, "a": {"a", false, false}, "a.age": {"a.age", false, false},
 	} {
-		if plain, encrypted, ok := Unsealed(name); ok != c.ok || ok && (plain != c.plain || encrypted != c.encrypted) {
+		if plain, encrypted, ok := PlainName(name); ok != c.ok || ok && (plain != c.plain || encrypted != c.encrypted) {
 			t.Errorf("Unsealed(%q) = %q, %v, %v", name, plain, encrypted, ok)
 		}
 	}

@@ -130,13 +130,13 @@ func (m *memoryBucket) without() *memoryBucket {
 	return calm
 }
 
-// testWAL writes what a lineage's WAL is from an LSN on: each byte depends on its place and the term it was written in.
-func testWAL(lineage []ha.Start, at ha.LSN, into []byte) {
+// testWAL writes what a term history's WAL is from an LSN on: each byte depends on its place and the term it was written in.
+func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
 	owner := func(lsn ha.LSN) (term uint64, until ha.LSN) {
 		until = ^ha.LSN(0)
-		for i := range lineage {
-			if s := lineage[i]; s.LSN <= lsn {
-				term, until = s.Term, cutoff(lineage, i)
+		for i := range history {
+			if s := history[i]; s.LSN <= lsn {
+				term, until = s.Term, cutoff(history, i)
 			} else {
 				until = min(until, s.LSN)
 			}
@@ -162,7 +162,7 @@ func testWAL(lineage []ha.Start, at ha.LSN, into []byte) {
 
 // testSource is a leader's pg_wal.
 type testSource struct {
-	lineage         []ha.Start
+	history         []ha.TermStart
 	flushed, oldest ha.LSN
 }
 
@@ -180,7 +180,7 @@ func (s *testSource) Open(name string) (File, error) {
 // timeline is that of the last byte of a segment: of the last term that begins before it.
 func (s *testSource) timeline(segment Segment) uint32 {
 	timeline := uint32(0)
-	for _, start := range s.lineage {
+	for _, start := range s.history {
 		if start.LSN <= segment.End()-1 {
 			timeline = start.Timeline
 		}
@@ -189,7 +189,7 @@ func (s *testSource) timeline(segment Segment) uint32 {
 }
 
 func (s *testSource) History(timeline uint32) ([]byte, error) {
-	return fmt.Appendf(nil, "history of %d in %v", timeline, s.lineage[len(s.lineage)-1].Term), nil
+	return fmt.Appendf(nil, "history of %d in %v", timeline, s.history[len(s.history)-1].Term), nil
 }
 
 type testFile struct {
@@ -199,7 +199,7 @@ type testFile struct {
 
 func (f *testFile) ReadAt(p []byte, off int64) (int, error) {
 	at := f.segment.Start() + ha.LSN(off)
-	testWAL(f.lineage, at, p)
+	testWAL(f.history, at, p)
 	for i := range p {
 		if at+ha.LSN(i) >= f.flushed {
 			p[i] = 0xEE // not written yet

@@ -12,12 +12,12 @@ import (
 // ErrNoIncrement says that a server, or the archive, can't say what has changed since a backup. A full one can be taken.
 var ErrNoIncrement = errors.New("no incremental backup can be taken")
 
-// Parent is the backup that the next one of a lineage may be the change from: its last one. It is false where that is, with those
+// Parent is the backup that the next one of a term history may be the change from: its last one. It is false where that is, with those
 // that it is the change from, as many as are wanted between two full ones, or where something of them is not there.
-func (c Catalogue) Parent(lineage []ha.Start, every int) (Backup, bool) {
+func (c Catalogue) Parent(history []ha.TermStart, every int) (Backup, bool) {
 	last := ""
 	for _, b := range c.Backups {
-		if c.In(b, lineage) {
+		if c.In(b, history) {
 			last = b.ID
 		}
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
-	first := []ha.Start{{Term: 1, Timeline: 1}}
-	second := append(first, ha.Start{Term: 2, LSN: 500, Timeline: 2})
+	first := []ha.TermStart{{Term: 1, Timeline: 1}}
+	second := append(first, ha.TermStart{Term: 2, LSN: 500, Timeline: 2})
 	make3 := func(modify func(*Catalogue)) Catalogue {
-		c := Catalogue{Terms: map[uint64]*Term{1: {Lineage: first}, 2: {Lineage: second}}, Contents: map[string][]bucket.Object{}}
+		c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: first}, 2: {TermHistory: second}}, Contents: map[string][]bucket.Object{}}
 		for i, b := range []Backup{
 			{ID: "full", Type: TypeFull, StopLSN: 100, Term: 1},
 			{ID: "one", Type: TypeIncremental, Parent: "full", StopLSN: 200, Term: 1},
@@ -26,7 +26,7 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 	}
 	none := func(*Catalogue) {}
 	for name, c := range map[string]struct {
-		lineage []ha.Start
+		history []ha.TermStart
 		every   int
 		modify  func(*Catalogue)
 		want    string
@@ -41,7 +41,7 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		"the last is of a branch that was left": {second, 4, func(c *Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := make3(c.modify).Parent(c.lineage, c.every)
+			got, ok := make3(c.modify).Parent(c.history, c.every)
 			if got.ID != c.want || ok != (c.want != "") {
 				t.Errorf("it is %q (%v), want %q", got.ID, ok, c.want)
 			}

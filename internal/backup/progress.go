@@ -34,7 +34,7 @@ func (m *meter) add(n int) {
 	defer m.mutex.Unlock()
 	m.done += int64(n)
 	if now := time.Now(); now.Sub(m.last) >= progressInterval {
-		m.tell(now)
+		m.reportProgress(now)
 	}
 }
 
@@ -42,10 +42,10 @@ func (m *meter) add(n int) {
 func (m *meter) end() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.tell(time.Now())
+	m.reportProgress(time.Now())
 }
 
-func (m *meter) tell(now time.Time) {
+func (m *meter) reportProgress(now time.Time) {
 	m.last = now
 	if m.report == nil {
 		return

@@ -93,8 +93,8 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	s := Segment{Timeline: 2, Number: 4}
 	content := written(s, 0, true, 50, 60, 24)
 	junk(content, 96*walPage)
-	lineage := []ha.Start{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
-	a := newTestArchiver(t, newMemoryBucket(), oneFile{&testSource{lineage, s.End(), 0}, content}, lineage)
+	history := []ha.TermStart{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
+	a := newTestArchiver(t, newMemoryBucket(), oneFile{&testSource{history, s.End(), 0}, content}, history)
 	read, err := a.readWAL(Piece{s, 0, SegmentSize})
 	if err != nil {
 		t.Fatal(err)

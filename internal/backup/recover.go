@@ -18,8 +18,8 @@ import (
 // RecoverOptions say which WAL a server is given.
 type RecoverOptions struct {
 	// Bucket is rooted at the archive.
-	Bucket bucket.Bucket
-	Opener *Opener
+	Bucket  bucket.Bucket
+	Decoder *Decoder
 	// Plan is the WAL from the start of the backup to the target.
 	Plan WALPlan
 	// Again, if set, plans a segment anew of which an object is gone: while the archive is written to, a part
@@ -171,7 +171,7 @@ func (r *Recovery) watch(ctx context.Context, server Replayer, fed chan error) (
 		if r.Progress != nil {
 			r.Progress(reached)
 		}
-		if over, err := end.look(position); over || err != nil {
+		if over, err := end.poll(position); over || err != nil {
 			return reached, err
 		}
 	}
@@ -211,8 +211,8 @@ type waiting struct {
 	since    time.Time
 }
 
-// look says whether the recovery is over.
-func (w *waiting) look(p Position) (over bool, err error) {
+// poll says whether the recovery is over.
+func (w *waiting) poll(p Position) (over bool, err error) {
 	r := w.recovery
 	if p.LSN != 0 && !p.InRecovery {
 		return true, nil

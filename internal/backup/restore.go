@@ -17,9 +17,9 @@ import (
 // RestoreOptions say what is restored, and where.
 type RestoreOptions struct {
 	// Bucket is rooted at the archive, which is only read.
-	Bucket bucket.Bucket
-	Opener *Opener
-	Wanted Wanted
+	Bucket  bucket.Bucket
+	Decoder *Decoder
+	Wanted  Wanted
 	// Folder has room for the database and must be empty: the data directory becomes Folder/data. Run is a folder
 	// with a short name, for the Unix socket.
 	Folder, Run string
@@ -43,11 +43,11 @@ type Restored struct {
 	Choice Choice
 	// Reached is how far the WAL was replayed.
 	Reached Recovered
-	// Lineage are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no term
+	// TermHistory are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no term
 	// yet. Newest is the newest term that the archive knows of.
-	Lineage []ha.Start
-	Begins  ha.Start
-	Newest  uint64
+	TermHistory []ha.TermStart
+	Begins      ha.TermStart
+	Newest      uint64
 	// SystemIdentifier is the same as the source's.
 	SystemIdentifier string
 }
@@ -88,7 +88,7 @@ func (r *restoring) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.plan, err = r.catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To); err != nil {
+	if r.plan, err = r.catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To); err != nil {
 		return err
 	}
 	r.restored.Choice, r.restored.Newest = choice, slices.Max(slices.Collect(maps.Keys(r.catalogue.Terms)))
@@ -115,7 +115,7 @@ func (r *restoring) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.unpack(ctx, UnpackOptions{Bucket: r.Bucket, Opener: r.Opener, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack)})
+	return r.unpack(ctx, UnpackOptions{Bucket: r.Bucket, Decoder: r.Decoder, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack)})
 }
 
 func (r *restoring) stepped(step string) func(Progress) {
@@ -150,7 +150,7 @@ func (t Target) endsWith(reached Recovered) bool {
 func (r *restoring) recovery(target Target, from ha.LSN) RecoverOptions {
 	choice, progress := r.restored.Choice, r.stepped(StepRecover)
 	return RecoverOptions{
-		Bucket: r.Bucket, Opener: r.Opener, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
+		Bucket: r.Bucket, Decoder: r.Decoder, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
 		Ahead: ahead(r.Folder), Workers: r.Workers, Again: Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
@@ -167,7 +167,7 @@ func Replan(b bucket.Bucket, choice Choice) func(context.Context, Segment) ([]Pl
 		if err != nil {
 			return nil, err
 		}
-		plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+		plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 		if err != nil {
 			return nil, err
 		}
@@ -197,17 +197,17 @@ func (r *restoring) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.restored.Begins = ha.Start{LSN: lsn, Timeline: control.Timeline}
-	r.restored.Lineage = upTo(r.restored.Choice.Lineage, lsn)
+	r.restored.Begins = ha.TermStart{LSN: lsn, Timeline: control.Timeline}
+	r.restored.TermHistory = upTo(r.restored.Choice.TermHistory, lsn)
 	r.restored.SystemIdentifier = control.SystemIdentifier
 	return syncFileSystem(r.Folder)
 }
 
-// upTo are the terms of a lineage that have WAL before an LSN.
-func upTo(lineage []ha.Start, lsn ha.LSN) []ha.Start {
-	var out []ha.Start
-	for i, s := range lineage {
-		if s.LSN < min(lsn, cutoff(lineage, i)) {
+// upTo are the terms of a term history that have WAL before an LSN.
+func upTo(history []ha.TermStart, lsn ha.LSN) []ha.TermStart {
+	var out []ha.TermStart
+	for i, s := range history {
+		if s.LSN < min(lsn, cutoff(history, i)) {
 			out = append(out, s)
 		}
 	}

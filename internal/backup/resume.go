@@ -21,12 +21,12 @@ func (a *Archiver) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	oldest = max(oldest, SegmentAt(0, a.Lineage[0].LSN).Start())
+	oldest = max(oldest, SegmentAt(0, a.TermHistory[0].LSN).Start())
 	position, gap, err := a.find(ctx, oldest)
 	if err != nil {
 		return err
 	}
-	if err := a.writeLineage(ctx); err != nil {
+	if err := a.writeTermHistory(ctx); err != nil {
 		return err
 	}
 	if err := a.writeHistories(ctx); err != nil {
@@ -46,8 +46,8 @@ func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, ga
 	if err != nil {
 		return 0, nil, err
 	}
-	before := c.left(a.Lineage, oldest)
-	for i, stretch := range c.along(a.Lineage).stretches() {
+	before := c.left(a.TermHistory, oldest)
+	for i, stretch := range c.along(a.TermHistory).stretches() {
 		if stretch.From > oldest {
 			break
 		}
@@ -67,7 +67,7 @@ func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, ga
 	return oldest, &Gap{before, oldest}, nil
 }
 
-// list lists the WAL of the lineage's terms. All of it: a hole may be older than the term before.
+// list lists the WAL of the term history's terms. All of it: a hole may be older than the term before.
 func (a *Archiver) list(ctx context.Context) (Catalogue, error) {
 	c := Catalogue{Terms: map[uint64]*Term{}}
 	a.own, a.garbage = map[Piece]string{}, nil
@@ -76,20 +76,20 @@ func (a *Archiver) list(ctx context.Context) (Catalogue, error) {
 			return c, fmt.Errorf("list the WAL: %w", err)
 		}
 		term, _, ok := ParseTerm(o.Name)
-		ours := func(s ha.Start) bool { return s.Term == term }
-		if ok && slices.ContainsFunc(a.Lineage, ours) && !strings.HasSuffix(o.Name, "/"+FileLineage) {
+		ours := func(s ha.TermStart) bool { return s.Term == term }
+		if ok && slices.ContainsFunc(a.TermHistory, ours) && !strings.HasSuffix(o.Name, "/"+FileLineage) {
 			c.addWAL(o, nil)
 		}
 	}
 	return c, nil
 }
 
-// left is where the lineage left the last of its terms that has WAL in the archive, if that was before an LSN, and 0
+// left is where the term history left the last of its terms that has WAL in the archive, if that was before an LSN, and 0
 // otherwise: when nothing of that WAL was continued, all from there on is missing.
-func (c Catalogue) left(lineage []ha.Start, before ha.LSN) ha.LSN {
-	for i, s := range slices.Backward(lineage) {
-		if t := c.Terms[s.Term]; t != nil && len(t.WAL) > 0 && cutoff(lineage, i) < before {
-			return cutoff(lineage, i)
+func (c Catalogue) left(history []ha.TermStart, before ha.LSN) ha.LSN {
+	for i, s := range slices.Backward(history) {
+		if t := c.Terms[s.Term]; t != nil && len(t.WAL) > 0 && cutoff(history, i) < before {
+			return cutoff(history, i)
 		}
 	}
 	return 0
@@ -97,7 +97,7 @@ func (c Catalogue) left(lineage []ha.Start, before ha.LSN) ha.LSN {
 
 // takeOwn notes what the own folder has from a segment on, and which parts there are of no use any more.
 func (a *Archiver) takeOwn(c Catalogue, from uint64) {
-	own := c.Terms[a.Lineage[len(a.Lineage)-1].Term]
+	own := c.Terms[a.TermHistory[len(a.TermHistory)-1].Term]
 	if own == nil {
 		return
 	}
@@ -131,9 +131,9 @@ func (w walOf) stretches() []Gap {
 	return all
 }
 
-// writeLineage writes lineage.json, or sees that it is there.
-func (a *Archiver) writeLineage(ctx context.Context) error {
-	text, err := formatLineage(a.Lineage)
+// writeTermHistory writes term history.json, or sees that it is there.
+func (a *Archiver) writeTermHistory(ctx context.Context) error {
+	text, err := formatTermHistory(a.TermHistory)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func (a *Archiver) writeLineage(ctx context.Context) error {
 
 // writeHistories writes the history of each timeline that this leader has. That of its own must be there.
 func (a *Archiver) writeHistories(ctx context.Context) error {
-	own := a.Lineage[len(a.Lineage)-1].Timeline
-	for i, s := range a.Lineage {
-		if s.Timeline <= 1 || s.LSN >= cutoff(a.Lineage, i) {
+	own := a.TermHistory[len(a.TermHistory)-1].Timeline
+	for i, s := range a.TermHistory {
+		if s.Timeline <= 1 || s.LSN >= cutoff(a.TermHistory, i) {
 			continue
 		}
 		content, err := a.Source.History(s.Timeline)

@@ -193,13 +193,13 @@ func keepCount(count int, backups []Backup, restorable map[string]bool, keep fun
 
 // allWindows are those of all branches.
 func (c Catalogue) allWindows() []Window {
-	lineages := c.Lineages()
-	if len(lineages) == 0 {
-		lineages = [][]ha.Start{c.NewestLineage()}
+	histories := c.TermHistories()
+	if len(histories) == 0 {
+		histories = [][]ha.TermStart{c.NewestTermHistory()}
 	}
 	var all []Window
-	for _, lineage := range lineages {
-		all = append(all, c.windows(lineage)...)
+	for _, history := range histories {
+		all = append(all, c.windows(history)...)
 	}
 	return all
 }
@@ -226,16 +226,16 @@ func (c Catalogue) keepLast(good []Backup, keep func(b Backup, reason, message s
 	}
 	for _, t := range c.Terms {
 		// A leader that has not written WAL yet may be about to.
-		if w, ok := c.Window(t.Lineage); ok && len(t.WAL) == 0 && t.Lineage[len(t.Lineage)-1].Term > c.newestTerm() {
+		if w, ok := c.Window(t.TermHistory); ok && len(t.WAL) == 0 && t.TermHistory[len(t.TermHistory)-1].Term > c.newestTerm() {
 			keep(w.Backups[len(w.Backups)-1], KeptLastGood, "it is the last that the leader of a new term can go on from")
 		}
 	}
 }
 
-// good are the backups which lead to the end of the newest lineage's WAL; where there is
+// good are the backups which lead to the end of the newest term history's WAL; where there is
 // none, all that are whole. The oldest is first.
 func (c Catalogue) good() []Backup {
-	if w, ok := c.Window(c.NewestLineage()); ok {
+	if w, ok := c.Window(c.NewestTermHistory()); ok {
 		good := slices.Clone(w.Backups)
 		slices.SortStableFunc(good, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
 		return good
@@ -250,7 +250,7 @@ func (c Catalogue) good() []Backup {
 }
 
 func (c Catalogue) newestTerm() uint64 {
-	newest := c.NewestLineage()
+	newest := c.NewestTermHistory()
 	if len(newest) == 0 {
 		return 0
 	}
@@ -371,7 +371,7 @@ func (c Catalogue) retainWAL(kept []keptBackup, begun time.Time, d *Deletions) {
 	}
 }
 
-// notes are the objects that say what the WAL in a folder is of, the lineage last.
+// notes are the objects that say what the WAL in a folder is of, the term history last.
 func (t *Term) notes() []string {
 	var names []string
 	for _, o := range t.Histories {
@@ -384,21 +384,21 @@ func (t *Term) notes() []string {
 	return names
 }
 
-// need is what kept backups may need of a term: along any lineage that has them both. The newest
+// need is what kept backups may need of a term: along any term history that has them both. The newest
 // leader's WAL, and that of later terms, is for the next backup too.
 func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
-	lineages := c.Lineages()
+	histories := c.TermHistories()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
-	for n, lineage := range lineages {
-		i := slices.IndexFunc(lineage, func(s ha.Start) bool { return s.Term == term })
+	for n, history := range histories {
+		i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term })
 		if i < 0 {
 			continue
 		}
 		found = true
 		in := false
 		for _, b := range kept {
-			if !c.In(b.Backup, lineage) && len(c.lineageOf(b.Backup, lineage)) > 0 {
+			if !c.In(b.Backup, history) && len(c.termHistoryOf(b.Backup, history)) > 0 {
 				continue
 			}
 			if b.alone {
@@ -406,7 +406,7 @@ func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 				continue
 			}
 			in = true
-			all.to = max(all.to, cutoff(lineage, i))
+			all.to = max(all.to, cutoff(history, i))
 			if b.StartLSN < all.from {
 				all.from, all.message = b.StartLSN, fmt.Sprintf("%s needs it from %s on", b.ID, b.StartLSN)
 			}

@@ -17,7 +17,7 @@ func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) 
 // aMonth is an archive of one term. On each day it gets one segment of WAL with the number of the day, and on some days a backup, which
 // begins and ends in that segment.
 func aMonth(today int, backups ...int) Catalogue {
-	c := Catalogue{Terms: map[uint64]*Term{1: {Lineage: []ha.Start{{Term: 1, Timeline: 1}}}}, Contents: map[string][]bucket.Object{}}
+	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}}}, Contents: map[string][]bucket.Object{}}
 	for d := 1; d <= today; d++ {
 		c.write(1, 1, d, day(d))
 	}
@@ -62,7 +62,7 @@ func gone(d Deletions) (backups []string, wal []string) {
 			continue
 		}
 		_, rest, _ := ParseTerm(name)
-		plain, _, _ := Unsealed(rest)
+		plain, _, _ := PlainName(rest)
 		if p, ok := ParsePiece(plain); ok {
 			wal = append(wal, fmt.Sprint(p.Segment.Number))
 		}
@@ -124,7 +124,7 @@ func TestWhatRetentionRemoves(t *testing.T) {
 // and backups up to the 20th; the other one a backup from before, and that which was taken at once.
 func leftBranch() Catalogue {
 	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
-	c.Terms[2] = &Term{Lineage: []ha.Start{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}}}
+	c.Terms[2] = &Term{TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}}}
 	for n := 5; n < 23; n++ {
 		c.write(2, 2, n, day(21))
 	}

@@ -39,15 +39,15 @@ type TakeOptions struct {
 	// the bucket is slow, the connection is full, and Linux counts that as no answer.
 	Server *pgconn.Config
 	// Bucket is rooted at the archive.
-	Bucket bucket.Bucket
-	Sealer *Sealer
+	Bucket  bucket.Bucket
+	Encoder *Encoder
 	// Term is that in which it is taken. Label and Trigger are for backup.json.
 	Term           uint64
 	Label, Trigger string
 	// Parent is what an incremental backup is the change from, nil for a full one. It needs
-	// PostgreSQL 17 with summarize_wal. Opener reads its manifest, with encryption by the key; an error is ErrNoIncrement where none can be taken.
-	Parent *Backup
-	Opener *Opener
+	// PostgreSQL 17 with summarize_wal. Decoder reads its manifest, with encryption by the key; an error is ErrNoIncrement where none can be taken.
+	Parent  *Backup
+	Decoder *Decoder
 	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
@@ -182,7 +182,7 @@ func (t *taking) continueParent(s *stream) error {
 	if t.Parent.SystemIdentifier != t.backup.SystemIdentifier {
 		return fmt.Errorf("the parent %s is of another database system (%s)", t.Parent.ID, t.Parent.SystemIdentifier)
 	}
-	manifest, err := readObject(t.ctx, t.Bucket, t.Opener, t.Parent.folder(), t.Parent.Manifest)
+	manifest, err := readObject(t.ctx, t.Bucket, t.Decoder, t.Parent.folder(), t.Parent.Manifest)
 	if err == nil {
 		err = s.uploadManifest(manifest)
 	}
@@ -285,7 +285,7 @@ func (t *taking) data(content []byte) error {
 	t.meter.add(len(content))
 	for len(content) > 0 {
 		if t.current == nil {
-			if err := t.takeBuffer(); err != nil {
+			if err := t.acquireBuffer(); err != nil {
 				return err
 			}
 		}
@@ -299,8 +299,8 @@ func (t *taking) data(content []byte) error {
 	return nil
 }
 
-// takeBuffer waits for a worker to have done with one.
-func (t *taking) takeBuffer() error {
+// acquireBuffer waits for a worker to have done with one.
+func (t *taking) acquireBuffer() error {
 	select {
 	case buffer := <-t.buffers:
 		if buffer == nil {
@@ -339,17 +339,17 @@ func (t *taking) cut() {
 	})
 }
 
-// PieceName is the name of a piece of a tar file, without the endings that a Sealer adds.
+// PieceName is the name of a piece of a tar file, without the endings that a Encoder adds.
 func PieceName(tar string, number int) string { return fmt.Sprintf("%s.%05d", tar, number) }
 
 // put seals content and writes it; the name is that within the backup's folder.
 func (t *taking) put(ctx context.Context, name string, content []byte) (Object, error) {
-	sealed, err := t.Sealer.Seal(content)
+	sealed, err := t.Encoder.Encode(content)
 	if err != nil {
 		return Object{}, err
 	}
 	sum := sha256.Sum256(sealed)
-	object := Object{Name: t.Sealer.Name(name), Size: int64(len(sealed)), SHA256: hex.EncodeToString(sum[:])}
+	object := Object{Name: t.Encoder.Name(name), Size: int64(len(sealed)), SHA256: hex.EncodeToString(sum[:])}
 	full := t.backup.folder() + object.Name
 	if err := attempt(ctx, func() error { return t.Bucket.Put(ctx, full, sealed) }); err != nil {
 		return Object{}, fmt.Errorf("write %s: %w", full, err)

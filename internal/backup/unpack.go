@@ -25,8 +25,8 @@ import (
 // UnpackOptions say which base backup is to become a data directory, and where.
 type UnpackOptions struct {
 	// Bucket is rooted at the archive.
-	Bucket bucket.Bucket
-	Opener *Opener
+	Bucket  bucket.Bucket
+	Decoder *Decoder
 	// Chain is the backup with those it is the change from, the full one first.
 	Chain []Backup
 	// Data becomes the data directory. Neither it nor the folders of the tablespaces, by OID, may have anything in them.
@@ -151,7 +151,7 @@ func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces
 	defer cancel() // ends the downloads, whatever ended this
 	folder := b.folder()
 	read := func(ctx context.Context, o Object) ([]byte, error) {
-		return readObject(ctx, u.Bucket, u.Opener, folder, o)
+		return readObject(ctx, u.Bucket, u.Decoder, folder, o)
 	}
 	if err := makeEmpty(data); err != nil {
 		return err

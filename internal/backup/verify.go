@@ -63,8 +63,8 @@ type Report struct {
 // VerifyOptions say what is verified, and where.
 type VerifyOptions struct {
 	// Bucket is rooted at the archive.
-	Bucket bucket.Bucket
-	Opener *Opener
+	Bucket  bucket.Bucket
+	Decoder *Decoder
 	// Chain is the backup with its parents, the full one first; Plan the WAL to the end of the archive.
 	Chain []Backup
 	Plan  WALPlan
@@ -154,7 +154,7 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 	if err := room(v.Folder, v.Chain, 0, "spec.backup.verification.size"); err != nil {
 		return "", err
 	}
-	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Opener: v.Opener, Chain: v.Chain, Workers: v.Workers, Check: true,
+	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain, Workers: v.Workers, Check: true,
 		Progress: func(p Progress) {
 			if v.Progress != nil {
 				v.Progress(StepUnpack, p)
@@ -168,7 +168,7 @@ func (v *verifying) files(ctx context.Context) (string, error) {
 
 // recover brings the server to the end of the archive, and out of recovery.
 func (v *verifying) recover(ctx context.Context) (string, error) {
-	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Opener: v.Opener, Plan: v.Plan, Again: v.Again,
+	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Decoder: v.Decoder, Plan: v.Plan, Again: v.Again,
 		Backup: v.last(), Ahead: ahead(v.Folder), Workers: v.Workers, Progress: v.replayed})
 	v.report.LSN, v.report.Commit = reached.LSN.String(), reached.Commit
 	if err != nil {

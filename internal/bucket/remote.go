@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// insist is for how long an operation that fails is begun again. With patience
+	// retryFor is for how long an operation that fails is begun again. With patience
 	// for the last attempt, a bucket that is away is an error after half a minute.
-	insist = 15 * time.Second
+	retryFor = 15 * time.Second
 	// firstPause and lastPause are the shortest and the longest time between two attempts.
 	firstPause, lastPause = 100 * time.Millisecond, 2 * time.Second
 	// pageSize is how many objects one request lists or deletes: S3's limit for both.
@@ -183,7 +183,7 @@ func (r remote) Delete(ctx context.Context, names ...string) error {
 
 // retry does something again while it fails in a way that may pass.
 func retry(ctx context.Context, what string, attempt func() error) error {
-	end := time.Now().Add(insist)
+	end := time.Now().Add(retryFor)
 	err := ctx.Err()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if ctx.Err() == nil {

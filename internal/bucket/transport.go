@@ -21,8 +21,8 @@ const (
 	// unsent is how much the kernel keeps that has not been sent yet, in bytes. With
 	// more, a slow line would seem to stand still when the last byte is written.
 	unsent = 128 << 10
-	// portion is how much is written at once, in bytes, so that a slow line moves.
-	portion = 64 << 10
+	// chunk is how much is written at once, in bytes, so that a slow line moves.
+	chunk = 64 << 10
 )
 
 // transport is what all stores speak HTTP with. HTTP/1.1: each request has a
@@ -78,7 +78,7 @@ func (m *moving) Write(p []byte) (int, error) {
 		if err := m.SetDeadline(time.Now().Add(patience)); err != nil {
 			return written, err
 		}
-		n, err := m.Conn.Write(p[written:min(written+portion, len(p))])
+		n, err := m.Conn.Write(p[written:min(written+chunk, len(p))])
 		written += n
 		if err != nil || written == len(p) {
 			return written, err

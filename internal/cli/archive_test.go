@@ -148,7 +148,7 @@ func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
 }
 
 func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
-	lineage := []ha.Start{{Term: 1, LSN: 0, Timeline: 1}, {Term: 5, LSN: 1000, Timeline: 2}}
+	history := []ha.TermStart{{Term: 1, LSN: 0, Timeline: 1}, {Term: 5, LSN: 1000, Timeline: 2}}
 	for name, c := range map[string]struct {
 		lsn      ha.LSN
 		timeline uint32
@@ -161,7 +161,7 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 		"on a timeline that nobody has seen": {1001, 3, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := onTimeline(lineage, c.lsn, c.timeline); (err == nil) != c.fits {
+			if err := onTimeline(history, c.lsn, c.timeline); (err == nil) != c.fits {
 				t.Errorf("it says %v", err)
 			}
 		})

@@ -74,7 +74,7 @@ func (o inspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 		options.Assertions = append(options.Assertions, backup.Assertion(a))
 	}
 	report, err := backup.Inspect(ctx, options)
-	noteReport(result, report)
+	recordReport(result, report)
 	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("inspected", "backup", o.backup, "steps", result.Steps)
 	return err
 }

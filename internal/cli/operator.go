@@ -161,33 +161,33 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err != nil {
 		return fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
-	keeper, err := credentials.Load(ctx, direct, o.namespace)
+	store, err := credentials.Load(ctx, direct, o.namespace)
 	if err != nil {
 		return err
 	}
-	agents := &sampledb.HTTPSAgents{Certificate: keeper.Certificate}
+	agents := &sampledb.HTTPSAgents{Certificate: store.Certificate}
 	r := &sampledb.Reconciler{
-		Client:   m.GetClient(),
-		Reader:   m.GetAPIReader(),
-		Agents:   agents,
-		Pods:     pods.HTTPS{Certificate: keeper.Certificate},
-		Keeper:   keeper,
-		Settings: desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
-		Events:   m.GetEventRecorder("toban"),
-		Metrics:  metrics.New(ctrlmetrics.Registry),
-		Now:      time.Now,
+		Client:      m.GetClient(),
+		Reader:      m.GetAPIReader(),
+		Agents:      agents,
+		Pods:        pods.HTTPS{Certificate: store.Certificate},
+		Credentials: store,
+		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
+		Events:      m.GetEventRecorder("toban"),
+		Metrics:     metrics.New(ctrlmetrics.Registry),
+		Now:         time.Now,
 	}
 	if err := r.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
 	}
 	b := &databasebackup.Reconciler{
-		Client:   m.GetClient(),
-		Reader:   m.GetAPIReader(),
-		Pods:     r.Pods,
-		Keeper:   r.Keeper,
-		Settings: r.Settings,
-		Events:   r.Events,
-		Now:      time.Now,
+		Client:      m.GetClient(),
+		Reader:      m.GetAPIReader(),
+		Pods:        r.Pods,
+		Credentials: r.Credentials,
+		Settings:    r.Settings,
+		Events:      r.Events,
+		Now:         time.Now,
 	}
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
@@ -201,9 +201,9 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
 	}
 	follower := func() *secrets.Follower { // each controller takes the events of its own
-		return secrets.New(clientset, func(content []byte) string { return keeper.Digest("secrets", content) })
+		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(), Keeper: keeper,
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(), Credentials: store,
 		Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)

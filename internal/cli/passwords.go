@@ -54,7 +54,7 @@ func (o passwordsOptions) run(ctx context.Context) error {
 			return err
 		}
 		if digest != string(known) {
-			return o.tell(found, digest)
+			return o.report(found, digest)
 		}
 		select {
 		case <-ctx.Done():
@@ -64,8 +64,8 @@ func (o passwordsOptions) run(ctx context.Context) error {
 	}
 }
 
-// tell leaves the message first: what is known must have been told.
-func (o passwordsOptions) tell(found map[string]passwords.Found, digest string) error {
+// report leaves the message first: what is known must have been told.
+func (o passwordsOptions) report(found map[string]passwords.Found, digest string) error {
 	message, err := passwords.Seal(o.seal, found)
 	if err != nil {
 		_ = os.WriteFile(o.termination, []byte(err.Error()), 0o600) // the same is in the error

@@ -170,7 +170,7 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	}
 	done := &volume.Prepared{InPlace: r.settings.InPlace, Begins: out.Begins, Result: r.result}
 	if r.settings.InPlace != "" {
-		done.Lineage, done.Newest = out.Lineage, out.Newest
+		done.TermHistory, done.Newest = out.TermHistory, out.Newest
 	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
 	done.Result.WAL = uint64(out.Reached.LSN - min(out.Reached.LSN, out.Choice.Backup.StartLSN))
@@ -201,7 +201,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
-	opener, err := openerOf(s.Encrypted, r.key)
+	decoder, err := decoderOf(s.Encrypted, r.key)
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
@@ -215,10 +215,10 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	}
 	return backup.RestoreOptions{
 		Reserve: reserve,
-		Bucket:  bucket.Sub(whole, s.Path), Opener: opener,
+		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
 		Wanted: backup.Wanted{Target: target, Backup: s.Backup, Now: time.Now()},
 		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
-		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Chosen: r.chosen, Progress: r.tell,
+		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Chosen: r.chosen, Progress: r.report,
 	}, nil
 }
 
@@ -240,20 +240,20 @@ func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
 // errKey says that the key of an archive is of no use.
 var errKey = errors.New("the key of the archive")
 
-// openerOf opens what is not encrypted, or what is with the key in a folder.
-func openerOf(encrypted bool, folder string) (*backup.Opener, error) {
+// decoderOf opens what is not encrypted, or what is with the key in a folder.
+func decoderOf(encrypted bool, folder string) (*backup.Decoder, error) {
 	if !encrypted {
-		return backup.NewOpener("")
+		return backup.NewDecoder("")
 	}
 	text, err := os.ReadFile(filepath.Join(folder, naming.KeyAge))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the Secret that encryption.key names, or its %s, is not there: %w", errKey, naming.KeyAge, err)
 	}
-	opener, err := backup.NewOpener(string(text))
+	decoder, err := backup.NewDecoder(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errKey, err)
 	}
-	return opener, nil
+	return decoder, nil
 }
 
 func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
@@ -276,8 +276,8 @@ func (r *restore) chosen(c backup.Choice) {
 		"windowFrom", c.Window.From.String(), "windowTo", c.Window.To.String())
 }
 
-// tell says how far a step is.
-func (r *restore) tell(step string, p backup.Progress) {
+// report says how far a step is.
+func (r *restore) report(step string, p backup.Progress) {
 	words := map[string]string{backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL"}
 	r.progress.set(protocol.BackupProgress{Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }

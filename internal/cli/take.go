@@ -108,7 +108,7 @@ func (t *take) do(ctx context.Context) error {
 			return err
 		}
 	}
-	t.note(taken)
+	t.report(taken)
 	if err := t.retain(ctx); err != nil {
 		// The backup is there, and the next one tries again.
 		t.warn("older backups could not be removed: " + err.Error())
@@ -171,7 +171,7 @@ func (t *take) usable(ctx context.Context, b backup.Backup) error {
 	if err != nil {
 		return err
 	}
-	to, missing := catalogue.Covered(catalogue.NewestLineage(), b.StartLSN)
+	to, missing := catalogue.Covered(catalogue.NewestTermHistory(), b.StartLSN)
 	switch {
 	case to >= b.StopLSN:
 		return nil
@@ -210,7 +210,7 @@ func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
 	if err != nil {
 		return nil, err
 	}
-	parent, ok := catalogue.Parent(catalogue.NewestLineage(), t.settings.FullEvery)
+	parent, ok := catalogue.Parent(catalogue.NewestTermHistory(), t.settings.FullEvery)
 	if !ok {
 		return nil, nil //nolint:nilnil // no parent is a full backup
 	}
@@ -223,8 +223,8 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	if err != nil {
 		return backup.Backup{}, err
 	}
-	lineage := catalogue.NewestLineage()
-	if len(lineage) == 0 {
+	history := catalogue.NewestTermHistory()
+	if len(history) == 0 {
 		return backup.Backup{}, errors.New("the archive has no WAL yet")
 	}
 	t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
@@ -232,26 +232,26 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	if err != nil {
 		return backup.Backup{}, err
 	}
-	sealer, err := backup.NewSealer(t.settings.Archive.Recipient)
+	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
 	if err != nil {
 		return backup.Backup{}, err
 	}
-	opener, err := t.opener(parent)
+	decoder, err := t.decoder(parent)
 	if err != nil {
 		return backup.Backup{}, err
 	}
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
-	t.log.Info("takes a backup", "from", host, "term", lineage[len(lineage)-1].Term)
+	t.log.Info("takes a backup", "from", host, "term", history[len(history)-1].Term)
 	return backup.Take(ctx, backup.TakeOptions{
 		Server:   t.connection(host),
 		Bucket:   t.archive,
-		Sealer:   sealer,
-		Term:     lineage[len(lineage)-1].Term,
+		Encoder:  encoder,
+		Term:     history[len(history)-1].Term,
 		Trigger:  t.trigger,
 		Parent:   parent,
-		Opener:   opener,
+		Decoder:  decoder,
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
@@ -260,16 +260,16 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	})
 }
 
-// opener reads the manifest of a parent.
-func (t *take) opener(parent *backup.Backup) (*backup.Opener, error) {
+// decoder reads the manifest of a parent.
+func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
 	if parent == nil {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
-	opener, err := openerOf(t.settings.Archive.Recipient != "", t.key)
+	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
 	}
-	return opener, nil
+	return decoder, nil
 }
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
@@ -280,9 +280,9 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 		if err != nil {
 			return err
 		}
-		lineage := catalogue.NewestLineage()
-		if to, _ := catalogue.Covered(lineage, lsn-1); to >= lsn {
-			return onTimeline(lineage, lsn, timeline)
+		history := catalogue.NewestTermHistory()
+		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
+			return onTimeline(history, lsn, timeline)
 		}
 		select {
 		case <-ctx.Done():
@@ -294,9 +294,9 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 
 // onTimeline is an error where the byte before an LSN is of another timeline: the server that was copied is not
 // one of those whose WAL is archived.
-func onTimeline(lineage []ha.Start, lsn ha.LSN, timeline uint32) error {
+func onTimeline(history []ha.TermStart, lsn ha.LSN, timeline uint32) error {
 	last := uint32(0)
-	for _, start := range lineage {
+	for _, start := range history {
 		if start.LSN < lsn {
 			last = start.Timeline
 		}
@@ -307,8 +307,8 @@ func onTimeline(lineage []ha.Start, lsn ha.LSN, timeline uint32) error {
 	return nil
 }
 
-// note puts into the result what was taken.
-func (t *take) note(b backup.Backup) {
+// report puts into the result what was taken.
+func (t *take) report(b backup.Backup) {
 	r := &t.result
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
@@ -340,7 +340,7 @@ func (t *take) retain(ctx context.Context) error {
 			return err
 		}
 	}
-	if w, ok := catalogue.Window(catalogue.NewestLineage()); ok {
+	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
 	return nil

@@ -28,7 +28,7 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 	best, chosen := hostUseless, ""
 	var words []string
 	for _, host := range t.settings.Hosts {
-		kind, err := t.look(ctx, host)
+		kind, err := t.probe(ctx, host)
 		if err != nil {
 			words = append(words, err.Error())
 			continue
@@ -43,8 +43,8 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 	return chosen, nil
 }
 
-// look asks a host what it is.
-func (t *take) look(ctx context.Context, host string) (int, error) {
+// probe asks a host what it is.
+func (t *take) probe(ctx context.Context, host string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectPatience)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))

@@ -94,7 +94,7 @@ func (v *verify) do(ctx context.Context) error {
 	}
 	begin := time.Now()
 	report, err := backup.Verify(ctx, options)
-	noteReport(&v.result, report)
+	recordReport(&v.result, report)
 	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(), "steps", v.result.Steps, "lsn", report.LSN)
 	return err
 }
@@ -106,7 +106,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	opener, err := openerOf(s.Encrypted, v.key)
+	decoder, err := decoderOf(s.Encrypted, v.key)
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
@@ -131,25 +131,25 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
 	return backup.VerifyOptions{
-		Bucket: archive, Opener: opener, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
+		Bucket: archive, Decoder: decoder, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.run, Programs: programs, Parameters: s.Parameters,
-		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Progress: v.tell,
+		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Progress: v.report,
 	}, nil
 }
 
-// tell says how far a step is.
-func (v *verify) tell(step string, p backup.Progress) {
+// report says how far a step is.
+func (v *verify) report(step string, p backup.Progress) {
 	words := map[string]string{backup.StepUnpack: "fetches the backup", backup.StepRecover: "replays WAL"}
 	v.progress.set(protocol.BackupProgress{Step: words[step], Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
 }
 
-// noteReport puts into the result what was found.
-func noteReport(result *protocol.VerifyResult, r backup.Report) {
+// recordReport puts into the result what was found.
+func recordReport(result *protocol.VerifyResult, r backup.Report) {
 	if r.LSN != "" {
 		result.LSN, result.Commit = r.LSN, r.Commit
 	}

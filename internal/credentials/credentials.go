@@ -30,8 +30,8 @@ import (
 // rootLength is that of the root secret in bytes.
 const rootLength = 32
 
-// Keeper derives secrets from the root. It is safe for concurrent use.
-type Keeper struct {
+// Store derives secrets from the root. It is safe for concurrent use.
+type Store struct {
 	root     []byte
 	operator *pki.Authority
 	now      func() time.Time
@@ -42,7 +42,7 @@ type Keeper struct {
 
 // Load reads the operator's Secret in its namespace, or makes it at the first
 // start. The client must read without a cache: a cache would need the right to list.
-func Load(ctx context.Context, c client.Client, namespace string) (*Keeper, error) {
+func Load(ctx context.Context, c client.Client, namespace string) (*Store, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: naming.OperatorSecret}
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, key, secret)
@@ -82,18 +82,18 @@ func create(ctx context.Context, c client.Client, key types.NamespacedName) erro
 	return nil
 }
 
-// New makes a Keeper of a root secret. The time from which the operator's
+// New makes a Store of a root secret. The time from which the operator's
 // authority is valid must always be the same for a root, since it is part of the certificate.
-func New(root []byte, since time.Time) (*Keeper, error) {
+func New(root []byte, since time.Time) (*Store, error) {
 	operator, err := pki.NewAuthority(pki.Derive(root, "toban", "operator", 32), naming.IdentityOperator, since)
 	if err != nil {
 		return nil, fmt.Errorf("make the operator's authority: %w", err)
 	}
-	return &Keeper{root: root, operator: operator, now: time.Now}, nil
+	return &Store{root: root, operator: operator, now: time.Now}, nil
 }
 
 // Authority is the SampleDB's own. The same object always gives the same.
-func (k *Keeper) Authority(db metav1.Object) (*pki.Authority, error) {
+func (k *Store) Authority(db metav1.Object) (*pki.Authority, error) {
 	seed := pki.Derive(k.root, string(db.GetUID()), "authority", 32)
 	name := fmt.Sprintf("toban %s/%s", db.GetNamespace(), db.GetName())
 	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
@@ -101,20 +101,20 @@ func (k *Keeper) Authority(db metav1.Object) (*pki.Authority, error) {
 
 // Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. A SampleDB that was brought back has the
 // former one's (see Credentials).
-func (k *Keeper) Password(db metav1.Object) string {
+func (k *Store) Password(db metav1.Object) string {
 	return hex.EncodeToString(pki.Derive(k.root, string(k.origin(db)), "password/app", 16))
 }
 
 // Credentials is the annotation toban.dev/credentials with which another SampleDB of the same namespace and name, made when
 // this one is gone, has this one's password: the UID of which the password is made, and a code (HMAC-SHA256) that only the
 // holder of the root can make. Nobody can use it under another name, or make one for the UID of somebody else's SampleDB.
-func (k *Keeper) Credentials(db metav1.Object) string {
+func (k *Store) Credentials(db metav1.Object) string {
 	uid := k.origin(db)
 	return string(uid) + "." + k.codeFor(db, uid)
 }
 
 // origin is the UID of which a SampleDB's password is made: that of its annotation where the code is right, else its own.
-func (k *Keeper) origin(db metav1.Object) types.UID {
+func (k *Store) origin(db metav1.Object) types.UID {
 	uid, code, _ := strings.Cut(db.GetAnnotations()[naming.AnnotationCredentials], ".")
 	if code != "" && hmac.Equal([]byte(code), []byte(k.codeFor(db, types.UID(uid)))) {
 		return types.UID(uid)
@@ -122,29 +122,29 @@ func (k *Keeper) origin(db metav1.Object) types.UID {
 	return db.GetUID()
 }
 
-func (k *Keeper) codeFor(db metav1.Object, uid types.UID) string {
+func (k *Store) codeFor(db metav1.Object, uid types.UID) string {
 	mac := hmac.New(sha256.New, pki.Derive(k.root, db.GetNamespace()+"/"+db.GetName(), "credentials", 32))
 	mac.Write([]byte(uid))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // Recipient opens what is sealed for the operator about an object.
-func (k *Keeper) Recipient(uid types.UID) (passwords.Recipient, error) {
+func (k *Store) Recipient(uid types.UID) (passwords.Recipient, error) {
 	return passwords.NewRecipient(pki.Derive(k.root, string(uid), "recipient", 32))
 }
 
 // Digest tells one content of an object's Secret from another, and nothing about it to those who do not have the root.
-func (k *Keeper) Digest(uid types.UID, content []byte) string {
+func (k *Store) Digest(uid types.UID, content []byte) string {
 	mac := hmac.New(sha256.New, pki.Derive(k.root, string(uid), "digest", 32))
 	mac.Write(content)
 	return hex.EncodeToString(mac.Sum(nil)[:5])
 }
 
 // Operator is the certificate (PEM) of the authority that vouches for the operator.
-func (k *Keeper) Operator() string { return string(k.operator.CertPEM()) }
+func (k *Store) Operator() string { return string(k.operator.CertPEM()) }
 
 // Certificate is the operator's own, issued in memory and renewed in time.
-func (k *Keeper) Certificate() (tls.Certificate, error) {
+func (k *Store) Certificate() (tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()

@@ -13,7 +13,7 @@ import (
 	"toban.dev/internal/pki"
 )
 
-func keeper(t *testing.T, root string) *Keeper {
+func store(t *testing.T, root string) *Store {
 	t.Helper()
 	k, err := New([]byte(root), time.Unix(17e8, 0))
 	if err != nil {
@@ -26,7 +26,7 @@ func db(uid types.UID) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{Namespace: "shop", Name: "x", UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(2e9, 0))}
 }
 
-func authority(t *testing.T, k *Keeper, uid types.UID) string {
+func authority(t *testing.T, k *Store, uid types.UID) string {
 	t.Helper()
 	a, err := k.Authority(db(uid))
 	if err != nil {
@@ -39,14 +39,14 @@ func authority(t *testing.T, k *Keeper, uid types.UID) string {
 // and every application out.
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
-	one, two := keeper(t, root), keeper(t, root)
+	one, two := store(t, root), store(t, root)
 	if one.Operator() != two.Operator() || one.Password(db("u")) != two.Password(db("u")) || authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}
 }
 
 func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
-	one, other := keeper(t, strings.Repeat("r", rootLength)), keeper(t, strings.Repeat("s", rootLength))
+	one, other := store(t, strings.Repeat("r", rootLength)), store(t, strings.Repeat("s", rootLength))
 	if one.Password(db("u")) == one.Password(db("v")) || one.Password(db("u")) == other.Password(db("u")) {
 		t.Error("a password is shared")
 	}
@@ -59,7 +59,7 @@ func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
 }
 
 func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
-	k := keeper(t, strings.Repeat("r", rootLength))
+	k := store(t, strings.Repeat("r", rootLength))
 	now := time.Now()
 	k.now = func() time.Time { return now }
 	first, err := k.Certificate()
@@ -86,7 +86,7 @@ func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
 // A SampleDB that is brought back has the former one's password, also the second time. Nobody gets one by the UID of another's
 // SampleDB, which is no secret.
 func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
-	k := keeper(t, strings.Repeat("r", rootLength))
+	k := store(t, strings.Repeat("r", rootLength))
 	was := db("u")
 	with := func(credentials string, modify func(*metav1.ObjectMeta)) *metav1.ObjectMeta {
 		o := db("v")
@@ -102,7 +102,7 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 	if third := with(k.Credentials(again), same); k.Password(third) != k.Password(was) {
 		t.Error("brought back twice it has another password")
 	}
-	other := keeper(t, strings.Repeat("s", rootLength))
+	other := store(t, strings.Repeat("s", rootLength))
 	for name, c := range map[string]*metav1.ObjectMeta{
 		"another name":      with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Name = "y" }),
 		"another namespace": with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Namespace = "theirs" }),

@@ -28,7 +28,7 @@ func (w *work) ensureAccess(ctx context.Context, conn *pgx.Conn, role Role) erro
 		return refused(err, fmt.Sprintf("grant %s to the role %q", role.Access, role.Name))
 	}
 	w.did("role %q has the access %s", role.Name, role.Access)
-	return w.noteGranted(ctx, role.Name, wanted)
+	return w.recordGrant(ctx, role.Name, wanted)
 }
 
 // existing are those of the schemas that are there.
@@ -96,7 +96,7 @@ func (w *work) former(ctx context.Context) ([]string, error) {
 // shutOut takes its login from a role and ends its sessions. It works from the database postgres, where those who use the role have no
 // say. The sessions end first too: an open transaction of one that changes its own role would be waited for.
 func (w *work) shutOut(ctx context.Context, name string) error {
-	role, err := w.lookForRole(ctx, name)
+	role, err := w.findRole(ctx, name)
 	if err != nil || !role.exists {
 		return err
 	}
@@ -118,7 +118,7 @@ func (w *work) shutOut(ctx context.Context, name string) error {
 
 // removeRole takes a role's rights, and drops it. Where something elsewhere depends on it, it stays without them, which is said.
 func (w *work) removeRole(ctx context.Context, conn *pgx.Conn, name string) error {
-	role, err := w.lookForRole(ctx, name)
+	role, err := w.findRole(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (w *work) dropAll(ctx context.Context) error {
 			return err
 		}
 	}
-	database, err := w.lookForDatabase(ctx)
+	database, err := w.findDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (w *work) dropAll(ctx context.Context) error {
 }
 
 func (w *work) dropOurs(ctx context.Context, name string) error {
-	role, err := w.lookForRole(ctx, name)
+	role, err := w.findRole(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -30,25 +30,25 @@ type roleFound struct {
 	limit                     int32
 }
 
-func (w *work) look(ctx context.Context) (found, error) {
+func (w *work) observe(ctx context.Context) (found, error) {
 	there := found{roles: map[string]roleFound{}}
 	logins := []Login{w.Owner}
 	for _, role := range w.Roles {
 		logins = append(logins, role.Login)
 	}
 	for _, login := range logins {
-		role, err := w.lookForRole(ctx, login.Name)
+		role, err := w.findRole(ctx, login.Name)
 		if err != nil {
 			return found{}, err
 		}
 		there.roles[login.Name] = role
 	}
 	var err error
-	there.database, err = w.lookForDatabase(ctx)
+	there.database, err = w.findDatabase(ctx)
 	return there, err
 }
 
-func (w *work) lookForRole(ctx context.Context, name string) (roleFound, error) {
+func (w *work) findRole(ctx context.Context, name string) (roleFound, error) {
 	var r roleFound
 	err := w.super.QueryRow(ctx, `
 		SELECT rolsuper OR rolreplication OR rolcreaterole OR rolcreatedb OR rolbypassrls, rolcanlogin, coalesce(rolpassword, ''), rolconnlimit
@@ -61,7 +61,7 @@ func (w *work) lookForRole(ctx context.Context, name string) (roleFound, error) 
 	return r, err
 }
 
-func (w *work) lookForDatabase(ctx context.Context) (databaseFound, error) {
+func (w *work) findDatabase(ctx context.Context) (databaseFound, error) {
 	var d databaseFound
 	err := w.super.QueryRow(ctx, `
 		SELECT pg_get_userbyid(datdba), datconnlimit, EXISTS (

@@ -76,8 +76,8 @@ func (w *work) claimOf(ctx context.Context, kind, name string) (claim, error) {
 	return c, nil
 }
 
-// take puts a claim on record. Made says that the thing is not there yet, and will be ours.
-func (w *work) take(ctx context.Context, kind, name string, made bool) error {
+// claim puts a claim on record. Made says that the thing is not there yet, and will be ours.
+func (w *work) claim(ctx context.Context, kind, name string, made bool) error {
 	_, err := w.super.Exec(ctx, `INSERT INTO toban.claim (kind, name, claimant, made) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (kind, name) DO UPDATE SET claimant = EXCLUDED.claimant, made = toban.claim.made OR EXCLUDED.made`, kind, name, w.Claimant, made)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *work) release(ctx context.Context, kind, name string) error {
 	return nil
 }
 
-func (w *work) noteGranted(ctx context.Context, role, granted string) error {
+func (w *work) recordGrant(ctx context.Context, role, granted string) error {
 	_, err := w.super.Exec(ctx, "UPDATE toban.claim SET granted = $3 WHERE kind = $1 AND name = $2", kindRole, role, granted)
 	if err != nil {
 		return fmt.Errorf("note what %q was granted: %w", role, err)

@@ -152,7 +152,7 @@ func (w *work) ensure(ctx context.Context) error {
 }
 
 func (w *work) ensureAll(ctx context.Context) error {
-	there, err := w.look(ctx)
+	there, err := w.observe(ctx)
 	if err != nil {
 		return err
 	}

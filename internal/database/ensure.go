@@ -12,7 +12,7 @@ import (
 // ensureLogin makes a role that may log in with its password, and nothing more.
 func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) error {
 	if there.claimant != w.Claimant {
-		if err := w.take(ctx, kindRole, login.Name, !there.exists); err != nil {
+		if err := w.claim(ctx, kindRole, login.Name, !there.exists); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,7 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 // nobody but its own roles; by itself PostgreSQL lets every role connect.
 func (w *work) ensureDatabase(ctx context.Context, there databaseFound) error {
 	if there.claimant != w.Claimant {
-		if err := w.take(ctx, kindDatabase, w.Name, !there.exists); err != nil {
+		if err := w.claim(ctx, kindDatabase, w.Name, !there.exists); err != nil {
 			return err
 		}
 		there.made = there.made || !there.exists

@@ -14,7 +14,7 @@ import (
 )
 
 // Manifest is what brings a SampleDB back when it is gone: its own manifest, or that of the object that it was made for. The
-// credentials go with it, so that it has its password again (credentials.Keeper).
+// credentials go with it, so that it has its password again (credentials.Store).
 func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 	if madeFor := db.Annotations[naming.AnnotationManifest]; madeFor != "" && metav1.GetControllerOf(db) != nil {
 		return &runtime.RawExtension{Raw: []byte(madeFor)}

@@ -10,18 +10,18 @@ import (
 // Decide says what the instance must do. Its rules are those of docs/ha.md, the
 // first that has something to say decides.
 func Decide(v View) Decision {
-	if latest := v.latest(); latest != v.Local.Memory.Ballot {
+	if latest := v.latest(); latest != v.Local.HardState.Ballot {
 		// What is known of the silence of a leader is about the one before.
-		v.Local.Memory.Ballot = latest
+		v.Local.HardState.Ballot = latest
 		v.Local.Silence, v.Local.Refused, v.Local.Idle = 0, 0, 0
 	}
 	for _, rule := range rules {
 		if d := rule(v); d != nil {
-			d.Ballot = v.Local.Memory.Ballot
+			d.Ballot = v.Local.HardState.Ballot
 			return *d
 		}
 	}
-	return Decision{Action: Wait, Ballot: v.Local.Memory.Ballot, Reason: "NoRule", Message: "no rule applies"}
+	return Decision{Action: Wait, Ballot: v.Local.HardState.Ballot, Reason: "NoRule", Message: "no rule applies"}
 }
 
 // rule is nil where it has nothing to say.
@@ -39,12 +39,12 @@ var rules = []rule{
 // latest is the ballot of the highest term in which somebody leads, as far as
 // the instance has heard, or its own.
 func (v View) latest() Ballot {
-	latest := v.Local.Memory.Ballot
+	latest := v.Local.HardState.Ballot
 	// One that is no member any more leads until it has handed over.
 	for _, name := range slices.Sorted(maps.Keys(v.Peers)) {
 		peer := v.Peers[name]
 		higher := peer.Ballot.Term > latest.Term
-		claimed := peer.Ballot.Term == latest.Term && v.Local.Memory.Won != latest.Term
+		claimed := peer.Ballot.Term == latest.Term && v.Local.HardState.Won != latest.Term
 		if peer.Leading && (higher || claimed) {
 			latest = Ballot{peer.Ballot.Term, name}
 		}
@@ -57,7 +57,7 @@ func (v View) latest() Ballot {
 
 // leads says that the instance has won the highest term it knows.
 func (v View) leads() bool {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == v.Self && v.Local.Data == DataPresent
 }
 
@@ -70,11 +70,11 @@ func unelected(v View) *Decision {
 		"the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
 }
 
-// notAMember: an instance that neither the config nor the record names makes no
-// data. One that has data goes on as a standby until its Pod ends: a record that
+// notAMember: an instance that neither the config nor the configuration names makes no
+// data. One that has data goes on as a standby until its Pod ends: a configuration that
 // it has not heard of may count on its vote.
 func notAMember(v View) *Decision {
-	stranger := !slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.Memory.Record.Voters(), v.Local.Memory.Voter)
+	stranger := !slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.HardState.Configuration.Voters(), v.Local.HardState.Voter)
 	if !stranger || v.Local.Data != DataEmpty && v.Local.Data != DataIncomplete {
 		return nil
 	}
@@ -108,7 +108,7 @@ func failed(v View) *Decision {
 	return decide(Fence, "ServerFailed", "%s: another instance takes over", why)
 }
 
-// isolated: a primary that has lost the majority and does not hold on by the API stops at once.
+// isolated: a primary that has lost the majority and does not have the read lease stops at once.
 func isolated(v View) *Decision {
 	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.MayServe() {
 		return nil
@@ -126,8 +126,8 @@ func asked(v View) *Decision {
 
 // renewed: a leader that alone has a vote takes the later term itself.
 func renewed(v View) *Decision {
-	m := v.Local.Memory
-	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Resting || !v.promisedLater() || !m.Record.Elects(map[Voter]bool{m.Voter: true}, false) {
+	m := v.Local.HardState
+	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Resting || !v.promisedLater() || !m.Configuration.Elects(map[Voter]bool{m.Voter: true}, false) {
 		return nil
 	}
 	return decide(Campaign, "TermRenewed", "alone has a vote, and takes a later term that the others can follow")
@@ -138,7 +138,7 @@ func renewed(v View) *Decision {
 // elected itself, what it had written in its earlier term and nobody had
 // acknowledged yet would pass for older than what a failed leader in between has
 // written. It waits for a successor that streams, unless none that may lead by
-// the record streams: then waiting would be in vain.
+// the configuration streams: then waiting would be in vain.
 func outdated(v View) *Decision {
 	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() || v.followed() && !v.successor("", true) {
 		return nil
@@ -151,7 +151,7 @@ func lead(v View) *Decision {
 	if !v.leads() || v.Local.Resigned || v.Local.Server != ServerPrimary && !v.comesBack() {
 		return nil
 	}
-	return decide(Lead, "Leader", "primary of term %d", v.Local.Memory.Ballot.Term)
+	return decide(Lead, "Leader", "primary of term %d", v.Local.HardState.Ballot.Term)
 }
 
 // comesBack says that a leader whose server does not run may start it: only on
@@ -165,8 +165,8 @@ func (v View) comesBack() bool {
 
 // missed says whether a voter has lost this leader, and has not heard yet that it is back.
 func (v View) missed() bool {
-	m := v.Local.Memory
-	return slices.ContainsFunc(m.Record.Voters(), func(voter Voter) bool {
+	m := v.Local.HardState
+	return slices.ContainsFunc(m.Configuration.Voters(), func(voter Voter) bool {
 		peer := v.Peers[voter.Instance()]
 		return voter != m.Voter && peer.Voter == voter && peer.LeaderLost && peer.Ballot.Term == m.Ballot.Term
 	})
@@ -190,13 +190,13 @@ func unconfirmed(v View) *Decision {
 		return nil
 	}
 	return decide(Wait, "LeaderUnconfirmed", "was the primary of term %d, and asks a majority of %s whether it still is",
-		v.Local.Memory.Ballot.Term, v.Local.Memory.Record.Now)
+		v.Local.HardState.Ballot.Term, v.Local.HardState.Configuration.Now)
 }
 
-// claim: a lone instance with data and no memory leads the first term.
+// claim: a lone instance with data and no hard state leads the first term.
 func claim(v View) *Decision {
-	m := v.Local.Memory
-	nobody := m.Record.Version == 0 && m.Ballot.Term == 0 && !v.anyPeerHasData()
+	m := v.Local.HardState
+	nobody := m.Configuration.Version == 0 && m.Ballot.Term == 0 && !v.anyPeerHasData()
 	if !nobody || v.Local.Data != DataPresent || len(v.Members) != 1 || v.Members[0] != v.Self {
 		return nil
 	}
@@ -209,7 +209,7 @@ func behind(v View) *Decision {
 	if !ok || v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Received == 0 || leader.Oldest <= v.Local.Received {
 		return nil
 	}
-	return v.rebuild(Clone, "WALRemoved", "%s has removed the WAL that follows %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Received)
+	return v.rebuild(Clone, "WALRemoved", "%s has removed the WAL that follows %s: copying its data anew", v.Local.HardState.Ballot.Leader, v.Local.Received)
 }
 
 // stuck: whatever keeps a standby from streaming, a copy of the data mends it.
@@ -220,7 +220,7 @@ func stuck(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return nil
 	}
-	return v.rebuild(Clone, "Stuck", "could not stream from %s for %s: copying its data anew", v.Local.Memory.Ballot.Leader, v.Local.Stalled)
+	return v.rebuild(Clone, "Stuck", "could not stream from %s for %s: copying its data anew", v.Local.HardState.Ballot.Leader, v.Local.Stalled)
 }
 
 // incomplete: what a rewind that was cut short left is of no use.
@@ -231,7 +231,7 @@ func incomplete(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return decide(Wait, "DataIncomplete", "a rewind was cut short, and there is no primary to copy from")
 	}
-	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.Memory.Ballot.Leader)
+	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.HardState.Ballot.Leader)
 }
 
 // forked: what a server has written that was not elected is taken back. Until then the data has no vote.
@@ -244,21 +244,21 @@ func forked(v View) *Decision {
 	}
 	if v.Local.RewindFailed {
 		return v.rebuild(Clone, "DataForked",
-			"its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.Memory.Ballot.Leader)
+			"its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.HardState.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.Memory.Ballot.Leader)
+	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.HardState.Ballot.Leader)
 }
 
 // diverged: WAL that the leader never had is taken back.
 func diverged(v View) *Decision {
 	leader, ok := v.leader()
-	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() || v.Local.Memory.joins(v.Local.End, leader) {
+	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() || v.Local.HardState.canFollow(v.Local.End, leader) {
 		return nil
 	}
-	if v.Local.RewindFailed || !Rewindable(v.Local.Memory.Lineage, leader.Lineage) {
-		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy", v.Local.Memory.Ballot.Leader)
+	if v.Local.RewindFailed || !Rewindable(v.Local.HardState.TermHistory, leader.TermHistory) {
+		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy", v.Local.HardState.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted", v.Local.Memory.Ballot.Leader)
+	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted", v.Local.HardState.Ballot.Leader)
 }
 
 // join: an instance follows a leader when its WAL is the beginning of the leader's.
@@ -267,9 +267,9 @@ func join(v View) *Decision {
 	if !ok || v.Local.Data != DataPresent {
 		return nil
 	}
-	m := v.Local.Memory
-	same := Peer{Lineage: m.Lineage}.inStep(leader)
-	if v.following() || same || v.Local.Known && m.joins(v.Local.End, leader) {
+	m := v.Local.HardState
+	same := Peer{TermHistory: m.TermHistory}.inStep(leader)
+	if v.following() || same || v.Local.Known && m.canFollow(v.Local.End, leader) {
 		return v.standby()
 	}
 	return nil
@@ -288,7 +288,7 @@ func campaign(v View) *Decision {
 	if v.Local.Data != DataPresent || !v.LeaderLost() || v.obstacle() != nil {
 		return nil
 	}
-	return decide(Campaign, "LeaderLost", "the leader of term %d is lost: asking for votes", v.Local.Memory.Ballot.Term)
+	return decide(Campaign, "LeaderLost", "the leader of term %d is lost: asking for votes", v.Local.HardState.Ballot.Term)
 }
 
 // await: an instance with data and no leader is there to vote and to be elected.
@@ -298,11 +298,11 @@ func await(v View) *Decision {
 	}
 	lost := v.LeaderLost()
 	if !lost {
-		return decide(Await, "LeaderExpected", "waits for %s to lead term %d", v.Local.Memory.Ballot.Leader, v.Local.Memory.Ballot.Term)
+		return decide(Await, "LeaderExpected", "waits for %s to lead term %d", v.Local.HardState.Ballot.Leader, v.Local.HardState.Ballot.Term)
 	}
 	d := decide(Await, "LeaderUnknown", "there is data here, but no instance that can be reached leads")
 	if v.following() {
-		d.Action, d.Target = Follow, v.Local.Memory.Ballot.Leader
+		d.Action, d.Target = Follow, v.Local.HardState.Ballot.Leader
 	}
 	if c := v.obstacle(); c != nil {
 		d.Reason, d.Message, d.Refusal = c.Reason, c.Message, c.Reason
@@ -312,7 +312,7 @@ func await(v View) *Decision {
 
 // dataLost: a primary whose data has gone must not start over with an empty one.
 func dataLost(v View) *Decision {
-	b := v.Local.Memory.Ballot
+	b := v.Local.HardState.Ballot
 	if b.Leader != v.Self || b.Term == 0 || v.SystemIdentifier == "" && !v.anyPeerHasData() {
 		return nil
 	}
@@ -324,12 +324,12 @@ func clone(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return nil
 	}
-	return decide(Clone, "NoData", "copying the data of %s", v.Local.Memory.Ballot.Leader).of(v.Local.Memory.Ballot.Leader)
+	return decide(Clone, "NoData", "copying the data of %s", v.Local.HardState.Ballot.Leader).of(v.Local.HardState.Ballot.Leader)
 }
 
 // initialise: the first instance makes the data, if nobody ever has.
 func initialise(v View) *Decision {
-	unclaimed := v.Local.Memory.Ballot.Leader == "" || v.Local.Memory.Ballot.Leader == v.Self
+	unclaimed := v.Local.HardState.Ballot.Leader == "" || v.Local.HardState.Ballot.Leader == v.Self
 	if !unclaimed || v.SystemIdentifier != "" || v.anyPeerHasData() || len(v.Members) == 0 || v.Self != v.Members[0] {
 		return nil
 	}
@@ -338,51 +338,53 @@ func initialise(v View) *Decision {
 
 // waitForData: everybody else waits for somebody to copy from.
 func waitForData(v View) *Decision {
-	if v.Local.Memory.Ballot.Leader == "" && v.SystemIdentifier == "" && !v.anyPeerHasData() {
+	if v.Local.HardState.Ballot.Leader == "" && v.SystemIdentifier == "" && !v.anyPeerHasData() {
 		return decide(Wait, "NoPrimaryYet", "waiting for %s to make the data", v.Members[0])
 	}
-	if _, known := v.Peers[v.Local.Memory.Ballot.Leader]; !known {
+	if _, known := v.Peers[v.Local.HardState.Ballot.Leader]; !known {
 		return decide(Wait, "PrimaryUnknown", "there is no data here, and no instance that can be reached leads: waiting for one to copy from")
 	}
-	return decide(Wait, "PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.Memory.Ballot.Leader)
+	return decide(Wait, "PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.HardState.Ballot.Leader)
 }
 
 // leader is the primary of the highest term, if it answers, takes writes and is
 // the database system that the cluster is.
 func (v View) leader() (Peer, bool) {
-	peer, ok := v.Peers[v.Local.Memory.Ballot.Leader]
+	peer, ok := v.Peers[v.Local.HardState.Ballot.Leader]
 	same := v.SystemIdentifier == "" || peer.SystemIdentifier == v.SystemIdentifier
-	leads := peer.Leading && peer.Ballot.Term == v.Local.Memory.Ballot.Term
-	return peer, ok && leads && same && v.Local.Memory.Ballot.Leader != v.Self && !v.LeaderLost()
+	leads := peer.Leading && peer.Ballot.Term == v.Local.HardState.Ballot.Term
+	return peer, ok && leads && same && v.Local.HardState.Ballot.Leader != v.Self && !v.LeaderLost()
 }
 
 // following says that the server has the leader of the highest term as its upstream.
 func (v View) following() bool {
-	return v.Local.Server == ServerStandby && v.Local.Following > 0 && v.Local.Following == v.Local.Memory.Ballot.Term
+	return v.Local.Server == ServerStandby && v.Local.Following > 0 && v.Local.Following == v.Local.HardState.Ballot.Term
 }
 
-func (m Memory) joins(end LSN, leader Peer) bool { return Joins(m.Lineage, end, leader.Lineage) }
+func (m HardState) canFollow(end LSN, leader Peer) bool {
+	return CanFollow(m.TermHistory, end, leader.TermHistory)
+}
 
 // standby is a decision to be one of the leader.
 func (v View) standby() *Decision {
-	leader := v.Local.Memory.Ballot.Leader
+	leader := v.Local.HardState.Ballot.Leader
 	return decide(Follow, "Follower", "standby of %s", leader).of(leader)
 }
 
 // rebuild is a decision to make the data anew, when it is this instance's turn:
 // one at a time, by ordinal, so that the others can serve and vote meanwhile.
 func (v View) rebuild(action Action, reason, format string, args ...any) *Decision {
-	d := decide(action, reason, format, args...).of(v.Local.Memory.Ballot.Leader)
+	d := decide(action, reason, format, args...).of(v.Local.HardState.Ballot.Leader)
 	for _, name := range v.Members {
 		if name == v.Self {
 			break
 		}
 		if v.rebuilding(name) {
-			return v.keep("Rebuilding", "waits until %s is rebuilt; %s", name, d.Message)
+			return v.keepData("Rebuilding", "waits until %s is rebuilt; %s", name, d.Message)
 		}
 	}
 	if needed := v.DataNeeded(); action == Clone && v.Local.NoRoom && needed != nil {
-		return v.keep(needed.Reason, "%s; %s, and the volume has no room for both: enlarge it, or wait for the others", d.Message, needed.Message)
+		return v.keepData(needed.Reason, "%s; %s, and the volume has no room for both: enlarge it, or wait for the others", d.Message, needed.Message)
 	}
 	return d
 }
@@ -391,16 +393,16 @@ func (v View) rebuild(action Action, reason, format string, args ...any) *Decisi
 func (v View) rebuilding(name string) bool {
 	peer := v.Peers[name]
 	without := peer.Data == DataEmpty || peer.Data == DataIncomplete
-	return peer.Rebuilding || without && slices.Contains(v.Local.Memory.Record.Voters(), peer.Voter)
+	return peer.Rebuilding || without && slices.Contains(v.Local.HardState.Configuration.Voters(), peer.Voter)
 }
 
-// keep is a decision to go on with the data that is here, where it can be gone on with: what streams again needs no copy.
-func (v View) keep(reason, format string, args ...any) *Decision {
+// keepData is a decision to go on with the data that is here, where it can be gone on with: what streams again needs no copy.
+func (v View) keepData(reason, format string, args ...any) *Decision {
 	d := decide(Await, reason, format, args...)
 	if v.Local.Data != DataPresent {
 		d.Action = Wait
 	} else if join(v) != nil {
-		d.Action, d.Target = Follow, v.Local.Memory.Ballot.Leader
+		d.Action, d.Target = Follow, v.Local.HardState.Ballot.Leader
 	}
 	return d
 }

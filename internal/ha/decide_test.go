@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// lineage is that of the first term; ofThree the record of the usual quorum.
+// term history is that of the first term; ofThree the configuration of the usual quorum.
 var (
-	lineage = []Start{{Term: 1, LSN: 0, Timeline: 1}}
-	ofThree = Record{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}}
-	alone   = Record{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}}
+	history = []TermStart{{Term: 1, LSN: 0, Timeline: 1}}
+	ofThree = Configuration{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}}
+	alone   = Configuration{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}}
 )
 
 // voterOf is the usual voter of an instance.
@@ -29,7 +29,7 @@ func three(self string, local Local, changes ...func(*View)) View {
 // standby is an instance with data, in the term of a leader whose standby it is.
 func standby(name string, term uint64, leader string) Local {
 	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100,
-		Memory: Memory{Voter: voterOf(name), Ballot: Ballot{term, leader}, Record: ofThree, Lineage: lineage}}
+		HardState: HardState{Voter: voterOf(name), Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history}}
 }
 
 // stopped is the same without a server, all of its WAL being known.
@@ -42,13 +42,13 @@ func stopped(name string, term uint64, leader string) Local {
 // primary is an instance that leads a term.
 func primary(name string, term uint64) Local {
 	l := standby(name, term, name)
-	l.Server, l.Following, l.Received, l.Memory.Won = ServerPrimary, 0, 0, term
+	l.Server, l.Following, l.Received, l.HardState.Won = ServerPrimary, 0, 0, term
 	return l
 }
 
 // empty is an instance without data.
 func empty(name string, term uint64, leader string) Local {
-	return Local{Data: DataEmpty, Memory: Memory{Voter: voterOf(name), Ballot: Ballot{term, leader}}}
+	return Local{Data: DataEmpty, HardState: HardState{Voter: voterOf(name), Ballot: Ballot{term, leader}}}
 }
 
 // hears puts a peer into the view.
@@ -57,12 +57,12 @@ func hears(name string, p Peer) func(*View) { return func(v *View) { v.Peers[nam
 // leader is what a leader says, follower what a standby does.
 func leader(name string, term uint64) Peer {
 	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, name}, Leading: true, Oldest: 50,
-		Lineage: lineage, Position: Position{1, 100}}
+		TermHistory: history, Position: Position{1, 100}}
 }
 
 func follower(name string, term uint64, of string) Peer {
 	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, of}, Streaming: true, Eligible: true,
-		Lineage: lineage, Position: Position{1, 100}}
+		TermHistory: history, Position: Position{1, 100}}
 }
 
 // without is a peer that has lost its leader.
@@ -96,7 +96,7 @@ func check(t *testing.T, table map[string]decided) {
 			if d.Message == "" {
 				t.Error("the decision has no sentence for people")
 			}
-			if d.Ballot.Term < c.view.Local.Memory.Ballot.Term {
+			if d.Ballot.Term < c.view.Local.HardState.Ballot.Term {
 				t.Errorf("the ballot goes back to %v", d.Ballot)
 			}
 		})
@@ -138,8 +138,8 @@ func TestDecideWithoutData(t *testing.T) {
 func TestDecideAsStandby(t *testing.T) {
 	t.Parallel()
 	later := leader("db-2", 5)
-	later.Lineage = []Start{{1, 0, 1}, {5, 90, 2}}
-	overtaken := func(l *Local) { l.Memory.Ballot, l.Memory.Won = Ballot{4, "db-0"}, 4 }
+	later.TermHistory = []TermStart{{1, 0, 1}, {5, 90, 2}}
+	overtaken := func(l *Local) { l.HardState.Ballot, l.HardState.Won = Ballot{4, "db-0"}, 4 }
 	check(t, map[string]decided{
 		"a former primary follows the one of a higher term": {
 			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", leader("db-2", 5))), Follow, "db-2", "Follower"},
@@ -184,11 +184,11 @@ func TestDecideUnderChange(t *testing.T) {
 		"a leader that is no member any more is still copied from": {View{Self: "db-0", Members: []string{"db-0"}, Local: empty("db-0", 0, ""),
 			Peers: map[string]Peer{"db-2": {Data: DataPresent, Ballot: Ballot{4, "db-2"}, Leading: true}}}, Clone, "db-2", "NoData"},
 		"a copy without a record is not the first of its kind": {View{Self: "db-0", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}}, Await, "", "LeaderExpected"},
+			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}}, Await, "", "LeaderExpected"},
 		"a lone instance with data and no memory leads": {
 			View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataPresent}}, Initialise, "", "OnlyMember"},
 		"an instance that was removed votes while it runs": {View{Self: "db-3", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, Memory: Memory{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}}, Await, "", "LeaderExpected"},
+			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}}, Await, "", "LeaderExpected"},
 		"an instance that was removed copies nothing": {View{Self: "db-3", Members: []string{"db-0"}, Local: Local{Data: DataEmpty}}, Wait, "", "NotAMember"},
 	})
 }

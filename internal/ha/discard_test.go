@@ -20,7 +20,7 @@ func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 	stuck := func(p Peer) Peer { p.Streaming = false; return p }
 	emptied := Peer{Voter: "db-2.c", Data: DataEmpty, Ballot: Ballot{1, "db-0"}}
 	of := func(q Quorum) func(*View) {
-		return local(func(l *Local) { l.Memory.Record.Now = q })
+		return local(func(l *Local) { l.HardState.Configuration.Now = q })
 	}
 	two := Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "lease", Acknowledgements: 2}
 	leads := hears("db-0", leader("db-0", 1))
@@ -33,7 +33,7 @@ func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 		"another streams, and is not there yet":        {three("db-1", cramped(), leads, hears("db-2", at(99, follower("db-2", 1, "db-0")))), "must have it up to 0/64"},
 		"another has given up its own":                 {three("db-1", cramped(), leads, hears("db-2", emptied)), "db-2 has no data"},
 		"another is being rebuilt":                     {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Rebuilding = true }))), "db-2 is being rebuilt"},
-		"another may still have to be rewound":         {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Lineage = []Start{{1, 0, 1}, {2, 70, 2}} }))), "db-2 does not follow db-0 yet"},
+		"another may still have to be rewound":         {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.TermHistory = []TermStart{{1, 0, 1}, {2, 70, 2}} }))), "db-2 does not follow db-0 yet"},
 		"another does not answer":                      {three("db-1", cramped(), leads), "db-2 does not answer"},
 		"another has lost its memory and was copied":   {three("db-1", cramped(), leads, hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Voter = "db-2.x" }))), ""},
 		"nobody leads":                                 {three("db-1", cramped(), hears("db-2", follower("db-2", 1, "db-0"))), "not known who leads"},
@@ -42,7 +42,7 @@ func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 		"the leader alone acknowledges, of two":        {three("db-1", cramped(), leads, of(Quorum{Voters: two.Voters, Acknowledgements: 1})), ""},
 		"the leader alone acknowledges, of three, and the other has no data": {
 			three("db-1", cramped(), leads, hears("db-2", emptied), of(Quorum{Voters: ofThree.Now.Voters, Acknowledgements: 1})), "db-2 has no data"},
-		"no record is known": {three("db-1", cramped(), leads, local(func(l *Local) { l.Memory.Record = Record{} })), "not known"},
+		"no record is known": {three("db-1", cramped(), leads, local(func(l *Local) { l.HardState.Configuration = Configuration{} })), "not known"},
 		"data that can't be read is not known to be of no use": {
 			three("db-1", cramped(), leads, local(func(l *Local) { l.Data = DataUnknown })), "db-2 does not answer"},
 		"what a rewind left is of no use": {three("db-1", cramped(), local(func(l *Local) { l.Data = DataIncomplete })), ""},
@@ -64,7 +64,7 @@ func TestDecideWhatToDoWithoutRoomForACopy(t *testing.T) {
 	t.Parallel()
 	leads := hears("db-0", leader("db-0", 1))
 	emptied := Peer{Voter: "db-1.b", Data: DataEmpty, Ballot: Ballot{1, "db-0"}}
-	second := func(l *Local) { l.Memory.Voter = "db-2.c" }
+	second := func(l *Local) { l.HardState.Voter = "db-2.c" }
 	check(t, map[string]decided{
 		"a standby that can't stream keeps its data while others need it, and goes on trying": {three("db-1", cramped(), leads), Follow, "db-0", "DataNeeded"},
 		"a standby that can't stream is copied anew when they don't": {

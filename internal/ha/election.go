@@ -11,7 +11,7 @@ import (
 // LeaderLost says whether the leader of the instance's ballot is lost, by its own
 // word, by that of the network, or by its silence.
 func (v View) LeaderLost() bool {
-	m, limit := v.Local.Memory, v.Local.limits().Silence
+	m, limit := v.Local.HardState, v.Local.limits().Silence
 	if v.Async {
 		limit = v.Local.limits().AsyncSilence
 	}
@@ -34,7 +34,7 @@ func (v View) LeaderLost() bool {
 // Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so nobody ever leads
 // that one. While it still asks, that is not known.
 func (v View) Defeated() bool {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	return m.Ballot.Leader == v.Self && m.Won < m.Ballot.Term
 }
 
@@ -65,9 +65,9 @@ func leaving(v View) *Check {
 }
 
 func notAVoter(v View) *Check {
-	m := v.Local.Memory
-	return failing(!m.Record.Has(m.Voter), "NotAVoter", "%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
-		v.Self, m.Record.Now)
+	m := v.Local.HardState
+	return failing(!m.Configuration.Has(m.Voter), "NotAVoter", "%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
+		v.Self, m.Configuration.Now)
 }
 
 func endUnknown(v View) *Check {
@@ -82,10 +82,10 @@ func volumeFull(v View) *Check {
 // would not give its vote, nor would one with more WAL: asking in vain costs a term,
 // and binds those that promise it.
 func majorityLost(v View) *Check {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	votes := map[Voter]bool{m.Voter: true}
 	var against []string
-	for _, voter := range m.Record.Voters() {
+	for _, voter := range m.Configuration.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
 		switch {
 		case voter == m.Voter:
@@ -105,10 +105,10 @@ func majorityLost(v View) *Check {
 			against = append(against, voter.Instance()+" has not lost the leader")
 		}
 	}
-	if m.Record.Elects(votes, v.Local.WitnessReachable) {
+	if m.Configuration.Elects(votes, v.Local.WitnessReachable) {
 		return nil
 	}
-	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s", m.Record.Now, strings.Join(against, ", "))}
+	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s", m.Configuration.Now, strings.Join(against, ", "))}
 }
 
 // betterCandidate: the one that a leader wished for when it resigned goes first,
@@ -140,7 +140,7 @@ func betterCandidate(v View) *Check {
 // stopped, so whoever streamed from it has all its WAL. It is "" where nobody is
 // wished for, or that one could not lead.
 func (v View) wished() string {
-	leader := v.Peers[v.Local.Memory.Ballot.Leader]
+	leader := v.Peers[v.Local.HardState.Ballot.Leader]
 	wished := leader.Successor
 	if !v.leaderResigned() || wished != v.Self && !v.Peers[wished].Eligible {
 		return ""
@@ -161,19 +161,19 @@ func failing(fails bool, reason, format string, args ...any) *Check {
 
 // position is how far the instance's WAL goes, as far as is seen without stopping anything.
 func (v View) position() Position {
-	return v.Local.Memory.Position(max(v.Local.End, v.Local.Received))
+	return v.Local.HardState.Position(max(v.Local.End, v.Local.Received))
 }
 
 // electable says whether a majority answers that could vote for this instance,
 // whatever terms it has promised.
 func (v View) electable() bool {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	votes := map[Voter]bool{m.Voter: true}
-	for _, voter := range m.Record.Voters() {
+	for _, voter := range m.Configuration.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
 		votes[voter] = votes[voter] || ok && peer.canVote(voter)
 	}
-	return m.Record.Elects(votes, v.Local.WitnessReachable)
+	return m.Configuration.Elects(votes, v.Local.WitnessReachable)
 }
 
 // canVote says that it is this voter, and could keep a promise and compare its WAL.
@@ -185,27 +185,27 @@ func (p Peer) canVote(voter Voter) bool {
 // leads. It need not be a voter: whoever is to follow must be able to.
 func (v View) promisedLater() bool {
 	for _, peer := range v.Peers {
-		if peer.Ballot.Term > v.Local.Memory.Ballot.Term && !peer.Leading {
+		if peer.Ballot.Term > v.Local.HardState.Ballot.Term && !peer.Leading {
 			return true
 		}
 	}
 	return false
 }
 
-// followed says whether another that may lead by the record streams from this
+// followed says whether another that may lead by the configuration streams from this
 // leader: one that can be waited for.
 func (v View) followed() bool {
-	m := v.Local.Memory
-	return slices.ContainsFunc(m.Record.Voters(), func(voter Voter) bool {
+	m := v.Local.HardState
+	return slices.ContainsFunc(m.Configuration.Voters(), func(voter Voter) bool {
 		peer := v.Peers[voter.Instance()]
-		return m.Record.Has(voter) && peer.Voter == voter && peer.Streaming && peer.Ballot.Term == m.Ballot.Term
+		return m.Configuration.Has(voter) && peer.Voter == voter && peer.Streaming && peer.Ballot.Term == m.Ballot.Term
 	})
 }
 
 // leaderResigned says that the leader has given up by its own word, so that nobody
 // else has to have lost it.
 func (v View) leaderResigned() bool {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	leader, ok := v.Peers[m.Ballot.Leader]
 	return ok && leader.Resigned && leader.Ballot.Term == m.Ballot.Term
 }
@@ -213,12 +213,12 @@ func (v View) leaderResigned() bool {
 // Unconfirmed is how long ago a majority was last known to know of no later
 // term. The ages are those of the voters' last answers to that effect; witness
 // is that of the witness. The voter itself needs none.
-func Unconfirmed(m Memory, age func(Voter) (time.Duration, bool), witness time.Duration) time.Duration {
-	if m.Record.Version == 0 {
+func Unconfirmed(m HardState, age func(Voter) (time.Duration, bool), witness time.Duration) time.Duration {
+	if m.Configuration.Version == 0 {
 		return math.MaxInt64
 	}
 	oldest := time.Duration(0)
-	for _, q := range m.Record.Quorums() {
+	for _, q := range m.Configuration.Quorums() {
 		oldest = max(oldest, q.majority(m.Voter, age, witness))
 	}
 	return oldest
@@ -246,24 +246,24 @@ func (q Quorum) majority(self Voter, age func(Voter) (time.Duration, bool), witn
 
 // othersElect says whether the other voters could elect without this one.
 func (v View) othersElect() bool {
-	m := v.Local.Memory
+	m := v.Local.HardState
 	votes := map[Voter]bool{}
-	for _, voter := range m.Record.Voters() {
+	for _, voter := range m.Configuration.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
 		if ok && voter != m.Voter && peer.canVote(voter) && peer.Ballot.Term <= m.Ballot.Term {
 			votes[voter] = true
 		}
 	}
-	return v.successor("", false) && m.Record.Elects(votes, v.Local.WitnessReachable)
+	return v.successor("", false) && m.Configuration.Elects(votes, v.Local.WitnessReachable)
 }
 
 // successor says whether there is one that can lead: wished, or any. Who is to
 // take over in order must be streaming, or it would lack the last of the WAL.
 func (v View) successor(wished string, inOrder bool) bool {
-	for _, voter := range v.Local.Memory.Record.Voters() {
+	for _, voter := range v.Local.HardState.Configuration.Voters() {
 		name := voter.Instance()
 		peer, ok := v.Peers[name]
-		streams := peer.Streaming && peer.Ballot.Term == v.Local.Memory.Ballot.Term
+		streams := peer.Streaming && peer.Ballot.Term == v.Local.HardState.Ballot.Term
 		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter && peer.Eligible && (streams || !inOrder) {
 			return true
 		}

@@ -22,13 +22,13 @@ const (
 	RefusedLimit = 250 * time.Millisecond
 	// IdleLimit is how long a leader may answer without leading.
 	IdleLimit = 3 * time.Second
-	// FenceLimit is how long a primary goes on without a majority, unless it holds on by the API.
+	// FenceLimit is how long a primary goes on without a majority, unless it has the read lease.
 	FenceLimit = 1250 * time.Millisecond
-	// HoldLimit is how long a primary that holds on does so without looking at the witness.
-	HoldLimit = 750 * time.Millisecond
-	// OvertakeWait is for how long at most who is elected over one that holds on waits before it leads: longer than HoldLimit
+	// ReadLeaseLimit is how long a primary that has the read lease does so without looking at the witness.
+	ReadLeaseLimit = 750 * time.Millisecond
+	// PreemptWait is for how long at most who is elected over one that has the read lease waits before it leads: longer than ReadLeaseLimit
 	// and the fence itself.
-	OvertakeWait = 1100 * time.Millisecond
+	PreemptWait = 1100 * time.Millisecond
 	// CampaignPatience is how long the best candidate is waited for.
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
@@ -100,7 +100,7 @@ type Wish struct {
 type Local struct {
 	Data             Data
 	SystemIdentifier string
-	Memory           Memory
+	HardState        HardState
 	Server           Server
 	// End is the end of the WAL, as far as it is Known: on a standby only once all
 	// that is there has been replayed and nothing is being received.
@@ -139,9 +139,9 @@ type Local struct {
 	Unconfirmed time.Duration
 	// Alone is the same without what the witness says.
 	Alone time.Duration
-	// Holds says that the witness has this instance on record as one that holds on in the term of its ballot, and was
-	// asked for that not longer than HoldLimit ago.
-	Holds bool
+	// HasReadLease says that the witness has this instance on record as one that has the read lease in the term of its ballot, and was
+	// asked for that not longer than ReadLeaseLimit ago.
+	HasReadLease bool
 	// Limits are those that fit with all others', zero for this release's.
 	Limits Limits
 	// WitnessReachable says that the Kubernetes API answers, WitnessBallot what is
@@ -164,8 +164,8 @@ type Peer struct {
 	Successor string
 	// Defeated says that it was not elected in the term of its ballot, for which it stood.
 	Defeated bool
-	// Lineage is whose WAL it has.
-	Lineage []Start
+	// TermHistory is whose WAL it has.
+	TermHistory []TermStart
 	// Oldest is the start of the oldest WAL it still has, 0 if not known.
 	Oldest LSN
 	// Position is how far its WAL goes, as last seen; it may be further by now.

@@ -25,7 +25,7 @@ func TestDecideAsLeader(t *testing.T) {
 	ended := local(func(l *Local) { l.Server, l.Failed = ServerStopped, "the server has ended" })
 	back := local(func(l *Local) { l.Server = ServerStopped })
 	cut := local(func(l *Local) { l.Unconfirmed, l.Alone = FenceLimit+1, FenceLimit+1 })
-	lone := local(func(l *Local) { l.Memory.Record = alone })
+	lone := local(func(l *Local) { l.HardState.Configuration = alone })
 	check(t, map[string]decided{
 		"a leader leads":                              {three("db-0", primary("db-0", 4), both), Lead, "", "Leader"},
 		"a leader leads with nobody to be asked":      {three("db-0", primary("db-0", 4), lone), Lead, "", "Leader"},
@@ -33,8 +33,8 @@ func TestDecideAsLeader(t *testing.T) {
 		"a leader without majority and API stops":     {three("db-0", primary("db-0", 4), cut), Fence, "", "Isolated"},
 		"to reach the API is not enough": {
 			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.WitnessReachable = true })), Fence, "", "Isolated"},
-		"a leader that holds on goes on":          {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Holds = true })), Lead, "", "Leader"},
-		"and one that the witness votes for":      {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Unconfirmed = HoldLimit })), Lead, "", "Leader"},
+		"a leader that holds on goes on":          {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.HasReadLease = true })), Lead, "", "Leader"},
+		"and one that the witness votes for":      {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Unconfirmed = ReadLeaseLimit })), Lead, "", "Leader"},
 		"a leader whose server has ended resigns": {three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed"},
 		"alone it comes back itself":              {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
 		"a leader that comes back asks first":     {three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed"},
@@ -80,7 +80,7 @@ func TestDecideElection(t *testing.T) {
 		"not when the other is another voter":                      {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", other(lost))), Follow, "db-0", "NoMajority"},
 		"not when the other has more WAL":                          {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", at(lost, 101))), Follow, "db-0", "NoMajority"},
 		"not when the other has WAL of a later term":               {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", ofTerm(lost, 2))), Follow, "db-0", "NoMajority"},
-		"not of one that is no voter":                              {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Memory.Voter = "db-1.z" })), Follow, "db-0", "NotAVoter"},
+		"not of one that is no voter":                              {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.HardState.Voter = "db-1.z" })), Follow, "db-0", "NotAVoter"},
 		"not of one that ends":                                     {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), func(v *View) { v.Wish.Leaving = true }), Follow, "db-0", "Leaving"},
 		"not of one without room for WAL":                          {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Full = true })), Follow, "db-0", "VolumeFull"},
 		"not of one that does not know its end":                    {three("db-1", stopped("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Known = false })), Await, "", "EndUnknown"},
@@ -143,8 +143,8 @@ func TestDefeated(t *testing.T) {
 		is   bool
 	}{
 		"who stood and was not elected":        {three("db-1", standby("db-1", 2, "db-1")), true},
-		"not who was":                          {three("db-1", standby("db-1", 2, "db-1"), func(v *View) { v.Local.Memory.Won = 2 }), false},
-		"not who was elected in a former term": {three("db-1", standby("db-1", 2, "db-0"), func(v *View) { v.Local.Memory.Won = 1 }), false},
+		"not who was":                          {three("db-1", standby("db-1", 2, "db-1"), func(v *View) { v.Local.HardState.Won = 2 }), false},
+		"not who was elected in a former term": {three("db-1", standby("db-1", 2, "db-0"), func(v *View) { v.Local.HardState.Won = 1 }), false},
 	} {
 		if got := c.view.Defeated(); got != c.is {
 			t.Errorf("%s: %v", name, got)

@@ -9,24 +9,24 @@ import (
 // whoever stands for election waits longer than whoever leads goes on. Each instance says its own, and goes by what
 // fits with all (With).
 type Limits struct {
-	// Silence, AsyncSilence and Overtake are for how long is waited: SilenceLimit, AsyncSilenceLimit, OvertakeWait.
+	// Silence, AsyncSilence and Preempt are for how long is waited: SilenceLimit, AsyncSilenceLimit, PreemptWait.
 	Silence      time.Duration `json:"silence,omitempty"`
 	AsyncSilence time.Duration `json:"asyncSilence,omitempty"`
-	Overtake     time.Duration `json:"overtake,omitempty"`
-	// Fence and Hold are for how long is gone on: FenceLimit, HoldLimit.
-	Fence time.Duration `json:"fence,omitempty"`
-	Hold  time.Duration `json:"hold,omitempty"`
+	Preempt      time.Duration `json:"overtake,omitempty"`
+	// Fence and Hold are for how long is gone on: FenceLimit, ReadLeaseLimit.
+	Fence     time.Duration `json:"fence,omitempty"`
+	ReadLease time.Duration `json:"hold,omitempty"`
 }
 
 // OwnLimits are those of this release.
 func OwnLimits() Limits {
-	return Limits{Silence: SilenceLimit, AsyncSilence: AsyncSilenceLimit, Overtake: OvertakeWait, Fence: FenceLimit, Hold: HoldLimit}
+	return Limits{Silence: SilenceLimit, AsyncSilence: AsyncSilenceLimit, Preempt: PreemptWait, Fence: FenceLimit, ReadLease: ReadLeaseLimit}
 }
 
 // firstLimits are those of release 0.1.0, which does not say them. They stay as they are.
 var firstLimits = Limits{
-	Silence: 2 * time.Second, AsyncSilence: 3500 * time.Millisecond, Overtake: 1100 * time.Millisecond,
-	Fence: 1250 * time.Millisecond, Hold: 750 * time.Millisecond,
+	Silence: 2 * time.Second, AsyncSilence: 3500 * time.Millisecond, Preempt: 1100 * time.Millisecond,
+	Fence: 1250 * time.Millisecond, ReadLease: 750 * time.Millisecond,
 }
 
 // With are the limits that fit with those of another instance, too: to wait as long as the one that waits longer, and
@@ -35,9 +35,9 @@ func (l Limits) With(o Limits) Limits {
 	return Limits{
 		Silence:      max(l.Silence, cmp.Or(o.Silence, firstLimits.Silence)),
 		AsyncSilence: max(l.AsyncSilence, cmp.Or(o.AsyncSilence, firstLimits.AsyncSilence)),
-		Overtake:     max(l.Overtake, cmp.Or(o.Overtake, firstLimits.Overtake)),
+		Preempt:      max(l.Preempt, cmp.Or(o.Preempt, firstLimits.Preempt)),
 		Fence:        min(l.Fence, cmp.Or(o.Fence, firstLimits.Fence)),
-		Hold:         min(l.Hold, cmp.Or(o.Hold, firstLimits.Hold)),
+		ReadLease:    min(l.ReadLease, cmp.Or(o.ReadLease, firstLimits.ReadLease)),
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 	const s = time.Second
-	own := Limits{Silence: 4 * s, AsyncSilence: 6 * s, Overtake: 3 * s, Fence: 2 * s, Hold: 1 * s}
+	own := Limits{Silence: 4 * s, AsyncSilence: 6 * s, Preempt: 3 * s, Fence: 2 * s, ReadLease: 1 * s}
 	slow, quick := Limits{9 * s, 9 * s, 9 * s, 8 * s, 8 * s}, Limits{1 * s, 1 * s, 1 * s, s / 2, s / 4}
 	for name, c := range map[string]struct {
 		others []Limits
@@ -19,9 +19,9 @@ func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 		"one that waits longer":    {[]Limits{slow}, Limits{9 * s, 9 * s, 9 * s, 2 * s, 1 * s}},
 		"one that gives up sooner": {[]Limits{quick}, Limits{4 * s, 6 * s, 3 * s, s / 2, s / 4}},
 		"one of each":              {[]Limits{slow, quick}, Limits{9 * s, 9 * s, 9 * s, s / 2, s / 4}},
-		"release 0.1.0 says none":  {[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.Hold}},
+		"release 0.1.0 says none":  {[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.ReadLease}},
 		"one that does not say some": {
-			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, firstLimits.Hold},
+			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, firstLimits.ReadLease},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 			for _, both := range []struct{ waits, goesOn Limits }{ // both have heard the other, or one has
 				{waits.With(goesOn), goesOn.With(waits)}, {waits.With(goesOn), goesOn}, {waits, goesOn.With(waits)},
 			} {
-				if w, g := both.waits, both.goesOn; w.Silence <= g.Fence || w.AsyncSilence <= g.Fence || w.Overtake <= g.Hold {
+				if w, g := both.waits, both.goesOn; w.Silence <= g.Fence || w.AsyncSilence <= g.Fence || w.Preempt <= g.ReadLease {
 					t.Errorf("%+v waits, and %+v goes on for longer", w, g)
 				}
 			}
@@ -68,10 +68,10 @@ func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 
 func TestDecisionsGoByTheLimitsOfAll(t *testing.T) {
 	const s = time.Second
-	long := Limits{Silence: 9 * s, AsyncSilence: 12 * s, Overtake: 3 * s, Fence: s, Hold: s / 2}
+	long := Limits{Silence: 9 * s, AsyncSilence: 12 * s, Preempt: 3 * s, Fence: s, ReadLease: s / 2}
 	silent := func(silence time.Duration, async bool) View {
 		v := View{Self: "a-1", Async: async, Local: Local{Limits: long, Silence: silence}}
-		v.Local.Memory.Ballot = Ballot{Term: 3, Leader: "a-0"}
+		v.Local.HardState.Ballot = Ballot{Term: 3, Leader: "a-0"}
 		v.Members = []string{"a-0", "a-1"}
 		return v
 	}

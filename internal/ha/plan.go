@@ -59,7 +59,7 @@ func (e Electorate) quorum(voters []Voter) Quorum {
 	return q
 }
 
-// replaced: an instance that has lost its memory is another voter.
+// replaced: an instance that has lost its hard state is another voter.
 func replaced(e Electorate) ([]Voter, string) {
 	for i, v := range e.Now.Voters {
 		s, ok := e.Standbys[v.Instance()]
@@ -106,7 +106,7 @@ func removed(e Electorate) ([]Voter, string) {
 
 // weakened: of two, the one that is left goes on alone, once the witness has it on
 // record. It comes first: nothing can meet the rule of two that is needed for any
-// other change, while one of them is gone or has lost its memory.
+// other change, while one of them is gone or has lost its hard state.
 func weakened(e Electorate) ([]Voter, string) {
 	if e.Async || len(e.Now.Voters) != 2 || e.Now.Witness == "" || !e.WitnessReachable {
 		return nil, ""

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Voter is one memory of one instance, as "db-1.9f3a6c21": an instance that
+// Voter is one hard state of one instance, as "db-1.9f3a6c21": an instance that
 // lost its volume comes back as another voter, because it has forgotten what it
 // promised.
 type Voter string
 
-// NewVoter names the voter of an instance with a memory's identity.
+// NewVoter names the voter of an instance with a hard state's identity.
 func NewVoter(instance, identity string) Voter { return Voter(instance + "." + identity) }
 
-// Instance is the instance that the voter is a memory of.
+// Instance is the instance that the voter is a hard state of.
 func (v Voter) Instance() string {
 	if i := strings.LastIndexByte(string(v), '.'); i >= 0 {
 		return string(v)[:i]
@@ -76,9 +76,9 @@ func (q Quorum) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Record is the quorum in force as its leader has recorded it, and while it is
-// being changed also the one to come. Records are ordered by term, then version.
-type Record struct {
+// Configuration is the quorum in force as its leader has recorded it, and while it is
+// being changed also the one to come. Configurations are ordered by term, then version.
+type Configuration struct {
 	Term    uint64  `json:"term"`
 	Version uint64  `json:"version"`
 	Now     Quorum  `json:"now"`
@@ -86,21 +86,21 @@ type Record struct {
 }
 
 // Newer says whether r replaces o.
-func (r Record) Newer(o Record) bool {
+func (r Configuration) Newer(o Configuration) bool {
 	return r.Term > o.Term || r.Term == o.Term && r.Version > o.Version
 }
 
-// Quorums are those that a decision under this record must satisfy: both, while
+// Quorums are those that a decision under this configuration must satisfy: both, while
 // it is being changed.
-func (r Record) Quorums() []Quorum {
+func (r Configuration) Quorums() []Quorum {
 	if r.Next == nil {
 		return []Quorum{r.Now}
 	}
 	return []Quorum{r.Now, *r.Next}
 }
 
-// Elects says whether these votes are enough in every quorum of the record.
-func (r Record) Elects(votes map[Voter]bool, witness bool) bool {
+// Elects says whether these votes are enough in every quorum of the configuration.
+func (r Configuration) Elects(votes map[Voter]bool, witness bool) bool {
 	for _, q := range r.Quorums() {
 		if !q.Elects(votes, witness) {
 			return false
@@ -109,8 +109,8 @@ func (r Record) Elects(votes map[Voter]bool, witness bool) bool {
 	return r.Version > 0
 }
 
-// Has says whether v is a voter in every quorum of the record: only such a one may lead.
-func (r Record) Has(v Voter) bool {
+// Has says whether v is a voter in every quorum of the configuration: only such a one may lead.
+func (r Configuration) Has(v Voter) bool {
 	for _, q := range r.Quorums() {
 		if !q.Has(v) {
 			return false
@@ -120,7 +120,7 @@ func (r Record) Has(v Voter) bool {
 }
 
 // Voters are those of all quorums, each once.
-func (r Record) Voters() []Voter {
+func (r Configuration) Voters() []Voter {
 	var all []Voter
 	for _, q := range r.Quorums() {
 		for _, v := range q.Voters {
@@ -133,7 +133,7 @@ func (r Record) Voters() []Voter {
 }
 
 // Witnesses says whether the witness has a vote.
-func (r Record) Witnesses(uid string) bool {
+func (r Configuration) Witnesses(uid string) bool {
 	return slices.ContainsFunc(r.Quorums(), func(q Quorum) bool { return uid != "" && q.Witness == uid })
 }
 
@@ -161,9 +161,9 @@ func (r Rule) String() string {
 }
 
 // CommitRule is the weakest rule of the form "any k of these" under which each
-// commit of leader meets every quorum of the record, for a change of one voter at a
-// time. Who may not lead by the record may not acknowledge.
-func CommitRule(r Record, leader Voter) Rule {
+// commit of leader meets every quorum of the configuration, for a change of one voter at a
+// time. Who may not lead by the configuration may not acknowledge.
+func CommitRule(r Configuration, leader Voter) Rule {
 	if !r.Has(leader) {
 		return Rule{1, []Voter{Nobody}}
 	}
@@ -185,7 +185,7 @@ func CommitRule(r Record, leader Voter) Rule {
 
 // candidateLists are the sets of standbys that a rule may be made over: those of
 // each quorum, their intersection and their union.
-func candidateLists(r Record, leader Voter) [][]Voter {
+func candidateLists(r Configuration, leader Voter) [][]Voter {
 	others := func(all []Voter) []Voter {
 		return slices.DeleteFunc(slices.Clone(all), func(v Voter) bool { return v == leader })
 	}
@@ -201,7 +201,7 @@ func candidateLists(r Record, leader Voter) [][]Voter {
 
 // smallestCount is the least k for which any k of from meet every quorum
 // together with the leader.
-func smallestCount(r Record, from []Voter) (int, bool) {
+func smallestCount(r Configuration, from []Voter) (int, bool) {
 	for k := 0; k <= len(from); k++ {
 		if !slices.ContainsFunc(r.Quorums(), func(q Quorum) bool { return surely(k, from, q) < q.Acknowledgements }) {
 			return k, true

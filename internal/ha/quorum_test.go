@@ -47,8 +47,8 @@ func meets(have []Voter, q Quorum) bool {
 	return n >= q.Acknowledgements
 }
 
-// satisfies says whether with the leader any count of from meet every quorum of the record.
-func satisfies(r Record, leader Voter, count int, from []Voter) bool {
+// satisfies says whether with the leader any count of from meet every quorum of the configuration.
+func satisfies(r Configuration, leader Voter, count int, from []Voter) bool {
 	for bits := range 1 << len(from) {
 		some := subset(from, bits)
 		if len(some) != count {
@@ -62,8 +62,8 @@ func satisfies(r Record, leader Voter, count int, from []Voter) bool {
 	return count <= len(from)
 }
 
-// weakest is the least count of any set of standbys that satisfies the record.
-func weakest(r Record, leader Voter) int {
+// weakest is the least count of any set of standbys that satisfies the configuration.
+func weakest(r Configuration, leader Voter) int {
 	standbys := slices.DeleteFunc(slices.Clone(fourVoters), func(v Voter) bool { return v == leader })
 	least := math.MaxInt
 	for bits := range 1 << len(standbys) {
@@ -84,9 +84,9 @@ func TestCommitRule(t *testing.T) {
 	leader := fourVoters[0]
 	quorums := quorumsOf(fourVoters, leader)
 	for _, now := range quorums {
-		holds(t, Record{Term: 1, Version: 1, Now: now}, leader, true)
+		holds(t, Configuration{Term: 1, Version: 1, Now: now}, leader, true)
 		for _, next := range quorums {
-			holds(t, Record{Term: 1, Version: 1, Now: now, Next: &next}, leader, oneStep(now, next))
+			holds(t, Configuration{Term: 1, Version: 1, Now: now, Next: &next}, leader, oneStep(now, next))
 		}
 	}
 }
@@ -99,8 +99,8 @@ func oneStep(now, next Quorum) bool {
 	return without(now, next) <= 1 && without(next, now) <= 1
 }
 
-// holds checks that the rule of a record meets all its quorums, and that no other waits for fewer.
-func holds(t *testing.T, r Record, leader Voter, best bool) {
+// holds checks that the rule of a configuration meets all its quorums, and that no other waits for fewer.
+func holds(t *testing.T, r Configuration, leader Voter, best bool) {
 	t.Helper()
 	rule := CommitRule(r, leader)
 	if slices.Contains(rule.From, leader) || !satisfies(r, leader, rule.Count, rule.From) {
@@ -117,10 +117,10 @@ func TestCommitRuleOfOneThatMayNotLead(t *testing.T) {
 	joint := ofThree
 	joint.Next = &next
 	for name, c := range map[string]struct {
-		record Record
+		record Configuration
 		voter  Voter
 	}{
-		"without a record":               {Record{}, "db-0.a"},
+		"without a record":               {Configuration{}, "db-0.a"},
 		"another memory of the same":     {ofThree, "db-0.z"},
 		"one that is about to have none": {joint, "db-0.a"},
 	} {
@@ -171,9 +171,9 @@ func TestVotesAndAcknowledgementsMeet(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	t.Parallel()
 	const never = time.Duration(math.MaxInt64)
-	two := Record{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}}
+	two := Configuration{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}}
 	for name, c := range map[string]struct {
-		record  Record
+		record  Configuration
 		ages    map[Voter]time.Duration
 		witness time.Duration
 		want    time.Duration
@@ -188,7 +188,7 @@ func TestUnconfirmed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			age := func(v Voter) (time.Duration, bool) { a, ok := c.ages[v]; return a, ok }
-			if got := Unconfirmed(Memory{Voter: "db-0.a", Record: c.record}, age, c.witness); got != c.want {
+			if got := Unconfirmed(HardState{Voter: "db-0.a", Configuration: c.record}, age, c.witness); got != c.want {
 				t.Errorf("unconfirmed for %d", got)
 			}
 		})

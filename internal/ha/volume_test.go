@@ -25,7 +25,7 @@ func TestDecideOnAVolumeThatStalls(t *testing.T) {
 	}
 	async := func(v *View) {
 		v.Async = true
-		v.Local.Memory.Record.Now.Acknowledgements = 1
+		v.Local.HardState.Configuration.Now.Acknowledgements = 1
 	}
 	check(t, map[string]decided{
 		"a leader makes way":                           {lead(unwritten(StallLimit + 1)), Fence, "", "ServerFailed"},
@@ -33,7 +33,7 @@ func TestDecideOnAVolumeThatStalls(t *testing.T) {
 		"not on one that is busy":                      {lead(unwritten(StallLimit)), Lead, "", "Leader"},
 		"not while the others' may be about to stall":  {lead(unwritten(StallLimit+1), hears("db-1", full(follower("db-1", 4, "db-0"))), hears("db-2", full(follower("db-2", 4, "db-0")))), Lead, "", "Leader"},
 		"not while one of them can't vote":             {lead(unwritten(StallLimit+1), hears("db-2", stalls(follower("db-2", 4, "db-0")))), Lead, "", "Leader"},
-		"not alone":                                    {three("db-0", primary("db-0", 4), unwritten(time.Hour), local(func(l *Local) { l.Memory.Record = alone })), Lead, "", "Leader"},
+		"not alone":                                    {three("db-0", primary("db-0", 4), unwritten(time.Hour), local(func(l *Local) { l.HardState.Configuration = alone })), Lead, "", "Leader"},
 		"a leader that is about to come back gives up": {lead(unwritten(StallLimit+1), local(func(l *Local) { l.Server = ServerStopped })), Fence, "", "ServerFailed"},
 		"a standby stands for election":                {stand(), Campaign, "", "LeaderLost"},
 		"not on one that is about to stall":            {stand(unwritten(SlowLimit + 1)), Follow, "db-0", "VolumeStalls"},

@@ -5,7 +5,7 @@ import "fmt"
 // VoteRequest asks a voter for its vote in a term.
 type VoteRequest struct {
 	Term uint64 `json:"term"`
-	// Candidate asks, Voter is asked: not another memory of the same instance.
+	// Candidate asks, Voter is asked: not another hard state of the same instance.
 	Candidate Voter `json:"candidate"`
 	Voter     Voter `json:"voter"`
 	// Position is the candidate's, after it has stopped receiving.
@@ -23,11 +23,11 @@ type VoteRequest struct {
 type VoteReply struct {
 	Granted bool `json:"granted"`
 	// Reason is why not, in a word; Message the same for people.
-	Reason   string   `json:"reason,omitempty"`
-	Message  string   `json:"message,omitempty"`
-	Ballot   Ballot   `json:"ballot"`
-	Position Position `json:"position"`
-	Record   Record   `json:"record"`
+	Reason        string        `json:"reason,omitempty"`
+	Message       string        `json:"message,omitempty"`
+	Ballot        Ballot        `json:"ballot"`
+	Position      Position      `json:"position"`
+	Configuration Configuration `json:"record"`
 }
 
 // Reasons of refused votes.
@@ -43,8 +43,8 @@ const (
 
 // Voting is how a voter is at the moment.
 type Voting struct {
-	// Memory is what it has promised so far.
-	Memory Memory
+	// HardState is what it has promised so far.
+	HardState HardState
 	// Witness has no data, and so no position.
 	Witness bool
 	// HasData says that it has a whole data directory.
@@ -62,8 +62,8 @@ type Voting struct {
 // Consider says whether a vote may be given, before anything is done for it. A
 // vote that is not considered costs nothing: neither a term nor a stream.
 func Consider(v Voting, r VoteRequest) VoteReply {
-	m := v.Memory
-	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Record: m.Record}
+	m := v.HardState
+	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Configuration: m.Configuration}
 	refuse := func(reason, format string, args ...any) VoteReply {
 		reply.Reason, reply.Message = reason, fmt.Sprintf(format, args...)
 		return reply
@@ -87,12 +87,12 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 	return reply
 }
 
-// Confirm is the memory of a voter that has the winner of a term, which asks, for its leader, if it knows of no later term. It must be durable
+// Confirm is the hard state of a voter that has the winner of a term, which asks, for its leader, if it knows of no later term. It must be durable
 // before it is answered; and the voter measures anew from then on whether that leader is lost: so it gives no other its
 // vote for SilenceLimit, or until the leader's agent has ended. Nor does it stand itself.
-func Confirm(v Voting, r VoteRequest) (Memory, VoteReply) {
-	m := v.Memory
-	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Record: m.Record}
+func Confirm(v Voting, r VoteRequest) (HardState, VoteReply) {
+	m := v.HardState
+	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Configuration: m.Configuration}
 	switch {
 	case r.Voter != m.Voter:
 		reply.Reason, reply.Message = RefusedOtherVoter, fmt.Sprintf("this is the voter %s, not %s", m.Voter, r.Voter)
@@ -109,9 +109,9 @@ func Confirm(v Voting, r VoteRequest) (Memory, VoteReply) {
 	return m, reply
 }
 
-// Promise is the memory with the vote in it. It must be durable before the voter
+// Promise is the hard state with the vote in it. It must be durable before the voter
 // stops receiving from the leader before, and that before the vote is given.
-func Promise(m Memory, r VoteRequest) Memory {
+func Promise(m HardState, r VoteRequest) HardState {
 	m.Ballot = Ballot{Term: r.Term, Leader: r.Candidate.Instance()}
 	return m
 }
@@ -119,10 +119,10 @@ func Promise(m Memory, r VoteRequest) Memory {
 // Grant is the vote itself, after Promise and the revocation: the voter receives
 // nothing of an older term any more, and End is the end of its WAL for good.
 func Grant(v Voting, r VoteRequest) VoteReply {
-	reply := VoteReply{Ballot: v.Memory.Ballot, Position: v.Memory.Position(v.End), Record: v.Memory.Record}
+	reply := VoteReply{Ballot: v.HardState.Ballot, Position: v.HardState.Position(v.End), Configuration: v.HardState.Configuration}
 	switch {
-	case v.Memory.Ballot.Term != r.Term || v.Memory.Ballot.Leader != r.Candidate.Instance():
-		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote is given to %s for term %d", v.Memory.Ballot.Leader, v.Memory.Ballot.Term)
+	case v.HardState.Ballot.Term != r.Term || v.HardState.Ballot.Leader != r.Candidate.Instance():
+		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote is given to %s for term %d", v.HardState.Ballot.Leader, v.HardState.Ballot.Term)
 	case v.Witness:
 		reply.Granted = true
 	case !v.Known:
@@ -139,9 +139,9 @@ func Grant(v Voting, r VoteRequest) VoteReply {
 type Tally struct {
 	// Won says that the candidate leads the term.
 	Won bool
-	// Newest is the newest record seen: a candidate that did not have it takes it
+	// Newest is the newest configuration seen: a candidate that did not have it takes it
 	// and campaigns again.
-	Newest Record
+	Newest Configuration
 	// Term is the highest term seen.
 	Term uint64
 	// Refusals are the reasons of those that refused.
@@ -149,13 +149,13 @@ type Tally struct {
 }
 
 // Count counts the votes that a candidate got. Its own is among the replies.
-func Count(m Memory, term uint64, replies map[Voter]VoteReply, witness *VoteReply) Tally {
-	t := Tally{Newest: m.Record, Term: term, Refusals: map[Voter]VoteReply{}}
+func Count(m HardState, term uint64, replies map[Voter]VoteReply, witness *VoteReply) Tally {
+	t := Tally{Newest: m.Configuration, Term: term, Refusals: map[Voter]VoteReply{}}
 	votes := map[Voter]bool{}
 	see := func(r VoteReply) {
 		t.Term = max(t.Term, r.Ballot.Term)
-		if r.Record.Newer(t.Newest) {
-			t.Newest = r.Record
+		if r.Configuration.Newer(t.Newest) {
+			t.Newest = r.Configuration
 		}
 	}
 	for voter, r := range replies {
@@ -169,40 +169,40 @@ func Count(m Memory, term uint64, replies map[Voter]VoteReply, witness *VoteRepl
 	if witness != nil {
 		see(*witness)
 	}
-	current := !t.Newest.Newer(m.Record)
-	t.Won = current && t.Term == term && m.Record.Has(m.Voter) && m.Record.Elects(votes, witness != nil && witness.Granted)
+	current := !t.Newest.Newer(m.Configuration)
+	t.Won = current && t.Term == term && m.Configuration.Has(m.Voter) && m.Configuration.Elects(votes, witness != nil && witness.Granted)
 	return t
 }
 
-// AcceptReply is a voter's answer to a record.
+// AcceptReply is a voter's answer to a configuration.
 type AcceptReply struct {
 	Accepted bool   `json:"accepted"`
 	Ballot   Ballot `json:"ballot"`
 }
 
-// Accept is the memory with a record in it that the leader of a term proposes,
+// AcceptConfiguration is the hard state with a configuration in it that the leader of a term proposes,
 // if the voter knows no higher term. It must be durable before it is answered.
-func Accept(m Memory, leader string, r Record) (Memory, AcceptReply) {
+func AcceptConfiguration(m HardState, leader string, r Configuration) (HardState, AcceptReply) {
 	if r.Term < m.Ballot.Term {
 		return m, AcceptReply{Ballot: m.Ballot}
 	}
 	m.Ballot = Ballot{Term: r.Term, Leader: leader}
-	if r.Newer(m.Record) {
-		m.Record = r
+	if r.Newer(m.Configuration) {
+		m.Configuration = r
 	}
-	if m.Holding < r.Term { // that leader leads since, so the one before has ended
-		m.Holding = 0
+	if m.ReadLease < r.Term { // that leader leads since, so the one before has ended
+		m.ReadLease = 0
 	}
 	return m, AcceptReply{Accepted: true, Ballot: m.Ballot}
 }
 
-// Learn is the memory with a newer record in it that another instance has, whose
-// ballot is told. A record of a later term means that somebody has won that one:
+// LearnConfiguration is the hard state with a newer configuration in it that another instance has, whose
+// ballot is told. A configuration of a later term means that somebody has won that one:
 // nothing of an earlier term counts any more. Who won it is known where the other
-// is still in that term. A leader has the records of its own term itself.
-func Learn(m Memory, told Ballot, r Record) Memory {
+// is still in that term. A leader has the configurations of its own term itself.
+func LearnConfiguration(m HardState, told Ballot, r Configuration) HardState {
 	leads := m.Won > 0 && m.Won == m.Ballot.Term
-	if !r.Newer(m.Record) || leads && r.Term <= m.Ballot.Term {
+	if !r.Newer(m.Configuration) || leads && r.Term <= m.Ballot.Term {
 		return m
 	}
 	if r.Term > m.Ballot.Term {
@@ -211,6 +211,6 @@ func Learn(m Memory, told Ballot, r Record) Memory {
 			m.Ballot.Leader = told.Leader
 		}
 	}
-	m.Record = r
+	m.Configuration = r
 	return m
 }

@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// remembers is a voter's memory in a term, with WAL of the first one.
-func remembers(term uint64, leader string) Memory {
-	return Memory{Voter: "db-1.b", Ballot: Ballot{term, leader}, Record: ofThree, Lineage: lineage}
+// remembers is a voter's hard state in a term, with WAL of the first one.
+func remembers(term uint64, leader string) HardState {
+	return HardState{Voter: "db-1.b", Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history}
 }
 
 // asks is a request of db-2 to db-1.
@@ -16,7 +16,7 @@ func asks(term uint64, end LSN) VoteRequest {
 
 func TestConsiderAndGrant(t *testing.T) {
 	t.Parallel()
-	able := Voting{Memory: remembers(3, "db-0"), HasData: true, LeaderLost: true, End: 100, Known: true}
+	able := Voting{HardState: remembers(3, "db-0"), HasData: true, LeaderLost: true, End: 100, Known: true}
 	with := func(change func(*Voting)) Voting { v := able; change(&v); return v }
 	resigned := asks(4, 100)
 	resigned.Resigned = 3
@@ -36,26 +36,26 @@ func TestConsiderAndGrant(t *testing.T) {
 		"not for one that has less":                     {able, asks(4, 99), RefusedBehind, RefusedBehind},
 		"not while it hears its leader":                 {hears, asks(4, 100), RefusedLeaderAlive, ""},
 		"but when that has resigned, as it is told":     {hears, resigned, "", ""},
-		"not as a primary, whatever it is told":         {with(func(v *Voting) { v.Primary, v.Memory.Ballot.Leader = true, "db-1" }), resigned, RefusedLeaderAlive, ""},
+		"not as a primary, whatever it is told":         {with(func(v *Voting) { v.Primary, v.HardState.Ballot.Leader = true, "db-1" }), resigned, RefusedLeaderAlive, ""},
 		"though not an earlier term":                    {hears, earlier, RefusedLeaderAlive, ""},
 		"not in a term that has passed":                 {able, asks(2, 100), RefusedOldTerm, ""},
 		"not twice in a term":                           {able, asks(3, 100), RefusedOldTerm, ""},
-		"again for the same":                            {with(func(v *Voting) { v.Memory.Ballot.Leader = "db-2" }), asks(3, 100), "", ""},
+		"again for the same":                            {with(func(v *Voting) { v.HardState.Ballot.Leader = "db-2" }), asks(3, 100), "", ""},
 		"not as another voter":                          {able, mistaken, RefusedOtherVoter, ""},
 		"not without data":                              {with(func(v *Voting) { v.HasData = false }), asks(4, 100), RefusedNoData, ""},
 		"it is considered before the end is known":      {with(func(v *Voting) { v.Known = false }), asks(4, 99), "", RefusedEndUnknown},
 		"the witness looks at no position":              {with(func(v *Voting) { v.Witness, v.Known, v.HasData = true, false, false }), asks(4, 1), "", ""},
 		"the witness too votes once in a term":          {with(func(v *Voting) { v.Witness = true }), asks(3, 100), RefusedOldTerm, ""},
-		"who never had a leader votes for the first":    {with(func(v *Voting) { v.Memory.Ballot = Ballot{} }), asks(1, 100), "", ""},
-		"WAL of a later term is more than a longer one": {with(func(v *Voting) { v.Memory.Lineage = lineageOf(Start{Term: 1}, Start{Term: 2, LSN: 99}) }), asks(4, 500), RefusedBehind, RefusedBehind},
+		"who never had a leader votes for the first":    {with(func(v *Voting) { v.HardState.Ballot = Ballot{} }), asks(1, 100), "", ""},
+		"WAL of a later term is more than a longer one": {with(func(v *Voting) { v.HardState.TermHistory = lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 99}) }), asks(4, 500), RefusedBehind, RefusedBehind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reply := Consider(c.voting, c.request)
-			if reply.Reason != c.considered || reply.Granted != (c.considered == "") || reply.Ballot != c.voting.Memory.Ballot {
+			if reply.Reason != c.considered || reply.Granted != (c.considered == "") || reply.Ballot != c.voting.HardState.Ballot {
 				t.Errorf("considered: %+v", reply)
 			}
-			c.voting.Memory = Promise(c.voting.Memory, c.request)
+			c.voting.HardState = Promise(c.voting.HardState, c.request)
 			if reply := Grant(c.voting, c.request); reply.Reason != c.granted || reply.Granted != (c.granted == "") {
 				t.Errorf("granted: %+v", reply)
 			}
@@ -65,7 +65,7 @@ func TestConsiderAndGrant(t *testing.T) {
 
 func TestGrantKeepsToTheNewestPromise(t *testing.T) {
 	t.Parallel()
-	voting := Voting{Memory: Promise(remembers(3, "db-0"), asks(5, 100)), HasData: true, LeaderLost: true, Known: true}
+	voting := Voting{HardState: Promise(remembers(3, "db-0"), asks(5, 100)), HasData: true, LeaderLost: true, Known: true}
 	if reply := Grant(voting, asks(4, 100)); reply.Granted || reply.Reason != RefusedOldTerm {
 		t.Errorf("gave the vote of a term that has passed: %+v", reply)
 	}
@@ -73,18 +73,18 @@ func TestGrantKeepsToTheNewestPromise(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	me := Memory{Voter: "db-0.a", Ballot: Ballot{4, "db-0"}, Record: ofThree}
+	me := HardState{Voter: "db-0.a", Ballot: Ballot{4, "db-0"}, Configuration: ofThree}
 	two := me
-	two.Record = Record{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}}
+	two.Configuration = Configuration{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}}
 	joint := me
-	joint.Record = Record{Term: 1, Version: 4, Now: ofThree.Now, Next: &Quorum{Voters: []Voter{"db-0.a", "db-3.d"}, Witness: "uid", Acknowledgements: 2}}
-	yes := VoteReply{Granted: true, Ballot: Ballot{4, "db-0"}, Record: ofThree}
-	no := VoteReply{Reason: RefusedBehind, Ballot: Ballot{3, "db-1"}, Record: ofThree}
+	joint.Configuration = Configuration{Term: 1, Version: 4, Now: ofThree.Now, Next: &Quorum{Voters: []Voter{"db-0.a", "db-3.d"}, Witness: "uid", Acknowledgements: 2}}
+	yes := VoteReply{Granted: true, Ballot: Ballot{4, "db-0"}, Configuration: ofThree}
+	no := VoteReply{Reason: RefusedBehind, Ballot: Ballot{3, "db-1"}, Configuration: ofThree}
 	newer, later := yes, no
-	newer.Record.Version++
+	newer.Configuration.Version++
 	later.Ballot.Term = 5
 	for name, c := range map[string]struct {
-		memory  Memory
+		memory  HardState
 		replies map[Voter]VoteReply
 		witness *VoteReply
 		won     bool
@@ -118,7 +118,7 @@ func TestCountTellsWhatItHasSeen(t *testing.T) {
 	newer.Version = 9
 	tally := Count(remembers(4, "db-1"), 4, map[Voter]VoteReply{
 		"db-1.b": {Granted: true, Ballot: Ballot{4, "db-1"}},
-		"db-2.c": {Reason: RefusedOldTerm, Ballot: Ballot{7, "db-0"}, Record: newer},
+		"db-2.c": {Reason: RefusedOldTerm, Ballot: Ballot{7, "db-0"}, Configuration: newer},
 	}, nil)
 	if tally.Won || tally.Term != 7 || tally.Newest.Version != 9 || len(tally.Refusals) != 1 || tally.Refusals["db-2.c"].Reason != RefusedOldTerm {
 		t.Errorf("counted %+v", tally)
@@ -127,10 +127,12 @@ func TestCountTellsWhatItHasSeen(t *testing.T) {
 
 func TestAccept(t *testing.T) {
 	t.Parallel()
-	record := func(term, version uint64) Record { return Record{Term: term, Version: version, Now: ofThree.Now} }
+	record := func(term, version uint64) Configuration {
+		return Configuration{Term: term, Version: version, Now: ofThree.Now}
+	}
 	for name, c := range map[string]struct {
-		memory   Memory
-		record   Record
+		memory   HardState
+		record   Configuration
 		accepted bool
 		ballot   Ballot
 		version  uint64
@@ -143,8 +145,8 @@ func TestAccept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, reply := Accept(c.memory, "db-0", c.record)
-			if reply.Accepted != c.accepted || reply.Ballot != c.ballot || m.Ballot != c.ballot || m.Record.Version != c.version {
+			m, reply := AcceptConfiguration(c.memory, "db-0", c.record)
+			if reply.Accepted != c.accepted || reply.Ballot != c.ballot || m.Ballot != c.ballot || m.Configuration.Version != c.version {
 				t.Errorf("accepted %+v, remembers %+v", reply, m)
 			}
 		})
@@ -153,13 +155,15 @@ func TestAccept(t *testing.T) {
 
 func TestLearn(t *testing.T) {
 	t.Parallel()
-	record := func(term, version uint64) Record { return Record{Term: term, Version: version, Now: ofThree.Now} }
+	record := func(term, version uint64) Configuration {
+		return Configuration{Term: term, Version: version, Now: ofThree.Now}
+	}
 	leader := remembers(1, "db-1")
 	leader.Won = 1
 	for name, c := range map[string]struct {
-		memory  Memory
+		memory  HardState
 		told    Ballot
-		record  Record
+		record  Configuration
 		ballot  Ballot
 		version uint64
 	}{
@@ -174,7 +178,7 @@ func TestLearn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if m := Learn(c.memory, c.told, c.record); m.Ballot != c.ballot || m.Record.Version != c.version {
+			if m := LearnConfiguration(c.memory, c.told, c.record); m.Ballot != c.ballot || m.Configuration.Version != c.version {
 				t.Errorf("remembers %+v", m)
 			}
 		})
@@ -192,13 +196,13 @@ func TestConfirm(t *testing.T) {
 		refused string
 		ballot  Ballot
 	}{
-		"its leader":                          {Voting{Memory: remembers(3, "db-2"), LeaderLost: true}, request, "", Ballot{3, "db-2"}},
-		"the winner of a term asked in vain":  {Voting{Memory: remembers(3, "db-1")}, request, "", Ballot{3, "db-2"}},
-		"the leader of a later term":          {Voting{Memory: remembers(2, "db-0")}, request, "", Ballot{3, "db-2"}},
-		"not that of an earlier one":          {Voting{Memory: remembers(4, "db-0")}, request, RefusedOldTerm, Ballot{4, "db-0"}},
-		"not for a memory that is lost":       {Voting{Memory: remembers(3, "db-2")}, mistaken, RefusedOtherVoter, Ballot{3, "db-2"}},
-		"the witness says only what it has":   {Voting{Memory: remembers(2, "db-0"), Witness: true}, request, "", Ballot{2, "db-0"}},
-		"nor does it confirm the earlier one": {Voting{Memory: remembers(4, "db-0"), Witness: true}, request, RefusedOldTerm, Ballot{4, "db-0"}},
+		"its leader":                          {Voting{HardState: remembers(3, "db-2"), LeaderLost: true}, request, "", Ballot{3, "db-2"}},
+		"the winner of a term asked in vain":  {Voting{HardState: remembers(3, "db-1")}, request, "", Ballot{3, "db-2"}},
+		"the leader of a later term":          {Voting{HardState: remembers(2, "db-0")}, request, "", Ballot{3, "db-2"}},
+		"not that of an earlier one":          {Voting{HardState: remembers(4, "db-0")}, request, RefusedOldTerm, Ballot{4, "db-0"}},
+		"not for a memory that is lost":       {Voting{HardState: remembers(3, "db-2")}, mistaken, RefusedOtherVoter, Ballot{3, "db-2"}},
+		"the witness says only what it has":   {Voting{HardState: remembers(2, "db-0"), Witness: true}, request, "", Ballot{2, "db-0"}},
+		"nor does it confirm the earlier one": {Voting{HardState: remembers(4, "db-0"), Witness: true}, request, RefusedOldTerm, Ballot{4, "db-0"}},
 	} {
 		m, reply := Confirm(c.voting, c.request)
 		if reply.Granted != (c.refused == "") || reply.Reason != c.refused || m.Ballot != c.ballot || reply.Ballot != c.ballot {

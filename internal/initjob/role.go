@@ -25,7 +25,7 @@ type found struct {
 // makeRoleAndDatabase makes both, or neither when one of the names belongs to
 // something else.
 func (j *Job) makeRoleAndDatabase(ctx context.Context, super *pgx.Conn) error {
-	there, err := look(ctx, super, j.Plan)
+	there, err := observe(ctx, super, j.Plan)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (j *Job) makeRoleAndDatabase(ctx context.Context, super *pgx.Conn) error {
 	return nil
 }
 
-func look(ctx context.Context, super *pgx.Conn, plan Plan) (found, error) {
+func observe(ctx context.Context, super *pgx.Conn, plan Plan) (found, error) {
 	var there found
 	r := &there.role
 	err := super.QueryRow(ctx, `

@@ -53,7 +53,7 @@ const (
 	// SampleDB of the same name has backups of its own.
 	LabelOwner = "toban.dev/owner"
 
-	// AnnotationCredentials on a SampleDB that was brought back says whose password it has (credentials.Keeper).
+	// AnnotationCredentials on a SampleDB that was brought back says whose password it has (credentials.Store).
 	AnnotationCredentials = "toban.dev/credentials" //nolint:gosec // the name of an annotation
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"

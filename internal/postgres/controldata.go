@@ -58,7 +58,7 @@ func parseControl(text string) (Control, error) {
 	c := Control{Least: map[string]int{}}
 	for line := range strings.Lines(text) {
 		label, value, _ := strings.Cut(line, ":")
-		if err := c.take(label, strings.TrimSpace(value)); err != nil {
+		if err := c.set(label, strings.TrimSpace(value)); err != nil {
 			return Control{}, fmt.Errorf("pg_controldata says %q: %w", strings.TrimSpace(line), err)
 		}
 	}
@@ -68,7 +68,7 @@ func parseControl(text string) (Control, error) {
 	return c, nil
 }
 
-func (c *Control) take(label, value string) error {
+func (c *Control) set(label, value string) error {
 	switch label {
 	case "Database system identifier":
 		c.SystemIdentifier = value

@@ -78,8 +78,8 @@ func (c *Client) Vote(ctx context.Context, host string, request ha.VoteRequest) 
 	return call[ha.VoteReply](ctx, c, host, PathVote, request)
 }
 
-// Record gives another instance the record of the quorum.
-func (c *Client) Record(ctx context.Context, host string, proposal Proposal) (ha.AcceptReply, error) {
+// ProposeConfiguration proposes to another instance the configuration of the quorum.
+func (c *Client) ProposeConfiguration(ctx context.Context, host string, proposal Proposal) (ha.AcceptReply, error) {
 	return call[ha.AcceptReply](ctx, c, host, PathRecord, proposal)
 }
 

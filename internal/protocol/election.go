@@ -16,11 +16,11 @@ type Election struct {
 	Leading bool `json:"leading,omitempty"`
 	// Defeated says that it stood for that term, and was not elected.
 	Defeated bool `json:"defeated,omitempty"`
-	// Lineage is whose WAL it has, and Position how far that goes.
-	Lineage  []ha.Start  `json:"lineage,omitempty"`
-	Position ha.Position `json:"position"`
-	// Record is the quorum as it knows it: who has missed a change can't be elected.
-	Record ha.Record `json:"record"`
+	// TermHistory is whose WAL it has, and Position how far that goes.
+	TermHistory []ha.TermStart `json:"lineage,omitempty"`
+	Position    ha.Position    `json:"position"`
+	// Configuration is the quorum as it knows it: who has missed a change can't be elected.
+	Configuration ha.Configuration `json:"record"`
 	// LeaderLost says that it has lost the leader of its ballot, Eligible that it
 	// could lead, Rebuilding that its data is being made anew.
 	LeaderLost bool `json:"leaderLost,omitempty"`
@@ -36,10 +36,10 @@ type Election struct {
 	Successor string `json:"successor,omitempty"`
 }
 
-// Proposal is a record of the quorum, from the leader of its term.
+// Proposal is a configuration of the quorum, from the leader of its term.
 type Proposal struct {
 	Leader string `json:"leader"`
-	// Voter is whom it is for: not another memory of the same instance.
-	Voter  ha.Voter  `json:"voter"`
-	Record ha.Record `json:"record"`
+	// Voter is whom it is for: not another hard state of the same instance.
+	Voter         ha.Voter         `json:"voter"`
+	Configuration ha.Configuration `json:"record"`
 }

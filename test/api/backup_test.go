@@ -64,7 +64,7 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Keeper: k.reconciler.Keeper, Settings: k.reconciler.Settings,
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials, Settings: k.reconciler.Settings,
 		Events: k.events, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})

@@ -66,7 +66,7 @@ func (k *taker) dies(n int) *death {
 	direct, err := client.New(config, client.Options{Scheme: scheme, Mapper: k.api.RESTMapper()})
 	k.must(err)
 	was := k.reconciler
-	k.reconciler = &sampledb.Reconciler{Client: labelled{direct}, Reader: direct, Agents: was.Agents, Pods: was.Pods, Keeper: was.Keeper,
+	k.reconciler = &sampledb.Reconciler{Client: labelled{direct}, Reader: direct, Agents: was.Agents, Pods: was.Pods, Credentials: was.Credentials,
 		Settings: was.Settings, Events: was.Events, Metrics: was.Metrics, Now: was.Now}
 	return d
 }
@@ -134,7 +134,7 @@ func TestTheOperatorIsKilledAtEachStepOfABackup(t *testing.T) {
 // tryTake reconciles a backup.
 func (k *taker) tryTake(b *v1.DatabaseBackup) error {
 	k.now = k.now.Add(10 * time.Second)
-	r := &databasebackup.Reconciler{Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Keeper: k.reconciler.Keeper, Settings: k.reconciler.Settings,
+	r := &databasebackup.Reconciler{Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials, Settings: k.reconciler.Settings,
 		Events: k.events, Now: func() time.Time { return k.now }}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	return err

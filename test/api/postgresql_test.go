@@ -84,7 +84,7 @@ func (w *pgWorld) restart() {
 	follower, told := w.follower("foodb")
 	w.told = told
 	r := w.reconciler
-	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: follower, Keeper: r.Keeper,
+	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: follower, Credentials: r.Credentials,
 		Settings: r.Settings, Events: r.Events, Now: func() time.Time { return w.now }}
 }
 

@@ -26,8 +26,8 @@ func (w *world) follower(name string) (f *secrets.Follower, told chan struct{}) 
 	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
 	clientset, err := kubernetes.NewForConfig(config)
 	w.must(err)
-	keeper := w.reconciler.Keeper
-	f = secrets.New(clientset, func(content []byte) string { return keeper.Digest("secrets", content) })
+	store := w.reconciler.Credentials
+	f = secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	told = make(chan struct{}, 100)
 	ctx, stop := context.WithCancel(context.Background())
 	w.Cleanup(func() {

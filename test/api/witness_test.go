@@ -33,9 +33,9 @@ func TestTheWitnessKeepsWhatANewerReleaseHasPutOnRecord(t *testing.T) {
 			return ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: uid}}
 		},
 		"who tells it the record": func(uid ha.Voter) ha.WitnessOperation {
-			return ha.WitnessOperation{Leader: "x-0", Voter: uid, Record: &ha.Record{Term: 9, Version: 1}}
+			return ha.WitnessOperation{Leader: "x-0", Voter: uid, Configuration: &ha.Configuration{Term: 9, Version: 1}}
 		},
-		"who holds on": func(ha.Voter) ha.WitnessOperation { return ha.WitnessOperation{Hold: 9} },
+		"who holds on": func(ha.Voter) ha.WitnessOperation { return ha.WitnessOperation{ReadLease: 9} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

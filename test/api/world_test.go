@@ -82,18 +82,18 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 	counted.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
 	direct, err := client.New(counted, client.Options{Scheme: scheme})
 	w.must(err)
-	keeper, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
+	store, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
 	w.must(err)
 	w.reconciler = &sampledb.Reconciler{
-		Client:   labelled{direct},
-		Reader:   direct,
-		Agents:   w.agents,
-		Pods:     replaying{},
-		Keeper:   keeper,
-		Settings: desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: operatorNamespace},
-		Events:   w.events,
-		Metrics:  metrics.New(prometheus.NewRegistry()),
-		Now:      func() time.Time { return w.now },
+		Client:      labelled{direct},
+		Reader:      direct,
+		Agents:      w.agents,
+		Pods:        replaying{},
+		Credentials: store,
+		Settings:    desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Namespace: operatorNamespace},
+		Events:      w.events,
+		Metrics:     metrics.New(prometheus.NewRegistry()),
+		Now:         func() time.Time { return w.now },
 	}
 	w.storageClass("standard", true, true)
 	t.Cleanup(w.freeAddresses)

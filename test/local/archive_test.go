@@ -55,7 +55,7 @@ func (c *cluster) awaitArchived(leader string) ha.LSN {
 	return want
 }
 
-// covered is up to where the archive goes along its newest lineage, from where it begins.
+// covered is up to where the archive goes along its newest term history, from where it begins.
 func (c *cluster) covered(folder string) (from, to ha.LSN, gap *backup.Gap) {
 	c.Helper()
 	return c.coveredIn(bucket.OpenFolder(folder))
@@ -72,7 +72,7 @@ func (c *cluster) coveredIn(archive bucket.Bucket) (from, to ha.LSN, gap *backup
 			from = min(from, w.Segment.Start())
 		}
 	}
-	to, gap = catalogue.Covered(catalogue.NewestLineage(), from)
+	to, gap = catalogue.Covered(catalogue.NewestTermHistory(), from)
 	return from, to, gap
 }
 
@@ -119,7 +119,7 @@ func TestATermThatBeginsWithASegmentIsArchived(t *testing.T) {
 	}
 	s, err := c.status(c.leader())
 	c.must(err)
-	t.Log(s.Election.Lineage)
+	t.Log(s.Election.TermHistory)
 	want := c.awaitArchived(c.leader())
 	if from, to, gap := c.covered(folder); gap != nil || to < want {
 		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)

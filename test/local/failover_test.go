@@ -641,7 +641,7 @@ func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
 	c.must(os.Remove(filling))
 	c.startOne("db-1")
 	c.whole()
-	starts := again.Election.Lineage
+	starts := again.Election.TermHistory
 	last := starts[len(starts)-1]
 	history, err := os.ReadFile(filepath.Join(c.folder, "db-0/volume/data/pg_wal", backup.HistoryFile(last.Timeline)))
 	c.must(err)
@@ -669,9 +669,11 @@ func TestAWinnerThatEndedBeforeItsPromotion(t *testing.T) {
 		if name != winner {
 			c.kill(name, syscall.SIGKILL)
 		}
-		c.remember(name, func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: 5, Leader: winner} })
+		c.remember(name, func(m *ha.HardState) { m.Ballot = ha.Ballot{Term: 5, Leader: winner} })
 	}
-	c.remember(winner, func(m *ha.Memory) { m.Won, m.Record.Term, m.Record.Version = 5, 5, m.Record.Version+1 })
+	c.remember(winner, func(m *ha.HardState) {
+		m.Won, m.Configuration.Term, m.Configuration.Version = 5, 5, m.Configuration.Version+1
+	})
 	c.elected(winner, 5, end)
 	c.start(c.names()...)
 	c.await(winner, "leading the term that it has won", func(s protocol.Status) bool { return leading(s) && s.Term == 5 })
@@ -691,9 +693,9 @@ func (c *cluster) elected(name string, term uint64, end string) {
 	file := filepath.Join(c.folder, name, "volume/data/toban_lineage.json")
 	text, err := os.ReadFile(file)
 	c.must(err)
-	var lineage []ha.Start
-	c.must(json.Unmarshal(text, &lineage))
-	text, err = json.Marshal(append(lineage, ha.Start{Term: term, LSN: at}))
+	var history []ha.TermStart
+	c.must(json.Unmarshal(text, &history))
+	text, err = json.Marshal(append(history, ha.TermStart{Term: term, LSN: at}))
 	c.must(err)
 	c.must(os.WriteFile(file, text, 0o600))
 }
@@ -701,16 +703,16 @@ func (c *cluster) elected(name string, term uint64, end string) {
 // promise makes an instance that does not run promise a term to itself.
 func (c *cluster) promise(name string, term uint64) {
 	c.Helper()
-	c.remember(name, func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: term, Leader: name} })
+	c.remember(name, func(m *ha.HardState) { m.Ballot = ha.Ballot{Term: term, Leader: name} })
 }
 
 // remember changes what an instance that does not run has promised.
-func (c *cluster) remember(name string, change func(*ha.Memory)) {
+func (c *cluster) remember(name string, change func(*ha.HardState)) {
 	c.Helper()
 	file := filepath.Join(c.folder, name, "volume/toban/memory.json")
 	text, err := os.ReadFile(file)
 	c.must(err)
-	var memory ha.Memory
+	var memory ha.HardState
 	c.must(json.Unmarshal(text, &memory))
 	change(&memory)
 	text, err = json.Marshal(memory)

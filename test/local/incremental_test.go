@@ -153,7 +153,7 @@ func TestIncrementalBackupsOfACluster(t *testing.T) {
 			c.must(os.RemoveAll(filepath.Join(c.folder, name, "volume")))
 			c.startOne(name)
 			voter := c.await(name, "streaming", streaming).Election.Voter
-			c.await(leader, "with the new voter", func(s protocol.Status) bool { return s.Election.Record.Now.Has(voter) })
+			c.await(leader, "with the new voter", func(s protocol.Status) bool { return s.Election.Configuration.Now.Has(voter) })
 			c.whole()
 		}
 	}

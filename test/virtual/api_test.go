@@ -128,13 +128,13 @@ func (a *api) hasTrouble(name string) bool {
 	return ok && time.Since(at) < 10*time.Second || a.slow > 0 || !a.w.net.works(name, "api")
 }
 
-// holding is the term of the leader that holds on by the record.
+// holding is the term of the leader that has the read lease by the configuration.
 func (a *api) holding() uint64 {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	var m ha.Memory
+	var m ha.HardState
 	_ = json.Unmarshal([]byte(a.lease.Annotations[naming.AnnotationElection]), &m) // it has none yet
-	return m.Holding
+	return m.ReadLease
 }
 
 // callLease reads the Lease, or replaces the one that was read.

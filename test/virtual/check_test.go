@@ -106,7 +106,7 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 }
 
 // overtaken is what must not be: somebody may still read at one primary what another has overtaken. Excepted is one that
-// holds on while who overtakes it can't rely on the API.
+// has the read lease while who preempts it can't rely on the API.
 func (c *checker) overtaken(o, by *process) {
 	if c.w.api.holding() == o.term && c.w.api.hasTrouble(by.s.name) {
 		return
@@ -133,7 +133,7 @@ func (c *checker) read(p *process) {
 
 // proven checks that what a leader that comes back shows is where the quorum looks for it.
 func (c *checker) proven(p *process) {
-	record := p.s.agent.Status().Election.Record.Now
+	record := p.s.agent.Status().Election.Configuration.Now
 	disks, last := 0, p.began-1
 	for _, i := range c.w.instances {
 		d := i.disk
@@ -178,31 +178,31 @@ func (c *checker) discards(h *host) {
 	}
 }
 
-// newestRecord is the newest record of the quorum that anybody knows.
-func (c *checker) newestRecord() ha.Record {
-	var newest ha.Record
+// newestRecord is the newest configuration of the quorum that anybody knows.
+func (c *checker) newestRecord() ha.Configuration {
+	var newest ha.Configuration
 	for _, h := range c.w.hosts() {
-		if r := h.agent.Status().Election.Record; r.Newer(newest) {
+		if r := h.agent.Status().Election.Configuration; r.Newer(newest) {
 			newest = r
 		}
 	}
 	return newest
 }
 
-// remembers checks that nothing in a memory goes back.
+// remembers checks that nothing in a hard state goes back.
 func (c *checker) remembers(h *host, path string, content []byte) {
 	before, err := os.ReadFile(path)
 	if err != nil {
 		return // there was none
 	}
-	var was, is ha.Memory
+	var was, is ha.HardState
 	c.must(json.Unmarshal(before, &was))
 	c.must(json.Unmarshal(content, &is))
 	if p := h.server.process; p != nil && p.ready && !p.recovery && is.Won > was.Won {
 		p.term = is.Won // it alone has a vote, and its server goes on
 		c.winners[p.term] = &win{p.term, h.name, p.s.disk.wal[:len(p.s.disk.wal):len(p.s.disk.wal)]}
 	}
-	if is.Ballot.Term < was.Ballot.Term || is.Won < was.Won || was.Record.Newer(is.Record) {
+	if is.Ballot.Term < was.Ballot.Term || is.Won < was.Won || was.Configuration.Newer(is.Configuration) {
 		c.w.fail("nothing in a memory goes back", "%s: %s, before %s", h.name, content, before)
 	}
 }
@@ -226,7 +226,7 @@ func (c *checker) reaches(i *instance) bool {
 	if c.w.net.hear(i.name, "api") {
 		return true
 	}
-	quorum, count := i.host.agent.Status().Election.Record.Now, 0
+	quorum, count := i.host.agent.Status().Election.Configuration.Now, 0
 	for _, o := range c.w.instances {
 		there := o == i || o.host != nil && c.w.net.hear(i.name, o.name)
 		if there && slices.ContainsFunc(quorum.Voters, func(v ha.Voter) bool { return v.Instance() == o.name }) {

@@ -18,12 +18,12 @@ import (
 type copyAsked struct{ takes time.Duration }
 type copyBegun struct {
 	refusal error
-	lineage []byte
+	history []byte
 	disk    *disk
 }
 type copyEnded struct{ disk *disk }
 
-// sendCopy sends the data of a server: its files first, with the lineage among them, and then the WAL that was written
+// sendCopy sends the data of a server: its files first, with the term history among them, and then the WAL that was written
 // meanwhile.
 func (p *process) sendCopy(c *conn, asked copyAsked) {
 	p.w.mutex.Lock()
@@ -34,7 +34,7 @@ func (p *process) sendCopy(c *conn, asked copyAsked) {
 	if deaf {
 		begun.refusal = errors.New("this server takes no replication")
 	}
-	begun.lineage, _ = os.ReadFile(filepath.Join(p.s.Data(), lineageFile))
+	begun.history, _ = os.ReadFile(filepath.Join(p.s.Data(), lineageFile))
 	if c.send(begun) != nil || begun.refusal != nil || pause(p.life, asked.takes) != nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (s *server) Clone(ctx context.Context, u postgres.Upstream, mayDiscard func
 		return err
 	}
 	copied.oldest = len(begun.disk.wal)
-	return s.replace(copied, begun.lineage)
+	return s.replace(copied, begun.history)
 }
 
 func (s *server) makeRoom(mayDiscard func(whole bool) error) error {
@@ -114,7 +114,7 @@ func (s *server) makeRoom(mayDiscard func(whole bool) error) error {
 }
 
 // replace puts a copy in the place of the data.
-func (s *server) replace(copied *disk, lineage []byte) error {
+func (s *server) replace(copied *disk, history []byte) error {
 	s.w.mutex.Lock()
 	defer s.w.mutex.Unlock()
 	if s.isDead() {
@@ -123,7 +123,7 @@ func (s *server) replace(copied *disk, lineage []byte) error {
 	copied.standby, copied.incomplete, copied.forked = true, false, false
 	copied.settings, copied.state = postgres.Settings{}, "in production"
 	*s.disk = *copied
-	return s.putLineage(lineage)
+	return s.putLineage(history)
 }
 
 // Rewind is postgres.Server's.
@@ -145,7 +145,7 @@ func (s *server) Rewind(ctx context.Context, u postgres.Upstream, _ io.Writer) e
 	if err := s.awaitVolumeFor(ctx); err != nil {
 		return err
 	}
-	return s.replace(copied, begun.lineage)
+	return s.replace(copied, begun.history)
 }
 
 // prepareRewind lets a server that was not stopped in order recover first, which writes a checkpoint.

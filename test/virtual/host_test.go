@@ -34,7 +34,7 @@ type instance struct {
 	// when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
 	stalled, deaf time.Time
 	hanging       map[string]time.Time
-	// writes is how many files of the memory are on their way to the disk.
+	// writes is how many files of the hard state are on their way to the disk.
 	writes      int
 	cramped     bool
 	lastContact time.Time
@@ -300,11 +300,11 @@ func (h *host) stop(patience time.Duration) {
 	}
 }
 
-func readLineage(data string) []ha.Start {
-	var lineage []ha.Start
+func readHistory(data string) []ha.TermStart {
+	var history []ha.TermStart
 	text, err := os.ReadFile(filepath.Join(data, lineageFile))
-	if err != nil || json.Unmarshal(text, &lineage) != nil {
+	if err != nil || json.Unmarshal(text, &history) != nil {
 		return nil
 	}
-	return lineage
+	return history
 }

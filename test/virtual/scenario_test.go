@@ -121,7 +121,7 @@ func TestAPromotionThatGoesOn(t *testing.T) {
 	})
 }
 
-// A primary that holds on hears of a later term while its memory is on its way to a disk that hangs. The fence does not wait
+// A primary that has the read lease hears of a later term while its hard state is on its way to a disk that hangs. The fence does not wait
 // for that.
 func TestTheFenceDoesNotWaitForTheMemory(t *testing.T) {
 	run(t, 3, 3, func(w *world) {

@@ -26,7 +26,7 @@ type server struct {
 
 var errNoData = errors.New("there is no data directory")
 
-// Data is where the agent puts its lineage.
+// Data is where the agent puts its term history.
 func (s *server) Data() string { return filepath.Join(s.volume, "data") }
 
 // onDisk gives back what the volume says. A volume that stalls says nothing.
@@ -91,8 +91,8 @@ func (s *server) Initialise(ctx context.Context, _ io.Writer) error {
 	return s.putLineage(nil)
 }
 
-// putLineage puts the lineage of a copy beside it, in place of the one that was there. The host's folder is a real one.
-func (s *server) putLineage(lineage []byte) error {
+// putLineage puts the term history of a copy beside it, in place of the one that was there. The host's folder is a real one.
+func (s *server) putLineage(history []byte) error {
 	if s.isDead() {
 		return errDead
 	}
@@ -100,13 +100,13 @@ func (s *server) putLineage(lineage []byte) error {
 		return err
 	}
 	path := filepath.Join(s.Data(), lineageFile)
-	if lineage == nil {
+	if history == nil {
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	return os.WriteFile(path, lineage, 0o600)
+	return os.WriteFile(path, history, 0o600)
 }
 
 // Check is postgres.Server's. The model takes every configuration.
@@ -273,13 +273,13 @@ func (s *server) ForgetSuperseded(uint32) (int, error) { return 0, nil }
 // OpenWAL is postgres.Server's. The model has no files, and there is no archive.
 func (s *server) OpenWAL(string) (*os.File, error) { return nil, fs.ErrNotExist }
 
-// term is the one that the lineage beside the data ends with: that of a primary.
+// term is the one that the term history beside the data ends with: that of a primary.
 func (s *server) term() uint64 {
-	lineage := readLineage(s.Data())
-	if len(lineage) == 0 {
+	history := readHistory(s.Data())
+	if len(history) == 0 {
 		return 0
 	}
-	return lineage[len(lineage)-1].Term
+	return history[len(history)-1].Term
 }
 
 var _ agent.PostgreSQL = (*server)(nil)

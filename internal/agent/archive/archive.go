@@ -34,8 +34,8 @@ type Primary interface{ WAL() Source }
 // Loop archives the WAL of one instance while it leads.
 type Loop struct {
 	Config func() protocol.Config
-	// Memory is what the instance has promised.
-	Memory func() ha.Memory
+	// HardState is what the instance has promised.
+	HardState func() ha.HardState
 	// Primary is the server that runs, nil while it is no primary.
 	Primary func() Primary
 	// Status takes how far the archive is.
@@ -49,8 +49,8 @@ type Loop struct {
 // everything else: a bucket that is away must not slow anything down.
 func (l *Loop) Run(ctx context.Context) error {
 	for {
-		if to, lineage, r := l.task(); r != nil {
-			if err := l.archive(ctx, r, to, lineage); err != nil {
+		if to, history, r := l.task(); r != nil {
+			if err := l.archive(ctx, r, to, history); err != nil {
 				l.notArchived(err)
 			}
 		} else {
@@ -75,23 +75,23 @@ func (l *Loop) notArchived(err error) {
 }
 
 // task is what to archive and where to; the server is nil where there is nothing to do.
-func (l *Loop) task() (protocol.Archive, []ha.Start, Primary) {
-	to, m, r := l.Config().Archive, l.Memory(), l.Primary()
-	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.Lineage) == 0 || m.Lineage[len(m.Lineage)-1].Timeline == 0 {
+func (l *Loop) task() (protocol.Archive, []ha.TermStart, Primary) {
+	to, m, r := l.Config().Archive, l.HardState(), l.Primary()
+	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.TermHistory) == 0 || m.TermHistory[len(m.TermHistory)-1].Timeline == 0 {
 		return protocol.Archive{}, nil, nil
 	}
-	return *to, m.Lineage, r
+	return *to, m.TermHistory, r
 }
 
 // archive archives to one place in one term, until either changes.
-func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, lineage []ha.Start) error {
+func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, history []ha.TermStart) error {
 	source := r.WAL()
 	defer source.Close()
 	// The monitor does it now and then; until then nothing would keep the WAL.
 	if err := source.Keep(ctx); err != nil {
 		return err
 	}
-	archiver, err := l.newArchiver(ctx, source, to, lineage)
+	archiver, err := l.newArchiver(ctx, source, to, history)
 	if err != nil {
 		return err
 	}
@@ -100,29 +100,29 @@ func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, line
 	go func() {
 		for pause.For(ctx, archiveInterval) {
 			now, still, leading := l.task()
-			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, lineage) {
+			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, history) {
 				stop()
 			}
 		}
 	}()
-	l.Log.Info("archiving the WAL", "path", to.Path, "term", lineage[len(lineage)-1].Term)
+	l.Log.Info("archiving the WAL", "path", to.Path, "term", history[len(history)-1].Term)
 	archiver.Run(ctx, archiveInterval)
 	return nil
 }
 
-func (l *Loop) newArchiver(ctx context.Context, source backup.Source, to protocol.Archive, lineage []ha.Start) (*backup.Archiver, error) {
+func (l *Loop) newArchiver(ctx context.Context, source backup.Source, to protocol.Archive, history []ha.TermStart) (*backup.Archiver, error) {
 	b, err := bucket.Open(ctx, l.withIdentity(to.Bucket))
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := backup.NewSealer(to.Recipient)
+	encoder, err := backup.NewEncoder(to.Recipient)
 	if err != nil {
 		return nil, err
 	}
 	b, config := bucket.Sub(b, to.Path), l.Config()
 	owner := backup.Owner{UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster, SystemIdentifier: l.Status.Get().SystemIdentifier}
 	return backup.NewArchiver(backup.ArchiverOptions{
-		Bucket: b, Owner: owner, Sealer: sealer, Source: source, Lineage: lineage, Changed: l.archived,
+		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, Changed: l.archived,
 	})
 }
 

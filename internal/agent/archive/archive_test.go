@@ -33,13 +33,13 @@ func (p *primary) Keep(context.Context) error {
 func (p *primary) Close() { p.closed++ }
 
 func TestWhatIsArchived(t *testing.T) {
-	leads := ha.Memory{Ballot: ha.Ballot{Term: 4}, Won: 4, Lineage: []ha.Start{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}}}
+	leads := ha.HardState{Ballot: ha.Ballot{Term: 4}, Won: 4, TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}}}
 	fresh, beaten, empty := leads, leads, leads
-	fresh.Lineage = []ha.Start{{Term: 4}}
-	beaten.Ballot.Term, empty.Lineage = 5, nil
+	fresh.TermHistory = []ha.TermStart{{Term: 4}}
+	beaten.Ballot.Term, empty.TermHistory = 5, nil
 	for name, c := range map[string]struct {
 		config protocol.Config
-		memory ha.Memory
+		memory ha.HardState
 		runs   bool
 		want   bool
 	}{
@@ -52,7 +52,7 @@ func TestWhatIsArchived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &Loop{
-				Config: func() protocol.Config { return c.config }, Memory: func() ha.Memory { return c.memory },
+				Config: func() protocol.Config { return c.config }, HardState: func() ha.HardState { return c.memory },
 				Primary: func() Primary {
 					if !c.runs {
 						return nil
@@ -60,8 +60,8 @@ func TestWhatIsArchived(t *testing.T) {
 					return &primary{}
 				},
 			}
-			if to, lineage, p := l.task(); (p != nil) != c.want || c.want && (to.Path != "shop" || len(lineage) != 2) {
-				t.Errorf("the task is %+v, %v, %v", to, lineage, p)
+			if to, history, p := l.task(); (p != nil) != c.want || c.want && (to.Path != "shop" || len(history) != 2) {
+				t.Errorf("the task is %+v, %v, %v", to, history, p)
 			}
 		})
 	}
@@ -72,8 +72,8 @@ func TestWhyNothingIsArchived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, leads, board := &primary{err: errors.New("no connection")}, true, status.New(protocol.Status{})
 		l := &Loop{
-			Config: func() protocol.Config { return protocol.Config{Archive: &protocol.Archive{}} },
-			Memory: func() ha.Memory { return ha.Memory{Lineage: []ha.Start{{Timeline: 1}}} },
+			Config:    func() protocol.Config { return protocol.Config{Archive: &protocol.Archive{}} },
+			HardState: func() ha.HardState { return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}}} },
 			Primary: func() Primary {
 				if !leads {
 					return nil

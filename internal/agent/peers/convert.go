@@ -7,8 +7,8 @@ import (
 )
 
 // said is what the machine hears of a status.
-func said(s protocol.Status) machine.Said {
-	return machine.Said{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Record: s.Election.Record,
+func said(s protocol.Status) machine.PeerStatus {
+	return machine.PeerStatus{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Configuration: s.Election.Configuration,
 		Forgotten: s.Election.Forgotten, Limits: s.Election.Limits}
 }
 
@@ -23,7 +23,7 @@ func asPeer(s protocol.Status) ha.Peer {
 		Resigned:         s.Resigned,
 		Defeated:         e.Defeated,
 		Successor:        e.Successor,
-		Lineage:          e.Lineage,
+		TermHistory:      e.TermHistory,
 		Position:         e.Position,
 		Streaming:        s.Streaming,
 		LeaderLost:       e.LeaderLost,

@@ -30,7 +30,7 @@ type Client interface {
 	Status(ctx context.Context, host string) (protocol.Status, error)
 	News(ctx context.Context, host string, status protocol.Status) (protocol.Status, error)
 	Vote(ctx context.Context, host string, request ha.VoteRequest) (ha.VoteReply, error)
-	Record(ctx context.Context, host string, proposal protocol.Proposal) (ha.AcceptReply, error)
+	ProposeConfiguration(ctx context.Context, host string, proposal protocol.Proposal) (ha.AcceptReply, error)
 	Close()
 }
 
@@ -108,7 +108,7 @@ func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 			return status, syscall.ECONNREFUSED
 		}
 		if err == nil {
-			p.hear(answer{status: status, address: host, asked: asked, at: time.Now()})
+			p.handleAnswer(answer{status: status, address: host, asked: asked, at: time.Now()})
 		}
 		return status, err
 	})
@@ -117,8 +117,8 @@ func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 	}
 }
 
-// hear takes what a peer has answered.
-func (p *Peers) hear(a answer) {
+// handleAnswer takes what a peer has answered.
+func (p *Peers) handleAnswer(a answer) {
 	p.mutex.Lock()
 	before, known := p.heard[a.status.Name]
 	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
@@ -126,7 +126,7 @@ func (p *Peers) hear(a answer) {
 	}
 	p.heard[a.status.Name] = a
 	p.mutex.Unlock()
-	p.post(machine.PeerAnswered{Said: said(a.status), Asked: a.asked.Sub(p.began)})
+	p.post(machine.PeerAnswered{Status: said(a.status), Asked: a.asked.Sub(p.began)})
 }
 
 // OnStatus takes what a peer says of itself without having been asked.
@@ -138,7 +138,7 @@ func (p *Peers) OnStatus(status protocol.Status) {
 		p.heard[status.Name] = before
 	}
 	p.mutex.Unlock()
-	p.post(machine.PeerTold{Said: said(status)})
+	p.post(machine.PeerAnnounced{Status: said(status)})
 }
 
 // Broadcast tells all others how this instance is.
@@ -149,7 +149,7 @@ func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) { // who does not hear it asks
 				answered, err := p.client.News(ctx, host, status)
 				if err == nil && answered.Name == m.Name {
-					p.hear(answer{status: answered, address: host, asked: asked, at: time.Now()})
+					p.handleAnswer(answer{status: answered, address: host, asked: asked, at: time.Now()})
 				}
 				return answered, err
 			})
@@ -164,10 +164,10 @@ func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequ
 	})
 }
 
-// Record gives one peer the record of the quorum.
-func (p *Peers) Record(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
+// ProposeConfiguration proposes to one peer the configuration of the quorum.
+func (p *Peers) ProposeConfiguration(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
 	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
-		return p.client.Record(ctx, host, proposal)
+		return p.client.ProposeConfiguration(ctx, host, proposal)
 	})
 }
 

@@ -55,7 +55,7 @@ func (n *network) Vote(ctx context.Context, host string, _ ha.VoteRequest) (ha.V
 	return ha.VoteReply{Granted: err == nil}, err
 }
 
-func (n *network) Record(ctx context.Context, host string, _ protocol.Proposal) (ha.AcceptReply, error) {
+func (n *network) ProposeConfiguration(ctx context.Context, host string, _ protocol.Proposal) (ha.AcceptReply, error) {
 	_, err := n.reach(ctx, host)
 	return ha.AcceptReply{Accepted: err == nil}, err
 }
@@ -100,7 +100,7 @@ func TestPeersAreAskedEachByItself(t *testing.T) {
 			switch e := e.(type) {
 			case machine.PeerAnswered:
 				answered++
-				if e.Said.Name != "db-1" || e.Said.Peer.Ballot.Term != 4 || e.Asked < 10*time.Second {
+				if e.Status.Name != "db-1" || e.Status.Peer.Ballot.Term != 4 || e.Asked < 10*time.Second {
 					t.Errorf("it hears %+v", e)
 				}
 			case machine.PeerRefused:
@@ -126,7 +126,7 @@ func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
 		member := protocol.Member{Name: "db-1", Host: "h1", Address: "a1"}
 		p.ask(t.Context(), member)
 		got := heard()
-		if answered, ok := got[0].(machine.PeerAnswered); !ok || len(got) != 1 || answered.Said.Name != "db-1" {
+		if answered, ok := got[0].(machine.PeerAnswered); !ok || len(got) != 1 || answered.Status.Name != "db-1" {
 			t.Errorf("it hears %+v", got)
 		}
 		if address := p.Address(member); address != "" {
@@ -157,11 +157,11 @@ func TestWhatWasOvertakenOnTheWayIsNotTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, heard := meeting(nil)
-			p.hear(answer{status: said("x", 3), address: "a1"})
+			p.handleAnswer(answer{status: said("x", 3), address: "a1"})
 			if c.told {
 				p.OnStatus(c.second)
 			} else {
-				p.hear(answer{status: c.second, address: "a1"})
+				p.handleAnswer(answer{status: c.second, address: "a1"})
 			}
 			if got, _ := p.Last("db-1"); !reflect.DeepEqual(got, c.want) || len(heard()) != 2 {
 				t.Errorf("the last is %+v, after %d events", got, len(heard()))
@@ -243,10 +243,10 @@ func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := protocol.Status{
 				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000", Streaming: true, Resigned: true,
-				Election: protocol.Election{Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Record: ha.Record{Term: 4}},
+				Election: protocol.Election{Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Configuration: ha.Configuration{Term: 4}},
 			}
-			want := machine.Said{
-				Name: "db-1", Boot: "x", Number: 3, Record: ha.Record{Term: 4},
+			want := machine.PeerStatus{
+				Name: "db-1", Boot: "x", Number: 3, Configuration: ha.Configuration{Term: 4},
 				Peer: ha.Peer{
 					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000, Written: c.written,
 					Streaming: true, Resigned: true, LeaderLost: true,

@@ -50,11 +50,11 @@ type Options struct {
 	Name string
 	// Cluster is nil where there is none.
 	Cluster Cluster
-	// Memory is what the instance has promised, Others are the names of the others, Role is what its server is.
-	Memory func() ha.Memory
-	Others func() []string
-	Role   func() protocol.Role
-	Log    *slog.Logger
+	// HardState is what the instance has promised, Others are the names of the others, Role is what its server is.
+	HardState func() ha.HardState
+	Others    func() []string
+	Role      func() protocol.Role
+	Log       *slog.Logger
 }
 
 // Publisher publishes the role of one instance.
@@ -110,7 +110,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // led is the term that this instance leads.
 func (p *Publisher) led() (term uint64, leads bool) {
-	m := p.options.Memory()
+	m := p.options.HardState()
 	return m.Won, m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == p.options.Name
 }
 

@@ -45,7 +45,7 @@ func publisher(t *testing.T) (*promises, *labels) {
 	t.Helper()
 	m, cluster := &promises{}, &labels{}
 	p := New(Options{
-		Name: "db-0", Cluster: cluster, Memory: m.get, Others: func() []string { return nil },
+		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
 		Role: func() protocol.Role { return protocol.RolePrimary }, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { _ = p.Run(t.Context()) }()
@@ -60,10 +60,10 @@ func publisher(t *testing.T) (*promises, *labels) {
 // promises are what an instance remembers.
 type promises struct {
 	mutex  sync.Mutex
-	memory ha.Memory
+	memory ha.HardState
 }
 
-func (p *promises) get() ha.Memory {
+func (p *promises) get() ha.HardState {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.memory

@@ -60,7 +60,7 @@ func (a *API) Serve(ctx context.Context) error {
 	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
 	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
 	mux.Handle("POST "+protocol.PathVote, only(naming.IdentityInstance, "another instance", a.handleVote))
-	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleRecord))
+	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleConfiguration))
 	mux.Handle("POST "+protocol.PathSwitchover, only(naming.IdentityOperator, "the operator", a.handleSwitchover))
 	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
@@ -124,20 +124,20 @@ func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, reply.Reply)
 }
 
-// handleRecord takes the record of the quorum from a leader.
-func (a *API) handleRecord(w http.ResponseWriter, r *http.Request) {
+// handleConfiguration takes the configuration of the quorum from a leader.
+func (a *API) handleConfiguration(w http.ResponseWriter, r *http.Request) {
 	var proposal protocol.Proposal
 	if err := readKnown(w, r, &proposal); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Record: proposal.Record}
-	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: offered} })
+	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Configuration: proposal.Configuration}
+	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: offered} })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	reply, _ := answer.(machine.ReplyRecord)
+	reply, _ := answer.(machine.ReplyConfiguration)
 	writeJSON(w, reply.Reply)
 }
 

@@ -54,7 +54,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 			return protocol.Status{}, err
 		}, "403 Forbidden: only another instance"},
 		"the operator brings a record": {func(ctx context.Context) (protocol.Status, error) {
-			_, err := operator.Record(ctx, loopback, protocol.Proposal{})
+			_, err := operator.ProposeConfiguration(ctx, loopback, protocol.Proposal{})
 			return protocol.Status{}, err
 		}, "403 Forbidden: only another instance"},
 		"the operator brings news": {func(ctx context.Context) (protocol.Status, error) {

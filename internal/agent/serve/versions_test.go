@@ -23,8 +23,8 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	}{
 		"a vote":           {a.handleVote, `{"term":9,"candidate":"db-1.b","voter":"db-0.a","onlyIf":"noon"}`},
 		"a position of it": {a.handleVote, `{"term":9,"position":{"term":8,"lsn":1,"line":2}}`},
-		"a record":         {a.handleRecord, `{"leader":"db-1","expires":7}`},
-		"a quorum of it":   {a.handleRecord, `{"leader":"db-1","record":{"term":9,"now":{"weights":[3]}}}`},
+		"a record":         {a.handleConfiguration, `{"leader":"db-1","expires":7}`},
+		"a quorum of it":   {a.handleConfiguration, `{"leader":"db-1","record":{"term":9,"now":{"weights":[3]}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()

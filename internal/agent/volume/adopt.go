@@ -20,12 +20,12 @@ const folderState = "toban"
 type Prepared struct {
 	// InPlace is the id of a restore in place, "" for the first data of a new SampleDB.
 	InPlace string `json:"inPlace,omitempty"`
-	// Lineage are the terms whose WAL it goes on with in the same archive; none where it has an archive of its own. Begins
+	// TermHistory are the terms whose WAL it goes on with in the same archive; none where it has an archive of its own. Begins
 	// is where its own WAL begins; its term is a later one than Newest.
-	Lineage []ha.Start             `json:"lineage,omitempty"`
-	Begins  ha.Start               `json:"begins"`
-	Newest  uint64                 `json:"newest,omitempty"`
-	Result  protocol.RestoreResult `json:"result"`
+	TermHistory []ha.TermStart         `json:"lineage,omitempty"`
+	Begins      ha.TermStart           `json:"begins"`
+	Newest      uint64                 `json:"newest,omitempty"`
+	Result      protocol.RestoreResult `json:"result"`
 }
 
 // RestoreFolder is where a restore makes the data on a volume.
@@ -83,34 +83,34 @@ func Adopt(volume, instance string, p Prepared) error {
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
 		return fmt.Errorf("make a place for the instance's memory: %w", err)
 	}
-	m, err := OpenMemory(instance, filepath.Join(volume, folderState), server.Data())
+	m, err := OpenStateStore(instance, filepath.Join(volume, folderState), server.Data())
 	if err != nil {
 		return err
 	}
 	p.Begins.Term = max(m.current.Ballot.Term, p.Newest) + 1
-	if err := moveIn(server, restoredData(volume), append(p.Lineage, p.Begins)); err != nil {
+	if err := moveIn(server, restoredData(volume), append(p.TermHistory, p.Begins)); err != nil {
 		return fmt.Errorf("adopt the restored data: %w", err)
 	}
-	if err := m.ReloadLineage(); err != nil {
+	if err := m.ReloadTermHistory(); err != nil {
 		return err
 	}
-	lineage := m.current.Lineage
-	if len(lineage) == 0 {
+	history := m.current.TermHistory
+	if len(history) == 0 {
 		return errors.New("adopt the restored data: nobody knows whose WAL it has")
 	}
-	_, err = m.Change(func(m *ha.Memory) bool {
-		leadAlone(m, instance, lineage[len(lineage)-1].Term)
+	_, err = m.Change(func(m *ha.HardState) bool {
+		leadAlone(m, instance, history[len(history)-1].Term)
 		return true
 	})
 	return err
 }
 
-// moveIn notes the lineage with the data and gives that its place. Where it has it already, nothing is left to do.
-func moveIn(server *postgres.Server, restored string, lineage []ha.Start) error {
+// moveIn notes the term history with the data and gives that its place. Where it has it already, nothing is left to do.
+func moveIn(server *postgres.Server, restored string, history []ha.TermStart) error {
 	if _, err := os.Stat(restored); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	text, err := json.Marshal(lineage)
+	text, err := json.Marshal(history)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func moveIn(server *postgres.Server, restored string, lineage []ha.Start) error 
 }
 
 // leadAlone makes an instance the leader of a term, and its only voter.
-func leadAlone(m *ha.Memory, instance string, term uint64) {
+func leadAlone(m *ha.HardState, instance string, term uint64) {
 	m.Ballot, m.Won = ha.Ballot{Term: term, Leader: instance}, term
-	m.Record = ha.Record{Term: term, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1}}
+	m.Configuration = ha.Configuration{Term: term, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1}}
 }

@@ -1,5 +1,5 @@
 // Package volume is what an agent has on its persistent volume, apart from the server's own work: the right to work there,
-// the memory of what the instance has promised, what a restore has left, and what lies in the data directory.
+// the hard state of what the instance has promised, what a restore has left, and what lies in the data directory.
 package volume
 
 import (

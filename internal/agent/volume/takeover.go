@@ -83,7 +83,7 @@ func readTakenOver(file string) (takenOver, error) {
 	return done, nil
 }
 
-// replace sets the data and the memory of an instance aside, and adopts the restored data.
+// replace sets the data and the hard state of an instance aside, and adopts the restored data.
 func replace(volume, instance string, p Prepared) error {
 	before := filepath.Join(volume, beforePrefix+p.InPlace)
 	if _, err := os.Stat(before); errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +97,8 @@ func replace(volume, instance string, p Prepared) error {
 	return Adopt(volume, instance, p)
 }
 
-// setAside moves the data and the memory into a folder, which has its name when both are in it. That the new term is a later one
-// than any that the memory knows of is noted first.
+// setAside moves the data and the hard state into a folder, which has its name when both are in it. That the new term is a later one
+// than any that the hard state knows of is noted first.
 func setAside(volume, instance, before string, p *Prepared) error {
 	server := &postgres.Server{Volume: volume}
 	state := filepath.Join(volume, folderState)
@@ -106,7 +106,7 @@ func setAside(volume, instance, before string, p *Prepared) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(state, memoryFile)); err == nil {
-		m, err := OpenMemory(instance, state, server.Data())
+		m, err := OpenStateStore(instance, state, server.Data())
 		if err != nil {
 			return err
 		}

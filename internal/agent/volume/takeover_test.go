@@ -11,7 +11,7 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// volume is one with data and a memory of term 7, and a restore that is prepared where a file says so.
+// volume is one with data and a hard state of term 7, and a restore that is prepared where a file says so.
 func volume(t *testing.T, prepared bool) string {
 	t.Helper()
 	volume := t.TempDir()
@@ -26,7 +26,7 @@ func volume(t *testing.T, prepared bool) string {
 	write(filepath.Join(state, memoryFile), `{"voter":"db-0.a","ballot":{"term":7,"leader":"db-0"},"won":7}`)
 	if prepared {
 		write(filepath.Join(restoredData(volume), "PG_VERSION"), "new")
-		p := Prepared{InPlace: "oops", Lineage: []ha.Start{{Term: 3, Timeline: 1}}, Begins: ha.Start{LSN: 500, Timeline: 2}, Newest: 9}
+		p := Prepared{InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}}, Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 9}
 		if err := p.Write(volume); err != nil {
 			t.Fatal(err)
 		}
@@ -43,15 +43,15 @@ func content(path ...string) string {
 func checkTakenOver(t *testing.T, volume string) {
 	t.Helper()
 	data := (&postgres.Server{Volume: volume}).Data()
-	m, err := OpenMemory("db-0", filepath.Join(volume, folderState), data)
+	m, err := OpenStateStore("db-0", filepath.Join(volume, folderState), data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := m.Get()
-	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" || now.Voter == "db-0.a" || len(now.Record.Voters()) != 1 {
+	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" || now.Voter == "db-0.a" || len(now.Configuration.Voters()) != 1 {
 		t.Errorf("it remembers %+v", now)
 	}
-	if l := now.Lineage; len(l) != 2 || l[0].Term != 3 || l[1] != (ha.Start{Term: now.Won, LSN: 500, Timeline: 2}) {
+	if l := now.TermHistory; len(l) != 2 || l[0].Term != 3 || l[1] != (ha.TermStart{Term: now.Won, LSN: 500, Timeline: 2}) {
 		t.Errorf("its lineage is %v", l)
 	}
 	if content(data, "PG_VERSION") != "new" || content(volume, "before-oops/data/PG_VERSION") != "old" || content(volume, "before-oops", memoryFile) == "" {
@@ -67,7 +67,7 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 		"before anything moved": func(volume string) error { return os.Mkdir(filepath.Join(volume, "before-oops.unfinished"), 0o700) },
 		"with the data aside": func(volume string) error {
 			aside := filepath.Join(volume, "before-oops.unfinished")
-			p := Prepared{InPlace: "oops", Lineage: []ha.Start{{Term: 3, Timeline: 1}}, Begins: ha.Start{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms}
+			p := Prepared{InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}}, Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms}
 			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700), os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))
 		},
 		"with all of it aside": func(volume string) error {

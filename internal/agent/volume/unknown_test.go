@@ -13,37 +13,37 @@ func TestWhatANewerReleaseHasWrittenIsKept(t *testing.T) {
 	const record = `"record":{"term":4,"version":2,"now":{"voters":["db-0.a"],"acknowledgements":1,"weight":3}}`
 	for name, c := range map[string]struct {
 		before string
-		change func(*ha.Memory)
+		change func(*ha.HardState)
 		want   string
 	}{
 		"a member that is not known": {
 			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},` + record + `,"pledge":{"until":[12345678901234567890]}}`,
-			func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: 5, Leader: "db-1"} },
+			func(m *ha.HardState) { m.Ballot = ha.Ballot{Term: 5, Leader: "db-1"} },
 			`{"ballot":{"term":5,"leader":"db-1"},"pledge":{"until":[12345678901234567890]},` + record + `,"voter":"db-0.a"}`,
 		},
 		"what is said of something goes with it": {
 			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0","since":"noon"},` + record + `}`,
-			func(m *ha.Memory) { m.Ballot = ha.Ballot{Term: 5, Leader: "db-1"} },
+			func(m *ha.HardState) { m.Ballot = ha.Ballot{Term: 5, Leader: "db-1"} },
 			`{"ballot":{"term":5,"leader":"db-1"},` + record + `,"voter":"db-0.a"}`,
 		},
 		"what is known and ends does end": {
 			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},` + record + `,"holding":4,"more":1}`,
-			func(m *ha.Memory) { m.Holding = 0 },
+			func(m *ha.HardState) { m.ReadLease = 0 },
 			`{"ballot":{"term":4,"leader":"db-0"},"more":1,` + record + `,"voter":"db-0.a"}`,
 		},
 		"what is known and begins does begin": {
 			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},` + record + `,"won":0}`,
-			func(m *ha.Memory) { m.Won = 4 },
+			func(m *ha.HardState) { m.Won = 4 },
 			`{"ballot":{"term":4,"leader":"db-0"},` + record + `,"voter":"db-0.a","won":4}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := DecodeMemory([]byte(c.before))
+			m, err := DecodeHardState([]byte(c.before))
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.change(&m)
-			got, err := EncodeMemory([]byte(c.before), m)
+			got, err := EncodeHardState([]byte(c.before), m)
 			if err != nil || string(got) != c.want {
 				t.Errorf("it becomes\n%s, want\n%s, %v", got, c.want, err)
 			}
@@ -58,12 +58,12 @@ func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for term := range uint64(3) { // also by who has read what this release wrote
-		m, err := OpenMemory("db-0", folder, t.TempDir())
+		m, err := OpenStateStore("db-0", folder, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for step := range uint64(2) {
-			if _, err := m.Change(func(m *ha.Memory) bool { m.Ballot.Term = 5 + 2*term + step; return true }); err != nil {
+			if _, err := m.Change(func(m *ha.HardState) bool { m.Ballot.Term = 5 + 2*term + step; return true }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestAMemoryOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := OpenMemory("db-0", folder, t.TempDir())
+	_, err := OpenStateStore("db-0", folder, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}

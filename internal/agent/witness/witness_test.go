@@ -20,22 +20,22 @@ type lease struct {
 	answer time.Duration
 }
 
-func (l *lease) Operate(ctx context.Context, _ ha.WitnessOperation) (ha.Memory, ha.WitnessAnswer, error) {
+func (l *lease) Operate(ctx context.Context, _ ha.WitnessOperation) (ha.HardState, ha.WitnessAnswer, error) {
 	l.asked++
 	select {
 	case <-time.After(l.answer):
 	case <-ctx.Done():
-		return ha.Memory{}, ha.WitnessAnswer{}, ctx.Err()
+		return ha.HardState{}, ha.WitnessAnswer{}, ctx.Err()
 	}
 	if l.asked <= l.fails {
-		return ha.Memory{}, ha.WitnessAnswer{}, l.err
+		return ha.HardState{}, ha.WitnessAnswer{}, l.err
 	}
-	return ha.Memory{Voter: "uid"}, ha.WitnessAnswer{Granted: true}, nil
+	return ha.HardState{Voter: "uid"}, ha.WitnessAnswer{Granted: true}, nil
 }
 
 func TestAskTheWitness(t *testing.T) {
-	overtaken := fmt.Errorf("write the Lease: %w", ErrOvertaken)
-	hold, overtake := ha.WitnessOperation{Hold: 4}, ha.WitnessOperation{Overtake: &ha.Ballot{Term: 5}}
+	overtaken := fmt.Errorf("write the Lease: %w", ErrConflict)
+	hold, overtake := ha.WitnessOperation{ReadLease: 4}, ha.WitnessOperation{Preempt: &ha.Ballot{Term: 5}}
 	for name, c := range map[string]struct {
 		lease     lease
 		operation ha.WitnessOperation
@@ -59,7 +59,7 @@ func TestAskTheWitness(t *testing.T) {
 				if took := time.Since(began); took > deadline || got.Asked > took {
 					t.Errorf("asked at %v, it took %v", got.Asked, took)
 				}
-				if !c.failed && got.Asked < time.Duration(c.asked-1)*overtakeConflicts {
+				if !c.failed && got.Asked < time.Duration(c.asked-1)*retryConflict {
 					t.Errorf("asked at %v, before it was overtaken", got.Asked)
 				}
 			})

@@ -34,8 +34,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Pods asks the Pods of backups.
 	Pods pods.Asker
-	// Keeper makes the credentials.
-	Keeper *credentials.Keeper
+	// Store makes the credentials.
+	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.
@@ -54,7 +54,7 @@ const (
 type scope struct {
 	// backup is the DatabaseBackup as the cache has it. Nobody changes it.
 	backup *v1.DatabaseBackup
-	keeper *credentials.Keeper
+	store  *credentials.Store
 	now    time.Time
 	seen   observed
 }
@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if backup.DeletionTimestamp != nil || backup.Status.CompletedAt != nil {
 		return reconcile.Result{}, nil // what is over stays as it is
 	}
-	s := &scope{backup: backup, keeper: r.Keeper, now: r.Now()}
+	s := &scope{backup: backup, store: r.Credentials, now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.noteRemoved(ctx, s); err != nil {
+	if err := r.reportRemoved(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.report(ctx, s, d); err != nil {
@@ -126,8 +126,8 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 	return nil
 }
 
-// noteRemoved tells of the backups whose data this one's retention has removed. It comes before its own status is over.
-func (r *Reconciler) noteRemoved(ctx context.Context, s *scope) error {
+// reportRemoved tells of the backups whose data this one's retention has removed. It comes before its own status is over.
+func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
 	if s.seen.result == nil {
 		return nil
 	}

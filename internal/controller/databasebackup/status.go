@@ -41,7 +41,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		}
 		if out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
 			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
-			out.Archive, out.Manifest = &archive, desired.Manifest(s.seen.db, s.keeper.Credentials(s.seen.db))
+			out.Archive, out.Manifest = &archive, desired.Manifest(s.seen.db, s.store.Credentials(s.seen.db))
 		}
 	}
 	if p := s.seen.progress; p != nil {

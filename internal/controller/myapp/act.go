@@ -63,12 +63,12 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 		if err != nil {
 			return apply.RefusedBy(err, "create", "DatabaseBackup", backup.Name)
 		}
-		s.note(eventBackingUp, fmt.Sprintf("DatabaseBackup %s before the migration to %s", backup.Name, s.app.Spec.Image))
+		s.addEvent(eventBackingUp, fmt.Sprintf("DatabaseBackup %s before the migration to %s", backup.Name, s.app.Spec.Image))
 	case ActionMigrate:
 		if err := r.writer().Create(ctx, s.owner(), s.job.DeepCopy()); err != nil {
 			return err
 		}
-		s.note(eventMigrating, fmt.Sprintf("Job %s brings the schema to %s", s.job.Name, s.app.Spec.Image))
+		s.addEvent(eventMigrating, fmt.Sprintf("Job %s brings the schema to %s", s.job.Name, s.app.Spec.Image))
 	case ActionHold, ActionRoll:
 	}
 	return nil
@@ -94,7 +94,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.revision() != next.Revision {
-		s.note(eventRolling, "the Pods become those of "+next.Spec.Image)
+		s.addEvent(eventRolling, "the Pods become those of "+next.Spec.Image)
 	}
 	s.deployed = next
 	return nil

@@ -131,7 +131,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) error {
 	if err := r.observe(ctx, s); err != nil {
 		return err
 	}
-	s.view = s.look()
+	s.view = s.buildView()
 	s.decision = decide(s.view)
 	for _, step := range r.steps() {
 		err := step.run(ctx, s)
@@ -164,7 +164,7 @@ func (s *scope) pause() time.Duration {
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	status := s.status()
 	if equality.Semantic.DeepEqual(s.app.Status, status) {
-		r.tell(ctx, s, nil)
+		r.emitEvents(ctx, s, nil)
 		return nil
 	}
 	changed := s.app.DeepCopy()
@@ -177,12 +177,12 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	r.statuses.Note(changed, status)
-	r.tell(ctx, s, changes(s.app.Status, status))
+	r.emitEvents(ctx, s, changes(s.app.Status, status))
 	return nil
 }
 
-// tell emits what was done and what has changed.
-func (r *Reconciler) tell(ctx context.Context, s *scope, changed []event) {
+// emitEvents emits what was done and what has changed.
+func (r *Reconciler) emitEvents(ctx context.Context, s *scope, changed []event) {
 	for _, e := range append(s.events, changed...) {
 		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
 		r.Events.Eventf(s.app, nil, e.kind, e.reason, eventActionReported, "%s", e.message)

@@ -26,8 +26,8 @@ const (
 // event is one event about the MyApp.
 type event struct{ kind, reason, message string }
 
-// note keeps an event of something that the operator does.
-func (s *scope) note(reason, message string) {
+// addEvent keeps an event of something that the operator does.
+func (s *scope) addEvent(reason, message string) {
 	s.events = append(s.events, event{corev1.EventTypeNormal, reason, message})
 }
 

@@ -17,8 +17,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// look is what the decision about an update depends on, from what was seen.
-func (s *scope) look() view {
+// buildView is what the decision about an update depends on, from what was seen.
+func (s *scope) buildView() view {
 	return view{
 		image:    s.app.Spec.Image,
 		needed:   s.needed(),

@@ -77,7 +77,7 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("encode the Secret %s: %w", secret.Name, err)
 	}
-	digest := r.Keeper.Digest(s.pg.UID, content)
+	digest := r.Credentials.Digest(s.pg.UID, content)
 	if s.revision == digest {
 		return nil
 	}

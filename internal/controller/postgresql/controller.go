@@ -46,8 +46,8 @@ type Reconciler struct {
 	Databases Databases
 	// Secrets notices when a Secret with a password changes, where it may.
 	Secrets *secrets.Follower
-	// Keeper has the keys.
-	Keeper *credentials.Keeper
+	// Store has the keys.
+	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.

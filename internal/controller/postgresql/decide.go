@@ -138,7 +138,7 @@ func (d Decision) pause(s *scope) time.Duration {
 	case pgv1.ReasonReady:
 		return pauseResting
 	case pgv1.ReasonSecretNotFound, pgv1.ReasonPasswordInvalid:
-		return s.lookAgain()
+		return s.pollAfter()
 	case pgv1.ReasonReadingPasswords, pgv1.ReasonServerNotReady, pgv1.ReasonDeleting, pgv1.ReasonNameTaken, pgv1.ReasonWritingSecret:
 		return pauseWorking
 	}

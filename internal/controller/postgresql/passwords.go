@@ -19,7 +19,7 @@ import (
 // applyPasswords sees to it that a Pod reads the passwords, and takes what it has told. When that has ended, because something is different, it is
 // made anew and reads again: nothing is missed between one and the next.
 func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
-	recipient, err := r.Keeper.Recipient(s.pg.UID)
+	recipient, err := r.Credentials.Recipient(s.pg.UID)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 		}
 	}
 	if current != nil {
-		over := r.told(ctx, s, current, recipient)
+		over := r.readReport(ctx, s, current, recipient)
 		s.found = r.known.of(s.pg.UID)
 		if over || s.due(current) {
 			if err := r.writer().Remove(ctx, ownerOf(s.pg), current); err != nil {
@@ -69,8 +69,8 @@ func (r *Reconciler) sortJobs(ctx context.Context, s *scope, name string) (curre
 	return current, ending, nil
 }
 
-// told takes what the Pods of a Job have left, and says whether there will be no more from it.
-func (r *Reconciler) told(ctx context.Context, s *scope, job *batchv1.Job, recipient passwords.Recipient) (over bool) {
+// readReport takes what the Pods of a Job have left, and says whether there will be no more from it.
+func (r *Reconciler) readReport(ctx context.Context, s *scope, job *batchv1.Job, recipient passwords.Recipient) (over bool) {
 	pod := newest(s.seen.pods, job)
 	if pod == nil {
 		return false
@@ -79,17 +79,17 @@ func (r *Reconciler) told(ctx context.Context, s *scope, job *batchv1.Job, recip
 	second := ended(pod.Status.ContainerStatuses)
 	switch {
 	case second != nil && second.ExitCode == 0:
-		r.take(ctx, s, recipient, second.Message)
+		r.applyReport(ctx, s, recipient, second.Message)
 		return true
 	case first != nil && first.ExitCode == 0:
-		r.take(ctx, s, recipient, first.Message)
+		r.applyReport(ctx, s, recipient, first.Message)
 	case first != nil:
 		s.unread = wait(pgv1.ReasonPasswordInvalid, "the passwords could not be read: "+first.Message)
 	}
 	return false
 }
 
-func (r *Reconciler) take(ctx context.Context, s *scope, recipient passwords.Recipient, message string) {
+func (r *Reconciler) applyReport(ctx context.Context, s *scope, recipient passwords.Recipient, message string) {
 	found, err := recipient.Open(message)
 	if err != nil {
 		s.unread = wait(pgv1.ReasonReadingPasswords, "the Pod that reads the passwords has left something else")
@@ -122,15 +122,15 @@ func ended(statuses []corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 // later into its Pod after a minute or more.
 func (s *scope) due(job *batchv1.Job) bool {
 	for _, found := range s.found {
-		if found.Problem != "" && s.now.Sub(job.CreationTimestamp.Time) > s.lookAgain() {
+		if found.Problem != "" && s.now.Sub(job.CreationTimestamp.Time) > s.pollAfter() {
 			return true
 		}
 	}
 	return false
 }
 
-// lookAgain is after how long a Secret that was missing is looked for again: the longer it has been missing, the later.
-func (s *scope) lookAgain() time.Duration {
+// pollAfter is after how long a Secret that was missing is looked for again: the longer it has been missing, the later.
+func (s *scope) pollAfter() time.Duration {
 	c := meta.FindStatusCondition(s.pg.Status.Conditions, pgv1.ConditionReady)
 	if c == nil {
 		return firstLook

@@ -158,8 +158,8 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		}
 		out.LagBytes, out.LagSeconds = int64(state.LagBytes), int64(state.LagSeconds)
 	}
-	if !s.appointment.next.IsZero() {
-		at := metav1.NewTime(s.appointment.next).Rfc3339Copy()
+	if !s.planned.next.IsZero() {
+		at := metav1.NewTime(s.planned.next).Rfc3339Copy()
 		out.NextBackupAt = &at
 	}
 	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {

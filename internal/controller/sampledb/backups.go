@@ -39,8 +39,8 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
 	}
-	decided, err := s.agenda().decide()
-	s.appointment, s.scheduled = decided, scheduled(s.backup.Schedule, err)
+	decided, err := s.backupPlan().decide()
+	s.planned, s.scheduled = decided, scheduled(s.backup.Schedule, err)
 	if err := r.applyVerification(ctx, s); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 	if err != nil {
 		return refused(err, "create", "DatabaseBackup", backup.Name)
 	}
-	s.note(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
+	s.addEvent(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
 	return nil
 }
 
@@ -70,10 +70,10 @@ func scheduled(schedule string, err error) verdict {
 	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+schedule)
 }
 
-// agenda is what the next backup depends on. Since when the archive works is read from the status, where it is
+// backupPlan is what the next backup depends on. Since when the archive works is read from the status, where it is
 // on record, and not from what is just being seen.
-func (s *scope) agenda() agenda {
-	out := agenda{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
+func (s *scope) backupPlan() backupPlan {
+	out := backupPlan{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil && archiveWorks(c) && !s.starting() {
 		out.working = c.LastTransitionTime.Time
 		if c.Reason == v1.ReasonArchiveGap {

@@ -11,7 +11,7 @@ import (
 // time, the SampleDB's authority is put on record in it.
 func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	if s.config.Authority == "" {
-		authority, err := r.Keeper.Authority(s.db)
+		authority, err := r.Credentials.Authority(s.db)
 		if err != nil {
 			return fmt.Errorf("make the authority: %w", err)
 		}

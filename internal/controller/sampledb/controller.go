@@ -40,8 +40,8 @@ type Reconciler struct {
 	Agents Agents
 	// Pods asks the Pods of restores.
 	Pods pods.Asker
-	// Keeper makes the credentials.
-	Keeper *credentials.Keeper
+	// Store makes the credentials.
+	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings
 	// Events takes the events.
@@ -198,7 +198,7 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	for _, next := range []time.Time{s.appointment.next, s.verifiesNext} {
+	for _, next := range []time.Time{s.planned.next, s.verifiesNext} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
 		}

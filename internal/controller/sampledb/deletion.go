@@ -41,7 +41,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 		if err := r.deleteObject(ctx, set); err != nil {
 			return false, err
 		}
-		s.note(eventCleaningUp, "the instances are being stopped")
+		s.addEvent(eventCleaningUp, "the instances are being stopped")
 	}
 	for i := range s.seen.jobs {
 		if job := &s.seen.jobs[i]; job.DeletionTimestamp == nil && metav1.IsControlledBy(job, s.db) {

@@ -50,8 +50,8 @@ type event struct {
 	message string
 }
 
-// note keeps an event of something that the operator does.
-func (s *scope) note(reason, message string) {
+// addEvent keeps an event of something that the operator does.
+func (s *scope) addEvent(reason, message string) {
 	s.events = append(s.events, event{corev1.EventTypeNormal, reason, message})
 }
 

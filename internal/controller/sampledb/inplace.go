@@ -85,7 +85,7 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 	case s.restore.CompletedAt != nil:
 		s.restored = restoredTo(s.restore)
 	case taken:
-		s.noteTakenOver()
+		s.addTakenOverEvent()
 	case s.restore.PreparedAt != nil:
 		return r.takeOver(ctx, s)
 	default:
@@ -136,12 +136,12 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	}
 	known.Restored = s.restore.ID
 	s.config = desired.Config(s.db, known)
-	s.note(eventRestoring, fmt.Sprintf("the instances start with what %s has restored", s.restore.ID))
+	s.addEvent(eventRestoring, fmt.Sprintf("the instances start with what %s has restored", s.restore.ID))
 	return r.applyConfig(ctx, s)
 }
 
-// noteTakenOver notes that the instance with the restored data leads.
-func (s *scope) noteTakenOver() {
+// addTakenOverEvent notes that the instance with the restored data leads.
+func (s *scope) addTakenOverEvent() {
 	if s.primary() == "" {
 		s.restored = no(v1.ReasonRestoring, s.restore.Instance+" starts with the restored data")
 		return

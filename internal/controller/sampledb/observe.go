@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
-		Operator:         r.Keeper.Operator(),
+		Operator:         r.Credentials.Operator(),
 		Least:            s.least(),
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
@@ -74,7 +74,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	if err != nil {
 		return known, nil // somebody has broken it; it is written anew
 	}
-	authority, err := r.Keeper.Authority(s.db)
+	authority, err := r.Credentials.Authority(s.db)
 	if err != nil {
 		return known, fmt.Errorf("make the authority: %w", err)
 	}

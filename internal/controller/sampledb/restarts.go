@@ -168,7 +168,7 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) err
 	if err != nil {
 		return fmt.Errorf("delete Pod %s to replace it: %w", pod.Name, err)
 	}
-	s.note(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
+	s.addEvent(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) err
 	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, s.decision.message); err != nil {
 		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
 	}
-	s.note(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
+	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
 	return nil
 }
 

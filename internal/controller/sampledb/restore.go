@@ -43,7 +43,7 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	}
 	if s.config.SystemIdentifier != "" { // there is a database already
 		if s.restore != nil { // which an operator that ended before it could note it has seen restored
-			s.noteRestored(restoreResult(oldestFirst(s.seen.restorePods)))
+			s.addRestoredEvent(restoreResult(oldestFirst(s.seen.restorePods)))
 		}
 		return nil
 	}
@@ -87,7 +87,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 	}
 	tries := podsOf(s.seen.restorePods, job)
 	if pods.Finished(job, batchv1.JobComplete) != nil || succeeded(tries, job) {
-		s.noteRestored(restoreResult(tries))
+		s.addRestoredEvent(restoreResult(tries))
 		return nil
 	}
 	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
@@ -128,7 +128,7 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 		s.restore = &v1.RestoreStatus{}
 	}
 	s.restore.Archive, s.restore.Backup, s.restore.StartedAt = source.Archive.Path, source.Backup, &at
-	s.note(eventRestoring, "from the archive "+source.Archive.Path)
+	s.addEvent(eventRestoring, "from the archive "+source.Archive.Path)
 	return &problem{v1.ReasonRestoring, "its Pod is being started", waitRestore}
 }
 
@@ -163,8 +163,8 @@ func (s *scope) restoreSaid() string {
 	return ""
 }
 
-// noteRestored takes what the Pod has left.
-func (s *scope) noteRestored(result protocol.RestoreResult) {
+// addRestoredEvent takes what the Pod has left.
+func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.restore.LSN, s.restore.Progress = result.LSN, nil
 	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)

@@ -157,7 +157,7 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 		return err
 	}
 	if have := s.created(); s.seen.set != nil && have != s.scaling.replicas {
-		s.note(eventScaling, fmt.Sprintf("from %d to %d instances", have, s.scaling.replicas))
+		s.addEvent(eventScaling, fmt.Sprintf("from %d to %d instances", have, s.scaling.replicas))
 	}
 	if s.stopped {
 		return &problem{v1.ReasonRestoring, s.restored.message, waitGone}

@@ -10,8 +10,8 @@ import (
 // failedPause is after how long another backup is tried when the first, or the one over a gap, has failed.
 const failedPause = time.Hour
 
-// agenda is what decides when a backup is due.
-type agenda struct {
+// backupPlan is what decides when a backup is due.
+type backupPlan struct {
 	// schedule and zone are as in the spec.
 	schedule, zone string
 	now            time.Time
@@ -25,8 +25,8 @@ type agenda struct {
 	complete, busy bool
 }
 
-// appointment is what follows of an agenda.
-type appointment struct {
+// plannedBackup is what follows of an backupPlan.
+type plannedBackup struct {
 	// due is for when a backup has to be made now, zero for none; reason says why.
 	due    time.Time
 	reason string
@@ -37,9 +37,9 @@ type appointment struct {
 // decide says whether a backup is due. Each time that it can name is one that is on record, so that
 // one who asks again (an operator that was started anew) gets the same. Runs that were missed are
 // caught up once. An error is of the schedule, and for the user; what does not depend on it is still due.
-func (a agenda) decide() (appointment, error) {
+func (a backupPlan) decide() (plannedBackup, error) {
 	schedule, err := parseSchedule("spec.backup.schedule", a.schedule, a.zone)
-	out := appointment{}
+	out := plannedBackup{}
 	if schedule != nil {
 		out.next = schedule.Next(a.now)
 	}

@@ -16,25 +16,25 @@ func at(text string) time.Time {
 
 func TestDecideWhenABackupIsDue(t *testing.T) {
 	working := at("2026-11-01 12:00:00")
-	base := func(modify ...func(*agenda)) agenda {
-		a := agenda{schedule: "0 3 * * *", now: at("2026-11-20 12:00:00"), working: working, last: at("2026-11-20 03:00:00"), complete: true}
+	base := func(modify ...func(*backupPlan)) backupPlan {
+		a := backupPlan{schedule: "0 3 * * *", now: at("2026-11-20 12:00:00"), working: working, last: at("2026-11-20 03:00:00"), complete: true}
 		for _, m := range modify {
 			m(&a)
 		}
 		return a
 	}
-	last := func(text string) func(*agenda) { return func(a *agenda) { a.last = at(text) } }
-	now := func(text string) func(*agenda) { return func(a *agenda) { a.now = at(text) } }
-	every := func(schedule, zone string) func(*agenda) {
-		return func(a *agenda) { a.schedule, a.zone = schedule, zone }
+	last := func(text string) func(*backupPlan) { return func(a *backupPlan) { a.last = at(text) } }
+	now := func(text string) func(*backupPlan) { return func(a *backupPlan) { a.now = at(text) } }
+	every := func(schedule, zone string) func(*backupPlan) {
+		return func(a *backupPlan) { a.schedule, a.zone = schedule, zone }
 	}
-	none := func(a *agenda) { a.last, a.complete = time.Time{}, false }
-	busy := func(a *agenda) { a.busy = true }
-	down := func(a *agenda) { a.working = time.Time{} }
-	failed := func(a *agenda) { a.complete = false }
-	gap := func(text string) func(*agenda) { return func(a *agenda) { a.anew, a.why = at(text), "a gap" } }
+	none := func(a *backupPlan) { a.last, a.complete = time.Time{}, false }
+	busy := func(a *backupPlan) { a.busy = true }
+	down := func(a *backupPlan) { a.working = time.Time{} }
+	failed := func(a *backupPlan) { a.complete = false }
+	gap := func(text string) func(*backupPlan) { return func(a *backupPlan) { a.anew, a.why = at(text), "a gap" } }
 	for name, c := range map[string]struct {
-		agenda    agenda
+		agenda    backupPlan
 		due, next string
 	}{
 		"nothing before the next time":                       {base(), "", "2026-11-21 03:00:00"},
@@ -90,7 +90,7 @@ func shown(t time.Time) string {
 
 // What was caught up is not caught up again: with the backup on record, nothing is due.
 func TestAMissedRunIsCaughtUpOnce(t *testing.T) {
-	a := agenda{schedule: "*/5 * * * *", now: at("2026-11-20 12:03:00"), working: at("2026-11-01 12:00:00"), last: at("2026-11-19 00:00:00"), complete: true}
+	a := backupPlan{schedule: "*/5 * * * *", now: at("2026-11-20 12:03:00"), working: at("2026-11-01 12:00:00"), last: at("2026-11-19 00:00:00"), complete: true}
 	first, _ := a.decide()
 	a.last = first.due
 	if second, _ := a.decide(); !second.due.IsZero() {
@@ -106,7 +106,7 @@ func TestAScheduleThatCantBeUnderstoodIsASentence(t *testing.T) {
 		"no zone":      {"@daily", "Mars/Base", `spec.backup.timeZone "Mars/Base"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := agenda{schedule: c.schedule, zone: c.zone, now: at("2026-11-20 12:00:00"), working: at("2026-11-01 12:00:00")}
+			a := backupPlan{schedule: c.schedule, zone: c.zone, now: at("2026-11-20 12:00:00"), working: at("2026-11-01 12:00:00")}
 			got, err := a.decide()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("it says %v", err)

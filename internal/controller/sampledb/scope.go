@@ -41,10 +41,10 @@ type scope struct {
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision
-	// scheduled is the condition Scheduled, appointment when backups are due, verifiesNext when the next verification is
+	// scheduled is the condition Scheduled, plannedBackup when backups are due, verifiesNext when the next verification is
 	// (zero where none will be).
 	scheduled    verdict
-	appointment  appointment
+	planned      plannedBackup
 	verifiesNext time.Time
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string

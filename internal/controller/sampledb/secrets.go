@@ -23,7 +23,7 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	if !r.attempts.due(s.db.UID, s.now, s.healthy()) {
 		return nil
 	}
-	authority, err := r.Keeper.Authority(s.db)
+	authority, err := r.Credentials.Authority(s.db)
 	if err != nil {
 		return fmt.Errorf("make the authority: %w", err)
 	}
@@ -34,7 +34,7 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	cert := []byte(s.config.Authority)
 	secrets := []*corev1.Secret{desired.AuthoritySecret(s.db, cert, key)}
 	if desired.Initialises(s.db) {
-		secrets = append(secrets, desired.AppSecret(s.db, r.Keeper.Password(s.db), cert))
+		secrets = append(secrets, desired.AppSecret(s.db, r.Credentials.Password(s.db), cert))
 	}
 	there := false
 	for _, secret := range secrets {
@@ -81,14 +81,14 @@ func (a *attempts) due(uid types.UID, now time.Time, resting bool) bool {
 	case !resting:
 		return !now.Before(last.at.Add(last.pause))
 	case !known:
-		a.note(uid, attempt{at: now})
+		a.record(uid, attempt{at: now})
 		return false
 	}
 	return !now.Before(last.at.Add(last.rest))
 }
 
-// note remembers an attempt, and how long it is to the next at rest.
-func (a *attempts) note(uid types.UID, last attempt) {
+// record remembers an attempt, and how long it is to the next at rest.
+func (a *attempts) record(uid types.UID, last attempt) {
 	if a.tries == nil {
 		a.tries = map[types.UID]attempt{}
 	}
@@ -105,7 +105,7 @@ func (a *attempts) made(uid types.UID, now time.Time, there bool) {
 	if there {
 		pause = min(max(2*a.tries[uid].pause, firstPause), lastPause)
 	}
-	a.note(uid, attempt{at: now, pause: pause})
+	a.record(uid, attempt{at: now, pause: pause})
 }
 
 func (a *attempts) forget(uid types.UID) {

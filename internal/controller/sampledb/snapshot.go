@@ -52,7 +52,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", refused(err, "create", "DatabaseBackup", name)
 	}
-	s.note(eventBackup, name+" is taken: the SampleDB is being deleted")
+	s.addEvent(eventBackup, name+" is taken: the SampleDB is being deleted")
 	return "the last backup, " + name, nil
 }
 

@@ -90,7 +90,7 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class
 	}
 	if err == nil && grows {
 		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.db.Spec.Storage.Size))
-		s.note(eventResizing, s.storage.message)
+		s.addEvent(eventResizing, s.storage.message)
 	}
 	return err
 }

@@ -114,7 +114,7 @@ func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
 		if q.from == "" {
 			message = q.primary + " is the primary already"
 		}
-		s.note(eventSwitchover, message)
+		s.addEvent(eventSwitchover, message)
 	case stepNone:
 	}
 	return nil

@@ -117,7 +117,7 @@ func (f *Follower) run(ctx context.Context, key types.NamespacedName) {
 			forbidden = min(2*forbidden, lastForbidden)
 		case err == nil:
 			forbidden = firstForbidden
-			f.take(ctx, key, stream)
+			f.followStream(ctx, key, stream)
 		}
 		select {
 		case <-ctx.Done():
@@ -126,8 +126,8 @@ func (f *Follower) run(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-// take takes what a watch tells until it ends. It begins with the Secret as it is; of one that is not there it tells nothing.
-func (f *Follower) take(ctx context.Context, key types.NamespacedName, stream watch.Interface) {
+// followStream takes what a watch tells until it ends. It begins with the Secret as it is; of one that is not there it tells nothing.
+func (f *Follower) followStream(ctx context.Context, key types.NamespacedName, stream watch.Interface) {
 	defer stream.Stop()
 	quiet := time.After(settling)
 	for {

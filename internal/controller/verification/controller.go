@@ -146,7 +146,7 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 		if !metav1.IsControlledBy(pod, job) {
 			continue
 		}
-		v.take(pod)
+		v.observePod(pod)
 		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod); p != nil {
 			v.words = pods.Sentence(*p)
 		}
@@ -154,9 +154,9 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	return nil
 }
 
-// take takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to run; one that has
+// observePod takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to run; one that has
 // not leaves what it has found to the next.
-func (v *view) take(pod *corev1.Pod) {
+func (v *view) observePod(pod *corev1.Pod) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			v.words = c.Message
@@ -164,18 +164,18 @@ func (v *view) take(pod *corev1.Pod) {
 	}
 	for _, c := range pod.Status.InitContainerStatuses {
 		if ended := c.State.Terminated; ended == nil || ended.ExitCode != 0 {
-			v.takeContainer(c)
+			v.observeContainer(c)
 		}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		v.takeContainer(c)
+		v.observeContainer(c)
 		if c.State.Running != nil {
 			v.words = "looks through the restored data, and asks the assertions"
 		}
 	}
 }
 
-func (v *view) takeContainer(c corev1.ContainerStatus) {
+func (v *view) observeContainer(c corev1.ContainerStatus) {
 	switch ended := c.State.Terminated; {
 	case ended != nil:
 		result := &protocol.VerifyResult{}

@@ -91,7 +91,7 @@ func TestWhatTheContainersOfAPodSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view{job: jobRunning}
-			v.take(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: c.initial, ContainerStatuses: []corev1.ContainerStatus{c.main}}})
+			v.observePod(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: c.initial, ContainerStatuses: []corev1.ContainerStatus{c.main}}})
 			if v.job != c.job || !strings.Contains(v.words, c.words) || c.words == "" && v.job == jobRunning && v.words != "" {
 				t.Errorf("the Job is %d, %q", v.job, v.words)
 			}

@@ -57,7 +57,7 @@ func (i *Instance) startCampaign(renewal bool) {
 		return
 	}
 	l := i.View().Local
-	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.memory.Position(max(l.End, l.Received))}, preVoteDeadline)
+	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received))}, preVoteDeadline)
 	i.countVotes()
 }
 
@@ -65,7 +65,7 @@ func (i *Instance) startCampaign(renewal bool) {
 func (i *Instance) stand() {
 	c := i.campaign
 	c.poll, c.ended = nil, i.View().LeaderEnded()
-	m := i.memory
+	m := i.hardState
 	m.Ballot = ha.Ballot{Term: c.term, Leader: i.name}
 	i.store(m, func() {
 		if i.campaign != c {
@@ -81,7 +81,7 @@ func (i *Instance) stand() {
 				return
 			}
 			if failed != "" {
-				i.note("does not ask for votes: the end of the WAL is not known", "term", c.term, "error", failed)
+				i.log("does not ask for votes: the end of the WAL is not known", "term", c.term, "error", failed)
 				i.endCampaign()
 				return
 			}
@@ -94,15 +94,15 @@ func (i *Instance) stand() {
 // askVotes asks every voter.
 func (i *Instance) askVotes() {
 	c := i.campaign
-	position := i.memory.Position(c.end)
-	i.note("asks for votes", "term", c.term, "position", position.String())
+	position := i.hardState.Position(c.end)
+	i.log("asks for votes", "term", c.term, "position", position.String())
 	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, Position: position}, i.votePatience())
 	i.countVotes()
 }
 
 // votePatience is how long votes are waited for: longer where the witness has one and its API is slow.
 func (i *Instance) votePatience() time.Duration {
-	if !i.memory.Record.Witnesses(i.config.Witness) {
+	if !i.hardState.Configuration.Witnesses(i.config.Witness) {
 		return voteDeadline
 	}
 	return min(max(voteDeadline, 3*i.witness.took), slowestVote)
@@ -110,12 +110,12 @@ func (i *Instance) votePatience() time.Duration {
 
 // ask sends a request to all voters but this one, which has granted it.
 func (i *Instance) ask(r ha.VoteRequest, patience time.Duration) *poll {
-	m := i.memory
+	m := i.hardState
 	r.Candidate = m.Voter
 	p := &poll{round: i.nextID(), request: r, asked: i.now, deadline: i.now + patience, replies: map[ha.Voter]ha.VoteReply{
-		m.Voter: {Granted: true, Ballot: m.Ballot, Position: r.Position, Record: m.Record},
+		m.Voter: {Granted: true, Ballot: m.Ballot, Position: r.Position, Configuration: m.Configuration},
 	}}
-	for _, v := range m.Record.Voters() {
+	for _, v := range m.Configuration.Voters() {
 		if v == m.Voter {
 			continue
 		}
@@ -123,7 +123,7 @@ func (i *Instance) ask(r ha.VoteRequest, patience time.Duration) *poll {
 		p.open++
 		i.emit(AskVote{p.round, r})
 	}
-	if uid := i.config.Witness; m.Record.Witnesses(uid) {
+	if uid := i.config.Witness; m.Configuration.Witnesses(uid) {
 		r.Voter = ha.Voter(uid)
 		i.askWitnessVote(p, r)
 	}
@@ -154,7 +154,7 @@ func (i *Instance) voteAnswered(e VoteAnswered) {
 		e.Reply.Granted = e.Reply.Granted && !i.news.forgotten[e.Voter]
 		p.replies[e.Voter] = e.Reply
 		if !e.Reply.Granted {
-			i.note("the vote is refused", "preVote", p.request.PreVote, "term", p.request.Term, "voter", string(e.Voter),
+			i.log("the vote is refused", "preVote", p.request.PreVote, "term", p.request.Term, "voter", string(e.Voter),
 				"reason", e.Reply.Reason, "message", e.Reply.Message)
 		}
 	}
@@ -195,7 +195,9 @@ func (i *Instance) count() {
 }
 
 // tally counts.
-func (p *poll) tally(m ha.Memory) ha.Tally { return ha.Count(m, p.request.Term, p.replies, p.witness) }
+func (p *poll) tally(m ha.HardState) ha.Tally {
+	return ha.Count(m, p.request.Term, p.replies, p.witness)
+}
 
 // over says that no reply can change the result any more.
 func (p *poll) over(now time.Duration) bool { return p.open <= 0 || now >= p.deadline }
@@ -207,15 +209,15 @@ func (i *Instance) countVotes() {
 		return
 	}
 	p := c.poll
-	if !p.request.PreVote && !i.rules.Stands(i.memory, c.term) {
+	if !p.request.PreVote && !i.rules.Stands(i.hardState, c.term) {
 		i.endCampaign() // a later term was promised meanwhile
 		return
 	}
-	t := p.tally(i.memory)
+	t := p.tally(i.hardState)
 	switch {
-	case t.Newest.Newer(i.memory.Record):
-		m := i.memory
-		m.Record = t.Newest
+	case t.Newest.Newer(i.hardState.Configuration):
+		m := i.hardState
+		m.Configuration = t.Newest
 		i.endCampaign()
 		i.store(m, nil)
 	case t.Won && p.request.PreVote:
@@ -230,7 +232,7 @@ func (i *Instance) countVotes() {
 // preVoted stands, unless another does, or leads, meanwhile.
 func (i *Instance) preVoted() {
 	c := i.campaign
-	if i.memory.Ballot.Term < c.term && i.View().LeaderLost() {
+	if i.hardState.Ballot.Term < c.term && i.View().LeaderLost() {
 		i.stand()
 		return
 	}
@@ -248,23 +250,23 @@ func (i *Instance) endCampaign() {
 	i.watch.rests = i.now + rest
 }
 
-// win puts the victory and the lineage on disk. Then the server may become a primary.
+// win puts the victory and the term history on disk. Then the server may become a primary.
 func (i *Instance) win() {
 	c := i.campaign
-	m := i.memory
+	m := i.hardState
 	m.Won = c.term
-	m.Record.Term, m.Record.Version = c.term, m.Record.Version+1
+	m.Configuration.Term, m.Configuration.Version = c.term, m.Configuration.Version+1
 	if !c.renewal {
-		m.Lineage = append(slices.Clip(m.Lineage), ha.Start{Term: c.term, LSN: c.end})
+		m.TermHistory = append(slices.Clip(m.TermHistory), ha.TermStart{Term: c.term, LSN: c.end})
 	}
 	i.store(m, func() {
-		i.note("elected", "term", c.term, "quorum", m.Record.Now.String(), "end", c.end.String())
+		i.log("elected", "term", c.term, "quorum", m.Configuration.Now.String(), "end", c.end.String())
 		i.campaign, i.watch.failed = nil, ""
-		i.watch.overtakes = c.term
+		i.watch.preempts = c.term
 		if c.renewal || c.ended {
-			i.watch.overtakes = 0
+			i.watch.preempts = 0
 		}
-		i.emit(Tell{}) // before the promotion: a rival that does not know would ask for votes in vain
+		i.emit(Broadcast{}) // before the promotion: a rival that does not know would ask for votes in vain
 		if !c.renewal {
 			i.begin()
 		}

@@ -21,16 +21,16 @@ type comeback struct {
 
 // lead makes the instance the primary of the term that it has won.
 func (i *Instance) lead() {
-	m := i.memory
+	m := i.hardState
 	switch {
 	case i.server.begins.Timeline > 0 && !i.server.open:
-		i.noteTimeline() // the disk has not taken it
+		i.storeTimeline() // the disk has not taken it
 	case i.server.role == ha.ServerPrimary:
 		i.comeBack()
-	case len(m.Lineage) == 0:
-		m.Lineage = []ha.Start{{Term: m.Won, LSN: 0, Timeline: 1}}
+	case len(m.TermHistory) == 0:
+		m.TermHistory = []ha.TermStart{{Term: m.Won, LSN: 0, Timeline: 1}}
 		i.store(m, nil)
-	case m.Lineage[len(m.Lineage)-1].Timeline == 0:
+	case m.TermHistory[len(m.TermHistory)-1].Timeline == 0:
 		// It was elected, and ended before it had a timeline of its own: by now others may have elected another.
 		i.comeBackElected()
 	case i.server.role == ha.ServerStandby:
@@ -43,7 +43,7 @@ func (i *Instance) lead() {
 // startPrimary starts the server of a leader that comes back. Clients are let in when that is confirmed: an only voter
 // needs nobody's word.
 func (i *Instance) startPrimary() {
-	alone := i.memory.Record.Elects(map[ha.Voter]bool{i.memory.Voter: true}, false)
+	alone := i.hardState.Configuration.Elects(map[ha.Voter]bool{i.hardState.Voter: true}, false)
 	i.server.rule = i.rule()
 	i.server.role, i.server.seen = ha.ServerPrimary, ServerSeen{}
 	i.do(Command{Kind: StartPrimary, Rule: i.server.rule, Closed: !alone}, func(d Done) {
@@ -85,7 +85,7 @@ func (i *Instance) comeBack() {
 		i.prove()
 	case i.comeback == nil:
 		i.comeback = &comeback{up: never}
-		i.overtake(func(may bool) {
+		i.preempt(func(may bool) {
 			if !may {
 				i.fenceServer("a later term is on record")
 			}
@@ -107,7 +107,7 @@ func (i *Instance) prove() {
 	i.demand(i.rule(), false, i.rule().Count > 0, func(failed string) {
 		i.server.proving = false
 		if failed != "" {
-			i.note("the end of the WAL is not proven yet", "error", failed)
+			i.log("the end of the WAL is not proven yet", "error", failed)
 			return
 		}
 		i.server.proven = true
@@ -127,7 +127,7 @@ func (i *Instance) askConfirmation() {
 		}
 		return
 	}
-	c.poll = i.ask(ha.VoteRequest{Term: i.memory.Ballot.Term, Confirm: true}, voteDeadline)
+	c.poll = i.ask(ha.VoteRequest{Term: i.hardState.Ballot.Term, Confirm: true}, voteDeadline)
 	i.countConfirmations()
 }
 
@@ -138,12 +138,12 @@ func (i *Instance) countConfirmations() {
 		return
 	}
 	p := c.poll
-	still := i.Leads() && i.memory.Ballot.Term == p.request.Term
+	still := i.Leads() && i.hardState.Ballot.Term == p.request.Term
 	switch {
 	case !still:
 		i.comeback = nil
-	case p.tally(i.memory).Won && i.now-p.asked < i.limits().Fence:
-		i.note("a majority confirms the leader", "term", p.request.Term)
+	case p.tally(i.hardState).Won && i.now-p.asked < i.limits().Fence:
+		i.log("a majority confirms the leader", "term", p.request.Term)
 		i.comeback = nil
 		i.confirmed(c)
 	case p.over(i.now):
@@ -161,7 +161,7 @@ func (i *Instance) confirmed(c *comeback) {
 		return
 	}
 	i.server.confirmed = true
-	i.emit(Tell{})
+	i.emit(Broadcast{})
 }
 
 // openServer lets clients in.

@@ -29,7 +29,7 @@ func TestALeaderThatComesBackIsConfirmedAndProvenFirst(t *testing.T) {
 	if r.Peer().Leading {
 		t.Error("it leads before it is confirmed")
 	}
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot})
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
 	if !r.Peer().Leading {
 		t.Error("nobody follows it: its WAL can't be proven")
 	}

@@ -6,14 +6,14 @@ import "toban.dev/internal/ha"
 // it is an event.
 type Effect interface{ effect() }
 
-// Store puts a memory on disk, its lineage before the rest. Stored follows. Inherits says that the lineage is another's,
-// whose WAL is received from then on. Lineage says that it changes at all: where it does not, that of the data stays, which a copy
+// Store puts a hard state on disk, its term history before the rest. Stored follows. Inherits says that the term history is another's,
+// whose WAL is received from then on. TermHistory says that it changes at all: where it does not, that of the data stays, which a copy
 // may be about to bring.
 type Store struct {
-	ID       uint64
-	Memory   ha.Memory
-	Lineage  bool
-	Inherits bool
+	ID          uint64
+	HardState   ha.HardState
+	TermHistory bool
+	Inherits    bool
 }
 
 // Fence ends the server at once, in whatever state it is, and the command that is being carried out. It waits for nothing.
@@ -87,11 +87,11 @@ type ReplyVote struct {
 	Failed bool
 }
 
-// Propose offers a record to a voter. RecordAnswered follows, or nothing.
+// Propose offers a configuration to a voter. ConfigurationAnswered follows, or nothing.
 type Propose struct{ Proposal Proposal }
 
-// ReplyRecord answers RecordProposed.
-type ReplyRecord struct {
+// ReplyConfiguration answers ConfigurationProposed.
+type ReplyConfiguration struct {
 	ID    uint64
 	Reply ha.AcceptReply
 }
@@ -102,8 +102,8 @@ type AskWitness struct {
 	Operation ha.WitnessOperation
 }
 
-// Tell tells all others what this instance says of itself now.
-type Tell struct{}
+// Broadcast tells all others what this instance says of itself now.
+type Broadcast struct{}
 
 // Publish makes the Services find this instance as the primary.
 type Publish struct{}
@@ -114,27 +114,27 @@ type ReplyDiscard struct {
 	Needed string
 }
 
-// Look wants to hear at once how the server is (ServerSeen).
-type Look struct{}
+// ObserveServer wants to hear at once how the server is (ServerSeen).
+type ObserveServer struct{}
 
-// Note is for people who read the log.
-type Note struct {
+// Log is for people who read the log.
+type Log struct {
 	Message string
 	// Values are keys and values by turns.
 	Values []any
 }
 
-func (Store) effect()        {}
-func (Look) effect()         {}
-func (Fence) effect()        {}
-func (Command) effect()      {}
-func (Demand) effect()       {}
-func (AskVote) effect()      {}
-func (ReplyVote) effect()    {}
-func (Propose) effect()      {}
-func (ReplyRecord) effect()  {}
-func (AskWitness) effect()   {}
-func (Tell) effect()         {}
-func (Publish) effect()      {}
-func (ReplyDiscard) effect() {}
-func (Note) effect()         {}
+func (Store) effect()              {}
+func (ObserveServer) effect()      {}
+func (Fence) effect()              {}
+func (Command) effect()            {}
+func (Demand) effect()             {}
+func (AskVote) effect()            {}
+func (ReplyVote) effect()          {}
+func (Propose) effect()            {}
+func (ReplyConfiguration) effect() {}
+func (AskWitness) effect()         {}
+func (Broadcast) effect()          {}
+func (Publish) effect()            {}
+func (ReplyDiscard) effect()       {}
+func (Log) effect()                {}

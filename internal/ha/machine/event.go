@@ -32,13 +32,13 @@ type Config struct {
 
 // PeerAnswered is another instance's answer to a question that was asked at a time.
 type PeerAnswered struct {
-	Said  Said
-	Asked time.Duration
+	Status PeerStatus
+	Asked  time.Duration
 }
 
-// PeerTold is what another instance says of itself without having been asked. It may have been on its way for long, so it
+// PeerAnnounced is what another instance says of itself without having been asked. It may have been on its way for long, so it
 // does not count where it matters when something was so.
-type PeerTold struct{ Said Said }
+type PeerAnnounced struct{ Status PeerStatus }
 
 // PeerRefused says that nobody listens at another instance's address.
 type PeerRefused struct {
@@ -46,14 +46,14 @@ type PeerRefused struct {
 	Asked time.Duration
 }
 
-// Said is what an instance says of itself.
-type Said struct {
+// PeerStatus is what an instance says of itself.
+type PeerStatus struct {
 	Name string
 	// Boot is the process that says so, Number counts what it says: the higher one is the later one.
-	Boot   string
-	Number uint64
-	Peer   ha.Peer
-	Record ha.Record
+	Boot          string
+	Number        uint64
+	Peer          ha.Peer
+	Configuration ha.Configuration
 	// Forgotten are voters that have forgotten what they promised.
 	Forgotten []ha.Voter
 	// Limits are the times that it goes by, as far as it says.
@@ -74,37 +74,37 @@ type VoteAnswered struct {
 	Failed bool
 }
 
-// RecordProposed is a record of the quorum from its leader. It is answered by ReplyRecord with its ID.
-type RecordProposed struct {
+// ConfigurationProposed is a configuration of the quorum from its leader. It is answered by ReplyConfiguration with its ID.
+type ConfigurationProposed struct {
 	ID       uint64
 	Proposal Proposal
 }
 
-// Proposal is a record that its leader proposes to a voter.
+// Proposal is a configuration that its leader proposes to a voter.
 type Proposal struct {
-	Leader string
-	Voter  ha.Voter
-	Record ha.Record
+	Leader        string
+	Voter         ha.Voter
+	Configuration ha.Configuration
 }
 
-// RecordAnswered is a voter's reply to Propose.
-type RecordAnswered struct {
-	Voter  ha.Voter
-	Record ha.Record
-	Reply  ha.AcceptReply
+// ConfigurationAnswered is a voter's reply to Propose.
+type ConfigurationAnswered struct {
+	Voter         ha.Voter
+	Configuration ha.Configuration
+	Reply         ha.AcceptReply
 }
 
 // WitnessAnswered is what is on record at the witness after AskWitness, asked for at a time, with the answer to the
 // operation. Failed says that it did not answer.
 type WitnessAnswered struct {
-	ID     uint64
-	Asked  time.Duration
-	Memory ha.Memory
-	Answer ha.WitnessAnswer
-	Failed bool
+	ID        uint64
+	Asked     time.Duration
+	HardState ha.HardState
+	Answer    ha.WitnessAnswer
+	Failed    bool
 }
 
-// Stored says that a memory is on disk. Err says why not, "" where it is.
+// Stored says that a hard state is on disk. Err says why not, "" where it is.
 type Stored struct {
 	ID  uint64
 	Err string
@@ -119,8 +119,8 @@ type Done struct {
 	// Timeline and Begins are those of the new timeline, after Promote.
 	Timeline uint32
 	Begins   ha.LSN
-	// Lineage is that of the data, after Clone and Rewind.
-	Lineage []ha.Start
+	// TermHistory is that of the data, after Clone and Rewind.
+	TermHistory []ha.TermStart
 	// NoRoom says that a copy did not fit beside the data, SameTimeline that a rewind came before the leader's first
 	// checkpoint.
 	NoRoom, SameTimeline bool
@@ -192,24 +192,24 @@ type LeaveAsked struct{}
 // RestartAsked asks for a restart of the server.
 type RestartAsked struct{}
 
-func (Tick) event()            {}
-func (Configured) event()      {}
-func (PeerAnswered) event()    {}
-func (PeerTold) event()        {}
-func (PeerRefused) event()     {}
-func (VoteAsked) event()       {}
-func (VoteAnswered) event()    {}
-func (RecordProposed) event()  {}
-func (RecordAnswered) event()  {}
-func (WitnessAnswered) event() {}
-func (Stored) event()          {}
-func (Done) event()            {}
-func (DataSeen) event()        {}
-func (ServerSeen) event()      {}
-func (VolumeSeen) event()      {}
-func (Killed) event()          {}
-func (ServerEnded) event()     {}
-func (DiscardAsked) event()    {}
-func (ResignAsked) event()     {}
-func (LeaveAsked) event()      {}
-func (RestartAsked) event()    {}
+func (Tick) event()                  {}
+func (Configured) event()            {}
+func (PeerAnswered) event()          {}
+func (PeerAnnounced) event()         {}
+func (PeerRefused) event()           {}
+func (VoteAsked) event()             {}
+func (VoteAnswered) event()          {}
+func (ConfigurationProposed) event() {}
+func (ConfigurationAnswered) event() {}
+func (WitnessAnswered) event()       {}
+func (Stored) event()                {}
+func (Done) event()                  {}
+func (DataSeen) event()              {}
+func (ServerSeen) event()            {}
+func (VolumeSeen) event()            {}
+func (Killed) event()                {}
+func (ServerEnded) event()           {}
+func (DiscardAsked) event()          {}
+func (ResignAsked) event()           {}
+func (LeaveAsked) event()            {}
+func (RestartAsked) event()          {}

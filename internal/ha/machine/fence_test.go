@@ -28,7 +28,7 @@ func TestTheFenceWaitsForNothing(t *testing.T) {
 		}, isolate},
 		"its memory is being written": {func(r *rig) {
 			r.holds = never
-			r.step(RecordProposed{ID: 1, Proposal: Proposal{Leader: "db-0", Voter: "db-0.a", Record: ha.Record{Term: 4, Version: 9, Now: r.Memory().Record.Now}}})
+			r.step(ConfigurationProposed{ID: 1, Proposal: Proposal{Leader: "db-0", Voter: "db-0.a", Configuration: ha.Configuration{Term: 4, Version: 9, Now: r.HardState().Configuration.Now}}})
 			if r.storing == nil {
 				t.Error("it writes nothing")
 			}
@@ -113,8 +113,8 @@ func elected(t *testing.T) *rig {
 	r := standby(t)
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
 	r.others(func(p *ha.Peer) { p.Resigned = p.Leading; p.Leading = false; p.LeaderLost = true; p.Eligible = false })
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot}) // the pre-vote
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot})
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot}) // the pre-vote
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
 	return r
 }
 

@@ -14,25 +14,25 @@ import (
 type progress struct {
 	voter  ha.Voter
 	term   uint64
-	record ha.Record
+	record ha.Configuration
 	// at is when it was heard to have come so far, or never.
 	at time.Duration
 }
 
 // goesBack takes in what a voter says, and whether it has gone back: by an answer to a question that was asked after it was
 // heard to have come further. Any other word may be an old one that was on its way.
-func (p *progress) goesBack(s Said, asked, now time.Duration) bool {
+func (p *progress) goesBack(s PeerStatus, asked, now time.Duration) bool {
 	if s.Peer.Voter == "" {
 		return false // its agent has just started, and does not know yet
 	}
 	if p.voter != s.Peer.Voter {
 		*p = progress{voter: s.Peer.Voter, at: never}
 	}
-	if s.Peer.Ballot.Term < p.term || p.record.Newer(s.Record) {
+	if s.Peer.Ballot.Term < p.term || p.record.Newer(s.Configuration) {
 		return asked > p.at
 	}
-	if s.Peer.Ballot.Term > p.term || s.Record.Newer(p.record) {
-		p.term, p.record, p.at = s.Peer.Ballot.Term, s.Record, now
+	if s.Peer.Ballot.Term > p.term || s.Configuration.Newer(p.record) {
+		p.term, p.record, p.at = s.Peer.Ballot.Term, s.Configuration, now
 	}
 	return false
 }
@@ -45,12 +45,12 @@ func (p *progress) promised(v ha.Voter, term uint64, now time.Duration) {
 }
 
 // watchProgress notes a voter that has forgotten what it promised, and takes over what others have noted.
-func (i *Instance) watchProgress(s Said, asked time.Duration) {
+func (i *Instance) watchProgress(s PeerStatus, asked time.Duration) {
 	if slices.Contains(i.Peers(), s.Name) && i.news.entry(s.Name).progress.goesBack(s, asked, i.now) {
 		i.forgets(s.Peer.Voter)
 	}
 	for _, v := range s.Forgotten {
-		if v == i.memory.Voter || slices.Contains(i.memory.Record.Voters(), v) {
+		if v == i.hardState.Voter || slices.Contains(i.hardState.Configuration.Voters(), v) {
 			i.forgets(v)
 		}
 	}
@@ -62,13 +62,13 @@ func (i *Instance) forgets(v ha.Voter) {
 		return
 	}
 	i.news.forgotten[v] = true
-	i.note("a voter has forgotten what it promised: its volume has gone back in time", "voter", string(v))
-	i.emit(Tell{})
+	i.log("a voter has forgotten what it promised: its volume has gone back in time", "voter", string(v))
+	i.emit(Broadcast{})
 }
 
 // Forgotten are the voters that have forgotten what they promised, as long as somebody might count on them.
 func (i *Instance) Forgotten() []ha.Voter {
-	counted := i.memory.Record.Voters()
+	counted := i.hardState.Configuration.Voters()
 	for _, name := range i.Peers() {
 		if h := i.news.peer(name); h != nil {
 			counted = append(counted, h.said.Peer.Voter)
@@ -80,13 +80,13 @@ func (i *Instance) Forgotten() []ha.Voter {
 // beginAnew makes the instance another voter, when this one has forgotten what it promised: it has no say until it is on
 // record, as one that has lost its volume. Who alone has a vote has promised nobody anything.
 func (i *Instance) beginAnew() bool {
-	m := i.memory
-	if !i.news.forgotten[m.Voter] || m.Record.Elects(map[ha.Voter]bool{m.Voter: true}, false) {
+	m := i.hardState
+	if !i.news.forgotten[m.Voter] || m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) {
 		return false
 	}
 	i.fenceServer("it has forgotten what it promised")
 	m.Voter, m.Won = ha.NewVoter(i.name, fmt.Sprintf("%08x", i.random.Uint32())), 0
-	i.note("comes back as another voter", "before", string(i.memory.Voter), "now", string(m.Voter))
+	i.log("comes back as another voter", "before", string(i.hardState.Voter), "now", string(m.Voter))
 	i.store(m, nil)
 	return true
 }

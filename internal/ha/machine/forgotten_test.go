@@ -8,13 +8,13 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// says has another answer a question that was asked at a time, with a term and the version of the record of term 4.
+// says has another answer a question that was asked at a time, with a term and the version of the configuration of term 4.
 func (r *rig) says(v ha.Voter, boot string, asked time.Duration, term, version uint64) {
 	r.Helper()
 	r.said++
-	r.step(PeerAnswered{Asked: asked, Said: Said{Name: v.Instance(), Boot: boot, Number: r.said,
-		Peer:   ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: ha.Ballot{Term: term, Leader: "db-0"}},
-		Record: ha.Record{Term: 4, Version: version, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}}}})
+	r.step(PeerAnswered{Asked: asked, Status: PeerStatus{Name: v.Instance(), Boot: boot, Number: r.said,
+		Peer:          ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: ha.Ballot{Term: term, Leader: "db-0"}},
+		Configuration: ha.Configuration{Term: 4, Version: version, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}}}})
 }
 
 // A voter whose own word goes back has forgotten what it promised. A word that was on its way for long says nothing.
@@ -28,16 +28,16 @@ func TestAVoterThatGoesBackIsNoticed(t *testing.T) {
 		"its term goes back":   {func(r *rig) { r.says("db-2.c", "2", r.now, 3, 3) }, true},
 		"its record goes back": {func(r *rig) { r.says("db-2.c", "2", r.now, 4, 2) }, true},
 		"it says nothing, and then goes back": {func(r *rig) {
-			r.step(PeerAnswered{Asked: r.now, Said: Said{Name: "db-2", Boot: "2"}})
+			r.step(PeerAnswered{Asked: r.now, Status: PeerStatus{Name: "db-2", Boot: "2"}})
 			r.says("db-2.c", "2", r.now, 3, 3)
 		}, true},
 		"it is another voter": {func(r *rig) { r.says("db-2.new", "2", r.now, 0, 0) }, false},
 		"it was asked before": {func(r *rig) { r.says("db-2.c", "2", r.now-time.Minute, 3, 3) }, false},
 		"it was not asked": {func(r *rig) {
-			r.step(PeerTold{Said{Name: "db-2", Boot: "2", Peer: ha.Peer{Voter: "db-2.c", Ballot: ha.Ballot{Term: 3, Leader: "db-0"}}}})
+			r.step(PeerAnnounced{PeerStatus{Name: "db-2", Boot: "2", Peer: ha.Peer{Voter: "db-2.c", Ballot: ha.Ballot{Term: 3, Leader: "db-0"}}}})
 		}, false},
 		"another has noticed it": {func(r *rig) {
-			r.step(PeerTold{Said{Name: "db-0", Boot: "2", Peer: ha.Peer{Voter: "db-0.a"}, Forgotten: []ha.Voter{"db-2.c"}}})
+			r.step(PeerAnnounced{PeerStatus{Name: "db-0", Boot: "2", Peer: ha.Peer{Voter: "db-0.a"}, Forgotten: []ha.Voter{"db-2.c"}}})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAVoteThatIsForgottenIsNoticed(t *testing.T) {
 		r.step(VoteAnswered{Voter: "db-2.c", Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}})
 		r.pass(time.Second)
 		r.other("db-2.c", func(p *ha.Peer) { p.Ballot = ha.Ballot{Term: term, Leader: "db-0"} })
-		if noticed := slices.Contains(r.Forgotten(), "db-2.c"); r.Memory().Won != 5 || noticed != notices {
+		if noticed := slices.Contains(r.Forgotten(), "db-2.c"); r.HardState().Won != 5 || noticed != notices {
 			t.Errorf("in term %d it is noticed: %v: %s", term, noticed, r.Instance)
 		}
 	}
@@ -85,14 +85,14 @@ func TestAVoterThatHasForgottenIsNotCountedOn(t *testing.T) {
 	}
 	r = standby(t)
 	r.elect(func() { r.forgets("db-0.a"); r.forgets("db-2.c") })
-	if r.Memory().Won > 0 {
+	if r.HardState().Won > 0 {
 		t.Errorf("it is elected by those who have forgotten: %s", r.Instance)
 	}
 	r = served(t)
 	r.forgets("db-1.b")
-	newer := r.Memory().Record
+	newer := r.HardState().Configuration
 	newer.Version++
-	r.step(RecordAnswered{Voter: "db-1.b", Record: newer, Reply: ha.AcceptReply{Accepted: true}})
+	r.step(ConfigurationAnswered{Voter: "db-1.b", Configuration: newer, Reply: ha.AcceptReply{Accepted: true}})
 	if r.quorum.accepted["db-1.b"].Version == newer.Version {
 		t.Error("a record is in force by who has forgotten")
 	}
@@ -120,8 +120,8 @@ func TestWhoHasForgottenIsAnotherVoter(t *testing.T) {
 				m = ha.LeadAlone(m, 4)
 			}
 			r := newRig(t, m)
-			r.step(PeerTold{Said{Name: "db-1", Boot: "2", Peer: ha.Peer{Voter: "db-1.b"}, Forgotten: []ha.Voter{"db-0.a"}}})
-			now := r.Memory()
+			r.step(PeerAnnounced{PeerStatus{Name: "db-1", Boot: "2", Peer: ha.Peer{Voter: "db-1.b"}, Forgotten: []ha.Voter{"db-0.a"}}})
+			now := r.HardState()
 			if other := now.Voter != "db-0.a"; other == alone || other && (now.Won > 0 || r.Leads() || now.Voter.Instance() != "db-0") {
 				t.Errorf("it is the voter %s and has won %d: %s", now.Voter, now.Won, r.Instance)
 			}

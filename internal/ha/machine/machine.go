@@ -19,17 +19,17 @@ type Rules struct {
 	Decide   func(ha.View) ha.Decision
 	Consider func(ha.Voting, ha.VoteRequest) ha.VoteReply
 	Grant    func(ha.Voting, ha.VoteRequest) ha.VoteReply
-	// CommitRule is by which commits wait under a record.
-	CommitRule func(ha.Record, ha.Voter) ha.Rule
+	// CommitRule is by which commits wait under a configuration.
+	CommitRule func(ha.Configuration, ha.Voter) ha.Rule
 	// Stands says that a candidate may still win a term.
-	Stands func(m ha.Memory, term uint64) bool
+	Stands func(m ha.HardState, term uint64) bool
 	// PreVotes says that a candidate asks before it stands. No invariant needs it.
 	PreVotes bool
 }
 
 // DefaultRules are those of package ha.
 func DefaultRules() Rules {
-	return Rules{Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule, Stands: ha.Stands, PreVotes: true}
+	return Rules{Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule, Stands: ha.StillStands, PreVotes: true}
 }
 
 // Options are what an Instance begins with.
@@ -37,10 +37,10 @@ type Options struct {
 	Name string
 	// Boot names this process among those of the instance.
 	Boot string
-	// Memory is what is on disk.
-	Memory ha.Memory
-	Config Config
-	Rules  Rules
+	// HardState is what is on disk.
+	HardState ha.HardState
+	Config    Config
+	Rules     Rules
 	// Limits are this release's times, which fit with all others' by what each says.
 	Limits ha.Limits
 	// Random is where pauses differ between instances.
@@ -62,11 +62,11 @@ type Instance struct {
 	moved bool
 	ids   uint64
 
-	// memory is what is on disk, storing what is being written, waiting the events that wait for that.
-	memory  ha.Memory
-	storing *storing
-	waiting []Event
-	// peers and fitted are what follows from config, memory and news (Peers, fitLimits).
+	// hard state is what is on disk, storing what is being written, waiting the events that wait for that.
+	hardState ha.HardState
+	storing   *storing
+	waiting   []Event
+	// peers and fitted are what follows from config, hard state and news (Peers, fitLimits).
 	peers  []string
 	fitted ha.Limits
 
@@ -81,21 +81,21 @@ type Instance struct {
 	said    uint64
 	told    decisives
 
-	campaign  *campaign
-	takeover  *takeover
-	comeback  *comeback
-	votes     []pendingVote
-	quorum    quorum
-	witness   witness
-	wish      wish
-	successor string
+	campaign   *campaign
+	preemption *preemption
+	comeback   *comeback
+	votes      []pendingVote
+	quorum     quorum
+	witness    witness
+	wish       wish
+	successor  string
 }
 
 // New is the machine of an instance whose process has just started: no server runs.
 func New(o Options) *Instance {
-	i := &Instance{name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now, memory: o.Memory}
+	i := &Instance{name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now, hardState: o.HardState}
 	i.news = newNews()
-	i.watch = newWatch(o.Memory, o.Now)
+	i.watch = newWatch(o.HardState, o.Now)
 	i.witness.at, i.witness.asked = never, never
 	i.findPeers()
 	return i
@@ -104,21 +104,21 @@ func New(o Options) *Instance {
 // Step takes in what has happened, and returns what is to be done. now is the instance's own, monotonic.
 func (i *Instance) Step(now time.Duration, e Event) []Effect {
 	i.now, i.effects, i.moved = now, nil, true
-	if i.take(e); !i.moved {
+	if i.handle(e); !i.moved {
 		return i.effects // it says nothing new
 	}
 	i.observe()
 	i.passTime()
 	i.advance()
 	said := i.peer(i.View())
-	i.tellNews(said)
-	i.lookAtServer(said)
+	i.broadcastNews(said)
+	i.observeServer(said)
 	return i.effects
 }
 
-// take takes in an event. What may need the memory waits while that is being written.
-func (i *Instance) take(e Event) {
-	if i.storing != nil && (needsMemory(e) || i.followsWaiting(e)) {
+// handle takes in an event. What may need the hard state waits while that is being written.
+func (i *Instance) handle(e Event) {
+	if i.storing != nil && (needsHardState(e) || i.followsWaiting(e)) {
 		i.waiting = append(i.waiting, e)
 		return
 	}
@@ -127,8 +127,8 @@ func (i *Instance) take(e Event) {
 	case Configured:
 		i.config = e.Config
 		i.findPeers()
-	case PeerAnswered, PeerTold, PeerRefused:
-		i.hear(e)
+	case PeerAnswered, PeerAnnounced, PeerRefused:
+		i.handleNews(e)
 	case Stored:
 		i.stored(e)
 	case Done:
@@ -136,11 +136,11 @@ func (i *Instance) take(e Event) {
 	case Killed:
 		i.killed(e)
 	case DataSeen, ServerSeen, ServerEnded, VolumeSeen:
-		i.see(e)
+		i.handleServerSeen(e)
 	case ResignAsked, LeaveAsked, RestartAsked:
 		i.wishFor(e)
 	default:
-		i.takeMessage(e)
+		i.handleMessage(e)
 	}
 }
 
@@ -148,22 +148,22 @@ func (i *Instance) take(e Event) {
 func (i *Instance) passTime() {
 	i.votesExpire()
 	i.dropWish()
-	i.takeOverInTime()
+	i.awaitPreemption()
 	i.countVotes()
 	i.countConfirmations()
 }
 
-// takeMessage takes in what others ask and answer about elections.
-func (i *Instance) takeMessage(e Event) {
+// handleMessage takes in what others ask and answer about elections.
+func (i *Instance) handleMessage(e Event) {
 	switch e := e.(type) {
 	case VoteAsked:
 		i.answerVote(e)
 	case VoteAnswered:
 		i.voteAnswered(e)
-	case RecordProposed:
-		i.answerRecord(e)
-	case RecordAnswered:
-		i.recordAnswered(e)
+	case ConfigurationProposed:
+		i.answerConfiguration(e)
+	case ConfigurationAnswered:
+		i.configurationAnswered(e)
 	case WitnessAnswered:
 		i.witnessAnswered(e)
 	case DiscardAsked:
@@ -171,10 +171,10 @@ func (i *Instance) takeMessage(e Event) {
 	}
 }
 
-// needsMemory says that an event may change the memory, or is judged by it.
-func needsMemory(e Event) bool {
+// needsHardState says that an event may change the hard state, or is judged by it.
+func needsHardState(e Event) bool {
 	switch e.(type) {
-	case VoteAsked, VoteAnswered, RecordProposed, RecordAnswered, Done, DiscardAsked:
+	case VoteAsked, VoteAnswered, ConfigurationProposed, ConfigurationAnswered, Done, DiscardAsked:
 		return true
 	}
 	return false
@@ -189,44 +189,44 @@ func (i *Instance) followsWaiting(e Event) bool {
 	})
 }
 
-// storing is a memory that is being written, and what follows when it is on disk, or could not be written.
+// storing is a hard state that is being written, and what follows when it is on disk, or could not be written.
 type storing struct {
 	id     uint64
-	memory ha.Memory
+	memory ha.HardState
 	then   func()
 	failed func(err string)
 }
 
-// store puts a memory on disk, and goes on then. A server that must not go on by it is ended first: that waits for no disk.
-func (i *Instance) store(m ha.Memory, then func()) {
+// store puts a hard state on disk, and goes on then. A server that must not go on by it is ended first: that waits for no disk.
+func (i *Instance) store(m ha.HardState, then func()) {
 	if i.server.role == ha.ServerPrimary && !leads(m, i.name) && m.Ballot.Leader != i.name {
 		i.fenceServer("a later term is known")
 	}
-	i.write(Store{Memory: m}, then)
+	i.write(Store{HardState: m}, then)
 }
 
 func (i *Instance) write(s Store, then func()) {
-	s.ID, s.Lineage = i.nextID(), !slices.Equal(s.Memory.Lineage, i.memory.Lineage)
-	i.storing = &storing{id: s.ID, memory: s.Memory, then: then}
+	s.ID, s.TermHistory = i.nextID(), !slices.Equal(s.HardState.TermHistory, i.hardState.TermHistory)
+	i.storing = &storing{id: s.ID, memory: s.HardState, then: then}
 	i.emit(s)
 }
 
-// stored goes on when a memory is on disk. One that could not be written is forgotten: what led to it comes again.
+// stored goes on when a hard state is on disk. One that could not be written is forgotten: what led to it comes again.
 func (i *Instance) stored(e Stored) {
 	s := i.storing
 	if s == nil || s.id != e.ID {
 		return
 	}
 	i.storing = nil
-	i.trouble.note(i, "", e.Err)
+	i.trouble.record(i, "", e.Err)
 	if e.Err != "" {
-		i.campaign, i.takeover, i.comeback = nil, nil, nil
-		i.note("the memory could not be written", "error", e.Err)
+		i.campaign, i.preemption, i.comeback = nil, nil, nil
+		i.log("the memory could not be written", "error", e.Err)
 		if s.failed != nil {
 			s.failed(e.Err)
 		}
 	} else {
-		i.memory = s.memory
+		i.hardState = s.memory
 		i.findPeers()
 		if s.then != nil {
 			s.then()
@@ -235,7 +235,7 @@ func (i *Instance) stored(e Stored) {
 	for len(i.waiting) > 0 && i.storing == nil {
 		next := i.waiting[0]
 		i.waiting = i.waiting[1:]
-		i.take(next)
+		i.handle(next)
 	}
 }
 
@@ -246,22 +246,22 @@ func (i *Instance) nextID() uint64 {
 
 func (i *Instance) emit(e Effect) { i.effects = append(i.effects, e) }
 
-func (i *Instance) note(message string, values ...any) { i.emit(Note{message, values}) }
+func (i *Instance) log(message string, values ...any) { i.emit(Log{message, values}) }
 
 // jitter is a short random pause.
 func (i *Instance) jitter() time.Duration { return time.Duration(i.random.Int64N(int64(leastRest))) }
 
-// Memory is what is on disk.
-func (i *Instance) Memory() ha.Memory { return i.memory }
+// HardState is what is on disk.
+func (i *Instance) HardState() ha.HardState { return i.hardState }
 
 // Decision is what was decided last.
 func (i *Instance) Decision() ha.Decision { return i.last }
 
 // Leads says whether this instance leads the highest term that it knows.
-func (i *Instance) Leads() bool { return leads(i.memory, i.name) }
+func (i *Instance) Leads() bool { return leads(i.hardState, i.name) }
 
-// leads says whether by a memory its instance leads.
-func leads(m ha.Memory, name string) bool {
+// leads says whether by a hard state its instance leads.
+func leads(m ha.HardState, name string) bool {
 	return m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == name
 }
 
@@ -269,5 +269,5 @@ func leads(m ha.Memory, name string) bool {
 func (i *Instance) String() string {
 	return fmt.Sprintf("last %+v, server %+v, command %+v, fence %v, storing %v, trouble %+v, campaign %+v, takeover %+v, comeback %+v, "+
 		"quorum %+v, witness %+v, wish %+v, watch %+v, waiting %d, votes %d", i.last, i.server, i.command, i.fence != nil, i.storing != nil,
-		i.trouble, i.campaign, i.takeover, i.comeback, i.quorum, i.witness, i.wish, i.watch, len(i.waiting), len(i.votes))
+		i.trouble, i.campaign, i.preemption, i.comeback, i.quorum, i.witness, i.wish, i.watch, len(i.waiting), len(i.votes))
 }

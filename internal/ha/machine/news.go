@@ -32,7 +32,7 @@ type news struct {
 
 // heard is what one instance has said last.
 type heard struct {
-	said Said
+	said PeerStatus
 	// asked is when the question was asked that it answered last, at when the answer came.
 	asked, at time.Duration
 	// refused is since when nobody listens at its address, or never.
@@ -58,7 +58,7 @@ func (i *Instance) findPeers() {
 	for _, name := range i.config.Members {
 		add(name)
 	}
-	for _, v := range i.memory.Record.Voters() {
+	for _, v := range i.hardState.Configuration.Voters() {
 		add(v.Instance())
 	}
 	i.peers = names
@@ -83,16 +83,16 @@ func (n *news) entry(name string) *heard {
 	return h
 }
 
-// hear takes in what others say of themselves, or that nobody is there to say it.
-func (i *Instance) hear(e Event) {
+// handleNews takes in what others say of themselves, or that nobody is there to say it.
+func (i *Instance) handleNews(e Event) {
 	switch e := e.(type) {
 	case PeerAnswered:
-		i.watchProgress(e.Said, e.Asked)
-		i.hearOf(e.Said, e.Asked)
-		i.news.entry(e.Said.Name).refused = never
-	case PeerTold:
-		i.watchProgress(e.Said, never)
-		i.hearOf(e.Said, never)
+		i.watchProgress(e.Status, e.Asked)
+		i.handleStatus(e.Status, e.Asked)
+		i.news.entry(e.Status.Name).refused = never
+	case PeerAnnounced:
+		i.watchProgress(e.Status, never)
+		i.handleStatus(e.Status, never)
 	case PeerRefused:
 		h := i.news.entry(e.Name)
 		switch {
@@ -102,13 +102,13 @@ func (i *Instance) hear(e Event) {
 	}
 }
 
-// hearOf keeps what an instance says, unless a later word of its process is known: then it only counts that it came.
-func (i *Instance) hearOf(s Said, asked time.Duration) {
+// handleStatus keeps what an instance says, unless a later word of its process is known: then it only counts that it came.
+func (i *Instance) handleStatus(s PeerStatus, asked time.Duration) {
 	if !slices.Contains(i.Peers(), s.Name) {
 		return
 	}
 	h := i.news.entry(s.Name)
-	i.moved = h.at == never || decisive(h.said.Peer) != decisive(s.Peer) || s.Record.Newer(i.memory.Record)
+	i.moved = h.at == never || decisive(h.said.Peer) != decisive(s.Peer) || s.Configuration.Newer(i.hardState.Configuration)
 	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
 		s = h.said
 	}
@@ -160,7 +160,7 @@ func (i *Instance) fitLimits() {
 
 // highestTerm is the highest that this instance has heard of from anybody.
 func (i *Instance) highestTerm() uint64 {
-	highest := max(i.memory.Ballot.Term, i.witness.seen.Ballot.Term)
+	highest := max(i.hardState.Ballot.Term, i.witness.seen.Ballot.Term)
 	for _, h := range i.news.heard {
 		highest = max(highest, h.said.Peer.Ballot.Term)
 	}
@@ -169,28 +169,28 @@ func (i *Instance) highestTerm() uint64 {
 
 // resignedTerm is the term of the ballot where its leader has said that it has given it up, else 0.
 func (i *Instance) resignedTerm() uint64 {
-	b := i.memory.Ballot
+	b := i.hardState.Ballot
 	if h := i.news.peer(b.Leader); h != nil && h.said.Peer.Resigned && h.said.Peer.Ballot.Term == b.Term {
 		return b.Term
 	}
 	return 0
 }
 
-// newestMemory is the memory with the newest record in it that anybody has said: who has missed a change can't be elected,
+// newestHardState is the hard state with the newest configuration in it that anybody has said: who has missed a change can't be elected,
 // and may not know whom to ask.
-func (i *Instance) newestMemory() ha.Memory {
-	m := i.memory
+func (i *Instance) newestHardState() ha.HardState {
+	m := i.hardState
 	for _, name := range i.Peers() {
 		if h := i.news.peer(name); h != nil {
-			m = ha.Learn(m, h.said.Peer.Ballot, h.said.Record)
+			m = ha.LearnConfiguration(m, h.said.Peer.Ballot, h.said.Configuration)
 		}
 	}
-	return ha.Learn(m, i.witness.seen.Ballot, i.witness.seen.Record)
+	return ha.LearnConfiguration(m, i.witness.seen.Ballot, i.witness.seen.Configuration)
 }
 
 // measureQuorum measures when a majority last knew of no later term, by what the others and the witness have said.
 func (i *Instance) measureQuorum(local *ha.Local) {
-	m, seen := i.memory, i.witness.seen
+	m, seen := i.hardState, i.witness.seen
 	age := time.Duration(math.MaxInt64)
 	if i.witness.at != never {
 		age = i.now - i.witness.at
@@ -198,22 +198,22 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 	if local.WitnessReachable = age < witnessCounts; local.WitnessReachable {
 		local.WitnessBallot = seen.Ballot
 	}
-	local.Alone = ha.Unconfirmed(m, i.ageOfWord, math.MaxInt64)
-	local.Holds = i.Leads() && seen.Holding == m.Won && seen.Ballot.Term <= m.Won && age <= i.limits().Hold
+	local.Alone = ha.Unconfirmed(m, i.ageOfAnswer, math.MaxInt64)
+	local.HasReadLease = i.Leads() && seen.ReadLease == m.Won && seen.Ballot.Term <= m.Won && age <= i.limits().ReadLease
 	if seen.Ballot.Term > m.Ballot.Term {
 		age = math.MaxInt64 // it knows of a later term
 	}
-	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfWord, age)
+	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfAnswer, age)
 }
 
-// ageOfWord is how long ago a voter said last that it knows of no later term. One that has lost the leader may be giving
+// ageOfAnswer is how long ago a voter said last that it knows of no later term. One that has lost the leader may be giving
 // its vote to another.
-func (i *Instance) ageOfWord(voter ha.Voter) (time.Duration, bool) {
+func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 	h := i.news.peer(voter.Instance())
 	if h == nil || h.asked == never || h.said.Peer.Voter != voter || i.news.forgotten[voter] {
 		return 0, false
 	}
-	own, said := i.memory.Ballot.Term, h.said.Peer
+	own, said := i.hardState.Ballot.Term, h.said.Peer
 	knows := said.Ballot.Term < own || said.Ballot.Term == own && !said.LeaderLost
 	return i.now - h.asked, knows
 }

@@ -22,8 +22,8 @@ func promoted(r *rig) Command {
 	return last
 }
 
-// begun is the last entry of a lineage.
-func begun(m ha.Memory) ha.Start { return m.Lineage[len(m.Lineage)-1] }
+// begun is the last entry of a term history.
+func begun(m ha.HardState) ha.TermStart { return m.TermHistory[len(m.TermHistory)-1] }
 
 // A disk that does not take where the new timeline begins is asked again. Nobody follows before, and the server is not
 // promoted twice.
@@ -47,12 +47,12 @@ func TestATimelineThatIsNotWrittenIsWrittenAgain(t *testing.T) {
 			r.others(func(p *ha.Peer) { p.LeaderLost, p.Eligible = false, false })
 			r.pass(250 * time.Millisecond)
 		}
-		if want := (ha.Start{Term: 5, LSN: 100, Timeline: 2}); len(stores()) != tries+1 || begun(stores()[tries].Memory) != want {
+		if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 2}); len(stores()) != tries+1 || begun(stores()[tries].HardState) != want {
 			t.Fatalf("it is not written again: %s", r.Instance)
 		}
 	}
 	r.step(Stored{ID: stores()[len(stores())-1].ID})
-	if !r.Peer().Leading || r.Trouble() != "" || begun(r.Memory()).Timeline != 2 {
+	if !r.Peer().Leading || r.Trouble() != "" || begun(r.HardState()).Timeline != 2 {
 		t.Errorf("when it is written: trouble %q: %s", r.Trouble(), r.Instance)
 	}
 	if promoted(r).ID != promotion.ID || len(wants[Fence](r)) > 0 || len(wants[AskVote](r)) > 4 {
@@ -77,14 +77,14 @@ func TestAPromotionThatFailsIsMadeAgain(t *testing.T) {
 		}
 		r.pass(50 * time.Millisecond)
 	}
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot})
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
 	second := promoted(r)
 	if second.ID == first.ID || r.Peer().Leading {
 		t.Fatalf("it is not promoted again: %s", r.Instance)
 	}
 	r.step(Done{ID: second.ID, Timeline: 3, Begins: 100})
-	if want := (ha.Start{Term: 5, LSN: 100, Timeline: 3}); begun(r.Memory()) != want || !r.Peer().Leading || r.Trouble() != "" {
-		t.Errorf("its lineage is %v: %s", r.Memory().Lineage, r.Instance)
+	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 3}); begun(r.HardState()) != want || !r.Peer().Leading || r.Trouble() != "" {
+		t.Errorf("its lineage is %v: %s", r.HardState().TermHistory, r.Instance)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// A change of the quorum: the rule of both, then the record of both, which a majority of each accepts, then the record of the next
+// A change of the quorum: the rule of both, then the configuration of both, which a majority of each accepts, then the configuration of the next
 // alone, and its rule.
 func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	t.Parallel()
@@ -28,10 +28,10 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	}
 	r.step(Done{ID: demands[0].ID})
 	joint := wants[Store](r)
-	if len(joint) != 1 || joint[0].Memory.Record.Next == nil {
+	if len(joint) != 1 || joint[0].HardState.Configuration.Next == nil {
 		t.Fatalf("after the barrier it wants %+v", r.wanted)
 	}
-	if proposed := wants[Propose](r); len(proposed) > 0 && proposed[len(proposed)-1].Proposal.Record.Next != nil {
+	if proposed := wants[Propose](r); len(proposed) > 0 && proposed[len(proposed)-1].Proposal.Configuration.Next != nil {
 		t.Error("it proposes what is not on its own disk")
 	}
 	r.step(Stored{ID: joint[0].ID})
@@ -40,20 +40,20 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	}
 	r.others(asIs)
 	r.pass(offerInterval)
-	record := r.Memory().Record
+	record := r.HardState().Configuration
 	if len(wants[Store](r)) != 1 {
 		t.Fatal("the next quorum is on record before anybody has accepted both")
 	}
 	for _, v := range voters[1:] {
-		r.step(RecordAnswered{Voter: v, Record: record, Reply: ha.AcceptReply{Accepted: true}})
+		r.step(ConfigurationAnswered{Voter: v, Configuration: record, Reply: ha.AcceptReply{Accepted: true}})
 	}
 	final := wants[Store](r)
-	if len(final) != 2 || final[1].Memory.Record.Next != nil || len(final[1].Memory.Record.Now.Voters) != 2 {
+	if len(final) != 2 || final[1].HardState.Configuration.Next != nil || len(final[1].HardState.Configuration.Now.Voters) != 2 {
 		t.Fatalf("after all have accepted it wants %+v", final)
 	}
 }
 
-// A change whose record the disk does not take is put off, and begun anew: with the rule of both, and the barrier.
+// A change whose configuration the disk does not take is put off, and begun anew: with the rule of both, and the barrier.
 func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	r := served(t)
@@ -63,7 +63,7 @@ func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
 	r.others(asIs)
 	r.pass(changeRest)
 	joint := wants[Store](r)
-	if len(joint) != 1 || joint[0].Memory.Record.Next == nil {
+	if len(joint) != 1 || joint[0].HardState.Configuration.Next == nil {
 		t.Fatalf("it does not change the quorum: %+v", r.wanted)
 	}
 	r.step(Stored{ID: joint[0].ID, Err: "no space left on device"})
@@ -71,12 +71,12 @@ func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
 	r.others(asIs)
 	r.pass(2 * changeRest)
 	demands, again := wants[Demand](r), wants[Store](r)
-	if len(again) != 1 || again[0].Memory.Record.Next == nil || len(demands) == 0 || !demands[len(demands)-1].Barrier {
+	if len(again) != 1 || again[0].HardState.Configuration.Next == nil || len(demands) == 0 || !demands[len(demands)-1].Barrier {
 		t.Errorf("it is not begun anew: %s", r.Instance)
 	}
 }
 
-// Who is no member any more is looked at as long as it has a vote: one that has lost its memory can't be waited for.
+// Who is no member any more is looked at as long as it has a vote: one that has lost its hard state can't be waited for.
 func TestThoseThatLeaveAreKnownInTheElectorate(t *testing.T) {
 	t.Parallel()
 	r := served(t)

@@ -20,18 +20,18 @@ type rig struct {
 	// done is what a command ends with.
 	done func(Command) Done
 	// api is what is on record at the witness, away that it does not answer.
-	api  ha.Memory
+	api  ha.HardState
 	away bool
 }
 
 var voters = []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}
 
-// memoryOf is the memory of an instance that has seen a leader of a term.
-func memoryOf(voter ha.Voter, term uint64, leader string) ha.Memory {
-	m := ha.Memory{
+// memoryOf is the hard state of an instance that has seen a leader of a term.
+func memoryOf(voter ha.Voter, term uint64, leader string) ha.HardState {
+	m := ha.HardState{
 		Voter: voter, Ballot: ha.Ballot{Term: term, Leader: leader},
-		Record:  ha.Record{Term: term, Version: 3, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}},
-		Lineage: []ha.Start{{Term: term, LSN: 0, Timeline: 1}},
+		Configuration: ha.Configuration{Term: term, Version: 3, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}},
+		TermHistory:   []ha.TermStart{{Term: term, LSN: 0, Timeline: 1}},
 	}
 	if leader == voter.Instance() {
 		m.Won = term
@@ -39,12 +39,12 @@ func memoryOf(voter ha.Voter, term uint64, leader string) ha.Memory {
 	return m
 }
 
-func newRig(t *testing.T, m ha.Memory) *rig {
+func newRig(t *testing.T, m ha.HardState) *rig {
 	t.Helper()
 	r := &rig{T: t, now: time.Hour, holds: func(Effect) bool { return false }}
 	r.done = func(Command) Done { return Done{End: 100, Timeline: 2, Begins: 100} }
 	r.Instance = New(Options{
-		Name: m.Voter.Instance(), Boot: "1", Memory: m, Rules: DefaultRules(), Limits: ha.OwnLimits(), Now: r.now,
+		Name: m.Voter.Instance(), Boot: "1", HardState: m, Rules: DefaultRules(), Limits: ha.OwnLimits(), Now: r.now,
 		Config: Config{Members: []string{"db-0", "db-1", "db-2"}, SystemIdentifier: "7", Witness: "uid", API: true},
 		Random: rand.New(rand.NewPCG(1, 2)), // #nosec G404 -- a test must be repeatable
 	})
@@ -80,7 +80,7 @@ func (r *rig) carryOut(effect Effect) {
 		if !r.away && answer.Granted {
 			r.api = next
 		}
-		r.step(WitnessAnswered{ID: e.ID, Asked: r.now, Memory: r.api, Answer: answer, Failed: r.away})
+		r.step(WitnessAnswered{ID: e.ID, Asked: r.now, HardState: r.api, Answer: answer, Failed: r.away})
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) others(change func(*ha.Peer)) {
 	r.Helper()
 	for _, v := range voters {
-		if v != r.Memory().Voter {
+		if v != r.HardState().Voter {
 			r.other(v, change)
 		}
 	}
@@ -105,12 +105,12 @@ func (r *rig) others(change func(*ha.Peer)) {
 
 func (r *rig) other(v ha.Voter, change func(*ha.Peer)) {
 	r.Helper()
-	b := r.Memory().Ballot
-	p := ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: b, Lineage: []ha.Start{{Term: 4, LSN: 0, Timeline: 1}}, Position: ha.Position{Term: 4, LSN: 90}}
+	b := r.HardState().Ballot
+	p := ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: b, TermHistory: []ha.TermStart{{Term: 4, LSN: 0, Timeline: 1}}, Position: ha.Position{Term: 4, LSN: 90}}
 	p.Leading, p.Streaming, p.Eligible = b.Leader == v.Instance(), b.Leader != v.Instance(), b.Leader != v.Instance()
 	change(&p)
 	r.said++
-	r.step(PeerAnswered{Said: Said{Name: v.Instance(), Boot: "1", Number: r.said, Peer: p}, Asked: r.now})
+	r.step(PeerAnswered{Status: PeerStatus{Name: v.Instance(), Boot: "1", Number: r.said, Peer: p}, Asked: r.now})
 }
 
 func asIs(*ha.Peer) {}
@@ -121,7 +121,7 @@ func served(t *testing.T) *rig {
 	r := newRig(t, memoryOf("db-0.a", 4, "db-0"))
 	r.others(asIs)
 	r.step(ServerSeen{Run: r.server.run, Answers: true})
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot})
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
 	r.step(ServerSeen{Run: r.server.run, Answers: true, Standbys: voters[1:]})
 	if !r.server.open {
 		t.Fatalf("it does not serve: %s", r)
@@ -137,7 +137,7 @@ func (r *rig) vouch(reply ha.VoteReply) {
 		r.Fatalf("it asks nobody: %s", r.Instance)
 	}
 	for _, v := range voters {
-		if v != r.Memory().Voter {
+		if v != r.HardState().Voter {
 			r.step(VoteAnswered{Round: p.round, Voter: v, Reply: reply})
 		}
 	}

@@ -14,7 +14,7 @@ const (
 
 // Wake is after how long the next Tick is due at the latest: sooner while a primary may have to be fenced.
 func (i *Instance) Wake() time.Duration {
-	if i.witness.wanted || i.campaign != nil || i.takeover != nil || i.comeback != nil {
+	if i.witness.wanted || i.campaign != nil || i.preemption != nil || i.comeback != nil {
 		return hurryInterval
 	}
 	return tickInterval
@@ -30,15 +30,15 @@ func (i *Instance) advance() {
 	if i.campaign == nil && (i.learn() || i.beginAnew()) {
 		return
 	}
-	if d.Ballot != i.memory.Ballot {
+	if d.Ballot != i.hardState.Ballot {
 		i.campaign = nil
-		m := i.memory
+		m := i.hardState
 		m.Ballot = d.Ballot
 		i.store(m, nil)
 		return
 	}
-	i.keepQuorum()
-	if i.storing != nil || !i.free() || i.campaign != nil || i.takeover != nil {
+	i.maintainQuorum()
+	if i.storing != nil || !i.free() || i.campaign != nil || i.preemption != nil {
 		return
 	}
 	i.announce(d)
@@ -55,10 +55,10 @@ func (i *Instance) advance() {
 	i.act(d)
 }
 
-// learn takes over a newer record of the quorum that another instance or the witness has.
+// learn takes over a newer configuration of the quorum that another instance or the witness has.
 func (i *Instance) learn() bool {
-	m := i.newestMemory()
-	if !m.Record.Newer(i.memory.Record) {
+	m := i.newestHardState()
+	if !m.Configuration.Newer(i.hardState.Configuration) {
 		return false
 	}
 	i.store(m, nil)
@@ -68,7 +68,7 @@ func (i *Instance) learn() bool {
 // announce notes a decision when it is another one.
 func (i *Instance) announce(d ha.Decision) {
 	if d.Action != i.last.Action || d.Target != i.last.Target || d.Reason != i.last.Reason || d.Ballot != i.last.Ballot {
-		i.note("decided", "action", string(d.Action), "target", d.Target, "term", d.Ballot.Term, "reason", d.Reason, "message", d.Message)
+		i.log("decided", "action", string(d.Action), "target", d.Target, "term", d.Ballot.Term, "reason", d.Reason, "message", d.Message)
 	}
 	if d.Action != i.last.Action {
 		i.trouble = trouble{}
@@ -106,7 +106,7 @@ func (i *Instance) endServer(d ha.Decision) {
 func (i *Instance) act(d ha.Decision) {
 	if i.wish.restartServer && i.server.role != ha.ServerStopped {
 		i.wish.restartServer = false
-		i.note("restarting the server, as asked")
+		i.log("restarting the server, as asked")
 		i.stopInOrder(nil)
 		return
 	}
@@ -157,12 +157,12 @@ func (i *Instance) resign(d ha.Decision) {
 	i.watch.failed = ""
 }
 
-// initialise makes a new database system, where there is no data yet, and leads its first term. The memory comes first:
+// initialise makes a new database system, where there is no data yet, and leads its first term. The hard state comes first:
 // whoever it names tries again.
 func (i *Instance) initialise() {
-	m := ha.LeadAlone(i.memory, 1)
+	m := ha.LeadAlone(i.hardState, 1)
 	i.store(m, func() {
-		i.watch.overtakes = 0
+		i.watch.preempts = 0
 		if i.watch.data.Data == ha.DataEmpty {
 			i.do(Command{Kind: Initialise}, func(Done) {})
 		}
@@ -185,9 +185,9 @@ func (i *Instance) clone(d ha.Decision) {
 
 func (i *Instance) rewind(d ha.Decision) { i.copyData(Rewind, d) }
 
-// copyData replaces data by the leader's. Its lineage comes with it.
+// copyData replaces data by the leader's. Its term history comes with it.
 func (i *Instance) copyData(kind Kind, d ha.Decision) {
-	if d.Ballot != i.memory.Ballot {
+	if d.Ballot != i.hardState.Ballot {
 		return
 	}
 	began := i.watch.since
@@ -204,8 +204,8 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 			w.rewindFailed, w.noRoom = false, false
 			w.stall(i.now, false, false) // what was stuck is gone with the data
 		}
-		if done.Lineage != nil || done.Err == "" {
-			i.memory.Lineage = done.Lineage // it is on disk, with the data
+		if done.TermHistory != nil || done.Err == "" {
+			i.hardState.TermHistory = done.TermHistory // it is on disk, with the data
 		}
 	})
 }
@@ -222,7 +222,7 @@ func (i *Instance) answerDiscard(e DiscardAsked) {
 		i.emit(ReplyDiscard{e.ID, "the copy is not wanted any more"})
 		return
 	}
-	if i.memory.Ballot != c.Ballot {
+	if i.hardState.Ballot != c.Ballot {
 		i.emit(ReplyDiscard{e.ID, "the copy is of the leader of an earlier term"})
 		return
 	}
@@ -245,7 +245,7 @@ func (i *Instance) answerDiscard(e DiscardAsked) {
 		i.emit(ReplyDiscard{e.ID, needed.Message})
 		return
 	}
-	i.note("gives up its data for the copy that has begun: the volume has no room for both")
+	i.log("gives up its data for the copy that has begun: the volume has no room for both")
 	i.watch.data.Data = ha.DataEmpty
 	i.emit(ReplyDiscard{ID: e.ID})
 }
@@ -260,13 +260,13 @@ func (i *Instance) disown() {
 	})
 }
 
-// follow makes the instance a standby of the leader, whose WAL is its own from here on: lineage first, then WAL.
+// follow makes the instance a standby of the leader, whose WAL is its own from here on: term history first, then WAL.
 func (i *Instance) follow(d ha.Decision) {
 	if i.server.role == ha.ServerStandby && i.server.following == d.Ballot {
 		return
 	}
 	begin := func() {
-		if d.Ballot != i.memory.Ballot || !i.free() {
+		if d.Ballot != i.hardState.Ballot || !i.free() {
 			return
 		}
 		i.watch.known = false
@@ -278,25 +278,25 @@ func (i *Instance) follow(d ha.Decision) {
 	}
 	leader, present := i.news.present[d.Target]
 	if !present {
-		begin() // followed before; its lineage is known
+		begin() // followed before; its term history is known
 		return
 	}
-	if len(leader.Lineage) == 0 {
+	if len(leader.TermHistory) == 0 {
 		return // it does not say yet whose WAL it has
 	}
-	i.inherit(leader.Lineage, begin)
+	i.inherit(leader.TermHistory, begin)
 }
 
-// inherit puts the leader's lineage on disk. What is received meanwhile is of the leader before, and ends first.
-func (i *Instance) inherit(lineage []ha.Start, then func()) {
-	of := i.memory.Ballot
+// inherit puts the leader's term history on disk. What is received meanwhile is of the leader before, and ends first.
+func (i *Instance) inherit(history []ha.TermStart, then func()) {
+	of := i.hardState.Ballot
 	put := func(ha.LSN, string) {
-		if i.memory.Ballot != of {
+		if i.hardState.Ballot != of {
 			return // it is of another leader now
 		}
-		m := i.memory // as it is now: much may have been put on disk while the stream was being ended
-		m.Lineage = lineage
-		i.write(Store{Memory: m, Inherits: true}, then)
+		m := i.hardState // as it is now: much may have been put on disk while the stream was being ended
+		m.TermHistory = history
+		i.write(Store{HardState: m, Inherits: true}, then)
 	}
 	if i.server.role == ha.ServerStandby && i.server.following != (ha.Ballot{}) {
 		i.cut(of.Term, put)
@@ -312,6 +312,6 @@ func (i *Instance) await() {
 	case i.server.role == ha.ServerStopped:
 		i.startStandby(ha.Ballot{}, nil)
 	case i.server.following != ha.Ballot{}:
-		i.cut(i.memory.Ballot.Term, func(ha.LSN, string) {})
+		i.cut(i.hardState.Ballot.Term, func(ha.LSN, string) {})
 	}
 }

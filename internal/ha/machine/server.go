@@ -18,7 +18,7 @@ type server struct {
 	// for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
 	// begins is where the timeline begins that the server was promoted to, as long as it runs.
-	begins ha.Start
+	begins ha.TermStart
 	// stopping says that it is being stopped in order, so that it takes no writes any more, or soon won't.
 	stopping bool
 	seen     ServerSeen
@@ -55,7 +55,7 @@ func (i *Instance) done(e Done) {
 	case i.command != nil && i.command.ID == e.ID:
 		c := i.command
 		i.command = nil
-		i.trouble.note(i, c.Kind, e.Err)
+		i.trouble.record(i, c.Kind, e.Err)
 		c.then(e)
 	case i.server.demanded != 0 && i.server.demanded == e.ID:
 		then := i.server.then
@@ -81,7 +81,7 @@ func (i *Instance) fenceDone(e Done) {
 	then := i.fence.then
 	i.fence = nil
 	if e.Err != "" {
-		i.note("the server could not be ended, and is ended again", "error", e.Err)
+		i.log("the server could not be ended, and is ended again", "error", e.Err)
 		i.fence = &command{Command: Command{ID: i.nextID()}, then: then}
 		i.emit(Fence{i.fence.ID})
 		return
@@ -96,8 +96,8 @@ func (i *Instance) fenceServer(why string) {
 	if i.fence != nil || i.server.role == ha.ServerStopped && i.command == nil {
 		return
 	}
-	i.note("ends the server at once", "role", string(i.server.role), "reason", why)
-	i.command, i.campaign, i.takeover, i.comeback = nil, nil, nil, nil
+	i.log("ends the server at once", "role", string(i.server.role), "reason", why)
+	i.command, i.campaign, i.preemption, i.comeback = nil, nil, nil, nil
 	i.stopped()
 	i.fence = &command{Command: Command{ID: i.nextID()}}
 	i.emit(Fence{i.fence.ID})
@@ -127,8 +127,8 @@ func (i *Instance) runs(id uint64, role ha.Server, following ha.Ballot, open boo
 	i.watch.known, i.watch.end = false, 0
 }
 
-// see takes in how the data and the server are.
-func (i *Instance) see(e Event) {
+// handleServerSeen takes in how the data and the server are.
+func (i *Instance) handleServerSeen(e Event) {
 	switch e := e.(type) {
 	case DataSeen:
 		i.watch.data = e
@@ -156,7 +156,7 @@ func (s ServerSeen) differs(o ServerSeen) bool {
 
 // serverEnded notes that the server has ended by itself. What is left of it is ended.
 func (i *Instance) serverEnded(e ServerEnded) {
-	i.note("the server has ended", "role", string(i.server.role), "error", e.Why)
+	i.log("the server has ended", "role", string(i.server.role), "error", e.Why)
 	if i.server.role == ha.ServerPrimary {
 		i.watch.failed = e.Why
 	}
@@ -248,7 +248,7 @@ type trouble struct {
 	action ha.Action
 	pause  time.Duration
 	until  time.Duration
-	// step is the command that has failed, "" for a memory that could not be written, err why.
+	// step is the command that has failed, "" for a hard state that could not be written, err why.
 	step Kind
 	err  string
 }
@@ -258,9 +258,9 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// note notes that a step of what was decided last has failed, or by "" that it has not: then there is no trouble with it
+// record notes that a step of what was decided last has failed, or by "" that it has not: then there is no trouble with it
 // any more.
-func (t *trouble) note(i *Instance, step Kind, err string) {
+func (t *trouble) record(i *Instance, step Kind, err string) {
 	if err == "" {
 		if t.step == step {
 			*t = trouble{}

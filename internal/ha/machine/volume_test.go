@@ -58,7 +58,7 @@ func TestALeaderOnAVolumeThatStallsResignsBeforeItsProcessesHaveEnded(t *testing
 	r.step(Done{ID: fences[0].ID})
 	r.other("db-1.b", func(p *ha.Peer) { p.Ballot, p.Leading = ha.Ballot{Term: 5, Leader: "db-1"}, true })
 	r.pass(time.Second)
-	if r.Memory().Ballot.Leader != "db-1" || r.server.role != ha.ServerStandby {
+	if r.HardState().Ballot.Leader != "db-1" || r.server.role != ha.ServerStandby {
 		t.Errorf("it does not follow: %s", r.Instance)
 	}
 }
@@ -89,8 +89,8 @@ func TestAStandbySaysThatItsVolumeStalls(t *testing.T) {
 		t.Helper()
 		r.wanted = nil
 		r.step(VolumeSeen{Unwritten: unwritten})
-		if p := r.Peer(); p.Eligible != eligible || p.Stalls != stalls || len(wants[Tell](r)) != 1 {
-			t.Errorf("after %s it is %+v, told %d times", unwritten, p, len(wants[Tell](r)))
+		if p := r.Peer(); p.Eligible != eligible || p.Stalls != stalls || len(wants[Broadcast](r)) != 1 {
+			t.Errorf("after %s it is %+v, told %d times", unwritten, p, len(wants[Broadcast](r)))
 		}
 	}
 	told(ha.SlowLimit+1, false, false)
@@ -119,9 +119,9 @@ func TestAStandbyIsNotCopiedAnewForAVolumeThatStalled(t *testing.T) {
 func pairOf(t *testing.T) *rig {
 	t.Helper()
 	m := memoryOf("db-0.a", 4, "db-0")
-	m.Record.Now = ha.Quorum{Voters: voters[:2], Witness: "uid", Acknowledgements: 2}
+	m.Configuration.Now = ha.Quorum{Voters: voters[:2], Witness: "uid", Acknowledgements: 2}
 	r := newRig(t, m)
-	r.api = ha.Memory{Voter: "uid", Ballot: m.Ballot, Record: m.Record}
+	r.api = ha.HardState{Voter: "uid", Ballot: m.Ballot, Configuration: m.Configuration}
 	members := []string{"db-0", "db-1"}
 	r.step(Configured{Config: Config{Members: members, SystemIdentifier: "7", Witness: "uid", API: true}})
 	r.other("db-1.b", asIs)
@@ -158,22 +158,22 @@ func TestOfTwoTheOtherOnAVolumeThatStallsDoesNotCount(t *testing.T) {
 			r.step(ServerSeen{Run: r.server.run, Answers: true, Standbys: voters[1:2]})
 			for _, p := range wants[Propose](r) {
 				if !stalls {
-					r.step(RecordAnswered{Voter: p.Proposal.Voter, Record: p.Proposal.Record, Reply: ha.AcceptReply{Accepted: true}})
+					r.step(ConfigurationAnswered{Voter: p.Proposal.Voter, Configuration: p.Proposal.Configuration, Reply: ha.AcceptReply{Accepted: true}})
 				}
 			}
 			r.pass(50 * time.Millisecond)
 		}
 	}
 	hear(false)
-	if now := r.Memory().Record.Now; !r.server.open || now.Acknowledgements != 2 {
+	if now := r.HardState().Configuration.Now; !r.server.open || now.Acknowledgements != 2 {
 		t.Fatalf("with two the quorum is %s: %s", now, r.Instance)
 	}
 	hear(true)
-	if now := r.Memory().Record.Now; now.Acknowledgements != 1 || len(now.Voters) != 1 {
+	if now := r.HardState().Configuration.Now; now.Acknowledgements != 1 || len(now.Voters) != 1 {
 		t.Errorf("while the other's volume stalls the quorum is %s: %s", now, r.Instance)
 	}
 	hear(false)
-	if now := r.Memory().Record.Now; now.Acknowledgements != 2 || len(now.Voters) != 2 {
+	if now := r.HardState().Configuration.Now; now.Acknowledgements != 2 || len(now.Voters) != 2 {
 		t.Errorf("when it goes on the quorum is %s: %s", now, r.Instance)
 	}
 }

@@ -29,7 +29,7 @@ func (i *Instance) answerVote(e VoteAsked) {
 	case i.news.forgotten[r.Candidate]:
 		i.emit(ReplyVote{ID: e.ID, Reply: ha.VoteReply{
 			Reason: ha.RefusedForgotten, Message: string(r.Candidate) + " has forgotten what it promised: its volume has gone back in time",
-			Ballot: i.memory.Ballot, Record: i.memory.Record,
+			Ballot: i.hardState.Ballot, Configuration: i.hardState.Configuration,
 		}})
 	case r.Confirm:
 		i.confirm(e)
@@ -67,8 +67,8 @@ func (i *Instance) vote(e VoteAsked) {
 		i.votes = append(i.votes, pendingVote{e, i.now + voteDeadline})
 		return
 	}
-	i.store(ha.Promise(i.memory, e.Request), func() {
-		i.note("promised", "term", e.Request.Term, "candidate", string(e.Request.Candidate))
+	i.store(ha.Promise(i.hardState, e.Request), func() {
+		i.log("promised", "term", e.Request.Term, "candidate", string(e.Request.Candidate))
 		i.cut(e.Request.Term, func(end ha.LSN, failed string) { i.grant(e, end, failed) })
 	})
 }
@@ -76,14 +76,14 @@ func (i *Instance) vote(e VoteAsked) {
 // grant gives the vote that was promised.
 func (i *Instance) grant(e VoteAsked, end ha.LSN, failed string) {
 	if failed != "" {
-		i.note("can't vote: the end of the WAL is not known", "error", failed)
+		i.log("can't vote: the end of the WAL is not known", "error", failed)
 		i.emit(ReplyVote{ID: e.ID, Failed: true})
 		return
 	}
 	voting := i.voting()
 	voting.End, voting.Known = end, true
 	reply := i.rules.Grant(voting, e.Request)
-	i.note("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted, "message", reply.Message)
+	i.log("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted, "message", reply.Message)
 	i.emit(ReplyVote{ID: e.ID, Reply: reply})
 }
 
@@ -97,7 +97,7 @@ func (i *Instance) confirm(e VoteAsked) {
 	}
 	i.meet(m.Ballot.Leader)
 	i.watch.idle = never
-	if m.Ballot == i.memory.Ballot {
+	if m.Ballot == i.hardState.Ballot {
 		answer()
 		return
 	}
@@ -109,20 +109,20 @@ func (i *Instance) voting() ha.Voting {
 	v := i.View()
 	l := v.Local
 	return ha.Voting{
-		Memory: l.Memory, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known), LeaderLost: v.LeaderLost(),
+		HardState: l.HardState, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known), LeaderLost: v.LeaderLost(),
 		Primary: l.Server == ha.ServerPrimary, End: l.End, Known: l.Known,
 	}
 }
 
-// answerRecord takes the record of the quorum from its leader.
-func (i *Instance) answerRecord(e RecordProposed) {
-	if e.Proposal.Voter != i.memory.Voter {
-		i.emit(ReplyRecord{ID: e.ID})
+// answerConfiguration takes the configuration of the quorum from its leader.
+func (i *Instance) answerConfiguration(e ConfigurationProposed) {
+	if e.Proposal.Voter != i.hardState.Voter {
+		i.emit(ReplyConfiguration{ID: e.ID})
 		return
 	}
-	m, reply := ha.Accept(i.memory, e.Proposal.Leader, e.Proposal.Record)
-	answer := func() { i.emit(ReplyRecord{e.ID, reply}) }
-	if !reply.Accepted || m.Ballot == i.memory.Ballot && !m.Record.Newer(i.memory.Record) {
+	m, reply := ha.AcceptConfiguration(i.hardState, e.Proposal.Leader, e.Proposal.Configuration)
+	answer := func() { i.emit(ReplyConfiguration{e.ID, reply}) }
+	if !reply.Accepted || m.Ballot == i.hardState.Ballot && !m.Configuration.Newer(i.hardState.Configuration) {
 		answer()
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"toban.dev/internal/ha"
 )
 
-func ballotOf(s Store) ha.Ballot { return s.Memory.Ballot }
+func ballotOf(s Store) ha.Ballot { return s.HardState.Ballot }
 
 // The promise is on disk before the stream is cut, and the vote is given after that.
 func TestAVoteIsGivenAfterItIsPromisedAndTheStreamIsCut(t *testing.T) {
@@ -54,13 +54,13 @@ func TestAPromiseThatIsNotWrittenGivesNoVote(t *testing.T) {
 	r.watch.rests = r.now + 1000000000
 	r.holds = func(Effect) bool { return true }
 	r.wanted = nil
-	before := r.Memory().Ballot
+	before := r.HardState().Ballot
 	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
 	for _, s := range wants[Store](r) {
 		r.step(Stored{ID: s.ID, Err: "no space left on device"})
 	}
-	if r.Memory().Ballot != before || len(wants[ReplyVote](r)) > 0 && wants[ReplyVote](r)[0].Reply.Granted {
-		t.Errorf("it has promised %v, and wants %+v", r.Memory().Ballot, r.wanted)
+	if r.HardState().Ballot != before || len(wants[ReplyVote](r)) > 0 && wants[ReplyVote](r)[0].Reply.Granted {
+		t.Errorf("it has promised %v, and wants %+v", r.HardState().Ballot, r.wanted)
 	}
 }
 
@@ -69,21 +69,21 @@ func TestACandidateThatPromisesALaterTermDoesNotWin(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
 	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading, p.Eligible = false, false })
-	r.vouch(ha.VoteReply{Granted: true, Ballot: r.Memory().Ballot}) // the pre-vote
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot}) // the pre-vote
 	poll := r.currentPoll()
 	if poll == nil || poll.request.PreVote {
 		t.Fatalf("it does not stand: %s", r.Instance)
 	}
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
 	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
-	if r.Memory().Ballot.Term != 9 {
-		t.Fatalf("it has promised %v", r.Memory().Ballot)
+	if r.HardState().Ballot.Term != 9 {
+		t.Fatalf("it has promised %v", r.HardState().Ballot)
 	}
 	for _, v := range []ha.Voter{"db-0.a", "db-2.c"} {
 		r.step(VoteAnswered{Round: poll.round, Voter: v, Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}})
 	}
-	if r.Memory().Won != 0 || r.commanded(Promote) {
-		t.Errorf("it has won %d: %s", r.Memory().Won, r.Instance)
+	if r.HardState().Won != 0 || r.commanded(Promote) {
+		t.Errorf("it has won %d: %s", r.HardState().Won, r.Instance)
 	}
 }
 
@@ -92,21 +92,21 @@ func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
 	r.pass(time.Second)
-	if looks := len(wants[Look](r)); looks > 0 {
+	if looks := len(wants[ObserveServer](r)); looks > 0 {
 		t.Errorf("it is looked at %d times while its leader is there", looks)
 	}
 	r.others(func(p *ha.Peer) { // the other one has more WAL: it is waited for
 		p.Resigned, p.Leading, p.Position.LSN = p.Leading, false, 110
 	})
-	if looks := len(wants[Look](r)); looks != 1 {
+	if looks := len(wants[ObserveServer](r)); looks != 1 {
 		t.Fatalf("it is looked at %d times", looks)
 	}
 	r.step(Tick{})
-	if looks := len(wants[Look](r)); looks != 1 {
+	if looks := len(wants[ObserveServer](r)); looks != 1 {
 		t.Errorf("it is looked at %d times in no time", looks)
 	}
 	r.pass(lookInterval + tickInterval)
-	if looks := len(wants[Look](r)); looks < 2 {
+	if looks := len(wants[ObserveServer](r)); looks < 2 {
 		t.Errorf("it is not looked at again: %s", r.Instance)
 	}
 }
@@ -116,7 +116,7 @@ func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 func TestARenewalEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	m := memoryOf("db-0.a", 4, "db-0")
-	m.Record.Now = ha.Quorum{Voters: voters[:1], Acknowledgements: 1}
+	m.Configuration.Now = ha.Quorum{Voters: voters[:1], Acknowledgements: 1}
 	r := newRig(t, m)
 	r.step(ServerSeen{Run: r.server.run, Answers: true})
 	r.holds = func(e Effect) bool { _, is := e.(Store); return is }

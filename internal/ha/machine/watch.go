@@ -18,8 +18,8 @@ type watch struct {
 	// rests is until when no campaign begins, resigned when this instance gave up the term resignedTerm.
 	rests, resigned time.Duration
 	resignedTerm    uint64
-	// overtakes is the term before which a leader may hold on, for all that is known.
-	overtakes uint64
+	// preempts is the term before which a leader may have the read lease, for all that is known.
+	preempts uint64
 	// failed says why the primary's server does not serve, "" while it does.
 	failed               string
 	rewindFailed, noRoom bool
@@ -35,14 +35,14 @@ type watch struct {
 	looked time.Duration
 }
 
-func newWatch(m ha.Memory, now time.Duration) watch {
-	return watch{ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never, resigned: never, overtakes: m.Won}
+func newWatch(m ha.HardState, now time.Duration) watch {
+	return watch{ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never, resigned: never, preempts: m.Won}
 }
 
 // observe measures what only time and the present state tell. It asks nobody, and changes nothing else.
 func (i *Instance) observe() {
 	i.forgetOld()
-	w, ballot := &i.watch, i.memory.Ballot
+	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
 		w.idle, w.stalled, w.streams = never, never, never
@@ -108,7 +108,7 @@ func (i *Instance) View() ha.View {
 func (i *Instance) viewLocal(local *ha.Local) {
 	w, s := &i.watch, &i.server
 	*local = ha.Local{
-		Data: w.data.Data, SystemIdentifier: w.data.SystemIdentifier, Memory: i.memory,
+		Data: w.data.Data, SystemIdentifier: w.data.SystemIdentifier, HardState: i.hardState,
 		Known: w.known, End: w.end, Failed: w.failed, Full: s.seen.Full, RewindFailed: w.rewindFailed, NoRoom: w.noRoom,
 		Unwritten: w.unwritten, Unelected: w.unelected, Resigned: i.hasResigned(),
 		Resting: w.rests != never && i.now < w.rests, Server: s.role, Following: s.following.Term,
@@ -127,12 +127,12 @@ func (i *Instance) viewLocal(local *ha.Local) {
 func (i *Instance) hasResigned() bool {
 	w := &i.watch
 	lately := w.resigned != never && (i.now-w.resigned < ha.IdleLimit || i.fence != nil)
-	return lately && w.resignedTerm == i.memory.Ballot.Term
+	return lately && w.resignedTerm == i.hardState.Ballot.Term
 }
 
 // viewLeader is for how long the leader of the ballot has been what it is.
 func (i *Instance) viewLeader(local *ha.Local) {
-	w, leader := &i.watch, i.memory.Ballot.Leader
+	w, leader := &i.watch, i.hardState.Ballot.Leader
 	local.Leaderless, local.Idle, local.Stalled = i.now-w.led, i.ago(w.idle), i.ago(w.stalled)
 	if leader == i.name {
 		return
@@ -151,10 +151,10 @@ func (i *Instance) viewLeader(local *ha.Local) {
 }
 
 // Says is what the instance says of itself at a time.
-func (i *Instance) Says(now time.Duration) Said {
+func (i *Instance) Says(now time.Duration) PeerStatus {
 	i.now = now
 	i.said++
-	return Said{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Record: i.memory.Record, Forgotten: i.Forgotten(), Limits: i.own}
+	return PeerStatus{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Configuration: i.hardState.Configuration, Forgotten: i.Forgotten(), Limits: i.own}
 }
 
 // Peer is this instance as others see it.
@@ -162,10 +162,10 @@ func (i *Instance) Peer() ha.Peer { return i.peer(i.View()) }
 
 // peer is this instance as others see it.
 func (i *Instance) peer(v ha.View) ha.Peer {
-	m, l := i.memory, v.Local
+	m, l := i.hardState, v.Local
 	p := ha.Peer{
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
-		Resigned: l.Resigned, Successor: i.successor, Lineage: m.Lineage, Oldest: i.server.seen.Oldest,
+		Resigned: l.Resigned, Successor: i.successor, TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
 		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
 		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(), Eligible: v.Eligible(),
 		Rebuilding: i.last.Action == ha.Rewind || i.last.Action == ha.Clone && l.Data != ha.DataEmpty,
@@ -195,28 +195,28 @@ type decisives struct {
 
 func decisive(p ha.Peer) decisives {
 	return decisives{
-		p.Data, p.SystemIdentifier, p.Ballot, p.Oldest, len(p.Lineage),
+		p.Data, p.SystemIdentifier, p.Ballot, p.Oldest, len(p.TermHistory),
 		p.Leading, p.Resigned, p.Defeated, p.LeaderLost, p.Eligible, p.Rebuilding, p.Streaming, p.Stalls,
 	}
 }
 
-// tellNews tells the others at once what makes them decide anew.
-func (i *Instance) tellNews(said ha.Peer) {
+// broadcastNews tells the others at once what makes them decide anew.
+func (i *Instance) broadcastNews(said ha.Peer) {
 	if now := decisive(said); now != i.told {
 		i.told = now
-		i.emit(Tell{})
+		i.emit(Broadcast{})
 	}
 }
 
 // lookInterval is how often a standby is looked at that may have to take over.
 const lookInterval = 100 * time.Millisecond
 
-// lookAtServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who is
+// observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who is
 // elected, and the server is looked at too seldom for that while all is well.
-func (i *Instance) lookAtServer(said ha.Peer) {
+func (i *Instance) observeServer(said ha.Peer) {
 	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil && i.now-i.watch.looked >= lookInterval {
 		i.watch.looked = i.now
-		i.emit(Look{})
+		i.emit(ObserveServer{})
 	}
 }
 

@@ -79,15 +79,15 @@ func (i *Instance) MayEnd() bool {
 	if !w.Leaving {
 		return false
 	}
-	m, waited := i.memory, i.now-w.since
-	alone := len(m.Record.Voters()) < 2 || waited > aloneAfter && !i.anyEligible()
+	m, waited := i.hardState, i.now-w.since
+	alone := len(m.Configuration.Voters()) < 2 || waited > aloneAfter && !i.anyEligible()
 	return alone || !w.led || m.Won != m.Ballot.Term || i.succeeded() || waited > leavePatience
 }
 
 // succeeded says that another leads a later term.
 func (i *Instance) succeeded() bool {
 	for _, h := range i.news.heard {
-		if h.said.Peer.Leading && h.said.Peer.Ballot.Term > i.memory.Won {
+		if h.said.Peer.Leading && h.said.Peer.Ballot.Term > i.hardState.Won {
 			return true
 		}
 	}

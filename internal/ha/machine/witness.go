@@ -16,7 +16,7 @@ const (
 // not asked.
 type witness struct {
 	// seen is what was on record when it was asked for, at, or never.
-	seen ha.Memory
+	seen ha.HardState
 	at   time.Duration
 	took time.Duration
 	// wanted says that it is to be looked at, look the question that is open, asked since when.
@@ -24,7 +24,7 @@ type witness struct {
 	look   uint64
 	asked  time.Duration
 	sent   map[uint64]time.Duration
-	// releases is the term in which this instance held on, to be taken off the record, released the one that the open
+	// releases is the term in which this instance had the read lease, to be taken off the record, released the one that the open
 	// question is to take off; 0 for none.
 	releases, released uint64
 }
@@ -48,7 +48,7 @@ func (i *Instance) witnessAnswered(e WitnessAnswered) {
 		delete(w.sent, e.ID)
 	}
 	if !e.Failed && (w.at == never || w.at < e.Asked) {
-		w.seen, w.at = e.Memory, e.Asked
+		w.seen, w.at = e.HardState, e.Asked
 	}
 	if w.look == e.ID {
 		w.look = 0
@@ -57,55 +57,55 @@ func (i *Instance) witnessAnswered(e WitnessAnswered) {
 		}
 	}
 	i.witnessVoted(e)
-	i.overtakeAnswered(e)
-	i.recordAtWitness(e)
+	i.preemptAnswered(e)
+	i.configurationAtWitness(e)
 }
 
-// observeWitness looks at the witness while that matters, and puts on record there that this instance holds on, or no
+// observeWitness looks at the witness while that matters, and puts on record there that this instance has the read lease, or no
 // longer does.
 func (i *Instance) observeWitness() {
 	if !i.config.API {
 		return
 	}
-	alone := i.isAlone()
+	alone := i.needsReadLease()
 	holds := alone && i.Leads() && i.server.role == ha.ServerPrimary
 	i.chooseRelease(holds)
-	if !i.looksAtWitness(alone) {
+	if !i.readsWitness(alone) {
 		return
 	}
 	w, operation := &i.witness, ha.WitnessOperation{}
 	switch w.released = 0; {
-	case holds && w.seen.Holding != i.memory.Won:
-		operation.Hold = i.memory.Won
+	case holds && w.seen.ReadLease != i.hardState.Won:
+		operation.ReadLease = i.hardState.Won
 	case w.releases > 0:
-		operation.Release, w.released = w.releases, w.releases
+		operation.ReleaseReadLease, w.released = w.releases, w.releases
 	}
 	w.asked, w.look = i.now, i.operate(operation)
 }
 
-// isAlone says whether no majority has answered for so long that a leader is to hold on.
-func (i *Instance) isAlone() bool {
+// needsReadLease says whether no majority has answered for so long that a leader is to have the read lease.
+func (i *Instance) needsReadLease() bool {
 	local := ha.Local{}
 	i.measureQuorum(&local)
-	return local.Alone > holdAfter
+	return local.Alone > readLeaseAfter
 }
 
-// chooseRelease notes that this instance no longer holds on though it is on record that it does: it has its majority
+// chooseRelease notes that this instance no longer has the read lease though it is on record that it does: it has its majority
 // again, or has stopped. Somebody may be waiting for that.
 func (i *Instance) chooseRelease(holds bool) {
-	w, won := &i.witness, i.memory.Won
+	w, won := &i.witness, i.hardState.Won
 	stopped := i.server.role != ha.ServerPrimary
 	switch {
 	case holds:
 		w.releases = 0
-	case w.at != never && won > 0 && w.seen.Holding == won && (stopped || i.Leads()):
+	case w.at != never && won > 0 && w.seen.ReadLease == won && (stopped || i.Leads()):
 		w.releases = won
 	default:
 	}
 }
 
-// looksAtWitness says whether the witness is to be asked now: while a leader is lost, is alone, or is about to leave.
-func (i *Instance) looksAtWitness(alone bool) bool {
+// readsWitness says whether the witness is to be asked now: while a leader is lost, is alone, or is about to leave.
+func (i *Instance) readsWitness(alone bool) bool {
 	w, leads := &i.witness, i.Leads()
 	leaves := i.wish.Resign || i.watch.failed != "" || i.server.seen.Failure != "" || i.watch.unwritten > ha.SlowLimit
 	before := w.wanted

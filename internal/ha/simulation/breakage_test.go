@@ -8,7 +8,7 @@ func TestBreakages(t *testing.T) {
 	for _, broken := range []Breakage{
 		NoRevocation, PromiseNotDurable, VoteTwice, PositionIgnored, TermlessPosition, TermForgotten, VoterKept,
 		ShrinkUnrecorded, RuleTooEarly, NoBarrier, NotSuperseded, CloneFromOld, StrangersCount, NoConfirmation, NoCompare,
-		PromoteBeforeStop, NoJoinCheck, LineageNotStored, WinsAfterPromise, RenewInPlace, NoFence, OvertakesUnasked,
+		PromoteBeforeStop, NoJoinCheck, TermHistoryNotStored, WinsAfterPromise, RenewInPlace, NoFence, PreemptsUnasked,
 		OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked, KilledTooEarly,
 	} {
 		t.Run(string(broken), func(t *testing.T) {

@@ -27,17 +27,17 @@ func (n *node) carryOut(effect machine.Effect) {
 		n.propose(e.Proposal)
 	case machine.AskWitness:
 		n.askWitness(e)
-	case machine.Look:
+	case machine.ObserveServer:
 		n.later(n.w.between(1*ms, 50*ms), n.seeServer)
-	case machine.Tell:
-		n.tell()
+	case machine.Broadcast:
+		n.broadcast()
 	case machine.ReplyVote:
 		n.reply(e.ID, e)
-	case machine.ReplyRecord:
+	case machine.ReplyConfiguration:
 		n.reply(e.ID, e)
 	case machine.ReplyDiscard:
 		n.reply(e.ID, e)
-	case machine.Note:
+	case machine.Log:
 		if n.w.tracing {
 			n.log("%s %v", e.Message, e.Values)
 		}
@@ -45,7 +45,7 @@ func (n *node) carryOut(effect machine.Effect) {
 	}
 }
 
-// storeLater puts a memory on disk, which takes a while, and on a volume that stalls until that goes on.
+// storeLater puts a hard state on disk, which takes a while, and on a volume that stalls until that goes on.
 func (n *node) storeLater(e machine.Store) {
 	takes := max(n.w.between(1*ms, 20*ms), n.stalledUntil-n.w.now)
 	n.later(takes, func() {
@@ -54,20 +54,20 @@ func (n *node) storeLater(e machine.Store) {
 			return
 		}
 		if n.w.failsToStore() {
-			n.log("can't store the ballot %v", e.Memory.Ballot)
+			n.log("can't store the ballot %v", e.HardState.Ballot)
 			n.step(machine.Stored{ID: e.ID, Err: "the disk does not take it"})
 			return
 		}
-		m := e.Memory
-		if !e.Lineage {
-			m.Lineage = n.mem.Lineage // it lies with the data, which a copy may have replaced meanwhile
+		m := e.HardState
+		if !e.TermHistory {
+			m.TermHistory = n.mem.TermHistory // it lies with the data, which a copy may have replaced meanwhile
 		}
 		n.store(n.breakStore(m))
 		n.step(machine.Stored{ID: e.ID})
 	})
 }
 
-// failsToStore says that a disk does not take a memory. In most schedules all do.
+// failsToStore says that a disk does not take a hard state. In most schedules all do.
 func (w *World) failsToStore() bool { return w.scarce && !w.op.healing && w.volumes.Float64() < 0.05 }
 
 // reply gives an answer to who has asked for it.
@@ -110,14 +110,14 @@ func (n *node) askVote(e machine.AskVote) {
 	}, nil)
 }
 
-// propose offers a record to a voter.
+// propose offers a configuration to a voter.
 func (n *node) propose(proposal machine.Proposal) {
 	to := indexOf(proposal.Voter.Instance())
 	if to < 0 {
 		return
 	}
 	answered := func(r ha.AcceptReply) {
-		n.step(machine.RecordAnswered{Voter: proposal.Voter, Record: proposal.Record, Reply: r})
+		n.step(machine.ConfigurationAnswered{Voter: proposal.Voter, Configuration: proposal.Configuration, Reply: r})
 	}
 	if n.w.breaks(ShrinkUnrecorded) {
 		n.later(ms, func() { answered(ha.AcceptReply{Accepted: true}) })
@@ -127,21 +127,21 @@ func (n *node) propose(proposal machine.Proposal) {
 		if p.busy() {
 			return
 		}
-		p.asks(func(id uint64) machine.Event { return machine.RecordProposed{ID: id, Proposal: proposal} }, func(answer machine.Effect) {
-			said := answer.(machine.ReplyRecord) //nolint:errcheck,forcetypeassert // it answers nothing else
+		p.asks(func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: proposal} }, func(answer machine.Effect) {
+			said := answer.(machine.ReplyConfiguration) //nolint:errcheck,forcetypeassert // it answers nothing else
 			reply(func() { answered(said.Reply) })
 		})
 	}, nil)
 }
 
-// tell tells all others how this instance is.
-func (n *node) tell() {
+// broadcast tells all others how this instance is.
+func (n *node) broadcast() {
 	said := n.machine.Says(n.clock())
 	for _, name := range n.machine.Peers() {
 		p := n.w.nodes[indexOf(name)]
 		n.w.send(n.index, p.index, func() {
 			if !p.busy() {
-				p.step(machine.PeerTold{Said: said})
+				p.step(machine.PeerAnnounced{Status: said})
 			}
 		}, nil)
 	}
@@ -164,7 +164,7 @@ func (n *node) pollOne(name string) {
 			return
 		}
 		said := p.machine.Says(p.clock())
-		reply(func() { n.step(machine.PeerAnswered{Said: said, Asked: asked}) })
+		reply(func() { n.step(machine.PeerAnswered{Status: said, Asked: asked}) })
 	}, func() { n.step(machine.PeerRefused{Name: name, Asked: asked}) })
 }
 
@@ -179,7 +179,7 @@ func (n *node) seeData() {
 
 // api is the Kubernetes API with its one object.
 type api struct {
-	memory  ha.Memory
+	memory  ha.HardState
 	version int
 	away    [maxNodes]bool
 }
@@ -193,31 +193,31 @@ const apiDeadline = time.Second
 // askWitness reads or changes the object.
 func (n *node) askWitness(e machine.AskWitness) {
 	asked, over := n.clock(), false
-	answer := func(m ha.Memory, a ha.WitnessAnswer, failed bool) {
+	answer := func(m ha.HardState, a ha.WitnessAnswer, failed bool) {
 		if !over {
 			over = true
-			n.asked = n.asked || e.Operation.Overtake != nil && !failed
-			n.step(machine.WitnessAnswered{ID: e.ID, Asked: asked, Memory: m, Answer: a, Failed: failed})
+			n.asked = n.asked || e.Operation.Preempt != nil && !failed
+			n.step(machine.WitnessAnswered{ID: e.ID, Asked: asked, HardState: m, Answer: a, Failed: failed})
 		}
 	}
-	if e.Operation.Overtake != nil {
+	if e.Operation.Preempt != nil {
 		n.asked = false
-		if n.w.breaks(OvertakesUnasked) {
-			n.later(ms, func() { answer(ha.Memory{}, ha.WitnessAnswer{Granted: true}, false) })
+		if n.w.breaks(PreemptsUnasked) {
+			n.later(ms, func() { answer(ha.HardState{}, ha.WitnessAnswer{Granted: true}, false) })
 			return
 		}
 	}
-	n.later(apiDeadline, func() { answer(ha.Memory{}, ha.WitnessAnswer{}, true) })
+	n.later(apiDeadline, func() { answer(ha.HardState{}, ha.WitnessAnswer{}, true) })
 	n.operate(e.Operation, answer)
 }
 
-// operate changes the object by what it is, unless somebody else was faster: then only who overtakes tries again.
-func (n *node) operate(o ha.WitnessOperation, answer func(ha.Memory, ha.WitnessAnswer, bool)) {
-	var m ha.Memory
+// operate changes the object by what it is, unless somebody else was faster: then only who preempts tries again.
+func (n *node) operate(o ha.WitnessOperation, answer func(ha.HardState, ha.WitnessAnswer, bool)) {
+	var m ha.HardState
 	var version int
 	n.call(func() { m, version = n.w.api.memory, n.w.api.version }, func() {
 		next, a := o.Apply(m)
-		if next.Ballot == m.Ballot && next.Holding == m.Holding && !next.Record.Newer(m.Record) || !a.Granted {
+		if next.Ballot == m.Ballot && next.ReadLease == m.ReadLease && !next.Configuration.Newer(m.Configuration) || !a.Granted {
 			answer(m, a, false)
 			return
 		}
@@ -231,10 +231,10 @@ func (n *node) operate(o ha.WitnessOperation, answer func(ha.Memory, ha.WitnessA
 			switch {
 			case swapped:
 				answer(next, a, false)
-			case o.Overtake != nil:
+			case o.Preempt != nil:
 				n.operate(o, answer)
 			default:
-				answer(ha.Memory{}, a, true)
+				answer(ha.HardState{}, a, true)
 			}
 		})
 	})

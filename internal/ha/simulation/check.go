@@ -51,7 +51,7 @@ func (w *World) wins(n *node, term uint64) {
 	}
 	n.asked = false // until it has; one that takes its leader for ended does not ask
 	w.check.wins = append(w.check.wins, won{term, n, n.wal[:len(n.wal):len(n.wal)], n.role() == ha.ServerPrimary})
-	n.checkLineage()
+	n.checkTermHistory()
 	w.checkComplete(n, term)
 }
 
@@ -74,7 +74,7 @@ func (w *World) checkComesBack(n *node) {
 	if l := n.lead(); l.strong && l.proven < l.began && !w.breaks(OpensUnasked) {
 		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are", n.name, l.began, l.proven)
 	}
-	if n.mem.Record.Witnesses(witnessID) || n.busy() {
+	if n.mem.Configuration.Witnesses(witnessID) || n.busy() {
 		return
 	}
 	for _, a := range w.check.acks {
@@ -85,12 +85,12 @@ func (w *World) checkComesBack(n *node) {
 	}
 }
 
-// checkOvertaken checks that nobody can read any more at a primary of an earlier term what an acknowledgement overtakes. A pause is not held
-// against it, nor that the leader could not ask at the API who holds on.
-func (w *World) checkOvertaken(n *node, a acknowledged) {
+// checkPreempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts. A pause is not held
+// against it, nor that the leader could not ask at the API who has the read lease.
+func (w *World) checkPreempted(n *node, a acknowledged) {
 	for _, o := range w.nodes {
 		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
-		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.Holds || n.onWord && o.cameBack {
+		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.HasReadLease || n.onWord && o.cameBack {
 			continue
 		}
 		w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead().term, n.name, a.term)
@@ -105,7 +105,7 @@ func (w *World) acknowledge(n *node, index int) {
 	sum := n.wal[index].sum
 	a := acknowledged{index: index, sum: sum, term: n.lead().term, kept: n.lead().strong, since: n.lead().term}
 	if a.kept {
-		w.checkOvertaken(n, a)
+		w.checkPreempted(n, a)
 		w.checkLater(n, a)
 		w.checkBehind(n, a)
 	}
@@ -136,7 +136,7 @@ func (w *World) checkLater(n *node, a acknowledged) {
 // told so by its position: else it could be elected.
 func (w *World) checkBehind(n *node, a acknowledged) {
 	at := n.mem.Position(ha.LSN(a.index + 1))
-	for _, v := range n.mem.Record.Voters() {
+	for _, v := range n.mem.Configuration.Voters() {
 		o := w.nodes[indexOf(v.Instance())]
 		if o.mem.Voter != v || o.data != ha.DataPresent || sumAt(o.wal, a.index+1) == a.sum {
 			continue
@@ -150,7 +150,7 @@ func (w *World) checkBehind(n *node, a acknowledged) {
 // checkDiscard checks that what an instance gives up for a copy is still on as many disks as is promised. That others have lost theirs
 // a moment ago, which nobody can know yet, is not held against it.
 func (w *World) checkDiscard(n *node) {
-	record := w.newestRecord()
+	record := w.newestConfiguration()
 	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || w.now < w.excused {
 		return
 	}
@@ -176,7 +176,7 @@ func (w *World) checkDiscard(n *node) {
 
 // inForce notes that a quorum is in force, and with it what is promised of the
 // writes that were acknowledged so far.
-func (w *World) inForce(n *node, r ha.Record) {
+func (w *World) inForce(n *node, r ha.Configuration) {
 	for i := range w.check.acks {
 		a := &w.check.acks[i]
 		has := sumAt(n.wal, a.index+1) == a.sum && (n.lead() == nil || a.index < n.lead().acked)
@@ -187,14 +187,14 @@ func (w *World) inForce(n *node, r ha.Record) {
 	}
 }
 
-// checkLineage checks that an instance's lineage tells who wrote the end of its WAL.
-func (n *node) checkLineage() {
+// checkTermHistory checks that an instance's term history tells who wrote the end of its WAL.
+func (n *node) checkTermHistory() {
 	if len(n.wal) == 0 {
 		return
 	}
 	if p := n.mem.Position(n.end()); p.Term != n.wal[len(n.wal)-1].term {
 		n.w.fail("a lineage tells who wrote the WAL", "%s takes its end %d for one of term %d, it is of term %d (%v)",
-			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.Lineage)
+			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.TermHistory)
 	}
 }
 
@@ -224,7 +224,7 @@ func (w *World) alive() bool {
 	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up || n.lead() == nil || !n.serves(n.lead().term) {
 		return false
 	}
-	r := n.mem.Record
+	r := n.mem.Configuration
 	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) || strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
 		return false
 	}
@@ -233,7 +233,7 @@ func (w *World) alive() bool {
 
 // allFollow says whether all members stream from a leader that is the only primary.
 func (w *World) allFollow(n *node) bool {
-	r := n.mem.Record
+	r := n.mem.Configuration
 	for _, name := range w.op.members {
 		m := w.nodes[indexOf(name)]
 		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
@@ -248,10 +248,10 @@ func (w *World) allFollow(n *node) bool {
 	return true
 }
 
-// lost says that so many voters lost their memory or data that nobody can be
+// lost says that so many voters lost their hard state or data that nobody can be
 // elected: for every one that may lead, a majority is missing or has more WAL.
 func (w *World) lost() bool {
-	newest := w.newestRecord()
+	newest := w.newestConfiguration()
 	for _, c := range w.nodes {
 		if !c.exists || c.data != ha.DataPresent || !newest.Has(c.mem.Voter) {
 			continue
@@ -268,12 +268,12 @@ func (w *World) lost() bool {
 	return true
 }
 
-// newestRecord is the newest that is known anywhere.
-func (w *World) newestRecord() ha.Record {
-	newest := w.api.memory.Record
+// newestConfiguration is the newest that is known anywhere.
+func (w *World) newestConfiguration() ha.Configuration {
+	newest := w.api.memory.Configuration
 	for _, n := range w.nodes {
-		if n.exists && n.mem.Record.Newer(newest) {
-			newest = n.mem.Record
+		if n.exists && n.mem.Configuration.Newer(newest) {
+			newest = n.mem.Configuration
 		}
 	}
 	return newest

@@ -229,7 +229,7 @@ func (w *World) loseVolume(n *node) {
 	n.crash()
 	if w.breaks(VoterKept) {
 		n.data, n.wal, n.maxTerms = ha.DataPresent, nil, [2]uint64{}
-		n.mem = ha.Memory{Voter: n.mem.Voter, Record: n.mem.Record}
+		n.mem = ha.HardState{Voter: n.mem.Voter, Configuration: n.mem.Configuration}
 	} else {
 		n.create()
 	}
@@ -244,7 +244,7 @@ func (w *World) loseVolume(n *node) {
 func (w *World) fragile(n *node) bool {
 	count := 0
 	for _, o := range w.nodes {
-		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Record.Has(o.mem.Voter) && len(o.mem.Record.Now.Voters) > 1 {
+		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Configuration.Has(o.mem.Voter) && len(o.mem.Configuration.Now.Voters) > 1 {
 			count++
 		}
 	}

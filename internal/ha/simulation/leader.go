@@ -18,7 +18,7 @@ type leadership struct {
 
 // takeLead begins to lead a term.
 func (n *node) takeLead(term uint64) {
-	l := &leadership{term: term, acked: len(n.wal), strong: strong(n.mem.Record.Now), began: len(n.wal)}
+	l := &leadership{term: term, acked: len(n.wal), strong: strong(n.mem.Configuration.Now), began: len(n.wal)}
 	n.server.lead = l
 	n.log("LEADS term %d at %d, rule %s", term, len(n.wal), n.server.rule)
 	n.w.checkLeader(n)
@@ -49,8 +49,8 @@ func (n *node) caughtUp() []ha.Voter {
 	return all
 }
 
-// recordStored notes that another record is on a leader's disk. The one that follows a change alone is in force then.
-func (n *node) recordStored(before, now ha.Record) {
+// configurationStored notes that another configuration is on a leader's disk. The one that follows a change alone is in force then.
+func (n *node) configurationStored(before, now ha.Configuration) {
 	n.w.check.changes++
 	if now.Term != n.mem.Won || !n.leads() {
 		return

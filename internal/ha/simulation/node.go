@@ -21,7 +21,7 @@ type node struct {
 	name  string
 
 	// On the volume.
-	mem      ha.Memory
+	mem      ha.HardState
 	data     ha.Data
 	system   string
 	wal      []entry
@@ -51,7 +51,7 @@ type node struct {
 	rebuild        *rebuild
 
 	// What is known of its last election.
-	asked    bool // it could ask at the API who holds on
+	asked    bool // it could ask at the API who has the read lease
 	onWord   bool // it was elected on its leader's word, which may be an old one
 	cameBack bool // it leads again in a term
 
@@ -71,7 +71,7 @@ func (n *node) log(format string, args ...any) { n.w.log(n.name, format, args...
 // create makes the instance with an empty volume.
 func (n *node) create() {
 	n.w.ids++
-	n.mem = ha.Memory{Voter: ha.NewVoter(n.name, fmt.Sprintf("%08x", n.w.ids))}
+	n.mem = ha.HardState{Voter: ha.NewVoter(n.name, fmt.Sprintf("%08x", n.w.ids))}
 	n.data, n.system, n.wal, n.oldest, n.exists = ha.DataEmpty, "", nil, 0, true
 	n.maxTerms = [2]uint64{}
 	n.cramped = n.w.scarce && n.w.volumes.Float64() < 0.7
@@ -89,11 +89,11 @@ func (n *node) start() {
 	seed := n.w.rng.Uint64()
 	n.replies = map[uint64]func(machine.Effect){}
 	n.machine = machine.New(machine.Options{
-		Name: n.name, Boot: fmt.Sprint(n.epoch), Memory: n.mem, Config: n.config, Rules: n.rules(), Limits: ha.OwnLimits(),
+		Name: n.name, Boot: fmt.Sprint(n.epoch), HardState: n.mem, Config: n.config, Rules: n.rules(), Limits: ha.OwnLimits(),
 		Random: rand.New(rand.NewPCG(seed, 3)), Now: n.clock(), // #nosec G404 -- a simulation must be repeatable
 	})
 	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.mem.Voter, n.mem.Ballot, n.mem.Won,
-		n.mem.Record.Term, n.mem.Record.Version, n.data, len(n.wal))
+		n.mem.Configuration.Term, n.mem.Configuration.Version, n.data, len(n.wal))
 	n.later(n.w.between(1*ms, 200*ms), func() {
 		n.seeData()
 		n.seeVolume()
@@ -144,7 +144,7 @@ func (n *node) tick() {
 }
 
 // store is what is on disk from now on.
-func (n *node) store(m ha.Memory) {
+func (n *node) store(m ha.HardState) {
 	old := n.mem
 	switch {
 	case m.Voter != old.Voter:
@@ -156,8 +156,8 @@ func (n *node) store(m ha.Memory) {
 		n.w.fail("terms never go back", "%s had the ballot %d, now %d", n.name, n.maxTerms[0], m.Ballot.Term)
 	case m.Won < n.maxTerms[1]:
 		n.w.fail("terms never go back", "%s had won %d, now %d", n.name, n.maxTerms[1], m.Won)
-	case old.Record.Newer(m.Record):
-		n.w.fail("records never go back", "%s had the record %d.%d", n.name, old.Record.Term, old.Record.Version)
+	case old.Configuration.Newer(m.Configuration):
+		n.w.fail("records never go back", "%s had the record %d.%d", n.name, old.Configuration.Term, old.Configuration.Version)
 	}
 	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
 	n.mem = m
@@ -168,8 +168,8 @@ func (n *node) store(m ha.Memory) {
 		}
 		n.w.wins(n, m.Won)
 	}
-	if old.Record.Version != m.Record.Version {
-		n.recordStored(old.Record, m.Record)
+	if old.Configuration.Version != m.Configuration.Version {
+		n.configurationStored(old.Configuration, m.Configuration)
 	}
 }
 

@@ -28,7 +28,7 @@ func (w *World) build() {
 	}
 	for i := range w.op.members {
 		w.nodes[i].create()
-		w.nodes[i].config = w.told()
+		w.nodes[i].config = w.config()
 		w.nodes[i].start()
 	}
 	w.after(100*ms, w.reconcile)
@@ -57,7 +57,7 @@ func pick(w *World, weights ...int) int {
 	return 0
 }
 
-func (w *World) told() machine.Config {
+func (w *World) config() machine.Config {
 	return machine.Config{Members: w.op.members, SystemIdentifier: w.op.system, Async: w.op.async, Witness: witnessID, API: true}
 }
 
@@ -73,13 +73,13 @@ func (w *World) reconcile() {
 		switch {
 		case member && !n.exists:
 			n.create()
-			n.config = w.told()
+			n.config = w.config()
 			n.start()
 		case !member && n.exists:
 			w.dismiss(n)
 		}
 		if n.exists && !w.api.away[n.index] && w.chance(0.8) {
-			c := w.told()
+			c := w.config()
 			n.later(w.between(5*ms, 300*ms), func() {
 				n.config = c
 				n.step(machine.Configured{Config: c})
@@ -95,11 +95,11 @@ func (w *World) dismiss(n *node) {
 		if !l.up || l.lead() == nil || !l.serves(l.lead().term) || l.pausedUntil > w.now || w.api.away[l.index] {
 			continue
 		}
-		r := l.mem.Record
+		r := l.mem.Configuration
 		switch {
 		case l == n:
 			n.step(machine.ResignAsked{})
-		case r.Next == nil && l.mem.Record.Term >= w.newestTerm() &&
+		case r.Next == nil && l.mem.Configuration.Term >= w.newestTerm() &&
 			!slices.ContainsFunc(r.Voters(), func(v ha.Voter) bool { return v.Instance() == n.name }):
 			n.log("is removed")
 			n.crash()
@@ -108,12 +108,12 @@ func (w *World) dismiss(n *node) {
 	}
 }
 
-// newestTerm is the term of the newest record that is known anywhere.
+// newestTerm is the term of the newest configuration that is known anywhere.
 func (w *World) newestTerm() uint64 {
-	newest := w.api.memory.Record.Term
+	newest := w.api.memory.Configuration.Term
 	for _, n := range w.nodes {
 		if n.exists {
-			newest = max(newest, n.mem.Record.Term)
+			newest = max(newest, n.mem.Configuration.Term)
 		}
 	}
 	return newest

@@ -47,10 +47,10 @@ func (n *node) fetch(r *rebuild, took time.Duration) {
 		if p.refuses() || !p.serves(r.command.Ballot.Term) && (!n.w.breaks(CloneFromOld) || p.role() != ha.ServerPrimary) {
 			return
 		}
-		wal, lineage, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.Lineage, p.system, p.mem.Won
+		wal, history, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.TermHistory, p.system, p.mem.Won
 		reply(func() {
 			n.makeRoom(r, func() {
-				n.later(took, func() { n.finishRebuild(r, wal, lineage, system, term) })
+				n.later(took, func() { n.finishRebuild(r, wal, history, system, term) })
 			})
 		})
 	}, nil)
@@ -83,7 +83,7 @@ func (n *node) mayDiscard(r *rebuild, whole bool, then func()) {
 		unasked := n.w.breaks(DiscardsUnasked) && !whole || n.w.breaks(CloneFromOld)
 		if said.Needed != "" && !unasked {
 			n.log("gives up the copy: %s", said.Needed)
-			n.endRebuild(r, machine.Done{Err: said.Needed, NoRoom: !whole, Lineage: n.mem.Lineage})
+			n.endRebuild(r, machine.Done{Err: said.Needed, NoRoom: !whole, TermHistory: n.mem.TermHistory})
 			return
 		}
 		then()
@@ -102,7 +102,7 @@ func (n *node) discard() {
 }
 
 // finishRebuild replaces the data by the leader's.
-func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
+func (n *node) finishRebuild(r *rebuild, wal []entry, history []ha.TermStart, system string, term uint64) {
 	if !n.rebuilds(r) {
 		return
 	}
@@ -112,10 +112,10 @@ func (n *node) finishRebuild(r *rebuild, wal []entry, lineage []ha.Start, system
 	}
 	if r.command.Kind == machine.Rewind && n.w.chance(0.1) {
 		n.data = ha.DataPresent
-		n.endRebuild(r, machine.Done{Err: "the rewind fails", Lineage: n.mem.Lineage})
+		n.endRebuild(r, machine.Done{Err: "the rewind fails", TermHistory: n.mem.TermHistory})
 		return
 	}
-	n.mayDiscard(r, true, func() { n.replace(r, wal, lineage, system, term) })
+	n.mayDiscard(r, true, func() { n.replace(r, wal, history, system, term) })
 }
 
 // minimum is how long a rewound server replays before it is consistent: in most schedules for no time, as far as elections notice.
@@ -127,17 +127,17 @@ func (n *node) minimum() time.Duration {
 }
 
 // replace puts the copy in the place of the data.
-func (n *node) replace(r *rebuild, wal []entry, lineage []ha.Start, system string, term uint64) {
+func (n *node) replace(r *rebuild, wal []entry, history []ha.TermStart, system string, term uint64) {
 	if n.mem.Ballot.Term > term {
 		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d", n.name, term, n.mem.Ballot.Term)
 	}
-	n.mem.Lineage = lineage
+	n.mem.TermHistory = history
 	n.data, n.wal, n.system, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, len(wal)/2
 	n.rewoundUntil = n.w.now
 	if r.command.Kind == machine.Rewind {
 		n.rewoundUntil += n.minimum()
 	}
-	n.checkLineage()
+	n.checkTermHistory()
 	n.log("%s done: %d of term %d", r.command.Kind, len(wal), term)
-	n.endRebuild(r, machine.Done{Lineage: lineage})
+	n.endRebuild(r, machine.Done{TermHistory: history})
 }

@@ -24,10 +24,10 @@ func (n *node) rules() machine.Rules {
 		return ha.Grant(v, q)
 	}
 	if n.w.breaks(WinsAfterPromise) {
-		r.Stands = func(ha.Memory, uint64) bool { return true }
+		r.Stands = func(ha.HardState, uint64) bool { return true }
 	}
 	if n.w.breaks(RuleTooEarly) {
-		r.CommitRule = func(r ha.Record, leader ha.Voter) ha.Rule {
+		r.CommitRule = func(r ha.Configuration, leader ha.Voter) ha.Rule {
 			if r.Next != nil {
 				r.Now, r.Next = *r.Next, nil
 			}
@@ -52,7 +52,7 @@ func (n *node) decide(v ha.View) ha.Decision {
 
 // breakDecision decides before the core would, if it is that rule that is broken.
 func (n *node) breakDecision(v ha.View) (ha.Decision, bool) {
-	m, primary := v.Local.Memory, v.Local.Server == ha.ServerPrimary
+	m, primary := v.Local.HardState, v.Local.Server == ha.ServerPrimary
 	won := m.Won > 0 && m.Won == m.Ballot.Term
 	leads := won && m.Ballot.Leader == v.Self && v.Local.Data == ha.DataPresent && !v.Local.Resigned
 	lead := ha.Decision{Action: ha.Lead, Ballot: m.Ballot, Reason: "Leader"}
@@ -79,7 +79,7 @@ func (n *node) breakView(v *ha.View) {
 // promisedLater says whether another has promised a later term in which nobody leads.
 func promisedLater(v ha.View) bool {
 	for _, p := range v.Peers {
-		if p.Ballot.Term > v.Local.Memory.Ballot.Term && !p.Leading {
+		if p.Ballot.Term > v.Local.HardState.Ballot.Term && !p.Leading {
 			return true
 		}
 	}
@@ -92,25 +92,25 @@ func (n *node) breakVote(v *ha.Voting, r *ha.VoteRequest) {
 	case PositionIgnored:
 		r.Position = ha.Position{Term: math.MaxUint64}
 	case TermlessPosition:
-		r.Position.Term = v.Memory.Position(v.End).Term
+		r.Position.Term = v.HardState.Position(v.End).Term
 	case VoteTwice:
-		if v.Memory.Ballot.Term == r.Term {
-			v.Memory.Ballot.Leader = r.Candidate.Instance()
+		if v.HardState.Ballot.Term == r.Term {
+			v.HardState.Ballot.Leader = r.Candidate.Instance()
 		}
 	default:
 	}
 }
 
-// breakStore is what gets on disk of a memory.
-func (n *node) breakStore(m ha.Memory) ha.Memory {
+// breakStore is what gets on disk of a hard state.
+func (n *node) breakStore(m ha.HardState) ha.HardState {
 	switch n.w.broken {
 	case PromiseNotDurable:
 		if m.Ballot.Leader != n.name && m.Ballot.Term > n.mem.Ballot.Term {
 			m.Ballot = n.mem.Ballot
 		}
-	case LineageNotStored:
-		if m.Won == n.mem.Won && len(n.mem.Lineage) > 0 && len(m.Lineage) != len(n.mem.Lineage) {
-			m.Lineage = n.mem.Lineage
+	case TermHistoryNotStored:
+		if m.Won == n.mem.Won && len(n.mem.TermHistory) > 0 && len(m.TermHistory) != len(n.mem.TermHistory) {
+			m.TermHistory = n.mem.TermHistory
 		}
 	default:
 	}

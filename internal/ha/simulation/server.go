@@ -69,7 +69,7 @@ func (n *node) fence(id uint64) {
 	}
 	n.rebuild = nil
 	takes := n.w.between(1*ms, 20*ms)
-	if n.w.now < n.firewalled { // it may have held on by the API until it saw there that another leads
+	if n.w.now < n.firewalled { // it may have had the read lease by the API until it saw there that another leads
 		n.excused = max(n.excused, n.w.now+takes)
 	}
 	if n.w.breaks(KilledTooEarly) {
@@ -238,7 +238,7 @@ func (n *node) promoted(c machine.Command) {
 	n.server.role, n.server.rule, n.server.conn, n.server.following = ha.ServerPrimary, c.Rule, nil, 0
 	n.cameBack = false
 	timeline := uint32(1)
-	for _, s := range n.mem.Lineage {
+	for _, s := range n.mem.TermHistory {
 		timeline = max(timeline, s.Timeline)
 	}
 	begins := n.begins(c.Term)

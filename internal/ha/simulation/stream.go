@@ -156,7 +156,7 @@ func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
 	}
 	n.wal = append(n.wal, entries...)
 	if len(entries) > 0 {
-		n.checkLineage()
+		n.checkTermHistory()
 	}
 	began := !c.live
 	c.last, c.live = n.clock(), true

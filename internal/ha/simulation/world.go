@@ -21,7 +21,7 @@ type event struct {
 // World is one cluster with everything around it.
 type World struct {
 	rng *rand.Rand
-	// scarce says that volumes have no room for a copy beside the data, copies fail, disks do not take a memory, and leaders
+	// scarce says that volumes have no room for a copy beside the data, copies fail, disks do not take a hard state, and leaders
 	// take no replication for a while. In most schedules it is not so. volumes decides when: a source of its own, so that
 	// those stay as they are.
 	scarce  bool
@@ -60,7 +60,7 @@ type Result struct {
 	Exempt bool
 	// Trace are the last events, where they were asked for.
 	Trace []string
-	// Acknowledged is how many writes were, Terms how many terms were won, Changes how many records were made.
+	// Acknowledged is how many writes were, Terms how many terms were won, Changes how many configurations were made.
 	Acknowledged, Terms, Changes int
 	// Time is how much virtual time passed.
 	Time time.Duration

@@ -83,14 +83,14 @@ func (b *bench) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken, err := backup.Take(ctx, backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Sealer: b.archive.sealer, Term: 1,
+	taken, err := backup.Take(ctx, backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
 		Archived: func(ctx context.Context, _ uint32, lsn ha.LSN) error { return b.archive.upTo(ctx, lsn) }})
 	b.archive.last = taken
 	return err
 }
 
 func (b *bench) unpack(ctx context.Context) error {
-	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last},
+	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last},
 		Data: filepath.Join(b.restored(), "data")})
 }
 
@@ -101,7 +101,7 @@ func (b *bench) restore(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(run) }()
 	_, err = backup.Restore(ctx, backup.RestoreOptions{
-		Bucket: b.archive.bucket, Opener: b.archive.opener,
+		Bucket: b.archive.bucket, Decoder: b.archive.decoder,
 		Wanted: backup.Wanted{Backup: b.archive.last.ID, Target: backup.Target{Immediate: true}, Now: time.Now()},
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
 	})
@@ -122,11 +122,11 @@ func (b *bench) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := catalogue.PlanWAL(choice.Lineage, choice.Backup.StartLSN, choice.To)
+	plan, err := catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To)
 	if err != nil {
 		return err
 	}
-	if _, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Opener: b.archive.opener, Chain: []backup.Backup{b.archive.last}, Plan: plan,
+	if _, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last}, Plan: plan,
 		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log}); err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 // archive is where backups and WAL go: a folder.
 type archive struct {
 	bucket   bucket.Bucket
-	sealer   *backup.Sealer
-	opener   *backup.Opener
+	encoder  *backup.Encoder
+	decoder  *backup.Decoder
 	source   *source
 	archiver *backup.Archiver
 	last     backup.Backup
@@ -32,7 +32,7 @@ func (b *bench) openArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sealer, err := backup.NewSealer("")
+	encoder, err := backup.NewEncoder("")
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (b *bench) openArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), sealer: sealer, opener: &backup.Opener{}, log: io.Discard,
+	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), encoder: encoder, decoder: &backup.Decoder{}, log: io.Discard,
 		source: &source{b.server, session}}
 	return b.emptyArchive(ctx)
 }
@@ -53,15 +53,15 @@ func (b *bench) emptyArchive(ctx context.Context) error {
 	return b.archive.begin(ctx)
 }
 
-// begin is an archiver that has not looked yet. The lineage begins where the WAL is now.
+// begin is an archiver that has not looked yet. The term history begins where the WAL is now.
 func (a *archive) begin(ctx context.Context) error {
 	now, err := a.source.Flushed(ctx)
 	if err != nil {
 		return err
 	}
 	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
-		Bucket: a.bucket, Sealer: a.sealer, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
-		Lineage: []ha.Start{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
+		Bucket: a.bucket, Encoder: a.encoder, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
+		TermHistory: []ha.TermStart{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
 	})
 	return err
 }

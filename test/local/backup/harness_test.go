@@ -244,8 +244,8 @@ type archive struct {
 	*testing.T
 	*memory
 	source       *node
-	sealer       *backup.Sealer
-	opener       *backup.Opener
+	encoder      *backup.Encoder
+	decoder      *backup.Decoder
 	onlyParts    bool
 	copiedUntil  ha.LSN
 	waitedForWAL int
@@ -261,12 +261,12 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 		recipient, err = backup.Recipient(key)
 		must(t, err)
 	}
-	a.sealer, err = backup.NewSealer(recipient)
+	a.encoder, err = backup.NewEncoder(recipient)
 	must(t, err)
-	a.opener, err = backup.NewOpener(key)
+	a.decoder, err = backup.NewDecoder(key)
 	must(t, err)
-	lineage := `{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`
-	must(t, a.Put(t.Context(), backup.TermFolder(1)+backup.FileLineage, []byte(lineage)))
+	history := `{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`
+	must(t, a.Put(t.Context(), backup.TermFolder(1)+backup.FileLineage, []byte(history)))
 	return a
 }
 
@@ -278,7 +278,7 @@ func (a *archive) replication() *pgconn.Config {
 }
 
 func (a *archive) options() backup.TakeOptions {
-	return backup.TakeOptions{Server: a.replication(), Bucket: a, Sealer: a.sealer, Term: 1, Workers: 3,
+	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: 1, Workers: 3,
 		Progress: func(p backup.Progress) { a.lastProgress = p },
 		Archived: func(context.Context, uint32, ha.LSN) error {
 			a.waitedForWAL++
@@ -293,7 +293,7 @@ func (a *archive) take() backup.Backup { a.Helper(); return a.takeSince(nil) }
 func (a *archive) takeSince(parent *backup.Backup) backup.Backup {
 	a.Helper()
 	o := a.options()
-	o.Parent, o.Opener = parent, a.opener
+	o.Parent, o.Decoder = parent, a.decoder
 	b, err := backup.Take(a.Context(), o)
 	must(a, err)
 	return b
@@ -342,9 +342,9 @@ func (a *archive) putSegment(s backup.Segment, content []byte) {
 
 func (a *archive) putPiece(p backup.Piece, content []byte) {
 	a.Helper()
-	sealed, err := a.sealer.Seal(content)
+	sealed, err := a.encoder.Encode(content)
 	must(a, err)
-	must(a, a.Put(a.Context(), backup.TermFolder(1)+a.sealer.Name(p.String()), sealed))
+	must(a, a.Put(a.Context(), backup.TermFolder(1)+a.encoder.Name(p.String()), sealed))
 }
 
 // restored is a server that begins with a backup; it is not started yet.
@@ -363,7 +363,7 @@ func (a *archive) unpack(b backup.Backup, n *node) error {
 	if b.Parent != "" {
 		chain = a.chain(b)
 	}
-	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Opener: a.opener, Chain: chain,
+	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Decoder: a.decoder, Chain: chain,
 		Data: n.Data(), Tablespaces: spaces, Scratch: filepath.Join(n.Volume, "scratch"), Programs: n.Programs.Dir, Workers: 3})
 }
 
@@ -377,7 +377,7 @@ func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 }
 
 func (a *archive) recoverOptions(b backup.Backup, n *node, target backup.Target, plan backup.WALPlan) backup.RecoverOptions {
-	return backup.RecoverOptions{Bucket: a, Opener: a.opener, Plan: plan, Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
+	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
 		Target: target, Ahead: 2, Workers: 3}
 }
 

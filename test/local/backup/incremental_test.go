@@ -78,7 +78,7 @@ func TestAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
-	o := backup.VerifyOptions{Bucket: a, Opener: a.opener, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
+	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
 		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
 	must(a, os.Mkdir(o.Folder, 0o700))
 	return o, run
@@ -121,7 +121,7 @@ func (a *archive) falsify(b backup.Backup) {
 	content := a.opened(folder + piece.Name)
 	at := offsetOf(a, content, func(h *tar.Header) bool { return h.Size >= 8192 })
 	content[at+100] ^= 1
-	sealed, err := a.sealer.Seal(content)
+	sealed, err := a.encoder.Encode(content)
 	must(a, err)
 	sum := sha256.Sum256(sealed)
 	piece.Size, piece.SHA256 = int64(len(sealed)), hex.EncodeToString(sum[:])
@@ -132,7 +132,7 @@ func (a *archive) falsify(b backup.Backup) {
 
 func (a *archive) opened(name string) []byte {
 	a.Helper()
-	r, err := a.opener.Open(name, bytes.NewReader(a.objects[name]))
+	r, err := a.decoder.Decode(name, bytes.NewReader(a.objects[name]))
 	must(a, err)
 	defer r.Close()
 	content, err := io.ReadAll(r)
@@ -196,7 +196,7 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 			source.do("insert into t values (2); checkpoint")
 			c.spoil(source, a, &parent)
 			o := a.options()
-			o.Parent, o.Opener = &parent, a.opener
+			o.Parent, o.Decoder = &parent, a.decoder
 			_, err := backup.Take(t.Context(), o)
 			if !errors.Is(err, backup.ErrNoIncrement) {
 				t.Errorf("the error is %v", err)

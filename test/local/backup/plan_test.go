@@ -11,12 +11,12 @@ func (a *archive) plan(b backup.Backup) backup.WALPlan {
 	a.Helper()
 	c, err := backup.Read(a.Context(), a)
 	must(a, err)
-	lineage := c.NewestLineage()
-	to, gap := c.Covered(lineage, b.StartLSN)
+	history := c.NewestTermHistory()
+	to, gap := c.Covered(history, b.StartLSN)
 	if gap != nil || to < b.StopLSN || to == math.MaxUint64 {
 		a.Fatalf("the archive has WAL up to %s, with the gap %v", to, gap)
 	}
-	plan, err := c.PlanWAL(lineage, b.StartLSN, to)
+	plan, err := c.PlanWAL(history, b.StartLSN, to)
 	must(a, err)
 	return plan
 }

@@ -117,7 +117,7 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	a.archiveWAL()
 	two := "2"
 	run := newNode(t)
-	o := backup.VerifyOptions{Bucket: a, Opener: a.opener, Chain: []backup.Backup{b}, Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
+	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []backup.Backup{b}, Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
 		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
 	asked := []backup.Assertion{
 		{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},

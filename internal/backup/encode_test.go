@@ -35,13 +35,13 @@ func testKey(t *testing.T) (secret, recipient string) {
 	return key.String(), recipient
 }
 
-func mustSeal(t *testing.T, recipient string, content []byte) (*Sealer, []byte) {
+func mustSeal(t *testing.T, recipient string, content []byte) (*Encoder, []byte) {
 	t.Helper()
-	s, err := NewSealer(recipient)
+	s, err := NewEncoder(recipient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := s.Seal(content)
+	sealed, err := s.Encode(content)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +49,11 @@ func mustSeal(t *testing.T, recipient string, content []byte) (*Sealer, []byte) 
 }
 
 func open(keys, name string, sealed []byte) ([]byte, error) {
-	o, err := NewOpener(keys)
+	o, err := NewDecoder(keys)
 	if err != nil {
 		return nil, err
 	}
-	r, err := o.Open(name, bytes.NewReader(sealed))
+	r, err := o.Decode(name, bytes.NewReader(sealed))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func TestSealedAndAltered(t *testing.T) {
 			t.Errorf("%s opens it", name)
 		}
 	}
-	if _, err := NewSealer("secret"); err == nil {
+	if _, err := NewEncoder("secret"); err == nil {
 		t.Error("a recipient that is none")
 	}
 	if _, err := open("", "x", sealed); err == nil {

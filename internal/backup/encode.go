@@ -10,16 +10,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Sealer makes of content what lies in the bucket: compressed, and encrypted
+// Encoder makes of content what lies in the bucket: compressed, and encrypted
 // where it has a recipient. It may be used by several at once.
-type Sealer struct {
+type Encoder struct {
 	recipient age.Recipient
 	encoders  sync.Pool
 }
 
-// NewSealer makes a sealer for the public half of a key ("age1…"), or without encryption for "".
-func NewSealer(recipient string) (*Sealer, error) {
-	s := &Sealer{encoders: sync.Pool{New: func() any {
+// NewEncoder makes a sealer for the public half of a key ("age1…"), or without encryption for "".
+func NewEncoder(recipient string) (*Encoder, error) {
+	s := &Encoder{encoders: sync.Pool{New: func() any {
 		// One goroutine each: who seals much seals pieces side by side.
 		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
 		if err != nil {
@@ -39,15 +39,15 @@ func NewSealer(recipient string) (*Sealer, error) {
 }
 
 // Name is the name of an object whose content is called plain.
-func (s *Sealer) Name(plain string) string {
+func (s *Encoder) Name(plain string) string {
 	if s.recipient != nil {
 		return plain + endEncrypted
 	}
 	return plain + endCompressed
 }
 
-// Seal compresses, and encrypts.
-func (s *Sealer) Seal(content []byte) ([]byte, error) {
+// Encode compresses, and encrypts.
+func (s *Encoder) Encode(content []byte) ([]byte, error) {
 	encoder, _ := s.encoders.Get().(*zstd.Encoder)
 	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
 	s.encoders.Put(encoder)
@@ -69,23 +69,23 @@ func (s *Sealer) Seal(content []byte) ([]byte, error) {
 	return sealed.Bytes(), nil
 }
 
-// Opener undoes what a Sealer did. It may be used by several at once.
-type Opener struct{ identities []age.Identity }
+// Decoder undoes what a Encoder did. It may be used by several at once.
+type Decoder struct{ identities []age.Identity }
 
-// NewOpener makes an opener with keys in age's own format, one a line ("AGE-SECRET-KEY-1…"), or
+// NewDecoder makes an opener with keys in age's own format, one a line ("AGE-SECRET-KEY-1…"), or
 // without any, for what is not encrypted.
-func NewOpener(keys string) (*Opener, error) {
+func NewDecoder(keys string) (*Decoder, error) {
 	if keys == "" {
-		return &Opener{}, nil
+		return &Decoder{}, nil
 	}
 	identities, err := age.ParseIdentities(bytes.NewReader([]byte(keys)))
 	if err != nil {
 		return nil, fmt.Errorf("the key of the encryption is none of age (AGE-SECRET-KEY-1…): %w", err)
 	}
-	return &Opener{identities}, nil
+	return &Decoder{identities}, nil
 }
 
-// Recipient is the public half of a key in age's format, for a Sealer.
+// Recipient is the public half of a key in age's format, for a Encoder.
 func Recipient(keys string) (string, error) {
 	identities, err := age.ParseIdentities(bytes.NewReader([]byte(keys)))
 	if err != nil {
@@ -98,9 +98,9 @@ func Recipient(keys string) (string, error) {
 	return key.Recipient().String(), nil
 }
 
-// Open reads the content of an object of that name from what lies in the bucket.
-func (o *Opener) Open(name string, sealed io.Reader) (io.ReadCloser, error) {
-	_, encrypted, ok := Unsealed(name)
+// Decode reads the content of an object of that name from what lies in the bucket.
+func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
+	_, encrypted, ok := PlainName(name)
 	if !ok {
 		return nil, fmt.Errorf("%s is not an object that was compressed", name)
 	}

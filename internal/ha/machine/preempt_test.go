@@ -7,22 +7,22 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Who is elected waits for a leader of an earlier term that holds on by the Kubernetes API, and for nobody else.
+// Who is elected waits for a leader of an earlier term that has the read lease by the Kubernetes API, and for nobody else.
 func TestAWinnerWaitsForALeaderThatHoldsOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		api  ha.Memory
+		api  ha.HardState
 		away bool
 		// stops is after how long the other one has stopped, 0 for never.
 		stops    time.Duration
 		promotes bool
 		atLeast  time.Duration
 	}{
-		"nobody holds on":           {ha.Memory{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
-		"the one before does":       {ha.Memory{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, Holding: 4}, false, 0, true, ha.OvertakeWait},
-		"the one before stops":      {ha.Memory{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, Holding: 4}, false, 300 * time.Millisecond, true, 300 * time.Millisecond},
-		"a later term is on record": {ha.Memory{Ballot: ha.Ballot{Term: 6, Leader: "db-2"}, Holding: 4}, false, 0, false, 0},
-		"the API is away":           {ha.Memory{Holding: 4}, true, 0, true, 0},
+		"nobody holds on":           {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
+		"the one before does":       {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 0, true, ha.PreemptWait},
+		"the one before stops":      {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 300 * time.Millisecond, true, 300 * time.Millisecond},
+		"a later term is on record": {ha.HardState{Ballot: ha.Ballot{Term: 6, Leader: "db-2"}, ReadLease: 4}, false, 0, false, 0},
+		"the API is away":           {ha.HardState{ReadLease: 4}, true, 0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +36,7 @@ func TestAWinnerWaitsForALeaderThatHoldsOn(t *testing.T) {
 					break
 				}
 				if c.stops > 0 && r.now-began >= c.stops {
-					r.api.Holding = 0
+					r.api.ReadLease = 0
 				}
 				r.other("db-2.c", asIs)
 				r.pass(50 * time.Millisecond)
@@ -76,23 +76,23 @@ func TestALeaderHoldsOnAsLongAsItIsAlone(t *testing.T) {
 	r := served(t)
 	r.api.Voter = "uid"
 	r.pass(5 * time.Second)
-	if r.api.Holding != 4 || len(wants[Fence](r)) > 0 || !r.Peer().Leading {
+	if r.api.ReadLease != 4 || len(wants[Fence](r)) > 0 || !r.Peer().Leading {
 		t.Fatalf("on record is %+v: %s", r.api, r.Instance)
 	}
 	r.others(asIs)
 	r.pass(500 * time.Millisecond)
 	r.others(asIs)
-	if r.api.Holding != 0 {
-		t.Errorf("term %d still holds on", r.api.Holding)
+	if r.api.ReadLease != 0 {
+		t.Errorf("term %d still holds on", r.api.ReadLease)
 	}
 }
 
 func TestALeaderDoesNotHoldOnOnceAnotherIsElected(t *testing.T) {
 	t.Parallel()
 	r := served(t)
-	r.api = ha.Memory{Voter: "uid", Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}
+	r.api = ha.HardState{Voter: "uid", Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}
 	r.pass(3 * time.Second)
-	if r.api.Holding != 0 || len(wants[Fence](r)) == 0 {
+	if r.api.ReadLease != 0 || len(wants[Fence](r)) == 0 {
 		t.Errorf("on record is %+v: %s", r.api, r.Instance)
 	}
 }

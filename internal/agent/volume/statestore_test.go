@@ -13,38 +13,38 @@ import (
 
 func TestMemorySurvives(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
-	m, err := OpenMemory("db-1", folder, data)
+	m, err := OpenStateStore("db-1", folder, data)
 	if err != nil || m.Get().Voter.Instance() != "db-1" {
 		t.Fatalf("a new memory is %+v, %v", m, err)
 	}
 	want := ha.Ballot{Term: 3, Leader: "db-1"}
-	if _, err := m.Change(func(m *ha.Memory) bool { m.Ballot = want; return true }); err != nil {
+	if _, err := m.Change(func(m *ha.HardState) bool { m.Ballot = want; return true }); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetLineage([]ha.Start{{Term: 1, Timeline: 1}, {Term: 3, LSN: 77, Timeline: 2}}); err != nil {
+	if err := m.SetTermHistory([]ha.TermStart{{Term: 1, Timeline: 1}, {Term: 3, LSN: 77, Timeline: 2}}); err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenMemory("db-1", folder, data)
+	again, err := OpenStateStore("db-1", folder, data)
 	if err != nil || !reflect.DeepEqual(again.Get(), m.Get()) {
 		t.Errorf("stored %+v, found %+v, %v", m.Get(), again.Get(), err)
 	}
-	// Another data directory has another lineage, and the voter stays who it is.
-	other, err := OpenMemory("db-1", folder, t.TempDir())
-	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().Lineage) != 0 {
+	// Another data directory has another term history, and the voter stays who it is.
+	other, err := OpenStateStore("db-1", folder, t.TempDir())
+	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().TermHistory) != 0 {
 		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
 	}
 }
 
-// The data is replaced, and its lineage with it, while the memory is on its way to the disk.
+// The data is replaced, and its term history with it, while the hard state is on its way to the disk.
 func TestACopyBringsItsLineage(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
-	m, err := OpenMemory("db-1", folder, data)
+	m, err := OpenStateStore("db-1", folder, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, copied := []ha.Start{{Term: 1, Timeline: 1}}, []ha.Start{{Term: 1, Timeline: 1}, {Term: 2, LSN: 77, Timeline: 2}}
+	before, copied := []ha.TermStart{{Term: 1, Timeline: 1}}, []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 77, Timeline: 2}}
 	next := m.Get()
-	next.Lineage = before
+	next.TermHistory = before
 	if err := m.Put(next, true); err != nil {
 		t.Fatal(err)
 	}
@@ -54,37 +54,37 @@ func TestACopyBringsItsLineage(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(data, lineageFile), text, 0o600)
 		}
-		return errors.Join(err, m.ReloadLineage(), os.WriteFile(path, content, mode))
+		return errors.Join(err, m.ReloadTermHistory(), os.WriteFile(path, content, mode))
 	}
 	if err := m.Put(next, false); err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenMemory("db-1", folder, data)
-	for name, is := range map[string]ha.Memory{"it knows": m.Get(), "its disk has": again.Get()} {
-		if err != nil || !reflect.DeepEqual(is.Lineage, copied) || is.Ballot != next.Ballot {
+	again, err := OpenStateStore("db-1", folder, data)
+	for name, is := range map[string]ha.HardState{"it knows": m.Get(), "its disk has": again.Get()} {
+		if err != nil || !reflect.DeepEqual(is.TermHistory, copied) || is.Ballot != next.Ballot {
 			t.Errorf("%s %+v, %v", name, is, err)
 		}
 	}
 }
 
 func TestLostMemoryIsAnotherVoter(t *testing.T) {
-	one, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
+	one, err := OpenStateStore("db-1", t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := OpenMemory("db-1", t.TempDir(), t.TempDir())
+	two, err := OpenStateStore("db-1", t.TempDir(), t.TempDir())
 	if err != nil || one.Get().Voter == two.Get().Voter {
 		t.Errorf("the voter %s has lost its memory and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
 	}
 }
 
-// A memory that can't be read is not an empty one: an instance must not vote again.
+// A hard state that can't be read is not an empty one: an instance must not vote again.
 func TestUnreadableMemoryIsAnError(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "memory.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := OpenMemory("db-1", folder, t.TempDir()); err == nil {
+	if m, err := OpenStateStore("db-1", folder, t.TempDir()); err == nil {
 		t.Errorf("half a memory was taken for %+v", m.Get())
 	}
 }

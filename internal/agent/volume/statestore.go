@@ -18,27 +18,27 @@ import (
 const memoryFile = "memory.json"
 
 // lineageFile lies in the data directory, because it is about the WAL there: a
-// copy of the data brings the lineage of where it was copied from.
+// copy of the data brings the term history of where it was copied from.
 const lineageFile = "toban_lineage.json"
 
-// Memory keeps an instance's promises. They outlive the data directory, since a
-// term must never be forgotten; only the lineage lies with the data.
-type Memory struct {
+// StateStore keeps an instance's promises. They outlive the data directory, since a
+// term must never be forgotten; only the term history lies with the data.
+type StateStore struct {
 	file, data string
 	// write replaces a file.
 	write func(path string, content []byte, mode os.FileMode) error
 
 	mutex   sync.Mutex
-	current ha.Memory
-	// torn says that a lineage is on disk, and the rest that it belongs to is not.
+	current ha.HardState
+	// torn says that a term history is on disk, and the rest that it belongs to is not.
 	torn bool
 	// text is what the file has.
 	text []byte
 }
 
-// OpenMemory reads the memory, or begins a new one: that of a new voter.
-func OpenMemory(instance, folder, data string) (*Memory, error) {
-	m := &Memory{file: filepath.Join(folder, memoryFile), data: data, write: postgres.WriteFile}
+// OpenStateStore reads the hard state, or begins a new one: that of a new voter.
+func OpenStateStore(instance, folder, data string) (*StateStore, error) {
+	m := &StateStore{file: filepath.Join(folder, memoryFile), data: data, write: postgres.WriteFile}
 	text, err := os.ReadFile(m.file)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -51,32 +51,32 @@ func OpenMemory(instance, folder, data string) (*Memory, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the instance's memory: %w", err)
 	default:
-		if m.current, err = DecodeMemory(text); err != nil {
+		if m.current, err = DecodeHardState(text); err != nil {
 			return nil, fmt.Errorf("understand the instance's memory in %s: %w", m.file, err)
 		}
 		m.text = text
 	}
-	return m, m.ReloadLineage()
+	return m, m.ReloadTermHistory()
 }
 
 // WriteBy has the files replaced by another function than postgres.WriteFile, unless it is nil: when that returns, the
 // new file is on disk.
-func (m *Memory) WriteBy(write func(path string, content []byte, mode os.FileMode) error) {
+func (m *StateStore) WriteBy(write func(path string, content []byte, mode os.FileMode) error) {
 	if write != nil {
 		m.write = write
 	}
 }
 
-// Get is the memory as it is on disk.
-func (m *Memory) Get() ha.Memory {
+// Get is the hard state as it is on disk.
+func (m *StateStore) Get() ha.HardState {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.current
 }
 
-// Change changes the memory; when it returns, the change is on disk. The change
+// Change changes the hard state; when it returns, the change is on disk. The change
 // is given up when change says no.
-func (m *Memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
+func (m *StateStore) Change(change func(*ha.HardState) bool) (ha.HardState, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	next := m.current
@@ -90,9 +90,9 @@ func (m *Memory) Change(change func(*ha.Memory) bool) (ha.Memory, error) {
 	return next, nil
 }
 
-func (m *Memory) store(memory ha.Memory) error {
-	memory.Lineage = nil
-	text, err := EncodeMemory(m.text, memory)
+func (m *StateStore) store(memory ha.HardState) error {
+	memory.TermHistory = nil
+	text, err := EncodeHardState(m.text, memory)
 	if err != nil {
 		return fmt.Errorf("encode the instance's memory: %w", err)
 	}
@@ -103,11 +103,11 @@ func (m *Memory) store(memory ha.Memory) error {
 	return nil
 }
 
-// Put makes a memory durable, its lineage before the rest. A lineage that is not to change is left alone: the data, and
-// with it its lineage, may be replaced while the rest is on its way to the disk.
-func (m *Memory) Put(next ha.Memory, lineage bool) error {
-	if lineage || m.isTorn() {
-		if err := m.SetLineage(next.Lineage); err != nil {
+// Put makes a hard state durable, its term history before the rest. A term history that is not to change is left alone: the data, and
+// with it its term history, may be replaced while the rest is on its way to the disk.
+func (m *StateStore) Put(next ha.HardState, history bool) error {
+	if history || m.isTorn() {
+		if err := m.SetTermHistory(next.TermHistory); err != nil {
 			return err
 		}
 	}
@@ -116,20 +116,20 @@ func (m *Memory) Put(next ha.Memory, lineage bool) error {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	next.Lineage, m.torn = m.current.Lineage, false
+	next.TermHistory, m.torn = m.current.TermHistory, false
 	m.current = next
 	return nil
 }
 
-func (m *Memory) isTorn() bool {
+func (m *StateStore) isTorn() bool {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.torn
 }
 
-// SetLineage changes the lineage; when it returns, the change is on disk. Nobody waits for the disk meanwhile.
-func (m *Memory) SetLineage(lineage []ha.Start) error {
-	text, err := json.Marshal(lineage)
+// SetTermHistory changes the term history; when it returns, the change is on disk. Nobody waits for the disk meanwhile.
+func (m *StateStore) SetTermHistory(history []ha.TermStart) error {
+	text, err := json.Marshal(history)
 	if err != nil {
 		return fmt.Errorf("encode the lineage: %w", err)
 	}
@@ -138,25 +138,25 @@ func (m *Memory) SetLineage(lineage []ha.Start) error {
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.current.Lineage, m.torn = lineage, true
+	m.current.TermHistory, m.torn = history, true
 	return nil
 }
 
-// ReloadLineage reads the lineage that lies with the data, after that was replaced.
-func (m *Memory) ReloadLineage() error {
-	var lineage []ha.Start
+// ReloadTermHistory reads the term history that lies with the data, after that was replaced.
+func (m *StateStore) ReloadTermHistory() error {
+	var history []ha.TermStart
 	text, err := os.ReadFile(filepath.Join(m.data, lineageFile))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("read the lineage: %w", err)
 	default:
-		if err := json.Unmarshal(text, &lineage); err != nil {
+		if err := json.Unmarshal(text, &history); err != nil {
 			return fmt.Errorf("understand the lineage: %w", err)
 		}
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.current.Lineage, m.torn = lineage, false
+	m.current.TermHistory, m.torn = history, false
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Who follows takes over the leader's lineage, so nobody may before it says where the leader's WAL begins, on the leader's own disk.
+// Who follows takes over the leader's term history, so nobody may before it says where the leader's WAL begins, on the leader's own disk.
 func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	t.Parallel()
 	r := elected(t)
@@ -15,8 +15,8 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	r.step(Done{ID: promotion.ID, Timeline: 2, Begins: 100})
 	stores := wants[Store](r)
 	last := stores[len(stores)-1]
-	if want := (ha.Start{Term: 5, LSN: 100, Timeline: 2}); last.Memory.Lineage[len(last.Memory.Lineage)-1] != want {
-		t.Fatalf("it stores %+v", last.Memory.Lineage)
+	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 2}); last.HardState.TermHistory[len(last.HardState.TermHistory)-1] != want {
+		t.Fatalf("it stores %+v", last.HardState.TermHistory)
 	}
 	if r.Peer().Leading {
 		t.Error("it is followed before")
@@ -27,7 +27,7 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	}
 }
 
-// What is put on disk while a stream is being ended is not undone by the lineage that is written after it.
+// What is put on disk while a stream is being ended is not undone by the term history that is written after it.
 func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
@@ -38,12 +38,12 @@ func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	if len(commands) != 1 || commands[0].Kind != Cut {
 		t.Fatalf("it does not end its stream: %+v", commands)
 	}
-	record := r.Memory().Record
+	record := r.HardState().Configuration
 	record.Term, record.Version = 5, record.Version+7
-	r.step(RecordProposed{ID: 70, Proposal: Proposal{Leader: "db-0", Voter: "db-1.b", Record: record}})
+	r.step(ConfigurationProposed{ID: 70, Proposal: Proposal{Leader: "db-0", Voter: "db-1.b", Configuration: record}})
 	r.step(Done{ID: commands[0].ID, End: 100})
 	stores := wants[Store](r)
-	if last := stores[len(stores)-1]; !last.Inherits || last.Memory.Record.Version != record.Version || r.Memory().Record.Version != record.Version {
-		t.Errorf("it writes %+v", last.Memory)
+	if last := stores[len(stores)-1]; !last.Inherits || last.HardState.Configuration.Version != record.Version || r.HardState().Configuration.Version != record.Version {
+		t.Errorf("it writes %+v", last.HardState)
 	}
 }

@@ -12,28 +12,28 @@ type Ballot struct {
 	Leader string `json:"leader"`
 }
 
-// Start is where the WAL of a term begins. The list of them is an instance's
-// lineage: it says which leader wrote which part of its WAL. Numbers of
+// TermStart is where the WAL of a term begins. The list of them is an instance's
+// term history: it says which leader wrote which part of its WAL. Numbers of
 // timelines can't say that, since two leaders who did not know of each other may have
 // chosen the same.
-type Start struct {
+type TermStart struct {
 	Term     uint64 `json:"term"`
 	LSN      LSN    `json:"lsn"`
 	Timeline uint32 `json:"timeline"`
 }
 
-// Memory is what an instance keeps on its volume beside the data, so that it
+// HardState is what an instance keeps on its volume beside the data, so that it
 // outlives the process and the data directory.
-type Memory struct {
-	// Voter is who the instance is in votes, for as long as this memory lasts.
+type HardState struct {
+	// Voter is who the instance is in votes, for as long as this hard state lasts.
 	Voter  Voter  `json:"voter"`
 	Ballot Ballot `json:"ballot"`
 	// Won is the highest term that this instance has been elected for.
-	Won     uint64  `json:"won,omitempty"`
-	Record  Record  `json:"record"`
-	Lineage []Start `json:"lineage,omitempty"`
-	// Holding is, in the witness's memory alone, the term of a leader that has lost its majority and holds on (Hold).
-	Holding uint64 `json:"holding,omitempty"`
+	Won           uint64        `json:"won,omitempty"`
+	Configuration Configuration `json:"record"`
+	TermHistory   []TermStart   `json:"lineage,omitempty"`
+	// ReadLease is, in the witness's hard state alone, the term of a leader that has lost its majority and has the read lease (Hold).
+	ReadLease uint64 `json:"holding,omitempty"`
 }
 
 // Position is how far an instance's WAL goes: the term in which its end was
@@ -51,9 +51,9 @@ func (p Position) Before(o Position) bool {
 func (p Position) String() string { return fmt.Sprintf("%s of term %d", p.LSN, p.Term) }
 
 // Position is that of a WAL that ends at end, the end of its last whole record.
-func (m Memory) Position(end LSN) Position {
+func (m HardState) Position(end LSN) Position {
 	p := Position{LSN: end}
-	for _, s := range m.Lineage {
+	for _, s := range m.TermHistory {
 		if s.LSN < end {
 			p.Term = s.Term
 		}
@@ -61,8 +61,8 @@ func (m Memory) Position(end LSN) Position {
 	return p
 }
 
-// common is how many Starts two lineages have in common.
-func common(a, b []Start) int {
+// common is how many Starts two term histories have in common.
+func common(a, b []TermStart) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
 		n++
@@ -70,9 +70,9 @@ func common(a, b []Start) int {
 	return n
 }
 
-// Joins says whether a WAL of this lineage that ends at end is the beginning of
+// CanFollow says whether a WAL of this term history that ends at end is the beginning of
 // the leader's, so that the leader's can simply be received after it.
-func Joins(mine []Start, end LSN, leaders []Start) bool {
+func CanFollow(mine []TermStart, end LSN, leaders []TermStart) bool {
 	n := common(mine, leaders)
 	if n == 0 && len(mine) > 0 {
 		return false
@@ -81,9 +81,9 @@ func Joins(mine []Start, end LSN, leaders []Start) bool {
 }
 
 // parting is the first place where any of these terms begins. They need not be in
-// order: who has taken over a leader's lineage, and is elected before it received
+// order: who has taken over a leader's term history, and is elected before it received
 // that leader's WAL, begins its own term before the one that it never had.
-func parting(starts []Start) LSN {
+func parting(starts []TermStart) LSN {
 	first := LSN(math.MaxUint64)
 	for _, s := range starts {
 		first = min(first, s.LSN)
@@ -91,10 +91,10 @@ func parting(starts []Start) LSN {
 	return first
 }
 
-// Rewindable says whether pg_rewind can tell two lineages apart. It goes by the
+// Rewindable says whether pg_rewind can tell two term histories apart. It goes by the
 // numbers of the timelines, so none of the leader's that this WAL has no part in
 // may be one of ours.
-func Rewindable(mine, leaders []Start) bool {
+func Rewindable(mine, leaders []TermStart) bool {
 	n := common(mine, leaders)
 	if n == 0 || n == len(mine) && n == len(leaders) {
 		return false
@@ -109,14 +109,14 @@ func Rewindable(mine, leaders []Start) bool {
 	return true
 }
 
-// Stands says that a candidate may still win a term: it has promised no later one since it stood.
-func Stands(m Memory, term uint64) bool {
+// StillStands says that a candidate may still win a term: it has promised no later one since it stood.
+func StillStands(m HardState, term uint64) bool {
 	return m.Ballot == Ballot{Term: term, Leader: m.Voter.Instance()}
 }
 
-// LeadAlone is the memory of the leader of a term who is its only voter.
-func LeadAlone(m Memory, term uint64) Memory {
+// LeadAlone is the hard state of the leader of a term who is its only voter.
+func LeadAlone(m HardState, term uint64) HardState {
 	m.Ballot, m.Won = Ballot{Term: term, Leader: m.Voter.Instance()}, term
-	m.Record = Record{Term: term, Version: 1, Now: Quorum{Voters: []Voter{m.Voter}, Acknowledgements: 1}}
+	m.Configuration = Configuration{Term: term, Version: 1, Now: Quorum{Voters: []Voter{m.Voter}, Acknowledgements: 1}}
 	return m
 }

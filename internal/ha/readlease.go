@@ -1,0 +1,51 @@
+package ha
+
+// GrantReadLease is the witness's hard state with the leader of a term in it that has lost its majority and goes on nevertheless, for as long as it
+// sees there that nobody has been elected over it. It is refused (false) where a later term is on record.
+func GrantReadLease(m HardState, term uint64) (HardState, bool) {
+	if m.Ballot.Term > term {
+		return m, false
+	}
+	m.ReadLease = max(m.ReadLease, term)
+	return m, true
+}
+
+// ReleaseReadLease is the witness's hard state without the leader of a term that had the read lease: it has its majority again, or has stopped.
+func ReleaseReadLease(m HardState, term uint64) HardState {
+	if m.ReadLease == term {
+		m.ReadLease = 0
+	}
+	return m
+}
+
+// ReadLeaseBefore says whether the witness has a leader of an earlier term on record that has the read lease.
+func (m HardState) ReadLeaseBefore(term uint64) bool { return m.ReadLease > 0 && m.ReadLease < term }
+
+// Preempt is the witness's hard state when the winner of a term is about to lead, and whether it has to wait because a leader of an earlier
+// term has the read lease: until that one has stopped and is released, or for PreemptWait from when that hard state is on record. Who is alone holds
+// on from the first. It is refused (false) where a later term is on record.
+func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool) {
+	if m.Ballot.Term > won.Term {
+		return m, false, false
+	}
+	if wait = m.ReadLeaseBefore(won.Term); wait {
+		m.Ballot = won
+	}
+	if alone {
+		m.ReadLease = won.Term
+	}
+	return m, wait, true
+}
+
+// MayServe says that a leader may be a primary: a majority of the instances knows of no later term, or it has the read lease. The witness's vote, where
+// it has one, is as good as being on record there, for as long as that is believed.
+func (l Local) MayServe() bool {
+	return l.Alone <= l.limits().Fence || l.HasReadLease || l.Unconfirmed <= l.limits().ReadLease
+}
+
+// LeaderEnded says that the server of the leader which is lost has surely ended, by that one's own word or because its agent has.
+// It speaks only of one that has been seen to lead: one that was elected and never led may have been waiting for another to end. And not
+// where a leader may come back by the witness's word alone, without this instance's hearing of it.
+func (v View) LeaderEnded() bool {
+	return v.following() && !v.Local.HardState.Configuration.Witnesses(v.Witness) && (v.leaderResigned() || v.Local.Refused > RefusedLimit && !v.Local.Streaming)
+}
