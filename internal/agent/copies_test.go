@@ -111,7 +111,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 				t.Errorf("the machine hears %+v", d)
 			}
 			if c.history != slices.Equal(d.TermHistory, []ha.TermStart{{Term: 4, Timeline: 2}}) {
-				t.Errorf("its lineage is %v", d.TermHistory)
+				t.Errorf("its term history is %v", d.TermHistory)
 			}
 		})
 	}

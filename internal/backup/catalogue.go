@@ -202,7 +202,7 @@ func parseTermHistory(text []byte, term uint64) ([]ha.TermStart, error) {
 		return nil, err
 	}
 	if file.Term != term || len(file.Starts) == 0 || file.Starts[len(file.Starts)-1].Term != term {
-		return nil, fmt.Errorf("it is not the lineage of term %d", term)
+		return nil, fmt.Errorf("it is not the term history of term %d", term)
 	}
 	var starts []ha.TermStart
 	for _, s := range file.Starts {

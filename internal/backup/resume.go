@@ -144,7 +144,7 @@ func (a *Archiver) writeTermHistory(ctx context.Context) error {
 	}
 	there, err := readWhole(ctx, a.Bucket, name)
 	if err == nil && string(there) != string(text) {
-		err = fmt.Errorf("%s is of another lineage: %s", name, there)
+		err = fmt.Errorf("%s is of another term history: %s", name, there)
 	}
 	return err
 }

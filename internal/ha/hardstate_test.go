@@ -2,8 +2,8 @@ package ha
 
 import "testing"
 
-// lineageOf is the term history of terms that begin at these places, each on a timeline of its own.
-func lineageOf(starts ...TermStart) []TermStart {
+// termHistoryOf is the term history of terms that begin at these places, each on a timeline of its own.
+func termHistoryOf(starts ...TermStart) []TermStart {
 	for i := range starts {
 		starts[i].Timeline = uint32(i + 1)
 	}
@@ -18,11 +18,11 @@ func TestPosition(t *testing.T) {
 		term    uint64
 	}{
 		"no WAL is of no term":                               {nil, 0, 0},
-		"WAL of the first term":                              {lineageOf(TermStart{Term: 1}), 10, 1},
-		"what ends where a term begins is of the one before": {lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 10, 1},
-		"what goes on is of the later":                       {lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 11, 3},
-		"a term that was never received counts for nothing":  {lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 15, 4},
-		"also when the later one has passed it":              {lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 25, 4},
+		"WAL of the first term":                              {termHistoryOf(TermStart{Term: 1}), 10, 1},
+		"what ends where a term begins is of the one before": {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 10, 1},
+		"what goes on is of the later":                       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 11, 3},
+		"a term that was never received counts for nothing":  {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 15, 4},
+		"also when the later one has passed it":              {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 25, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,11 +47,11 @@ func TestPositionsAreOrderedByTermFirst(t *testing.T) {
 
 func TestJoins(t *testing.T) {
 	t.Parallel()
-	first := lineageOf(TermStart{Term: 1})
-	third := lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20})
-	fourth := lineageOf(TermStart{Term: 1}, TermStart{Term: 4, LSN: 10})
+	first := termHistoryOf(TermStart{Term: 1})
+	third := termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20})
+	fourth := termHistoryOf(TermStart{Term: 1}, TermStart{Term: 4, LSN: 10})
 	// It took over the term history of term 3, and was elected before it received any of its WAL.
-	hasty := lineageOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10})
+	hasty := termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10})
 	for name, c := range map[string]struct {
 		mine    []TermStart
 		end     LSN
@@ -59,18 +59,18 @@ func TestJoins(t *testing.T) {
 		joins   bool
 	}{
 		"no WAL joins anybody":                                                 {nil, 0, third, true},
-		"the same lineage joins":                                               {third, 30, third, true},
+		"the same term history joins":                                               {third, 30, third, true},
 		"the leader of a later term is joined":                                 {first, 20, third, true},
 		"not with more than it had when its term began":                        {first, 21, third, false},
 		"the leader of an earlier term is joined":                              {third, 20, first, true},
 		"not with WAL that it never had":                                       {third, 21, first, false},
-		"two lineages that parted later":                                       {third, 10, fourth, true},
+		"two term histories that parted later":                                       {third, 10, fourth, true},
 		"two that parted before":                                               {third, 11, fourth, false},
-		"another first term is another history":                                {lineageOf(TermStart{Term: 2}), 0, first, false},
+		"another first term is another history":                                {termHistoryOf(TermStart{Term: 2}), 0, first, false},
 		"a leader's term may begin before one it took over and never received": {first, 11, hasty, false},
 		"until there it can be joined":                                         {first, 10, hasty, true},
 		"the same of one's own WAL":                                            {hasty, 15, third, false},
-		"and of one that has neither":                                          {hasty, 15, lineageOf(TermStart{Term: 1}, TermStart{Term: 5, LSN: 15}), false},
+		"and of one that has neither":                                          {hasty, 15, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 5, LSN: 15}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,18 +83,18 @@ func TestJoins(t *testing.T) {
 
 func TestRewindable(t *testing.T) {
 	t.Parallel()
-	first := lineageOf(TermStart{Term: 1})
+	first := termHistoryOf(TermStart{Term: 1})
 	for name, c := range map[string]struct {
 		mine, leaders []TermStart
 		rewindable    bool
 	}{
-		"a leader on a timeline of its own":                {first, lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), true},
-		"two that parted, on timelines of their own":       {lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 3}}, true},
-		"two that parted, and chose the same number":       {lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 2}}, false},
+		"a leader on a timeline of its own":                {first, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), true},
+		"two that parted, on timelines of their own":       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 3}}, true},
+		"two that parted, and chose the same number":       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 2}}, false},
 		"what has not parted can't be told apart":          {first, first, false},
-		"another history has nothing to go back to":        {lineageOf(TermStart{Term: 2}), first, false},
+		"another history has nothing to go back to":        {termHistoryOf(TermStart{Term: 2}), first, false},
 		"nothing known of the own WAL":                     {nil, first, false},
-		"WAL that the leader of an earlier term never had": {lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), first, true},
+		"WAL that the leader of an earlier term never had": {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), first, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

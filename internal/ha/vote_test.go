@@ -47,7 +47,7 @@ func TestConsiderAndGrant(t *testing.T) {
 		"the witness looks at no position":              {with(func(v *Voting) { v.Witness, v.Known, v.HasData = true, false, false }), asks(4, 1), "", ""},
 		"the witness too votes once in a term":          {with(func(v *Voting) { v.Witness = true }), asks(3, 100), RefusedOldTerm, ""},
 		"who never had a leader votes for the first":    {with(func(v *Voting) { v.HardState.Ballot = Ballot{} }), asks(1, 100), "", ""},
-		"WAL of a later term is more than a longer one": {with(func(v *Voting) { v.HardState.TermHistory = lineageOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 99}) }), asks(4, 500), RefusedBehind, RefusedBehind},
+		"WAL of a later term is more than a longer one": {with(func(v *Voting) { v.HardState.TermHistory = termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 99}) }), asks(4, 500), RefusedBehind, RefusedBehind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -646,7 +646,7 @@ func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
 	history, err := os.ReadFile(filepath.Join(c.folder, "db-0/volume/data/pg_wal", backup.HistoryFile(last.Timeline)))
 	c.must(err)
 	if !strings.Contains(string(history), last.LSN.String()) {
-		t.Errorf("the lineage says that its WAL begins at %s, PostgreSQL:\n%s", last.LSN, history)
+		t.Errorf("the term history says that its WAL begins at %s, PostgreSQL:\n%s", last.LSN, history)
 	}
 	for _, name := range c.names() {
 		if log := c.logs[name].String(); strings.Contains(log, "pg_rewind") {

@@ -111,7 +111,7 @@ func (c *checker) overtaken(o, by *process) {
 	if c.w.api.holding() == o.term && c.w.api.hasTrouble(by.s.name) {
 		return
 	}
-	c.w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.s.name, o.term, by.s.name, by.term)
+	c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d", o.s.name, o.term, by.s.name, by.term)
 }
 
 // read is what a client does at a primary. What it sees at one that has just been elected, before the first acknowledged

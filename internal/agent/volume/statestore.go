@@ -131,7 +131,7 @@ func (m *StateStore) isTorn() bool {
 func (m *StateStore) SetTermHistory(history []ha.TermStart) error {
 	text, err := json.Marshal(history)
 	if err != nil {
-		return fmt.Errorf("encode the lineage: %w", err)
+		return fmt.Errorf("encode the term history: %w", err)
 	}
 	if err := m.write(filepath.Join(m.data, lineageFile), text, 0o600); err != nil {
 		return err
@@ -149,10 +149,10 @@ func (m *StateStore) ReloadTermHistory() error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("read the lineage: %w", err)
+		return fmt.Errorf("read the term history: %w", err)
 	default:
 		if err := json.Unmarshal(text, &history); err != nil {
-			return fmt.Errorf("understand the lineage: %w", err)
+			return fmt.Errorf("understand the term history: %w", err)
 		}
 	}
 	m.mutex.Lock()

@@ -52,7 +52,7 @@ func checkTakenOver(t *testing.T, volume string) {
 		t.Errorf("it remembers %+v", now)
 	}
 	if l := now.TermHistory; len(l) != 2 || l[0].Term != 3 || l[1] != (ha.TermStart{Term: now.Won, LSN: 500, Timeline: 2}) {
-		t.Errorf("its lineage is %v", l)
+		t.Errorf("its term history is %v", l)
 	}
 	if content(data, "PG_VERSION") != "new" || content(volume, "before-oops/data/PG_VERSION") != "old" || content(volume, "before-oops", memoryFile) == "" {
 		t.Errorf("its data is %q, that before %q", content(data, "PG_VERSION"), content(volume, "before-oops/data/PG_VERSION"))

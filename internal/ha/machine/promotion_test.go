@@ -84,7 +84,7 @@ func TestAPromotionThatFailsIsMadeAgain(t *testing.T) {
 	}
 	r.step(Done{ID: second.ID, Timeline: 3, Begins: 100})
 	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 3}); begun(r.HardState()) != want || !r.Peer().Leading || r.Trouble() != "" {
-		t.Errorf("its lineage is %v: %s", r.HardState().TermHistory, r.Instance)
+		t.Errorf("its term history is %v: %s", r.HardState().TermHistory, r.Instance)
 	}
 }
 

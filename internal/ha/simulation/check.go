@@ -93,7 +93,7 @@ func (w *World) checkPreempted(n *node, a acknowledged) {
 		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.HasReadLease || n.onWord && o.cameBack {
 			continue
 		}
-		w.fail("nobody reads what is overtaken", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead().term, n.name, a.term)
+		w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead().term, n.name, a.term)
 	}
 }
 
@@ -193,7 +193,7 @@ func (n *node) checkTermHistory() {
 		return
 	}
 	if p := n.mem.Position(n.end()); p.Term != n.wal[len(n.wal)-1].term {
-		n.w.fail("a lineage tells who wrote the WAL", "%s takes its end %d for one of term %d, it is of term %d (%v)",
+		n.w.fail("a term history tells who wrote the WAL", "%s takes its end %d for one of term %d, it is of term %d (%v)",
 			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.TermHistory)
 	}
 }

@@ -55,7 +55,7 @@ func (n *node) configurationStored(before, now ha.Configuration) {
 	if now.Term != n.mem.Won || !n.leads() {
 		return
 	}
-	n.log("has the record %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
+	n.log("has the configuration %d.%d: %v next %v", now.Term, now.Version, now.Now, now.Next)
 	if before.Next != nil && now.Next == nil {
 		n.w.inForce(n, now)
 	}

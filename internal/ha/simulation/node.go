@@ -157,7 +157,7 @@ func (n *node) store(m ha.HardState) {
 	case m.Won < n.maxTerms[1]:
 		n.w.fail("terms never go back", "%s had won %d, now %d", n.name, n.maxTerms[1], m.Won)
 	case old.Configuration.Newer(m.Configuration):
-		n.w.fail("records never go back", "%s had the record %d.%d", n.name, old.Configuration.Term, old.Configuration.Version)
+		n.w.fail("configurations never go back", "%s had the configuration %d.%d", n.name, old.Configuration.Term, old.Configuration.Version)
 	}
 	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
 	n.mem = m
