@@ -154,7 +154,7 @@ func (c Catalogue) NewestTermHistory() []ha.TermStart {
 // meanwhile be replaced by a longer part: an object that is gone is looked for in a new catalogue.
 func (c Catalogue) PlanWAL(history []ha.TermStart, from, to ha.LSN) (WALPlan, error) {
 	if len(history) == 0 {
-		return WALPlan{}, errors.New("plan the WAL: there is no lineage")
+		return WALPlan{}, errors.New("plan the WAL: there is no term history")
 	}
 	w := c.along(history)
 	if end, missing := w.covered(from); end < to {

@@ -59,12 +59,12 @@ func TestJoins(t *testing.T) {
 		joins   bool
 	}{
 		"no WAL joins anybody":                                                 {nil, 0, third, true},
-		"the same term history joins":                                               {third, 30, third, true},
+		"the same term history joins":                                          {third, 30, third, true},
 		"the leader of a later term is joined":                                 {first, 20, third, true},
 		"not with more than it had when its term began":                        {first, 21, third, false},
 		"the leader of an earlier term is joined":                              {third, 20, first, true},
 		"not with WAL that it never had":                                       {third, 21, first, false},
-		"two term histories that parted later":                                       {third, 10, fourth, true},
+		"two term histories that parted later":                                 {third, 10, fourth, true},
 		"two that parted before":                                               {third, 11, fourth, false},
 		"another first term is another history":                                {termHistoryOf(TermStart{Term: 2}), 0, first, false},
 		"a leader's term may begin before one it took over and never received": {first, 11, hasty, false},

@@ -31,23 +31,25 @@ func TestConsiderAndGrant(t *testing.T) {
 		considered string
 		granted    string // after the promise
 	}{
-		"who has lost its leader votes":                 {able, asks(4, 100), "", ""},
-		"for one that has more":                         {able, asks(4, 101), "", ""},
-		"not for one that has less":                     {able, asks(4, 99), RefusedBehind, RefusedBehind},
-		"not while it hears its leader":                 {hears, asks(4, 100), RefusedLeaderAlive, ""},
-		"but when that has resigned, as it is told":     {hears, resigned, "", ""},
-		"not as a primary, whatever it is told":         {with(func(v *Voting) { v.Primary, v.HardState.Ballot.Leader = true, "db-1" }), resigned, RefusedLeaderAlive, ""},
-		"though not an earlier term":                    {hears, earlier, RefusedLeaderAlive, ""},
-		"not in a term that has passed":                 {able, asks(2, 100), RefusedOldTerm, ""},
-		"not twice in a term":                           {able, asks(3, 100), RefusedOldTerm, ""},
-		"again for the same":                            {with(func(v *Voting) { v.HardState.Ballot.Leader = "db-2" }), asks(3, 100), "", ""},
-		"not as another voter":                          {able, mistaken, RefusedOtherVoter, ""},
-		"not without data":                              {with(func(v *Voting) { v.HasData = false }), asks(4, 100), RefusedNoData, ""},
-		"it is considered before the end is known":      {with(func(v *Voting) { v.Known = false }), asks(4, 99), "", RefusedEndUnknown},
-		"the witness looks at no position":              {with(func(v *Voting) { v.Witness, v.Known, v.HasData = true, false, false }), asks(4, 1), "", ""},
-		"the witness too votes once in a term":          {with(func(v *Voting) { v.Witness = true }), asks(3, 100), RefusedOldTerm, ""},
-		"who never had a leader votes for the first":    {with(func(v *Voting) { v.HardState.Ballot = Ballot{} }), asks(1, 100), "", ""},
-		"WAL of a later term is more than a longer one": {with(func(v *Voting) { v.HardState.TermHistory = termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 99}) }), asks(4, 500), RefusedBehind, RefusedBehind},
+		"who has lost its leader votes":              {able, asks(4, 100), "", ""},
+		"for one that has more":                      {able, asks(4, 101), "", ""},
+		"not for one that has less":                  {able, asks(4, 99), RefusedBehind, RefusedBehind},
+		"not while it hears its leader":              {hears, asks(4, 100), RefusedLeaderAlive, ""},
+		"but when that has resigned, as it is told":  {hears, resigned, "", ""},
+		"not as a primary, whatever it is told":      {with(func(v *Voting) { v.Primary, v.HardState.Ballot.Leader = true, "db-1" }), resigned, RefusedLeaderAlive, ""},
+		"though not an earlier term":                 {hears, earlier, RefusedLeaderAlive, ""},
+		"not in a term that has passed":              {able, asks(2, 100), RefusedOldTerm, ""},
+		"not twice in a term":                        {able, asks(3, 100), RefusedOldTerm, ""},
+		"again for the same":                         {with(func(v *Voting) { v.HardState.Ballot.Leader = "db-2" }), asks(3, 100), "", ""},
+		"not as another voter":                       {able, mistaken, RefusedOtherVoter, ""},
+		"not without data":                           {with(func(v *Voting) { v.HasData = false }), asks(4, 100), RefusedNoData, ""},
+		"it is considered before the end is known":   {with(func(v *Voting) { v.Known = false }), asks(4, 99), "", RefusedEndUnknown},
+		"the witness looks at no position":           {with(func(v *Voting) { v.Witness, v.Known, v.HasData = true, false, false }), asks(4, 1), "", ""},
+		"the witness too votes once in a term":       {with(func(v *Voting) { v.Witness = true }), asks(3, 100), RefusedOldTerm, ""},
+		"who never had a leader votes for the first": {with(func(v *Voting) { v.HardState.Ballot = Ballot{} }), asks(1, 100), "", ""},
+		"WAL of a later term is more than a longer one": {with(func(v *Voting) {
+			v.HardState.TermHistory = termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 99})
+		}), asks(4, 500), RefusedBehind, RefusedBehind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
