@@ -32,7 +32,7 @@ func kindPage(path string) (kind, page string, err error) {
 	p.line("# %s\n", crd.Spec.Names.Kind)
 	p.line("`apiVersion: %s/%s`, `kind: %s`; for kubectl also %s.\n", crd.Spec.Group, version.Name, crd.Spec.Names.Kind,
 		strings.Join(quoted(append([]string{crd.Spec.Names.Plural}, crd.Spec.Names.ShortNames...)), ", "))
-	p.line("%s\n", root.Description)
+	p.line("%s\n", oneLine(root.Description))
 	p.rules(root)
 	p.columns(version.AdditionalPrinterColumns)
 	for _, part := range []string{"spec", "status"} {
@@ -121,7 +121,7 @@ func (p *pageWriter) field(path string, s *schema, required bool) {
 		link, ok = p.conditions, true
 	}
 	if ok {
-		p.line("See [%s](%s).\n", link, link)
+		p.line("See %s.\n", linkTo(link))
 		return
 	}
 	p.fields(path, s)
@@ -129,6 +129,14 @@ func (p *pageWriter) field(path string, s *schema, required bool) {
 		p.rules(s.Items.Schema)
 		p.fields(path+"[]", s.Items.Schema)
 	}
+}
+
+// linkTo is a link that shows where it leads.
+func linkTo(address string) string {
+	if strings.Contains(address, "://") {
+		return "<" + address + ">"
+	}
+	return "[" + address + "](" + address + ")"
 }
 
 func typeOf(s *schema) string {

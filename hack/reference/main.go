@@ -60,7 +60,7 @@ func write(name, page string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(page), 0o644); err != nil { //nolint:gosec // a document
+	if err := os.WriteFile(filepath.Join(folder, name), []byte(fill(page)), 0o644); err != nil { //nolint:gosec // a document
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
