@@ -117,7 +117,7 @@ type Term struct {
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[uint32]bucket.Object
-	// Note is the term history.json.
+	// Note is lineage.json.
 	Note bucket.Object
 }
 

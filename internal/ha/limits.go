@@ -13,7 +13,7 @@ type Limits struct {
 	Silence      time.Duration `json:"silence,omitempty"`
 	AsyncSilence time.Duration `json:"asyncSilence,omitempty"`
 	Preempt      time.Duration `json:"overtake,omitempty"`
-	// Fence and Hold are for how long is gone on: FenceLimit, ReadLeaseLimit.
+	// Fence and ReadLease are for how long is gone on: FenceLimit, ReadLeaseLimit.
 	Fence     time.Duration `json:"fence,omitempty"`
 	ReadLease time.Duration `json:"hold,omitempty"`
 }

@@ -34,7 +34,7 @@ type Reconciler struct {
 	Reader client.Reader
 	// Pods asks the Pods of backups.
 	Pods pods.Asker
-	// Store makes the credentials.
+	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings

@@ -46,7 +46,7 @@ type Reconciler struct {
 	Databases Databases
 	// Secrets notices when a Secret with a password changes, where it may.
 	Secrets *secrets.Follower
-	// Store has the keys.
+	// Credentials has the keys.
 	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings

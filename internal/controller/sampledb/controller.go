@@ -40,7 +40,7 @@ type Reconciler struct {
 	Agents Agents
 	// Pods asks the Pods of restores.
 	Pods pods.Asker
-	// Store makes the credentials.
+	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings

@@ -25,7 +25,7 @@ type backupPlan struct {
 	complete, busy bool
 }
 
-// plannedBackup is what follows of an backupPlan.
+// plannedBackup is what follows of a backupPlan.
 type plannedBackup struct {
 	// due is for when a backup has to be made now, zero for none; reason says why.
 	due    time.Time
