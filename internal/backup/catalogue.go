@@ -112,7 +112,7 @@ type WAL struct {
 
 // Term is the folder of one.
 type Term struct {
-	// TermHistory is that of its leader, nil if term history.json is not there.
+	// TermHistory is that of its leader, nil if lineage.json is not there.
 	TermHistory []ha.TermStart
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
@@ -175,7 +175,7 @@ type PlannedObject struct {
 	To uint32
 }
 
-// termHistoryFile is term history.json.
+// termHistoryFile is lineage.json.
 type termHistoryFile struct {
 	Term   uint64      `json:"term"`
 	Starts []startFile `json:"starts"`

@@ -131,7 +131,7 @@ func (w walOf) stretches() []Gap {
 	return all
 }
 
-// writeTermHistory writes term history.json, or sees that it is there.
+// writeTermHistory writes lineage.json, or sees that it is there.
 func (a *Archiver) writeTermHistory(ctx context.Context) error {
 	text, err := formatTermHistory(a.TermHistory)
 	if err != nil {

@@ -1,7 +1,7 @@
 package ha
 
-// GrantReadLease is the witness's hard state with the leader of a term in it that has lost its majority and goes on nevertheless, for as long as it
-// sees there that nobody has been elected over it. It is refused (false) where a later term is on record.
+// GrantReadLease is the witness's hard state when the leader of a term has lost its majority and goes on for those who
+// read, for as long as it sees there that nobody has been elected over it. It is refused (false) where a later term is in it.
 func GrantReadLease(m HardState, term uint64) (HardState, bool) {
 	if m.Ballot.Term > term {
 		return m, false
@@ -10,7 +10,8 @@ func GrantReadLease(m HardState, term uint64) (HardState, bool) {
 	return m, true
 }
 
-// ReleaseReadLease is the witness's hard state without the leader of a term that had the read lease: it has its majority again, or has stopped.
+// ReleaseReadLease is the witness's hard state without the read lease of a term: its leader has its majority again, or has
+// stopped.
 func ReleaseReadLease(m HardState, term uint64) HardState {
 	if m.ReadLease == term {
 		m.ReadLease = 0
@@ -18,12 +19,13 @@ func ReleaseReadLease(m HardState, term uint64) HardState {
 	return m
 }
 
-// ReadLeaseBefore says whether the witness has a leader of an earlier term on record that has the read lease.
+// ReadLeaseBefore says whether a leader of an earlier term has the read lease.
 func (m HardState) ReadLeaseBefore(term uint64) bool { return m.ReadLease > 0 && m.ReadLease < term }
 
-// Preempt is the witness's hard state when the winner of a term is about to lead, and whether it has to wait because a leader of an earlier
-// term has the read lease: until that one has stopped and is released, or for PreemptWait from when that hard state is on record. Who is alone holds
-// on from the first. It is refused (false) where a later term is on record.
+// Preempt is the witness's hard state when the winner of a term is about to lead, and whether the winner has to wait because
+// a leader of an earlier term has the read lease: until that one has stopped and has given it back, or for PreemptWait from
+// when the later term is in the Lease. Who is alone takes the read lease at once. It is refused (false) where a later term
+// is in it.
 func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool) {
 	if m.Ballot.Term > won.Term {
 		return m, false, false

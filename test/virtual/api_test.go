@@ -128,7 +128,7 @@ func (a *api) hasTrouble(name string) bool {
 	return ok && time.Since(at) < 10*time.Second || a.slow > 0 || !a.w.net.works(name, "api")
 }
 
-// holding is the term of the leader that has the read lease by the configuration.
+// holding is the term of the leader that has the read lease.
 func (a *api) holding() uint64 {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -7,7 +7,7 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Who is elected waits for a leader of an earlier term that has the read lease by the Kubernetes API, and for nobody else.
+// Who is elected waits for a leader of an earlier term that has the read lease, and for nobody else.
 func TestAWinnerWaitsForALeaderThatHoldsOn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

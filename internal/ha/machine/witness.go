@@ -83,7 +83,7 @@ func (i *Instance) observeWitness() {
 	w.asked, w.look = i.now, i.operate(operation)
 }
 
-// needsReadLease says whether no majority has answered for so long that a leader is to have the read lease.
+// needsReadLease says whether no majority has answered for so long that a leader is to take the read lease.
 func (i *Instance) needsReadLease() bool {
 	local := ha.Local{}
 	i.measureQuorum(&local)

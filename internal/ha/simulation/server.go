@@ -69,7 +69,7 @@ func (n *node) fence(id uint64) {
 	}
 	n.rebuild = nil
 	takes := n.w.between(1*ms, 20*ms)
-	if n.w.now < n.firewalled { // it may have had the read lease by the API until it saw there that another leads
+	if n.w.now < n.firewalled { // it may have had the read lease until it saw there that another leads
 		n.excused = max(n.excused, n.w.now+takes)
 	}
 	if n.w.breaks(KilledTooEarly) {
