@@ -154,7 +154,8 @@ func (k *bench) wantReach(node, address string, reaches bool) {
 	for deadline := time.Now().Add(15 * time.Second); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		err := exec.CommandContext(ctx, k.program, "exec", node, "--", "bash", "-c",
-			"exec 3<>/dev/tcp/"+address+"/80 && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && head -c 1 <&3 | grep -q H").Run()
+			"exec 3<>/dev/tcp/"+address+"/80 && printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3 && head -c 1 "+
+				"<&3 | grep -q H").Run()
 		cancel()
 		if (err == nil) == reaches {
 			return

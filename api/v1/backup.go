@@ -49,9 +49,9 @@ type BackupSpec struct {
 	Verification VerificationSpec `json:"verification,omitempty"`
 }
 
-// IncrementalSpec is which backups have only what has changed since the one before. The others are full ones: the first, the last of a
-// SampleDB that is deleted, and where the server can't tell what has changed. To restore one, it is put together with those before it, back
-// to a full one, for which there must be room twice.
+// IncrementalSpec is which backups have only what has changed since the one before. The others are full ones: the
+// first, the last of a SampleDB that is deleted, and where the server can't tell what has changed. To restore one, it
+// is put together with those before it, back to a full one, for which there must be room twice.
 type IncrementalSpec struct {
 	// Of how many backups one is a full one: with 7 it is followed by six that have only what has changed.
 	// +kubebuilder:default=7
@@ -66,8 +66,9 @@ type VerificationSpec struct {
 	// +optional
 	AfterBackup bool `json:"afterBackup,omitempty"`
 
-	// When the last backup is verified, with all WAL up to then: as backup.schedule, in the same time zone. Where it is
-	// not given: once a week, at a minute of the SampleDB's own, and never where afterBackup verifies each. With none: never.
+	// When the last backup is verified, with all WAL up to then: as backup.schedule, in the same time zone.
+	// Where it is not given: once a week, at a minute of the SampleDB's own, and never where afterBackup
+	// verifies each. With none: never.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -79,7 +80,8 @@ type VerificationSpec struct {
 	// +optional
 	Assertions []Assertion `json:"assertions,omitempty"`
 
-	// The size of the scratch volume. Where it is not given: that of storage.size, and twice that with backup.incremental.
+	// The size of the scratch volume. Where it is not given: that of storage.size, and twice that
+	// with backup.incremental.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.size must be a quantity such as 20Gi"
 	// +optional
@@ -104,14 +106,15 @@ type Assertion struct {
 	// +optional
 	Database string `json:"database,omitempty"`
 
-	// The question, in SQL. It is asked in a copy that is thrown away, by a role that can read every table and do nothing else, with the
-	// search_path pg_catalog, public: name the schema of what is elsewhere.
+	// The question, in SQL. It is asked in a copy that is thrown away, by a role that can read every table and do
+	// nothing else, with the search_path pg_catalog, public: name the schema of what is elsewhere.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	SQL string `json:"sql"`
 
-	// What the first column of the first row must be, as text. Where it is not given, any answer will do that is no error.
+	// What the first column of the first row must be, as text. Where it is not given, any answer
+	// will do that is no error.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Want *string `json:"want,omitempty"`
@@ -141,7 +144,8 @@ type StoreSpec struct {
 // VolumeStore is a volume that the operator makes. It outlives the SampleDB, whatever
 // deletionPolicy says: the operator never deletes it.
 type VolumeStore struct {
-	// The size of the volume. Twice that of storage.size where it is not given, and at least 10Gi. It can grow but not shrink.
+	// The size of the volume. Twice that of storage.size where it is not given, and at least 10Gi. It
+	// can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
 	// +optional
@@ -258,18 +262,18 @@ type EncryptionSpec struct {
 	// +required
 	Recipient string `json:"recipient"`
 
-	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore, verify or take an incremental backup get it.
-	// Keep a copy outside the cluster: without it the archive is of no use.
+	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore, verify or take an incremental backup get
+	// it. Keep a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`
 }
 
-// RetentionSpec is what of an archive is kept: what count or days asks for. The last good backup is always kept, and so is the WAL
-// that leads on from any kept backup.
+// RetentionSpec is what of an archive is kept: what count or days asks for. The last good backup is always kept, and so
+// is the WAL that leads on from any kept backup.
 type RetentionSpec struct {
-	// How many base backups are kept of each kind: those of the schedule, those asked for, those before a migration of a MyApp, and
-	// the last one of a SampleDB that is deleted. Only those count that can be restored, before a gap and on a branch that a restore in
-	// place has left too.
+	// How many base backups are kept of each kind: those of the schedule, those asked for, those before a migration of
+	// a MyApp, and the last one of a SampleDB that is deleted. Only those count that can be restored, before a gap and
+	// on a branch that a restore in place has left too.
 	// +kubebuilder:default=7
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="backup.retention.count must be from 1 to 10000"
 	// +optional
@@ -309,8 +313,8 @@ type BackupStatus struct {
 	// +optional
 	Archive string `json:"archive,omitempty"`
 
-	// Up to where the WAL is in the archive. While all goes well this, the lag and latest are renewed every ten minutes; the
-	// operator's metrics have the lag at any time.
+	// Up to where the WAL is in the archive. While all goes well this, the lag and latest are renewed every ten
+	// minutes; the operator's metrics have the lag at any time.
 	// +optional
 	ArchivedLSN string `json:"archivedLSN,omitempty"`
 	// How much of the primary's WAL is not there yet, in bytes, and for how long, in whole seconds.

@@ -26,11 +26,11 @@ const (
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
 	ConditionArchiving = "Archiving"
-	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default one. It is there where
-	// one of them is.
+	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default one. It is
+	// there where one of them is.
 	ConditionScheduled = "Scheduled"
-	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the former is, there is no
-	// instance. It is there where one of them is, or was.
+	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the
+	// former is, there is no instance. It is there where one of them is, or was.
 	ConditionRestored = "Restored"
 	// ConditionComplete, of a DatabaseBackup, is true when the backup is in the archive, with the WAL that it
 	// needs. While it is false, the reason says whether it is under way or has ended.
@@ -112,7 +112,8 @@ const (
 	// To do: wait; the message says for what. It ends by itself.
 	ReasonDeleting = "Deleting"
 
-	// ReasonUnknown: the agents could not be asked, which says nothing about the database. Also of ConfigurationApplied and Durable.
+	// ReasonUnknown: the agents could not be asked, which says nothing about the database. Also of
+	// ConfigurationApplied and Durable.
 	// To do: see whether a network policy keeps the operator from port 8443 of the Pods, and
 	// `kubectl -n toban-system logs deployment/toban-operator`.
 	ReasonUnknown = "Unknown"
@@ -168,7 +169,8 @@ const (
 	// To do: nothing.
 	ReasonDurable = "Durable"
 
-	// ReasonWeakened: the primary goes on alone, because no other instance has all the data; what is written now is on one disk.
+	// ReasonWeakened: the primary goes on alone, because no other instance has all the data; what is
+	// written now is on one disk.
 	// To do: get the other instances back: Ready and `kubectl get pods -l toban.dev/sampledb=NAME` say what they lack.
 	ReasonWeakened = "Weakened"
 
@@ -176,7 +178,8 @@ const (
 	// To do: nothing if that is meant; else raise `spec.instances`.
 	ReasonSingleInstance = "SingleInstance"
 
-	// ReasonAsynchronous: by `spec.durability: async` commits wait for the primary's disk only; with it the last ones would be lost.
+	// ReasonAsynchronous: by `spec.durability: async` commits wait for the primary's disk only; with it the
+	// last ones would be lost.
 	// To do: nothing if that is meant; else set `spec.durability: quorum`.
 	ReasonAsynchronous = "Asynchronous"
 )
@@ -200,7 +203,8 @@ const (
 	// another SampleDB and move the data with pg_dump, because a size can't go back.
 	ReasonResizeRefused = "ResizeRefused"
 
-	// ReasonStorageClassNotFound: the StorageClass does not exist, or the cluster has no default one. Before the first start also of Available.
+	// ReasonStorageClassNotFound: the StorageClass does not exist, or the cluster has no default one. Before the first
+	// start also of Available.
 	// To do: create it or mark one as the default, or create the SampleDB anew with another
 	// `spec.storage.storageClassName`; `kubectl get storageclass` lists them.
 	ReasonStorageClassNotFound = "StorageClassNotFound"
@@ -225,36 +229,42 @@ const (
 	ReasonArchiveGap = "ArchiveGap"
 
 	// ReasonArchiveFailing: the store does not take the WAL; the message has its words. The database goes on.
-	// To do: mend `spec.backup.store`, the Secret it names, or the store. WAL waits up to a quarter of the volume, then there is a gap.
+	// To do: mend `spec.backup.store`, the Secret it names, or the store. WAL waits up to a quarter of the
+	// volume, then there is a gap.
 	ReasonArchiveFailing = "ArchiveFailing"
 
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.
 	ReasonArchiveTaken = "ArchiveTaken"
 
-	// ReasonNoArchive: by `spec.backup.none` there is neither an archive nor a backup: what is lost with the volumes, or
-	// changed by mistake, is lost for good. A SampleDB that is deleted leaves its volumes, unless `deletionPolicy` says Delete.
+	// ReasonNoArchive: by `spec.backup.none` there is neither an archive nor a backup: what is lost with the
+	// volumes, or changed by mistake, is lost for good. A SampleDB that is deleted leaves its volumes, unless
+	// `deletionPolicy` says Delete.
 	// To do: nothing if that is meant; else remove `spec.backup.none`.
 	ReasonNoArchive = "NoArchive"
 
-	// ReasonArchiveStoreUnfit: the store replaces objects that it is told to leave, so that two writers could spoil an archive. Nothing is written to it.
-	// To do: take another store for `spec.backup.store`, or a version of this one that honours conditional writes (in S3: `If-None-Match: *`).
+	// ReasonArchiveStoreUnfit: the store replaces objects that it is told to leave, so that two writers could spoil an
+	// archive. Nothing is written to it.
+	// To do: take another store for `spec.backup.store`, or a version of this one that honours conditional writes (in
+	// S3: `If-None-Match: *`).
 	ReasonArchiveStoreUnfit = "ArchiveStoreUnfit"
 )
 
 // Reasons of Scheduled. None of them keeps Ready from being true.
 const (
-	// ReasonScheduled: a backup is taken whenever the schedule asks for one; `status.backup.nextBackupAt` says when that is.
+	// ReasonScheduled: a backup is taken whenever the schedule asks for one;
+	// `status.backup.nextBackupAt` says when that is.
 	// To do: nothing.
 	ReasonScheduled = "Scheduled"
 
-	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone can't be understood; WAL is archived, but no backup is due.
+	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone can't be understood; WAL is
+	// archived, but no backup is due.
 	// To do: mend what the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
 )
 
-// Reasons of Restored. Those that keep it from being true are reasons of Ready too, but while a restore in place is prepared, and
-// when that has failed: the database serves then as before.
+// Reasons of Restored. Those that keep it from being true are reasons of Ready too, but while a restore in place is
+// prepared, and when that has failed: the database serves then as before.
 const (
 	// ReasonRestored: the data is there; the message says up to which moment.
 	// To do: nothing. `spec.restoreFrom` or `spec.restore` may be removed.
@@ -264,11 +274,14 @@ const (
 	// To do: wait.
 	ReasonRestoring = "Restoring"
 
-	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of the archive was changed.
-	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again within minutes, and at once when the spec changes.
+	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of
+	// the archive was changed.
+	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again within minutes, and
+	// at once when the spec changes.
 	ReasonRestoreFailed = "RestoreFailed"
 
-	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names is not there, or has no archive, or is no complete backup of it.
+	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names is not there, or has no archive, or
+	// is no complete backup of it.
 	// To do: mend it, or create what it names.
 	ReasonRestoreSourceNotFound = "RestoreSourceNotFound"
 )
@@ -318,7 +331,8 @@ const (
 
 // Reasons of Verified. They are those of a DatabaseBackup.
 const (
-	// ReasonVerified: the backup can be restored; `status.verification` says how long that takes and up to where it leads.
+	// ReasonVerified: the backup can be restored; `status.verification` says how long that takes
+	// and up to where it leads.
 	// To do: nothing.
 	ReasonVerified = "Verified"
 
@@ -326,7 +340,9 @@ const (
 	// To do: wait. The message and `kubectl logs` of the Job that it names say how far it is.
 	ReasonVerifying = "Verifying"
 
-	// ReasonVerificationFailed: the backup can't be restored, or does not have what it should; the message names the object or the question.
-	// To do: take another backup at once (`kubectl toban backup NAME`), and find out what has changed the object, or the data.
+	// ReasonVerificationFailed: the backup can't be restored, or does not have what it should; the message names
+	// the object or the question.
+	// To do: take another backup at once (`kubectl toban backup NAME`), and find out what has changed
+	// the object, or the data.
 	ReasonVerificationFailed = "VerificationFailed"
 )

@@ -36,7 +36,8 @@ func TestRulesAreAcceptedByTheAPIServer(t *testing.T) {
 	}
 }
 
-// forgetLengths takes maxLength from what is an integer or a string. Kubernetes 1.32 does the same when it estimates the cost of a rule.
+// forgetLengths takes maxLength from what is an integer or a string. Kubernetes 1.32 does the same when it
+// estimates the cost of a rule.
 func forgetLengths(s *apiextensions.JSONSchemaProps) {
 	if s.XIntOrString {
 		s.MaxLength = nil
@@ -85,7 +86,8 @@ func readCRD(t *testing.T, crdFile string) *apiextensions.CustomResourceDefiniti
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&external.Spec)
 	external.Status.StoredVersions = []string{"v1"}
 	internal := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(external, internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(external,
+		internal, nil); err != nil {
 		t.Fatal(err)
 	}
 	return internal

@@ -52,7 +52,8 @@ type DatabaseBackupSpec struct {
 	// +optional
 	Full bool `json:"full,omitempty"`
 
-	// Verify it when it is complete. To verify it again, set the annotation toban.dev/verify to another text, such as the time.
+	// Verify it when it is complete. To verify it again, set the annotation toban.dev/verify to
+	// another text, such as the time.
 	// +optional
 	Verify bool `json:"verify,omitempty"`
 
@@ -121,7 +122,8 @@ type DatabaseBackupStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Full, or Incremental: that has only what has changed since its parent, another backup of the archive, by its id there.
+	// Full, or Incremental: that has only what has changed since its parent, another backup of the
+	// archive, by its id there.
 	// +optional
 	Type BackupType `json:"type,omitempty"`
 	// +optional
@@ -152,8 +154,8 @@ type DatabaseBackupStatus struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// The manifest from which its SampleDB, or the PostgreSQL that this belonged to, can be made again when it is gone, as
-	// it was when the backup began.
+	// The manifest from which its SampleDB, or the PostgreSQL that this belonged to, can be made again when it is gone,
+	// as it was when the backup began.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object

@@ -94,8 +94,8 @@ type InPlaceRestore struct {
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 
-	// What becomes of the data that is replaced: Keep leaves it on the volume of the instance that was the primary, until
-	// it is changed to Delete.
+	// What becomes of the data that is replaced: Keep leaves it on the volume of the instance that was the primary,
+	// until it is changed to Delete.
 	// +kubebuilder:validation:Enum=Keep;Delete
 	// +kubebuilder:default=Keep
 	// +optional

@@ -118,16 +118,16 @@ type SampleDBSpec struct {
 	Init *InitSpec `json:"init,omitempty"`
 
 	// Where the archive with the WAL and the base backups lies, and when backups are taken. What is not given has a
-	// default: a volume of its own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does without
-	// all that. To set or change the store's credentials or ca restarts the instances one by one.
+	// default: a volume of its own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does
+	// without all that. To set or change the store's credentials or ca restarts the instances one by one.
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
-	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last
-	// backup, NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
-	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data.
-	// Where it is not given: Snapshot, and Retain with backup.none, so that data only goes where Delete is said or a backup
-	// has it. It can be changed while the SampleDB is being deleted, for instance because the backup can't be taken.
+	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last backup,
+	// NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
+	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data. Where it
+	// is not given: Snapshot, and Retain with backup.none, so that data only goes where Delete is said or a backup has
+	// it. It can be changed while the SampleDB is being deleted, for instance because the backup can't be taken.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 

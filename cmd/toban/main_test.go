@@ -5,8 +5,14 @@ import "testing"
 // A person who calls kubectl toban has no use for what runs in Pods.
 func TestAPluginHasTheVerbsForPeopleOnly(t *testing.T) {
 	for program, want := range map[string]map[string]bool{
-		"/toban":                       {"status": true, "switchover": true, "backup": true, "restore": true, "undelete": true, "operator": true, "agent": true, "install": true, "init": true, "archive": true},
-		"/usr/local/bin/kubectl-toban": {"status": true, "switchover": true, "backup": true, "restore": true, "undelete": true, "operator": false, "agent": false, "install": false, "init": false, "archive": false},
+		"/toban": {
+			"status": true, "switchover": true, "backup": true, "restore": true, "undelete": true, "operator": true,
+			"agent": true, "install": true, "init": true, "archive": true,
+		},
+		"/usr/local/bin/kubectl-toban": {
+			"status": true, "switchover": true, "backup": true, "restore": true, "undelete": true, "operator": false,
+			"agent": false, "install": false, "init": false, "archive": false,
+		},
 	} {
 		has := map[string]bool{}
 		for _, c := range command(program).Commands() {

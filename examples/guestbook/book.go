@@ -52,7 +52,9 @@ type book struct {
 }
 
 // dialer notices by itself, within some ten seconds, that a server is gone while a migration waits for it.
-var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+var dialer = net.Dialer{
+	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3},
+}
 
 // openBook prepares connections; the first one is made when it is needed, so that the database may come later.
 func openBook(ctx context.Context, version int, patience time.Duration) (*book, error) {

@@ -69,9 +69,11 @@ func TestEntriesThatCannotBe(t *testing.T) {
 		edit func(*entry)
 		word string
 	}{
-		"no name":           {func(e *entry) { e.Name = " " }, "needs a name"},
-		"no message":        {func(e *entry) { e.Message = "\n" }, "needs a name and a message"},
-		"a long name":       {func(e *entry) { e.Name = strings.Repeat("秋", longestName+1) }, "more than 80 characters"},
+		"no name":    {func(e *entry) { e.Name = " " }, "needs a name"},
+		"no message": {func(e *entry) { e.Message = "\n" }, "needs a name and a message"},
+		"a long name": {
+			func(e *entry) { e.Name = strings.Repeat("秋", longestName+1) }, "more than 80 characters",
+		},
 		"a long message":    {func(e *entry) { e.Message = strings.Repeat("x", longestMessage+1) }, "more than 1000"},
 		"a long id":         {func(e *entry) { e.ID = strings.Repeat("x", longestName+1) }, "the id has"},
 		"bytes, not text":   {func(e *entry) { e.Message = "\xff" }, "the message is no text"},

@@ -1,9 +1,9 @@
 // Command guestbook is a small web application for Toban's examples. Visitors leave entries, which it keeps in
 // its PostgreSQL; it says which of its Pods has answered.
 //
-// It is written as an application that runs with a database that fails over should be: it repeats what can be
-// repeated (book.go), its schema is brought up to date by a command of its own, once, before the new version
-// starts (migrate.go), and it stops without losing a request (serve.go). Besides PostgreSQL's driver it needs nothing but Go.
+// It is written as an application that runs with a database that fails over should be: it repeats what can be repeated
+// (book.go), its schema is brought up to date by a command of its own, once, before the new version starts
+// (migrate.go), and it stops without losing a request (serve.go). Besides PostgreSQL's driver it needs nothing but Go.
 package main
 
 import (

@@ -67,9 +67,9 @@ const (
 	shortWait = "SET LOCAL lock_timeout = '2s'"
 )
 
-// migrate brings the schema to this version. It may run twice at once, be killed anywhere and be run again. A schema that is newer
-// already is left as it is: each migration is one that the version before can live with, so going back is no more than
-// starting that version again.
+// migrate brings the schema to this version. It may run twice at once, be killed anywhere and be run again. A schema
+// that is newer already is left as it is: each migration is one that the version before can live with, so going back is
+// no more than starting that version again.
 func (b *book) migrate(ctx context.Context, log *slog.Logger) error {
 	for _, m := range migrations[:b.version] {
 		did := false
@@ -103,7 +103,8 @@ func (b *book) apply(ctx context.Context, m migration) (did bool, err error) {
 		if _, err := tx.Exec(ctx, record); err != nil {
 			return fmt.Errorf("make the record of migrations: %w", err)
 		}
-		tag, err := tx.Exec(ctx, "INSERT INTO guestbook_migration VALUES ($1, $2) ON CONFLICT DO NOTHING", m.number, m.name)
+		tag, err := tx.Exec(ctx,
+			"INSERT INTO guestbook_migration VALUES ($1, $2) ON CONFLICT DO NOTHING", m.number, m.name)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}

@@ -22,7 +22,8 @@ const (
 func serve(ctx context.Context, s site, listen string, drain time.Duration) error {
 	ending := &atomic.Bool{}
 	server := &http.Server{
-		Handler: s.handler(ending), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: longestRequest, WriteTimeout: longestRequest,
+		Handler: s.handler(ending), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: longestRequest,
+		WriteTimeout: longestRequest,
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {

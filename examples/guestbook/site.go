@@ -146,7 +146,9 @@ func (e entry) check() error {
 	for what, c := range map[string]struct {
 		text    string
 		longest int
-	}{"id": {e.ID, longestName}, "name": {e.Name, longestName}, "place": {e.Place, longestName}, "message": {e.Message, longestMessage}} {
+	}{"id": {e.ID, longestName}, "name": {e.Name, longestName}, "place": {e.Place, longestName}, "message": {
+		e.Message, longestMessage,
+	}} {
 		if utf8.RuneCountInString(c.text) > c.longest {
 			return fmt.Errorf("the %s has more than %d characters", what, c.longest)
 		}

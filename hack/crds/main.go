@@ -1,6 +1,6 @@
-// Command crds finishes the CRDs that controller-gen has written to config/crd. It narrows their schemas, so that the operator can
-// decode whatever the API server accepts: one object that can't be decoded would hide all of its kind from the operator. And
-// it takes out the descriptions of Kubernetes' own types, so that the CRDs stay small.
+// Command crds finishes the CRDs that controller-gen has written to config/crd. It narrows their schemas, so that the
+// operator can decode whatever the API server accepts: one object that can't be decoded would hide all of its kind from
+// the operator. And it takes out the descriptions of Kubernetes' own types, so that the CRDs stay small.
 package main
 
 import (
@@ -71,7 +71,8 @@ func marshal(crd apiextensions.CustomResourceDefinition) ([]byte, error) {
 	return append([]byte("---\n"), bytes.TrimSpace(text)...), nil
 }
 
-// visit calls change for a schema and for all schemas in it, with their paths. Items and values of maps have the path of their list or map.
+// visit calls change for a schema and for all schemas in it, with their paths. Items and values of maps have the
+// path of their list or map.
 func visit(path string, s *apiextensions.JSONSchemaProps, change func(string, *apiextensions.JSONSchemaProps)) {
 	change(path, s)
 	for name, field := range s.Properties {

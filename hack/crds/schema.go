@@ -10,17 +10,21 @@ import (
 	"toban.dev/hack/kubernetes"
 )
 
-// What Go decodes is less than what the API server accepts for the formats of OpenAPI, and for controller-gen's own pattern of a quantity.
+// What Go decodes is less than what the API server accepts for the formats of OpenAPI, and for controller-gen's
+// own pattern of a quantity.
 const (
 	// patternQuantity leaves exponents at two digits: to compare 1e99999999 with another quantity takes minutes.
 	patternQuantity = `^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?$`
 	lengthQuantity  = 32
-	// looksLikeQuantity is a rough patternQuantity: Kubernetes 1.32 estimates the cost of a rule by the length of the expression
-	// and by the longest text that a request can have, whatever maxLength says, and would refuse the CRD with the exact one.
+	// looksLikeQuantity is a rough patternQuantity: Kubernetes 1.32 estimates the cost of a rule by the length of
+	// the expression and by the longest text that a request can have, whatever maxLength says, and would refuse
+	// the CRD with the exact one.
 	looksLikeQuantity = `^[-+.\d]+\pL?i?[-+\d]{0,3}$`
-	// patternDuration is what time.ParseDuration takes, with so few digits that the sum of all parts is no more than int64 has.
+	// patternDuration is what time.ParseDuration takes, with so few digits that the sum of all parts
+	// is no more than int64 has.
 	patternDuration = `^-?([0-9]{1,5}([.][0-9]{1,9})?h|[0-9]{1,7}([.][0-9]{1,9})?m|[0-9]{1,9}([.][0-9]{1,9})?(s|ms|us|µs|ns)){1,6}$`
-	// exactInteger is the greatest number up to which a JSON number that was read as a float is the integer that was written.
+	// exactInteger is the greatest number up to which a JSON number that was read as a float is the
+	// integer that was written.
 	exactInteger = 1<<53 - 1
 )
 
@@ -42,7 +46,8 @@ func narrow(_ string, s *apiextensions.JSONSchemaProps) {
 	sayQuantities(s)
 }
 
-// isQuantity says that a schema is that of a resource.Quantity: of all that is an integer or a string it alone has a pattern.
+// isQuantity says that a schema is that of a resource.Quantity: of all that is an integer or a
+// string it alone has a pattern.
 func isQuantity(s *apiextensions.JSONSchemaProps) bool { return s.XIntOrString && s.Pattern != "" }
 
 // within sets the bounds that a schema does not have yet.
@@ -55,8 +60,9 @@ func within(s *apiextensions.JSONSchemaProps, lowest, highest float64) {
 	}
 }
 
-// sayQuantities adds a sentence for people to the limits and requests of a container: a pattern alone is refused without one. There
-// is a rule for each of the two that everybody sets, because one rule for all would cost more than the API server allows.
+// sayQuantities adds a sentence for people to the limits and requests of a container: a pattern alone is refused
+// without one. There is a rule for each of the two that everybody sets, because one rule for all would cost more
+// than the API server allows.
 func sayQuantities(s *apiextensions.JSONSchemaProps) {
 	for _, field := range []string{"limits", "requests"} {
 		list, ok := s.Properties[field]
@@ -66,7 +72,8 @@ func sayQuantities(s *apiextensions.JSONSchemaProps) {
 		for _, named := range [][2]string{{"cpu", "500m or 2"}, {"memory", "512Mi or 2Gi"}} {
 			name, example := named[0], named[1]
 			list.XValidations = append(list.XValidations, apiextensions.ValidationRule{
-				Rule:    fmt.Sprintf("!('%[1]s' in self) || type(self['%[1]s']) == int || self['%[1]s'].matches(r'%[2]s')", name, looksLikeQuantity),
+				Rule: fmt.Sprintf("!('%[1]s' in self) || type(self['%[1]s']) == int || "+
+					"self['%[1]s'].matches(r'%[2]s')", name, looksLikeQuantity),
 				Message: fmt.Sprintf("resources.%s.%s must be a quantity such as %s", field, name, example),
 			})
 		}

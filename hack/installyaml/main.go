@@ -18,16 +18,19 @@ type file struct {
 // files are two, because kubectl delete -f removes all that is in one, and with a
 // CustomResourceDefinition or the namespace of the root secret it would remove more than the operator.
 var files = []file{
-	{"config/crds.yaml", `# What has to stay while there are databases: the kinds, and the namespace with the operator's root secret.
+	{
+		"config/crds.yaml",
+		`# What has to stay while there are databases: the kinds, and the namespace with the operator's root secret.
 # Before install.yaml: kubectl apply --server-side -f crds.yaml
 # kubectl delete -f crds.yaml deletes every SampleDB, PostgreSQL, MyApp and DatabaseBackup of the cluster: docs/install.md
 `, []string{
-		"config/manager/namespace.yaml",
-		"config/crd/toban.dev_sampledbs.yaml",
-		"config/crd/toban.dev_databasebackups.yaml",
-		"config/crd/exp.wheel.jp_postgresqls.yaml",
-		"config/crd/example.com_myapps.yaml",
-	}},
+			"config/manager/namespace.yaml",
+			"config/crd/toban.dev_sampledbs.yaml",
+			"config/crd/toban.dev_databasebackups.yaml",
+			"config/crd/exp.wheel.jp_postgresqls.yaml",
+			"config/crd/example.com_myapps.yaml",
+		},
+	},
 	{"config/install.yaml", `# The Toban operator, after crds.yaml: kubectl apply --server-side -f install.yaml
 # kubectl delete -f install.yaml removes it; the databases run on: docs/install.md
 `, []string{

@@ -62,7 +62,8 @@ func kindsOf(path string, conditions *ast.File) ([]string, error) {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 		for _, d := range file.Decls {
-			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE && strings.Contains(g.Doc.Text(), "+kubebuilder:subresource:status") {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE &&
+				strings.Contains(g.Doc.Text(), "+kubebuilder:subresource:status") {
 				if t, ok := g.Specs[0].(*ast.TypeSpec); ok {
 					kinds = append(kinds, t.Name.Name)
 				}
@@ -119,7 +120,8 @@ func readConstant(spec *ast.ValueSpec, reason bool) (constant, error) {
 	says, named := strings.CutPrefix(doc, c.name+": ")
 	says, todo, found := strings.Cut(says, " To do: ")
 	if !named || !found {
-		return c, fmt.Errorf("the comment of %s is not of the form \"%s: what it means. To do: what the user does.\"", c.name, c.name)
+		return c, fmt.Errorf("the comment of %s is not of the form \"%s: what it means. To do: what the user does.\"",
+			c.name, c.name)
 	}
 	c.says, c.todo = says, todo
 	return c, nil

@@ -9,8 +9,9 @@ import (
 // columns is how long a line of prose may be.
 const columns = 120
 
-// fill breaks the lines of prose of a page that are too long. Up to here a paragraph, or an item of a list, is one line.
-// What Markdown wants on one line stays on it: headings, the rows of tables, comments; and so does what is fenced.
+// fill breaks the lines of prose of a page that are too long. Up to here a paragraph, or an item of a
+// list, is one line. What Markdown wants on one line stays on it: headings, the rows of tables, comments;
+// and so does what is fenced.
 func fill(page string) string {
 	lines := strings.Split(page, "\n")
 	fenced := false

@@ -46,8 +46,8 @@ func run() error {
 	return nil
 }
 
-// conditionsName is the page of the conditions of a kind, or of those of a folder below api: a kind that has a package of
-// its own has a page of its own.
+// conditionsName is the page of the conditions of a kind, or of those of a folder below api: a kind that has a package
+// of its own has a page of its own.
 func conditionsName(kind string) string {
 	if _, err := os.Stat(filepath.Join("api", strings.ToLower(kind), "v1", "conditions.go")); err != nil {
 		return "conditions.md"
@@ -60,7 +60,8 @@ func write(name, page string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("make the folder: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name), []byte(fill(page)), 0o644); err != nil { //nolint:gosec // a document
+	if err := os.WriteFile(filepath.Join(folder, name), //nolint:gosec // a document
+		[]byte(fill(page)), 0o644); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

@@ -66,7 +66,8 @@ type Options struct {
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
 const reasonStarting, messageStarting = "Starting", "the agent is starting"
 
-// Agent runs one instance: it puts the rooms together in which the work is done, and carries out what the machine wants.
+// Agent runs one instance: it puts the rooms together in which the work is done, and carries
+// out what the machine wants.
 type Agent struct {
 	options Options
 	// lock is the right to work on the volume; the hard state is read when it is there, and elections begin.
@@ -118,8 +119,8 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	a := &Agent{options: options, server: server}
 	a.configs.set(config)
 	a.status = status.New(protocol.Status{
-		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting, Message: messageStarting,
-		ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
+		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting,
+		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
@@ -134,7 +135,8 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	if err != nil {
 		return nil, err
 	}
-	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance), naming.PortAgent)
+	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance),
+		naming.PortAgent)
 	if options.Dial != nil {
 		client.DialBy(options.Dial)
 	}
@@ -149,7 +151,9 @@ func (a *Agent) meetOthers(client peers.Client) {
 	a.members = &members{self: a.options.Name, config: a.configs.get, memory: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
 	a.members.routes = a.peers
-	a.leader = &leader{self: a.options.Name, memory: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all}
+	a.leader = &leader{
+		self: a.options.Name, memory: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,
+	}
 	a.publisher = publish.New(publish.Options{
 		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
 		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
@@ -159,10 +163,12 @@ func (a *Agent) meetOthers(client peers.Client) {
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
 	a.api = &serve.API{
-		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major, Status: a.status, Config: a.configs.get,
-		Certificate: a.identity.Certificate,
-		ClientCAs:   func() (map[string]*x509.CertPool, error) { return a.identity.ClientCAs(a.configs.get().Operator) },
-		Post:        a.post,
+		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major,
+		Status: a.status, Config: a.configs.get, Certificate: a.identity.Certificate,
+		ClientCAs: func() (map[string]*x509.CertPool, error) {
+			return a.identity.ClientCAs(a.configs.get().Operator)
+		},
+		Post: a.post,
 		Ask: func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error) {
 			return a.elections.ask(ctx, event)
 		},
@@ -174,7 +180,10 @@ func (a *Agent) answerOthers() {
 		}
 		return a.elections.silence(), true
 	}}
-	a.probes = &serve.Probes{Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status, Alive: vitals.alive, Ready: vitals.ready}
+	a.probes = &serve.Probes{
+		Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status,
+		Alive: vitals.alive, Ready: vitals.ready,
+	}
 }
 
 // volumeProbe tells the machine when the volume does not take writes.
@@ -202,8 +211,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run, tidier.Run,
-		a.volumeProbe().Run, reapLoop,
+		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run,
+		tidier.Run, a.volumeProbe().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -229,25 +238,27 @@ func (a *Agent) beginElections(life context.Context) {
 	a.peers.CountFrom(a.elections.began)
 	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
-		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post, log: a.options.Log, life: life,
+		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post,
+		log: a.options.Log, life: life,
 	}
 	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}
 	a.operate(life)
 	a.begun.Store(true)
-	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)}) // one that has come since is not lost
+	// One that has come since is not lost.
+	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)})
 }
 
 // operate puts together what works on the server.
 func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
-		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get, memory: a.memory.Get,
-		good:    lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
+		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
+		memory: a.memory.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
-		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status, post: a.post,
-		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
+		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status,
+		post: a.post, slots: func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{
@@ -278,8 +289,8 @@ func (a *Agent) commitsWait() {
 // archiver archives the WAL while this instance leads.
 func (a *Agent) archiver() *archive.Loop {
 	return &archive.Loop{
-		Config: a.configs.get, HardState: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run), Log: a.options.Log,
-		Primary: func() archive.Primary {
+		Config: a.configs.get, HardState: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
+		Log: a.options.Log, Primary: func() archive.Primary {
 			if r := leading(&a.current); r != nil {
 				return r
 			}

@@ -43,7 +43,8 @@ func (b *ballots) propose(ctx context.Context, p machine.Proposal) {
 	if err != nil {
 		return
 	}
-	reply, err := b.peers.ProposeConfiguration(ctx, member, protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Configuration: p.Configuration})
+	reply, err := b.peers.ProposeConfiguration(ctx, member,
+		protocol.Proposal{Leader: p.Leader, Voter: p.Voter, Configuration: p.Configuration})
 	if err == nil {
 		b.post(machine.ConfigurationAnswered{Voter: p.Voter, Configuration: p.Configuration, Reply: reply})
 	}

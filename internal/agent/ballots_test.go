@@ -19,8 +19,11 @@ func (a asked) Vote(_ context.Context, m protocol.Member, request ha.VoteRequest
 	return ha.VoteReply{Granted: a.err == nil && m.Name == request.Voter.Instance()}, a.err
 }
 
-func (a asked) ProposeConfiguration(_ context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
-	return ha.AcceptReply{Accepted: a.err == nil && m.Name == proposal.Voter.Instance() && proposal.Leader == "db-0"}, a.err
+func (a asked) ProposeConfiguration(
+	_ context.Context, m protocol.Member, proposal protocol.Proposal,
+) (ha.AcceptReply, error) {
+	return ha.AcceptReply{Accepted: a.err == nil && m.Name == proposal.Voter.Instance() &&
+		proposal.Leader == "db-0"}, a.err
 }
 
 func TestVotesAndRecordsGoToTheirVoter(t *testing.T) {
@@ -40,12 +43,16 @@ func TestVotesAndRecordsGoToTheirVoter(t *testing.T) {
 				post: func(e machine.Event) { heard = append(heard, e) },
 			}
 			b.ask(t.Context(), machine.AskVote{Round: 3, Request: ha.VoteRequest{Voter: c.voter}})
-			b.propose(t.Context(), machine.Proposal{Leader: "db-0", Voter: c.voter, Configuration: ha.Configuration{Version: 2}})
+			b.propose(t.Context(),
+				machine.Proposal{Leader: "db-0", Voter: c.voter, Configuration: ha.Configuration{Version: 2}})
 			want := []machine.Event{machine.VoteAnswered{Round: 3, Voter: c.voter, Failed: true}}
 			if c.answered {
 				want = []machine.Event{
 					machine.VoteAnswered{Round: 3, Voter: c.voter, Reply: ha.VoteReply{Granted: true}},
-					machine.ConfigurationAnswered{Voter: c.voter, Configuration: ha.Configuration{Version: 2}, Reply: ha.AcceptReply{Accepted: true}},
+					machine.ConfigurationAnswered{
+						Voter: c.voter, Configuration: ha.Configuration{Version: 2},
+						Reply: ha.AcceptReply{Accepted: true},
+					},
 				}
 			}
 			if !reflect.DeepEqual(heard, want) {

@@ -34,9 +34,9 @@ type choreSession interface {
 	OldestWAL(ctx context.Context) (file string, size uint64, err error)
 }
 
-// ofPrimary does what a primary has to do besides taking writes:
-// it proves that they work, keeps the standbys' role and slots, keeps applications out of the database postgres, and looks how far
-// back the WAL goes, which is "" where nothing was due.
+// ofPrimary does what a primary has to do besides taking writes: it proves that they work, keeps the standbys'
+// role and slots, keeps applications out of the database postgres, and looks how far back the WAL goes, which is
+// "" where nothing was due.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
 	if !c.due() {
 		return "", nil

@@ -15,8 +15,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// How long a server may take to stop: in order, and when it must be gone; how long receiving may take to end, and the end of
-// the WAL to become known after it; and a promotion, before which all WAL has been replayed.
+// How long a server may take to stop: in order, and when it must be gone; how long receiving may take to end, and the
+// end of the WAL to become known after it; and a promotion, before which all WAL has been replayed.
 const (
 	stopDeadline    = 90 * time.Second
 	fenceDeadline   = 5 * time.Second
@@ -64,7 +64,8 @@ func (x *commands) fence(e machine.Fence) {
 	if r := x.current.Load(); r != nil {
 		r.ending.Store(true) // whoever looks after it says nothing of it any more
 	}
-	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
+	x.status.Change(
+		func(s *protocol.Status) { s.Role, s.Ready, s.Streaming, s.LSN = protocol.RoleNone, false, false, "" })
 	err := x.kill()
 	if over := x.queue.end(); over != nil {
 		<-over
@@ -235,8 +236,8 @@ func (x *commands) stop(ctx context.Context) (ha.LSN, error) {
 	return end + 1, err
 }
 
-// promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins. Where
-// that does not come to its end, it goes on in PostgreSQL by itself: the machine ends the server then.
+// promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins.
+// Where that does not come to its end, it goes on in PostgreSQL by itself: the machine ends the server then.
 func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, begins ha.LSN, err error) {
 	r := x.current.Load()
 	if r == nil {
@@ -274,9 +275,10 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, 
 	return state.Timeline, begins, nil
 }
 
-// beginning is where the WAL of the last term of a term history begins: where that of the term before was left. After a
-// promotion that was cut short and made again, the timeline of the server begins later. The term before may have been cut
-// short so, too, and has no timeline on record then: this one begins with the first that was made after its election.
+// beginning is where the WAL of the last term of a term history begins: where that of the term before was left.
+// After a promotion that was cut short and made again, the timeline of the server begins later. The term before
+// may have been cut short so, too, and has no timeline on record then: this one begins with the first that was
+// made after its election.
 func (x *commands) beginning(timeline uint32, history []ha.TermStart) (ha.LSN, error) {
 	text, err := x.server.Fork(timeline)
 	if n := len(history); n > 1 {
@@ -293,8 +295,8 @@ func (x *commands) beginning(timeline uint32, history []ha.TermStart) (ha.LSN, e
 	return ha.ParseLSN(text)
 }
 
-// inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of is of one
-// that was abandoned, and may bear the number of the leader's.
+// inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of
+// is of one that was abandoned, and may bear the number of the leader's.
 func (x *commands) inherit() error {
 	own := x.memory().TermHistory
 	stale, err := x.server.HasTimelines(newest(own))

@@ -53,22 +53,25 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	board, log := status.New(protocol.Status{Role: protocol.RolePrimary, Ready: true}), slog.New(slog.DiscardHandler)
 	post := func(e machine.Event) { heard = append(heard, e) }
 	x := &commands{
-		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log, life: t.Context(),
-		queue: &queue{life: t.Context()}, demands: &demands{}, memory: func() ha.HardState { return ha.HardState{} },
-		data: &dataWatch{
+		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log,
+		life: t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
+		memory: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
 			folder: volume.NewDataFolder(present{}), status: board, post: post, log: log, life: t.Context(),
 			control: (&timelines{}).Control,
 		},
 	}
 	for kind, failed := range map[machine.Kind]bool{
-		machine.Follow: true, machine.Cut: true, machine.Promote: true, machine.Open: true, machine.Checkpoint: true, machine.Stop: false,
+		machine.Follow: true, machine.Cut: true, machine.Promote: true, machine.Open: true,
+		machine.Checkpoint: true, machine.Stop: false,
 	} {
-		if d := x.do(t.Context(), machine.Command{Kind: kind}); (d.Err != "") != failed || failed && d.Err != errNoServer.Error() {
+		if d := x.do(t.Context(), machine.Command{Kind: kind}); (d.Err != "") != failed ||
+			failed && d.Err != errNoServer.Error() {
 			t.Errorf("%s: %q", kind, d.Err)
 		}
 	}
 	x.fence(machine.Fence{ID: 9})
-	if len(heard) != 3 || !reflect.DeepEqual(heard[0], machine.Killed{ID: 9}) || !reflect.DeepEqual(heard[2], machine.Done{ID: 9}) {
+	if len(heard) != 3 || !reflect.DeepEqual(heard[0], machine.Killed{ID: 9}) ||
+		!reflect.DeepEqual(heard[2], machine.Done{ID: 9}) {
 		t.Errorf("after the fence, the machine hears %+v", heard)
 	}
 	if now := board.Get(); now.Role != protocol.RoleNone || now.Ready {
@@ -81,9 +84,11 @@ func TestWhereTheWALOfATermBegins(t *testing.T) {
 		history []ha.TermStart
 		want    ha.LSN
 	}{
-		"of the first term":                       {[]ha.TermStart{{Term: 1}}, 0x3},
-		"after a term with a timeline":            {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
-		"after one whose promotion was cut short": {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 3}, {Term: 4, LSN: 7}}, 0x7_0000_0003},
+		"of the first term":            {[]ha.TermStart{{Term: 1}}, 0x3},
+		"after a term with a timeline": {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
+		"after one whose promotion was cut short": {
+			[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 3}, {Term: 4, LSN: 7}}, 0x7_0000_0003,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := (&commands{server: &timelines{}}).beginning(3, c.history); err != nil || got != c.want {
@@ -97,9 +102,12 @@ func TestWhereTheWALOfATermBegins(t *testing.T) {
 func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 	for highest, forgot := range map[uint32][]uint32{3: nil, 4: {3}} {
 		server := &timelines{highest: highest}
-		x := &commands{server: server, current: &atomic.Pointer[running]{}, life: t.Context(), memory: func() ha.HardState {
-			return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
-		}}
+		x := &commands{
+			server: server, current: &atomic.Pointer[running]{}, life: t.Context(),
+			memory: func() ha.HardState {
+				return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
+			},
+		}
 		if err := x.inherit(); err != nil || !slices.Equal(server.forgot, forgot) {
 			t.Errorf("of %d timelines it forgets those after %v, %v", highest, server.forgot, err)
 		}
@@ -116,7 +124,8 @@ func TestTheMachineHearsHowACommandEnded(t *testing.T) {
 	for _, d := range []machine.Done{{ID: 3}, {ID: 3, Err: "no room"}} {
 		words.Reset()
 		x.ended(machine.Command{ID: 3, Kind: machine.Follow}, d)
-		if last := heard[len(heard)-1]; !reflect.DeepEqual(last, d) || strings.Contains(words.String(), "no room") != (d.Err != "") {
+		if last := heard[len(heard)-1]; !reflect.DeepEqual(last, d) ||
+			strings.Contains(words.String(), "no room") != (d.Err != "") {
 			t.Errorf("it hears %+v; the log says %q", last, words.String())
 		}
 	}

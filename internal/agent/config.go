@@ -46,7 +46,8 @@ const durabilityAsync = "async"
 // machineConfig is what of a config elections depend on. There may be a Kubernetes API.
 func machineConfig(config protocol.Config, api bool) machine.Config {
 	c := machine.Config{
-		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == durabilityAsync, Witness: config.Witness, API: api,
+		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == durabilityAsync,
+		Witness: config.Witness, API: api,
 	}
 	for _, m := range config.Members {
 		c.Members = append(c.Members, m.Name)

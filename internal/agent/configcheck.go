@@ -7,8 +7,8 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// configCheck asks PostgreSQL aside whether it takes a configuration. On a busy machine the answer takes longer than the
-// server may take to show that it serves, and the monitor must not wait for it. The zero value is ready for use.
+// configCheck asks PostgreSQL aside whether it takes a configuration. On a busy machine the answer takes longer than
+// the server may take to show that it serves, and the monitor must not wait for it. The zero value is ready for use.
 type configCheck struct {
 	mutex    sync.Mutex
 	revision string
@@ -16,8 +16,9 @@ type configCheck struct {
 	err      error
 }
 
-// outcome is what the check of a revision has said. Where nothing is known yet, a check is begun, unless one is under way.
-// A check that got no answer from PostgreSQL is forgotten: no answer is no refusal. What is to be done after a check is then.
+// outcome is what the check of a revision has said. Where nothing is known yet, a check is begun, unless one is
+// under way. A check that got no answer from PostgreSQL is forgotten: no answer is no refusal. What is to be
+// done after a check is then.
 func (c *configCheck) outcome(revision string, check func() error, then func()) (known bool, err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -44,7 +44,8 @@ func TestConfigCheck(t *testing.T) {
 				known, err := outcomes.outcome("1", check, func() { then++ })
 				synctest.Wait()
 				if known != c.known || !errors.Is(err, c.err) || asked != c.asked {
-					t.Errorf("%v, %v after %d questions; want %v, %v after %d", known, err, asked, c.known, c.err, c.asked)
+					t.Errorf("%v, %v after %d questions; want %v, %v after %d",
+						known, err, asked, c.known, c.err, c.asked)
 				}
 				if known, _ := outcomes.outcome("2", check, func() {}); known {
 					t.Error("another configuration needs no question")

@@ -20,18 +20,33 @@ func TestWhatIsSaidOfTheConfiguration(t *testing.T) {
 		happens             func(r *configReport)
 		runs, rejected, why string
 	}{
-		"it started with the wanted one":      {func(r *configReport) { r.remember(candidate{Revision: "2"}, "2", nil) }, "2", "", ""},
-		"it started with the one before":      {func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", fmt.Errorf("start: %w", refused)) }, "1", "2", "no such parameter"},
-		"PostgreSQL did not say why":          {func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", errors.New("killed")) }, "1", "2", "killed"},
-		"another is refused while it runs":    {func(r *configReport) { r.refuse("3", refused) }, "1", "3", "no such parameter"},
-		"it runs with the wanted one":         {func(r *configReport) { r.refuse("3", refused); r.accept("4", "4") }, "4", "", ""},
-		"it runs on while a refused is asked": {func(r *configReport) { r.refuse("3", refused); r.accept("1", "3") }, "1", "3", "no such parameter"},
+		"it started with the wanted one": {
+			func(r *configReport) { r.remember(candidate{Revision: "2"}, "2", nil) }, "2", "", "",
+		},
+		"it started with the one before": {
+			func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", fmt.Errorf("start: %w", refused)) },
+			"1", "2", "no such parameter",
+		},
+		"PostgreSQL did not say why": {
+			func(r *configReport) { r.remember(candidate{Revision: "1"}, "2", errors.New("killed")) },
+			"1", "2", "killed",
+		},
+		"another is refused while it runs": {
+			func(r *configReport) { r.refuse("3", refused) }, "1", "3", "no such parameter",
+		},
+		"it runs with the wanted one": {
+			func(r *configReport) { r.refuse("3", refused); r.accept("4", "4") }, "4", "", "",
+		},
+		"it runs on while a refused is asked": {
+			func(r *configReport) { r.refuse("3", refused); r.accept("1", "3") }, "1", "3", "no such parameter",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			board := status.New(protocol.Status{ConfigRevision: "1"})
 			r := &configReport{status: board, log: slog.New(slog.DiscardHandler)}
 			c.happens(r)
-			if s := board.Get(); s.ConfigRevision != c.runs || s.RejectedRevision != c.rejected || s.ConfigError != c.why {
+			if s := board.Get(); s.ConfigRevision != c.runs || s.RejectedRevision != c.rejected ||
+				s.ConfigError != c.why {
 				t.Errorf("it runs with %q; %q is refused: %s", s.ConfigRevision, s.RejectedRevision, s.ConfigError)
 			}
 			if c.rejected != "" && !r.rejected(c.rejected) {
@@ -61,7 +76,8 @@ func TestTheLastKnownGoodConfigurationIsKept(t *testing.T) {
 	}
 }
 
-// A server that does not start with what is wanted is started with what it ran with, and at last with nothing but defaults.
+// A server that does not start with what is wanted is started with what it ran with, and at last
+// with nothing but defaults.
 func TestTheConfigurationsToTry(t *testing.T) {
 	for name, c := range map[string]struct {
 		good string
@@ -78,7 +94,9 @@ func TestTheConfigurationsToTry(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			config := &configuration{good: file, wanted: func() protocol.Config { return protocol.Config{Revision: "2"} }}
+			config := &configuration{
+				good: file, wanted: func() protocol.Config { return protocol.Config{Revision: "2"} },
+			}
 			var got []string
 			for _, candidate := range config.candidates() {
 				got = append(got, candidate.Revision)

@@ -52,7 +52,8 @@ type configuration struct {
 	good   lastKnownGood
 	// withRole adds to settings what follows from the server's role.
 	withRole func(postgres.Settings) (postgres.Settings, error)
-	// started is called as soon as there is a process, which may be ended from then on, look when there is something new.
+	// started is called as soon as there is a process, which may be ended from then on, look
+	// when there is something new.
 	started func(Process)
 	look    func()
 	report  configReport
@@ -65,8 +66,8 @@ type configuration struct {
 	settings postgres.Settings
 	runs     candidate
 	check    configCheck
-	// unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and only
-	// its checkpointer knows whether it has read another since.
+	// unruled says that commits may not wait though a rule is in the configuration: the server has run without any, and
+	// only its checkpointer knows whether it has read another since.
 	unruled atomic.Bool
 }
 
@@ -210,7 +211,9 @@ func (c *configuration) checkAside(settings postgres.Settings) error {
 // adopt reports a reloaded configuration together with what of it waits for a
 // restart. Where nothing does, it is proven, and the one to come back to; else
 // only the start with it proves it.
-func (c *configuration) adopt(ctx context.Context, session configSession, settings postgres.Settings, runs candidate, wanted string) error {
+func (c *configuration) adopt(
+	ctx context.Context, session configSession, settings postgres.Settings, runs candidate, wanted string,
+) error {
 	pending, err := session.PendingRestart(ctx)
 	if err != nil {
 		return err

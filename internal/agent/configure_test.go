@@ -50,12 +50,15 @@ func configured1(t *testing.T) (*configuration, *settings, *status.Board) {
 	first := candidate{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
 	c := &configuration{
 		name: "db-0", server: server, process: server, good: lastKnownGood(filepath.Join(t.TempDir(), "good.json")),
-		withRole: func(s postgres.Settings) (postgres.Settings, error) { s.Synchronous = anyOne.String(); return s, nil },
+		withRole: func(s postgres.Settings) (postgres.Settings, error) {
+			s.Synchronous = anyOne.String()
+			return s, nil
+		},
 		wanted: func() protocol.Config {
 			return protocol.Config{Revision: "2", Parameters: map[string]string{"work_mem": "2MB"}}
 		},
-		look: func() {}, report: configReport{status: board, log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.DiscardHandler),
-		life: t.Context(), runs: first,
+		look: func() {}, report: configReport{status: board, log: slog.New(slog.DiscardHandler)},
+		log: slog.New(slog.DiscardHandler), life: t.Context(), runs: first,
 	}
 	var err error
 	if c.settings, err = c.settingsOf(first); err != nil {
@@ -79,10 +82,13 @@ type applied struct {
 // check compares what runs, what is in the files, and what the status says.
 func (c applied) check(t *testing.T, config *configuration, server *settings, now protocol.Status) {
 	t.Helper()
-	if now.ConfigRevision != c.revision || now.RejectedRevision != c.rejected || !slices.Equal(now.PendingRestart, c.server.pending) {
-		t.Errorf("it says that it runs with %q, %q is refused, and %v wait", now.ConfigRevision, now.RejectedRevision, now.PendingRestart)
+	if now.ConfigRevision != c.revision || now.RejectedRevision != c.rejected ||
+		!slices.Equal(now.PendingRestart, c.server.pending) {
+		t.Errorf("it says that it runs with %q, %q is refused, and %v wait",
+			now.ConfigRevision, now.RejectedRevision, now.PendingRestart)
 	}
-	if runs, has := server.runs.Parameters["work_mem"], server.files.Parameters["work_mem"]; runs != c.workMem || has != c.workMem {
+	if runs, has := server.runs.Parameters["work_mem"], server.files.Parameters["work_mem"]; runs != c.workMem ||
+		has != c.workMem {
 		t.Errorf("it runs with %s, and its files have %s", runs, has)
 	}
 	if good, ok := config.good.load(); !ok || good.Revision != c.good {
@@ -115,7 +121,8 @@ func TestAConfigurationIsAppliedAsFarAsPostgreSQLTakesIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.check(t, config, server, board.Get())
-				if reloads := server.reloads; config.apply(t.Context(), server) != nil != c.failed || server.reloads > reloads {
+				if reloads := server.reloads; config.apply(t.Context(), server) != nil != c.failed ||
+					server.reloads > reloads {
 					t.Error("it is applied again")
 				}
 			})

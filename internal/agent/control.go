@@ -67,7 +67,8 @@ func (c *control) awaitEnd(ctx context.Context) (ha.LSN, error) {
 	}
 }
 
-// endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may have written more than that.
+// endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may
+// have written more than that.
 func (c *control) endAsStandby(ctx context.Context, session Session, end string) (ha.LSN, error) {
 	state, err := session.State(ctx)
 	if err != nil {

@@ -67,16 +67,35 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		history bool
 		data    protocol.Data // what the status says of it, "present" before
 	}{
-		"made":                               {kind: machine.Initialise, steps: "initialise", data: "present"},
-		"marked":                             {kind: machine.MarkForked, steps: "mark", data: "present"},
-		"copied":                             {kind: machine.Clone, leader: "db-1", steps: "stop,clone h1", history: true, data: protocol.DataEmpty},
-		"copied, with the old until then":    {kind: machine.Clone, leader: "db-1", server: copier{whole: true}, steps: "stop,clone h1", history: true, data: "present"},
-		"not copied: others need it":         {kind: machine.Clone, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
-		"not copied: nobody knows the other": {kind: machine.Clone, leader: "db-9", failed: "not among the members", data: "present"},
-		"not copied: there is no room":       {kind: machine.Clone, leader: "db-1", server: copier{err: postgres.ErrNoRoom}, steps: "stop,clone h1", failed: "room", history: true, data: protocol.DataEmpty},
-		"rewound":                            {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", history: true, data: "present"},
-		"not rewound: others need it":        {kind: machine.Rewind, leader: "db-1", needed: "db-2 needs it", steps: "stop", failed: "db-2 needs it", data: "present"},
-		"not rewound: on the same timeline":  {kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline}, steps: "stop,rewind h1", failed: "timeline", history: true, data: "present"},
+		"made":   {kind: machine.Initialise, steps: "initialise", data: "present"},
+		"marked": {kind: machine.MarkForked, steps: "mark", data: "present"},
+		"copied": {
+			kind: machine.Clone, leader: "db-1", steps: "stop,clone h1", history: true, data: protocol.DataEmpty,
+		},
+		"copied, with the old until then": {
+			kind: machine.Clone, leader: "db-1", server: copier{whole: true}, steps: "stop,clone h1",
+			history: true, data: "present",
+		},
+		"not copied: others need it": {
+			kind: machine.Clone, leader: "db-1", needed: "db-2 needs it", steps: "stop",
+			failed: "db-2 needs it", data: "present",
+		},
+		"not copied: nobody knows the other": {
+			kind: machine.Clone, leader: "db-9", failed: "not among the members", data: "present",
+		},
+		"not copied: there is no room": {
+			kind: machine.Clone, leader: "db-1", server: copier{err: postgres.ErrNoRoom}, steps: "stop,clone h1",
+			failed: "room", history: true, data: protocol.DataEmpty,
+		},
+		"rewound": {kind: machine.Rewind, leader: "db-1", steps: "stop,rewind h1", history: true, data: "present"},
+		"not rewound: others need it": {
+			kind: machine.Rewind, leader: "db-1", needed: "db-2 needs it", steps: "stop",
+			failed: "db-2 needs it", data: "present",
+		},
+		"not rewound: on the same timeline": {
+			kind: machine.Rewind, leader: "db-1", server: copier{err: postgres.ErrSameTimeline},
+			steps: "stop,rewind h1", failed: "timeline", history: true, data: "present",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, data := c.server, t.TempDir()
@@ -90,24 +109,29 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 				server: &server, memory: memory, status: board, upstream: three(nil).upstream,
 				stop: func(context.Context) (ha.LSN, error) { return 0, server.stop() },
 				ask: func(_ context.Context, id uint64, e machine.Event) (machine.Effect, error) {
-					if e != machine.Event(machine.DiscardAsked{ID: 3, Whole: c.kind == machine.Rewind || server.whole}) || id != 3 {
+					if e != machine.Event(machine.DiscardAsked{
+						ID: 3, Whole: c.kind == machine.Rewind || server.whole,
+					}) || id != 3 {
 						t.Errorf("the machine is asked %+v", e)
 					}
 					return machine.ReplyDiscard{ID: id, Needed: c.needed}, nil
 				},
 				data: &dataWatch{
-					folder: volume.NewDataFolder(present{}), status: board, log: slog.New(slog.DiscardHandler), life: t.Context(),
-					control: (&timelines{}).Control, post: func(machine.Event) { seen++ },
+					folder: volume.NewDataFolder(present{}), status: board, log: slog.New(slog.DiscardHandler),
+					life: t.Context(), control: (&timelines{}).Control, post: func(machine.Event) { seen++ },
 				},
 			}
-			d, err := x.do(t.Context(), machine.Command{ID: 3, Kind: c.kind, Ballot: ha.Ballot{Term: 4, Leader: c.leader}})
+			d, err := x.do(t.Context(),
+				machine.Command{ID: 3, Kind: c.kind, Ballot: ha.Ballot{Term: 4, Leader: c.leader}})
 			if !fails(err, c.failed) {
 				t.Errorf("the error is %v", err)
 			}
 			if strings.Join(server.steps, ",") != c.steps || seen != 1 || board.Get().Data != c.data {
-				t.Errorf("it did %q, looked %d times at what lies there then, and says that is %q", server.steps, seen, board.Get().Data)
+				t.Errorf("it did %q, looked %d times at what lies there then, and says that is %q",
+					server.steps, seen, board.Get().Data)
 			}
-			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) || d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) {
+			if d.NoRoom != errors.Is(c.server.err, postgres.ErrNoRoom) ||
+				d.SameTimeline != errors.Is(c.server.err, postgres.ErrSameTimeline) {
 				t.Errorf("the machine hears %+v", d)
 			}
 			if c.history != slices.Equal(d.TermHistory, []ha.TermStart{{Term: 4, Timeline: 2}}) {

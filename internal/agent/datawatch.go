@@ -39,8 +39,8 @@ func (w *dataWatch) run(ctx context.Context) error {
 	}
 }
 
-// see tells the machine what lies in the data directory. One look is told before the next is taken: an old one, told after
-// a copy has ended, would have the machine believe that there is nothing to lose.
+// see tells the machine what lies in the data directory. One look is told before the next is taken: an old one, told
+// after a copy has ended, would have the machine believe that there is nothing to lose.
 func (w *dataWatch) see() {
 	w.looks.Lock()
 	defer w.looks.Unlock()

@@ -30,8 +30,10 @@ func TestTheMachineHearsWhatLiesInTheDataDirectory(t *testing.T) {
 		known           string
 		want            machine.DataSeen
 	}{
-		"data":                          {nil, nil, "", machine.DataSeen{Data: ha.DataPresent, SystemIdentifier: "77", Room: true}},
-		"data that is known":            {nil, broken, "55", machine.DataSeen{Data: ha.DataPresent, SystemIdentifier: "55", Room: true}},
+		"data": {nil, nil, "", machine.DataSeen{Data: ha.DataPresent, SystemIdentifier: "77", Room: true}},
+		"data that is known": {
+			nil, broken, "55", machine.DataSeen{Data: ha.DataPresent, SystemIdentifier: "55", Room: true},
+		},
 		"nobody knows":                  {broken, nil, "", machine.DataSeen{Data: ha.DataUnknown, Room: true}},
 		"nobody knows of which cluster": {nil, broken, "", machine.DataSeen{Data: ha.DataUnknown, Room: true}},
 	} {
@@ -39,14 +41,15 @@ func TestTheMachineHearsWhatLiesInTheDataDirectory(t *testing.T) {
 			var heard []machine.Event
 			board := status.New(protocol.Status{SystemIdentifier: c.known})
 			w := &dataWatch{
-				folder: volume.NewDataFolder(present{c.folder}), status: board, log: slog.New(slog.DiscardHandler), life: t.Context(),
-				control: func(context.Context) (postgres.Control, error) {
+				folder: volume.NewDataFolder(present{c.folder}), status: board, log: slog.New(slog.DiscardHandler),
+				life: t.Context(), control: func(context.Context) (postgres.Control, error) {
 					return postgres.Control{SystemIdentifier: "77"}, c.control
 				},
 				post: func(e machine.Event) { heard = append(heard, e) },
 			}
 			w.see()
-			if len(heard) != 1 || heard[0] != machine.Event(c.want) || board.Get().SystemIdentifier != c.want.SystemIdentifier {
+			if len(heard) != 1 || heard[0] != machine.Event(c.want) ||
+				board.Get().SystemIdentifier != c.want.SystemIdentifier {
 				t.Errorf("it hears %+v, and the status says %q", heard, board.Get().SystemIdentifier)
 			}
 		})
@@ -75,8 +78,9 @@ func TestLooksAreToldInTheirOrder(t *testing.T) {
 		var heard []machine.Event
 		first := make(chan struct{})
 		w := &dataWatch{
-			folder: volume.NewDataFolder(filling{looks: new(int), first: first}), log: slog.New(slog.DiscardHandler), life: t.Context(),
-			status: status.New(protocol.Status{SystemIdentifier: "77"}), post: func(e machine.Event) { heard = append(heard, e) },
+			folder: volume.NewDataFolder(filling{looks: new(int), first: first}), log: slog.New(slog.DiscardHandler),
+			life: t.Context(), status: status.New(protocol.Status{SystemIdentifier: "77"}),
+			post: func(e machine.Event) { heard = append(heard, e) },
 		}
 		go w.see()
 		synctest.Wait()

@@ -30,7 +30,8 @@ type enforcer interface {
 	Barrier(ctx context.Context, rule string) error
 }
 
-// begin makes commits wait by a rule. A demand that is still being carried out is given up, and over before this one begins.
+// begin makes commits wait by a rule. A demand that is still being carried out is given up, and
+// over before this one begins.
 func (d *demands) begin(life context.Context, e machine.Demand) {
 	d.giveUp()
 	var ctx context.Context
@@ -49,7 +50,8 @@ func (d *demands) giveUp() {
 	}
 }
 
-// require has commits wait by a rule from the first of a server on. No demand of one before is carried out any more then.
+// require has commits wait by a rule from the first of a server on. No demand of one before is
+// carried out any more then.
 func (d *demands) require(rule ha.Rule) {
 	d.demanding.Lock()
 	defer d.demanding.Unlock()
@@ -59,7 +61,8 @@ func (d *demands) require(rule ha.Rule) {
 // barrierDeadline is how long a change of the rule may wait for the standbys to have all WAL.
 const barrierDeadline = 5 * time.Second
 
-// enforce returns when the rule is in force, and, with a barrier, all that was acknowledged before is where it asks for it.
+// enforce returns when the rule is in force, and, with a barrier, all that was acknowledged before
+// is where it asks for it.
 func (d *demands) enforce(ctx context.Context, e machine.Demand) error {
 	apply := d.primary()
 	if apply == nil {

@@ -68,11 +68,19 @@ func TestADemandIsInForceBeforeItIsDone(t *testing.T) {
 		steps   []string
 		failed  bool
 	}{
-		"a rule":                      {machine.Demand{Rule: anyOne}, true, "", []string{"apply " + anyOne.String()}, false},
-		"a rule with a barrier":       {machine.Demand{Rule: anyOne, Barrier: true}, true, "", []string{"apply " + anyOne.String(), "barrier " + anyOne.String()}, false},
-		"first of all nothing at all": {machine.Demand{Rule: anyOne, Enforce: true}, true, "", []string{"apply " + nobody, "await", "apply " + anyOne.String()}, false},
-		"which is not in force":       {machine.Demand{Rule: anyOne, Enforce: true}, true, "await", []string{"apply " + nobody, "await"}, true},
-		"no server":                   {machine.Demand{Rule: anyOne}, false, "", nil, true},
+		"a rule": {machine.Demand{Rule: anyOne}, true, "", []string{"apply " + anyOne.String()}, false},
+		"a rule with a barrier": {
+			machine.Demand{Rule: anyOne, Barrier: true}, true, "",
+			[]string{"apply " + anyOne.String(), "barrier " + anyOne.String()}, false,
+		},
+		"first of all nothing at all": {
+			machine.Demand{Rule: anyOne, Enforce: true}, true, "",
+			[]string{"apply " + nobody, "await", "apply " + anyOne.String()}, false,
+		},
+		"which is not in force": {
+			machine.Demand{Rule: anyOne, Enforce: true}, true, "await", []string{"apply " + nobody, "await"}, true,
+		},
+		"no server": {machine.Demand{Rule: anyOne}, false, "", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,9 @@ func (d *describer) describe(m *machine.Instance) {
 			s.Voters = append(s.Voters, v.Instance())
 		}
 		s.Election = protocol.Election{
-			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: memory.TermHistory, Position: peer.Position,
-			Configuration: memory.Configuration, LeaderLost: peer.LeaderLost, Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
+			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: memory.TermHistory,
+			Position: peer.Position, Configuration: memory.Configuration, LeaderLost: peer.LeaderLost,
+			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
 			Stalls: peer.Stalls, Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}
 		if refused != d.refused {

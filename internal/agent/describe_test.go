@@ -17,13 +17,23 @@ func TestTheReasonThatIsShown(t *testing.T) {
 		want     string
 		ready    bool
 	}{
-		"it follows":                          {protocol.Status{Reason: "Cloning", Ready: true}, follow, "", "Follower", true},
-		"its server does not answer":          {protocol.Status{Reason: reasonNotAnswering}, follow, "", reasonNotAnswering, false},
-		"which is to stop":                    {protocol.Status{Reason: reasonNotAnswering}, ha.Decision{Reason: "Isolated"}, "", "Isolated", false},
-		"it does not stream":                  {protocol.Status{Reason: reasonNotStreaming}, follow, "", reasonNotStreaming, false},
-		"it streams again":                    {protocol.Status{Reason: reasonNotStreaming, Streaming: true}, follow, "", "Follower", false},
-		"what was decided can't be done":      {protocol.Status{Reason: "Follower", Ready: true}, follow, "the disk is full", "Failed", false},
-		"nor does the server answer just now": {protocol.Status{Reason: reasonNotAnswering}, follow, "the disk is full", "Failed", false},
+		"it follows": {protocol.Status{Reason: "Cloning", Ready: true}, follow, "", "Follower", true},
+		"its server does not answer": {
+			protocol.Status{Reason: reasonNotAnswering}, follow, "", reasonNotAnswering, false,
+		},
+		"which is to stop": {
+			protocol.Status{Reason: reasonNotAnswering}, ha.Decision{Reason: "Isolated"}, "", "Isolated", false,
+		},
+		"it does not stream": {protocol.Status{Reason: reasonNotStreaming}, follow, "", reasonNotStreaming, false},
+		"it streams again": {
+			protocol.Status{Reason: reasonNotStreaming, Streaming: true}, follow, "", "Follower", false,
+		},
+		"what was decided can't be done": {
+			protocol.Status{Reason: "Follower", Ready: true}, follow, "the disk is full", "Failed", false,
+		},
+		"nor does the server answer just now": {
+			protocol.Status{Reason: reasonNotAnswering}, follow, "the disk is full", "Failed", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := c.before

@@ -18,8 +18,8 @@ type hands interface {
 	described(m *machine.Instance)
 }
 
-// elections drives the machine of package machine: it hands it events one after the other, and what it wants to the hands.
-// It never waits for a disk, a server or a network, so that a fence waits for none of them either.
+// elections drives the machine of package machine: it hands it events one after the other, and what it wants to the
+// hands. It never waits for a disk, a server or a network, so that a fence waits for none of them either.
 type elections struct {
 	machine *machine.Instance
 	hands   hands
@@ -40,7 +40,8 @@ func newElections(options machine.Options, hands hands, log *slog.Logger) *elect
 	options.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // no secret
 	return &elections{
 		machine: machine.New(options), hands: hands, log: log, began: time.Now(), beat: time.Now(),
-		events: make(chan machine.Event, eventRoom), replies: map[uint64]chan machine.Effect{}, last: 1 << 32, // the machine's own are lower
+		// The machine's own are lower.
+		events: make(chan machine.Event, eventRoom), replies: map[uint64]chan machine.Effect{}, last: 1 << 32,
 	}
 }
 

@@ -61,16 +61,20 @@ func (l *launcher) start(ctx context.Context, c machine.Command) error {
 
 // prepare puts together what a server needs that does not run yet.
 func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *running {
-	r := &running{run: run, server: l.server, standing: s, poke: make(poke, 1), status: l.status, post: l.post, log: l.log}
+	r := &running{
+		run: run, server: l.server, standing: s, poke: make(poke, 1), status: l.status, post: l.post, log: l.log,
+	}
 	r.life, r.end = context.WithCancel(context.WithoutCancel(ctx))
 	reporter := &reporter{run: run, standing: s, status: l.status, full: &l.flags.full, post: l.post}
 	r.control = &control{server: l.server, standing: s, unelected: reporter.unelected}
 	r.config = l.configure(r)
 	r.monitor = &monitor{
-		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status, flags: l.flags,
-		publish: l.publish, poke: r.poke, ending: &r.ending, log: l.log,
-		chores:     &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
-		superseded: &superseded{memory: l.memory, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log},
+		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
+		flags: l.flags, publish: l.publish, poke: r.poke, ending: &r.ending, log: l.log,
+		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
+		superseded: &superseded{
+			memory: l.memory, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
+		},
 	}
 	return r
 }
@@ -78,7 +82,8 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 // configure is the configuration of a server that does not run yet.
 func (l *launcher) configure(r *running) *configuration {
 	role := &role{
-		standing: r.standing, rule: l.demands.rule, memory: l.memory, upstream: l.members.upstream, closed: func() bool { return l.wanted().Closed },
+		standing: r.standing, rule: l.demands.rule, memory: l.memory, upstream: l.members.upstream,
+		closed: func() bool { return l.wanted().Closed },
 	}
 	return &configuration{
 		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,

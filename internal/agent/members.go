@@ -38,7 +38,8 @@ func (m *members) all() []protocol.Member {
 		}
 		ordinal, _ := naming.Ordinal(name)
 		all = append(all, protocol.Member{
-			Name: name, Host: naming.InstanceHost(config.Cluster, config.Namespace, ordinal), Address: m.routes.LastAddress(name),
+			Name: name, Host: naming.InstanceHost(config.Cluster, config.Namespace, ordinal),
+			Address: m.routes.LastAddress(name),
 		})
 	}
 	return all

@@ -21,10 +21,14 @@ func three(routes reached) *members {
 	return &members{
 		self: "db-0", routes: routes,
 		config: func() protocol.Config {
-			return protocol.Config{Cluster: "db", Namespace: "shop", Members: []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"}}}
+			return protocol.Config{Cluster: "db", Namespace: "shop", Members: []protocol.Member{
+				{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"},
+			}}
 		},
 		memory: func() ha.HardState {
-			return ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}}}}
+			return ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{
+				Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}},
+			}}
 		},
 	}
 }
@@ -53,7 +57,9 @@ func TestWhoHasAVoteCountsAfterItIsNoMember(t *testing.T) {
 func TestHowALeaderIsFollowed(t *testing.T) {
 	m := three(reached{"db-1": "10.0.0.1"})
 	got, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-1"})
-	want := postgres.Upstream{Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a", Slot: naming.Slot("db-0"), Term: 7}
+	want := postgres.Upstream{
+		Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a", Slot: naming.Slot("db-0"), Term: 7,
+	}
 	if err != nil || got != want {
 		t.Errorf("it is followed by %+v, %v; want %+v", got, err, want)
 	}

@@ -190,8 +190,8 @@ func (t *monitor) endClients(ctx context.Context) error {
 	return nil
 }
 
-// upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, "" where it was
-// not looked.
+// upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, ""
+// where it was not looked.
 func (t *monitor) upkeep(ctx context.Context, primary bool) (oldest string, err error) {
 	if err := t.superseded.remove(); err != nil {
 		t.log.Warn("WAL files of former timelines could not be removed", "error", err.Error())

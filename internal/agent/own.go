@@ -15,8 +15,9 @@ import (
 // reasonVolumeInUse is the reason of an instance that waits for its volume.
 const reasonVolumeInUse = "VolumeInUse"
 
-// own makes the volume this agent's own, and reads what it has to know from there. Until then it touches nothing on
-// it, and tells the kubelet and the operator for whom it waits. To its peers it is absent: it does not know what it has promised.
+// own makes the volume this agent's own, and reads what it has to know from there. Until then it touches
+// nothing on it, and tells the kubelet and the operator for whom it waits. To its peers it is absent: it does
+// not know what it has promised.
 func (a *Agent) own(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -48,8 +49,9 @@ func (a *Agent) own(ctx context.Context) error {
 
 // reportInUse says that the volume is another's, and what to do.
 func reportInUse(board *status.Board, log *slog.Logger, whom string) {
-	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when that has ended. " +
-		"If it does not end: look for it on the nodes (crictl ps), and end it there, or switch that node off"
+	words := whom + " still works on the volume, mostly in a container of an earlier Pod. The instance starts when " +
+		"that has ended. If it does not end: look for it on the nodes (crictl ps), and end it there, " +
+		"or switch that node off"
 	log.Warn("the volume is in use", "reason", reasonVolumeInUse, "message", words)
 	board.Change(func(s *protocol.Status) { s.Ready, s.Reason, s.Message = false, reasonVolumeInUse, words })
 }

@@ -30,7 +30,8 @@ const (
 func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Agent, owned chan error, stop func()) {
 	t.Helper()
 	options := Options{
-		Name: "db-0", Authority: agenttest.Folder(t, ours), Volume: folder, Run: t.TempDir(), Listen: waitsAt, Log: slog.New(slog.DiscardHandler),
+		Name: "db-0", Authority: agenttest.Folder(t, ours), Volume: folder, Run: t.TempDir(), Listen: waitsAt,
+		Log: slog.New(slog.DiscardHandler),
 	}
 	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
 	a, err := newAgent(options, config, realServer{&postgres.Server{Volume: options.Volume}}, "")
@@ -48,7 +49,8 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 func awaitUnready(t *testing.T, words string) {
 	t.Helper()
 	for limit := time.Now().Add(longDeadline); ; time.Sleep(time.Millisecond) {
-		response, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", waitsAt, naming.PortProbe)) //nolint:noctx // it ends with the test
+		response, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", //nolint:noctx // it ends with the test
+			waitsAt, naming.PortProbe))
 		if err == nil {
 			body := make([]byte, 1000)
 			n, _ := response.Body.Read(body)
@@ -63,7 +65,8 @@ func awaitUnready(t *testing.T, words string) {
 	}
 }
 
-// An agent whose volume is another's touches nothing there and is alive, says so to kubelet and operator, and goes on when it is free.
+// An agent whose volume is another's touches nothing there and is alive, says so to kubelet and operator, and
+// goes on when it is free.
 func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
 	folder := t.TempDir()
@@ -74,7 +77,8 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	memory := filepath.Join(volume.StateFolder(folder), "memory.json")
 	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
-	response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", waitsAt, naming.PortProbe)) //nolint:noctx // it ends with the test
+	response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", //nolint:noctx // it ends with the test
+		waitsAt, naming.PortProbe))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +86,14 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("it is not alive: %s", response.Status)
 	}
-	operator, peer := agenttest.Client(t, operators, ours, naming.IdentityOperator), agenttest.Client(t, ours, ours, naming.IdentityInstance)
+	operator, peer := agenttest.Client(t, operators, ours, naming.IdentityOperator), agenttest.Client(t, ours, ours,
+		naming.IdentityInstance)
 	for name, ask := range map[string]func() (protocol.Status, error){
 		"status": func() (protocol.Status, error) { return operator.Status(t.Context(), waitsAt) },
 		"sync":   func() (protocol.Status, error) { return operator.Sync(t.Context(), waitsAt, a.configs.get()) },
 	} {
-		if status, err := ask(); err != nil || status.Reason != reasonVolumeInUse || status.Role != protocol.RoleNone || status.Ready {
+		if status, err := ask(); err != nil || status.Reason != reasonVolumeInUse ||
+			status.Role != protocol.RoleNone || status.Ready {
 			t.Errorf("%s: the operator hears %+v, %v", name, status, err)
 		}
 	}

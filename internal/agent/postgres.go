@@ -11,8 +11,8 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// PostgreSQL is what an agent asks of its server: postgres.Server, or in tests that run whole clusters in virtual time a
-// model of one (test/virtual). What each method does is said there.
+// PostgreSQL is what an agent asks of its server: postgres.Server, or in tests that run whole clusters in virtual time
+// a model of one (test/virtual). What each method does is said there.
 type PostgreSQL interface {
 	Data() string
 	HasData() (bool, error)

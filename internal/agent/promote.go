@@ -21,8 +21,8 @@ func (x *commands) promoteTo(ctx context.Context, r *running, session Session, r
 	return nil
 }
 
-// promoteShut promotes a server that has run without a rule since it was started: while the configuration was one of durability
-// async. It lets nobody in until its commits are seen to wait, and then they do so by the rule.
+// promoteShut promotes a server that has run without a rule since it was started: while the configuration was one of
+// durability async. It lets nobody in until its commits are seen to wait, and then they do so by the rule.
 func (x *commands) promoteShut(ctx context.Context, r *running, session Session, rule ha.Rule) error {
 	x.log.Info("lets nobody in until commits are seen to wait", "rule", rule.String())
 	if err := r.shut(ctx, session); err != nil {

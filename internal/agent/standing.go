@@ -6,8 +6,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// standing is what a running server is to be, and what the monitor saw of it last. Commands change the one, the monitor the
-// other, and whoever looks gets both as they go together.
+// standing is what a running server is to be, and what the monitor saw of it last. Commands change the one, the monitor
+// the other, and whoever looks gets both as they go together.
 type standing struct {
 	mutex    sync.Mutex
 	upstream ha.Ballot // whom a standby follows, zero for nobody
@@ -25,7 +25,8 @@ type seen struct {
 	// end is the end of the WAL of a standby that follows nobody, once known.
 	end   ha.LSN
 	known bool
-	// standbys are the voters that stream from a primary, written how far its WAL goes, oldest where its oldest WAL begins.
+	// standbys are the voters that stream from a primary, written how far its WAL goes, oldest
+	// where its oldest WAL begins.
 	standbys        []ha.Voter
 	written, oldest ha.LSN
 	// failure says why the server does not serve, empty while it does.

@@ -46,17 +46,24 @@ func TestTheSettingsOfARole(t *testing.T) {
 		closed   bool
 		want     postgres.Settings
 	}{
-		"a standby":                  {&standing{upstream: leader, opened: true, least: least}, false, postgres.Settings{Standby: true, Upstream: upstream, Least: least}},
-		"one that follows nobody":    {&standing{opened: true}, false, postgres.Settings{Standby: true}},
-		"a primary":                  {&standing{primary: true, opened: true, upstream: leader}, false, postgres.Settings{}},
-		"a promoted one":             {&standing{primary: true, opened: true, least: least}, false, postgres.Settings{Least: least}},
+		"a standby": {
+			&standing{upstream: leader, opened: true, least: least},
+			false, postgres.Settings{Standby: true, Upstream: upstream, Least: least},
+		},
+		"one that follows nobody": {&standing{opened: true}, false, postgres.Settings{Standby: true}},
+		"a primary": {
+			&standing{primary: true, opened: true, upstream: leader}, false, postgres.Settings{},
+		},
+		"a promoted one": {
+			&standing{primary: true, opened: true, least: least}, false, postgres.Settings{Least: least},
+		},
 		"one that lets nobody in":    {&standing{primary: true}, false, postgres.Settings{Closed: true}},
 		"one of a cluster that ends": {&standing{primary: true, opened: true}, true, postgres.Settings{Closed: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &role{
-				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne }, memory: func() ha.HardState { return m },
-				upstream: func(of ha.Ballot) (postgres.Upstream, error) {
+				standing: c.standing, closed: func() bool { return c.closed }, rule: func() ha.Rule { return anyOne },
+				memory: func() ha.HardState { return m }, upstream: func(of ha.Ballot) (postgres.Upstream, error) {
 					if of != leader {
 						return postgres.Upstream{}, errors.New("another leader")
 					}
@@ -81,7 +88,9 @@ func TestTheMachineHearsWhatWasSeen(t *testing.T) {
 	f.full.Store(true)
 	s := &standing{upstream: ha.Ballot{Term: 4, Leader: "db-1"}}
 	s.see(func(s *seen) { s.streaming, s.received = true, 77 })
-	r := &reporter{run: 3, standing: s, status: board, full: &f.full, post: func(e machine.Event) { heard = append(heard, e) }}
+	r := &reporter{
+		run: 3, standing: s, status: board, full: &f.full, post: func(e machine.Event) { heard = append(heard, e) },
+	}
 	r.report(true)
 	r.unelected()
 	want := machine.ServerSeen{Run: 3, Following: 4, Answers: true, Streaming: true, Received: 77, Full: true}

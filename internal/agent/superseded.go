@@ -34,7 +34,8 @@ func (s *superseded) remove() error {
 		s.together = time.Now()
 	}
 	last := len(m.TermHistory) - 1
-	if s.pruned == s.term || time.Since(s.together) < togetherLimit || last < 0 || m.TermHistory[last].Term != s.term || m.TermHistory[last].Timeline == 0 {
+	if s.pruned == s.term || time.Since(s.together) < togetherLimit || last < 0 || m.TermHistory[last].Term != s.term ||
+		m.TermHistory[last].Timeline == 0 {
 		return nil
 	}
 	removed, err := s.forget(m.TermHistory[last].Timeline)

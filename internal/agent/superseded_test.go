@@ -13,11 +13,13 @@ import (
 
 func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := ha.HardState{Ballot: ha.Ballot{Term: 4}, TermHistory: []ha.TermStart{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}}}
+		memory := ha.HardState{
+			Ballot: ha.Ballot{Term: 4}, TermHistory: []ha.TermStart{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}},
+		}
 		all, broken, removed := false, error(nil), []uint32{}
 		s := &superseded{
-			memory: func() ha.HardState { return memory }, allStream: func() bool { return all }, log: slog.New(slog.DiscardHandler),
-			forget: func(current uint32) (int, error) {
+			memory: func() ha.HardState { return memory }, allStream: func() bool { return all },
+			log: slog.New(slog.DiscardHandler), forget: func(current uint32) (int, error) {
 				removed = append(removed, current)
 				return 1, broken
 			},

@@ -10,8 +10,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// Surroundings are what an agent touches of the machine that it runs on. What is nil is the real thing. Tests that run whole
-// clusters in virtual time have others (test/virtual).
+// Surroundings are what an agent touches of the machine that it runs on. What is nil is the real thing. Tests that run
+// whole clusters in virtual time have others (test/virtual).
 type Surroundings struct {
 	// Server is the PostgreSQL server.
 	Server PostgreSQL
@@ -33,7 +33,8 @@ func (o Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, 
 		return nil, "", err
 	}
 	return realServer{&postgres.Server{
-		Programs: programs, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen), Port: naming.PortPostgreSQL,
+		Programs: programs, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
+		Port: naming.PortPostgreSQL,
 	}}, programs.Version, nil
 }
 

@@ -23,7 +23,10 @@ func TestVitals(t *testing.T) {
 		"they hang, and it was nobody": {true, maxSilence, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &vitals{status: status.New(protocol.Status{Ready: c.serves}), silence: func() (time.Duration, bool) { return c.silence, c.begun }}
+			v := &vitals{
+				status:  status.New(protocol.Status{Ready: c.serves}),
+				silence: func() (time.Duration, bool) { return c.silence, c.begun },
+			}
 			if v.alive() != c.alive || v.ready() != c.ready {
 				t.Errorf("alive: %t, ready: %t", v.alive(), v.ready())
 			}

@@ -16,9 +16,10 @@ import (
 
 // How WAL is archived.
 const (
-	// parallel is how many segments are compressed and written at the same time. Each needs the segment, 16 MiB; what it
-	// is compressed to, at most 17 MiB, and half of a segment more while that grows; and where it is encrypted, as much
-	// again: 60 MiB, and 180 MiB in all, if nothing can be compressed. Usual WAL takes half of that. A part needs no more than one segment does.
+	// parallel is how many segments are compressed and written at the same time. Each needs the segment, 16 MiB; what
+	// it is compressed to, at most 17 MiB, and half of a segment more while that grows; and where it is encrypted, as
+	// much again: 60 MiB, and 180 MiB in all, if nothing can be compressed. Usual WAL takes half of that. A part needs
+	// no more than one segment does.
 	parallel = 3
 	// perStep is how many segments are archived before the server is asked again how far it is.
 	perStep = 64
@@ -67,7 +68,8 @@ type ArchiverOptions struct {
 type State struct {
 	// Archived is up to where the WAL is in the archive, 0 until that is known. Flushed is up to where it is on disk.
 	Archived, Flushed ha.LSN
-	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive. The lag in time is what has passed since.
+	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive. The lag in time
+	// is what has passed since.
 	ArchivedAt time.Time
 	// Gap is the latest of the term history that this leader knows of.
 	Gap *Gap

@@ -22,7 +22,9 @@ func newTestArchiver(t testing.TB, b bucket.Bucket, source Source, history []ha.
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: source, TermHistory: history})
+	a, err := NewArchiver(ArchiverOptions{
+		Bucket: b, Owner: testOwner, Encoder: encoder, Source: source, TermHistory: history,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +104,14 @@ func TestClaim(t *testing.T) {
 		taken bool
 		ok    bool
 	}{
-		"nobody's":                {"", false, true},
-		"ours":                    {`{"format":1,"uid":"u","namespace":"n","name":"db","systemIdentifier":"7"}`, false, true},
-		"another SampleDB's":      {`{"format":1,"uid":"v","namespace":"n","name":"db","systemIdentifier":"7"}`, true, false},
-		"another system's":        {`{"format":1,"uid":"u","namespace":"n","name":"db","systemIdentifier":"8"}`, true, false},
+		"nobody's": {"", false, true},
+		"ours":     {`{"format":1,"uid":"u","namespace":"n","name":"db","systemIdentifier":"7"}`, false, true},
+		"another SampleDB's": {
+			`{"format":1,"uid":"v","namespace":"n","name":"db","systemIdentifier":"7"}`, true, false,
+		},
+		"another system's": {
+			`{"format":1,"uid":"u","namespace":"n","name":"db","systemIdentifier":"8"}`, true, false,
+		},
 		"of a format to come":     {`{"format":2,"uid":"u","systemIdentifier":"7"}`, false, false},
 		"not to be understood":    {`{`, false, false},
 		"of somebody without UID": {`{"format":1}`, false, false},
@@ -148,7 +154,9 @@ func TestLostAnswerToClaim(t *testing.T) {
 }
 
 func TestBackupJSON(t *testing.T) {
-	b := Backup{ID: "x", Type: TypeFull, StartLSN: 0x1A1F00028, StopLSN: 0x1A2000000, Term: 42, Started: time.Unix(1, 0).UTC()}
+	b := Backup{
+		ID: "x", Type: TypeFull, StartLSN: 0x1A1F00028, StopLSN: 0x1A2000000, Term: 42, Started: time.Unix(1, 0).UTC(),
+	}
 	text, err := json.Marshal(b)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +166,8 @@ func TestBackupJSON(t *testing.T) {
 		t.Errorf("%s: %v", text, err)
 	}
 	var back Backup
-	if err := json.Unmarshal(text, &back); err != nil || back.StartLSN != b.StartLSN || back.StopLSN != b.StopLSN || back.Term != 42 {
+	if err := json.Unmarshal(text, &back); err != nil || back.StartLSN != b.StartLSN ||
+		back.StopLSN != b.StopLSN || back.Term != 42 {
 		t.Errorf("%+v: %v", back, err)
 	}
 }
@@ -167,8 +176,10 @@ func TestBackupJSON(t *testing.T) {
 func TestUnreadDeletesNothing(t *testing.T) {
 	b := newMemoryBucket()
 	for name, text := range map[string]string{
-		"base/a/backup.json": `{"id":"a","type":"full","term":1}`, "base/b/backup.json": `{"id":"b","type":"full","term":1,"stopped":"2026-01-01T00:00:00Z"}`,
-		"wal/00000001/lineage.json": `{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`, "readme.txt": "", "wal/old": "", "base/x": "",
+		"base/a/backup.json":        `{"id":"a","type":"full","term":1}`,
+		"base/b/backup.json":        `{"id":"b","type":"full","term":1,"stopped":"2026-01-01T00:00:00Z"}`,
+		"wal/00000001/lineage.json": `{"term":1,"starts":[{"term":1,"lsn":"0/0","timeline":1}]}`, "readme.txt": "",
+		"wal/old": "", "base/x": "",
 	} {
 		_ = b.Put(t.Context(), name, []byte(text))
 	}

@@ -47,7 +47,8 @@ type Backup struct {
 	// Type is TypeFull or TypeIncremental, Parent the id of what an incremental one is the change from.
 	Type   string `json:"type"`
 	Parent string `json:"parent,omitempty"`
-	// Label is the user's. Trigger is why it was made (naming.TriggerSchedule and its like), "" in one from before this was noted.
+	// Label is the user's. Trigger is why it was made (naming.TriggerSchedule and its like), "" in one
+	// from before this was noted.
 	Label   string    `json:"label,omitempty"`
 	Trigger string    `json:"trigger,omitempty"`
 	Started time.Time `json:"started"`
@@ -234,10 +235,12 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 	}
 	for _, t := range c.Terms {
 		slices.SortStableFunc(t.WAL, func(a, b WAL) int {
-			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
+				cmp.Compare(a.To, b.To))
 		})
 	}
-	slices.SortFunc(c.Backups, func(a, b Backup) int { return cmp.Or(a.Stopped.Compare(b.Stopped), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(c.Backups,
+		func(a, b Backup) int { return cmp.Or(a.Stopped.Compare(b.Stopped), cmp.Compare(a.ID, b.ID)) })
 	slices.SortFunc(c.Unfinished, func(a, b Unfinished) int { return cmp.Compare(a.ID, b.ID) })
 	return c
 }
@@ -343,7 +346,8 @@ func isSmall(name string) bool {
 		return true
 	}
 	parts := strings.Split(name, "/")
-	return len(parts) == 3 && (parts[0]+"/" == FolderWAL && parts[2] == FileLineage || parts[0]+"/" == FolderBase && parts[2] == FileBackup)
+	return len(parts) == 3 &&
+		(parts[0]+"/" == FolderWAL && parts[2] == FileLineage || parts[0]+"/" == FolderBase && parts[2] == FileBackup)
 }
 
 // readSmall reads objects, eight at a time.

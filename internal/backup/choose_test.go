@@ -23,7 +23,8 @@ func chooseFrom() Catalogue {
 	}}
 	add := func(term uint64, timeline uint32, number uint64) {
 		s := Segment{timeline, number}
-		c.Terms[term].WAL = append(c.Terms[term].WAL, WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
+		c.Terms[term].WAL = append(c.Terms[term].WAL,
+			WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
 	}
 	for number := uint64(3); number < 6; number++ {
 		add(1, 1, number)
@@ -32,7 +33,10 @@ func chooseFrom() Catalogue {
 	add(2, 2, 6)
 	for _, at := range []int{3, 5} {
 		lsn := ha.LSN(at) * SegmentSize
-		c.Backups = append(c.Backups, Backup{ID: fmt.Sprintf("b%d", at), Type: TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Started: hour(at), Stopped: hour(at)})
+		c.Backups = append(c.Backups, Backup{
+			ID: fmt.Sprintf("b%d", at), Type: TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+			Started: hour(at), Stopped: hour(at),
+		})
 	}
 	return c
 }
@@ -53,15 +57,18 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 		"an LSN beyond the end":                  {Wanted{Target: Target{LSN: 0x7000001}}, "", 0},
 		"a transaction":                          {Wanted{Target: Target{XID: "7"}}, "b3", 0x7000000},
 		"a named point with a backup":            {Wanted{Target: Target{Name: "x"}, Backup: "b5"}, "b5", 0x7000000},
-		"a backup as it was":                     {Wanted{Target: Target{Immediate: true}, Backup: "b3"}, "b3", 0x3000100},
-		"a backup that is too late":              {Wanted{Target: Target{Time: hour(4)}, Backup: "b5"}, "", 0},
-		"a backup that is not there":             {Wanted{Target: Target{Immediate: true}, Backup: "b9"}, "", 0},
+		"a backup as it was": {
+			Wanted{Target: Target{Immediate: true}, Backup: "b3"}, "b3", 0x3000100,
+		},
+		"a backup that is too late":  {Wanted{Target: Target{Time: hour(4)}, Backup: "b5"}, "", 0},
+		"a backup that is not there": {Wanted{Target: Target{Immediate: true}, Backup: "b9"}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.want.Now = hour(22)
 			got, err := chooseFrom().Choose(c.want)
 			if c.backup == "" {
-				if !errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), "b9") && !strings.Contains(err.Error(), "2026-11-20T03:00:00Z") {
+				if !errors.Is(err, ErrOutside) ||
+					!strings.Contains(err.Error(), "b9") && !strings.Contains(err.Error(), "2026-11-20T03:00:00Z") {
 					t.Errorf("chose %s, %v", got.Backup.ID, err)
 				}
 				return

@@ -193,8 +193,8 @@ func (w walOf) plan(s Segment, limit ha.LSN) PlannedSegment {
 	return planned
 }
 
-// planHistories adds the history of each timeline but the first, up to the last-th of the term history, from the latest leader
-// that has it, which may be a later one. The server must have that of the timeline it recovers along.
+// planHistories adds the history of each timeline but the first, up to the last-th of the term history, from the latest
+// leader that has it, which may be a later one. The server must have that of the timeline it recovers along.
 func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan) error {
 	for i, start := range history[:last+1] {
 		if start.LSN >= cutoff(history, i) || start.Timeline <= 1 {

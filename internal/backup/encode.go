@@ -21,7 +21,8 @@ type Encoder struct {
 func NewEncoder(recipient string) (*Encoder, error) {
 	s := &Encoder{encoders: sync.Pool{New: func() any {
 		// One goroutine each: who seals much seals pieces side by side.
-		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithZeroFrames(true))
+		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+			zstd.WithZeroFrames(true))
 		if err != nil {
 			panic(err) // only bad options are an error
 		}

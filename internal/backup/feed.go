@@ -174,8 +174,8 @@ const (
 	pageLong  = 40
 )
 
-// checkPage looks at the first page that begins in a piece: whether it is of the place that
-// the piece has by its name. An object has no checksum that is kept elsewhere; this notices one in the place of another.
+// checkPage looks at the first page that begins in a piece: whether it is of the place that the piece has by its name.
+// An object has no checksum that is kept elsewhere; this notices one in the place of another.
 func checkPage(content []byte, p Piece, system string) error {
 	at := (p.From + walPage - 1) / walPage * walPage
 	if at+pageLong > p.To {
@@ -187,7 +187,8 @@ func checkPage(content []byte, p Piece, system string) error {
 	}
 	timeline, address := binary.LittleEndian.Uint32(page[4:]), ha.LSN(binary.LittleEndian.Uint64(page[8:]))
 	if want := p.Segment.Start() + ha.LSN(at); address != want || timeline > p.Segment.Timeline {
-		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d", address, timeline, want, p.Segment.Timeline)
+		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d",
+			address, timeline, want, p.Segment.Timeline)
 	}
 	if at == 0 && system != "" {
 		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[pageShort:]), 10); is != system {

@@ -117,7 +117,9 @@ type ordered struct {
 }
 
 // readOrdered begins; it ends with ctx, or when all is read.
-func readOrdered(ctx context.Context, objects []Object, workers int, read func(context.Context, Object) ([]byte, error)) *ordered {
+func readOrdered(
+	ctx context.Context, objects []Object, workers int, read func(context.Context, Object) ([]byte, error),
+) *ordered {
 	o := &ordered{ctx: ctx, waiting: make(chan chan result, max(workers-1, 0))}
 	go func() {
 		defer close(o.waiting)

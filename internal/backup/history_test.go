@@ -32,7 +32,8 @@ type leader struct {
 	archiver *Archiver
 	from     ha.LSN
 	begun    bool // the archive had WAL of this term history
-	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its successors' WAL makes good.
+	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its
+	// successors' WAL makes good.
 	dismissed bool
 }
 
@@ -58,7 +59,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
 	begin := ha.LSN(3 * segmentSize)
-	w.leaders = []*leader{{testSource: &testSource{[]ha.TermStart{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin}}
+	w.leaders = []*leader{
+		{testSource: &testSource{[]ha.TermStart{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin},
+	}
 	w.restart(w.leaders[0])
 	return w
 }
@@ -75,8 +78,8 @@ func (w *world) fatal(format string, args ...any) {
 
 func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
-	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder, Source: l.testSource, TermHistory: l.history,
-		Now: func() time.Time { return w.bucket.clock }})
+	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
+		Source: l.testSource, TermHistory: l.history, Now: func() time.Time { return w.bucket.clock }})
 }
 
 func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
@@ -98,7 +101,8 @@ func (w *world) elect() {
 			timeline = max(timeline, s.Timeline)
 		}
 	}
-	history := append(slices.Clone(p.history), ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
+	history := append(slices.Clone(p.history),
+		ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
 	l := &leader{testSource: &testSource{history, start + 100, p.oldest}, from: p.from, begun: p.begun}
 	w.leaders = append(w.leaders, l)
 	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
@@ -122,7 +126,8 @@ func (w *world) archive(l *leader) {
 	if err != nil && !errors.Is(err, errInjected) {
 		w.fatal("step: %v", err)
 	}
-	w.note("term %d: archived %s of %s: %v", l.history[len(l.history)-1].Term, l.archiver.State().Archived, l.flushed, err)
+	w.note("term %d: archived %s of %s: %v",
+		l.history[len(l.history)-1].Term, l.archiver.State().Archived, l.flushed, err)
 	if state := l.archiver.State(); state.Gap != nil {
 		l.from = max(l.from, state.Gap.To)
 		w.counts["gaps"]++
@@ -226,15 +231,16 @@ func (w *world) backup(l *leader) {
 		return
 	}
 	w.backups++
-	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term, Started: w.bucket.clock, Stopped: w.bucket.clock,
-		Trigger: []string{"", "schedule", "request"}[w.backups%3]}
+	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
+		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
 	c, _ := Read(w.t.Context(), w.bucket)
 	if window, ok := c.Window(l.history); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
-		b.Type, b.Parent, b.Started, b.Stopped = TypeIncremental, parent.ID, b.Started.Add(time.Second), b.Started.Add(time.Second)
+		b.Type, b.Parent, b.Started, b.Stopped = TypeIncremental, parent.ID, b.Started.Add(time.Second),
+			b.Started.Add(time.Second)
 		b.StartLSN, b.StopLSN = max(b.StartLSN, parent.StartLSN), max(b.StopLSN, parent.StopLSN)
 	}
 	text, _ := json.Marshal(b)
@@ -280,7 +286,9 @@ func reaches(c Catalogue) []reach {
 
 // retain deletes what a policy allows, up to a crash, and looks whether every backup leads as far as before.
 func (w *world) retain() {
-	policy := Policy{Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock}
+	policy := Policy{
+		Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock,
+	}
 	w.retainWithout(policy)
 	c, names := w.retainIn(w.bucket, policy, func(names []string) []string {
 		if w.random.IntN(2) == 0 {
@@ -291,7 +299,8 @@ func (w *world) retain() {
 	w.counts["deleted"] += len(names)
 	for _, l := range w.leaders {
 		note := func(name string) bool {
-			return strings.HasPrefix(name, l.archiver.folder) && (strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
+			return strings.HasPrefix(name,
+				l.archiver.folder) && (strings.HasSuffix(name, "/"+FileLineage) || strings.Contains(name, ".history"))
 		}
 		l.dismissed = l.dismissed || slices.ContainsFunc(names, note)
 	}
@@ -311,7 +320,9 @@ func (w *world) retainWithout(policy Policy) {
 }
 
 // retainIn deletes what a policy allows, or only those that cut leaves of it. It returns what is left.
-func (w *world) retainIn(b *memoryBucket, policy Policy, cut func([]string) []string) (after Catalogue, names []string) {
+func (w *world) retainIn(
+	b *memoryBucket, policy Policy, cut func([]string) []string,
+) (after Catalogue, names []string) {
 	ctx := w.t.Context()
 	c, err := Read(ctx, b)
 	if err != nil {
@@ -338,8 +349,8 @@ func (w *world) retainIn(b *memoryBucket, policy Policy, cut func([]string) []st
 	return after, names
 }
 
-// needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as many of the
-// schedule's as are wanted, no further than its own end.
+// needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as
+// many of the schedule's as are wanted, no further than its own end.
 func needed(policy Policy, before []reach) []reach {
 	out := slices.Clone(before)
 	for i, r := range out {
@@ -372,8 +383,9 @@ func (w *world) leadAsFar(b *memoryBucket, before, still []reach, after Catalogu
 	}
 }
 
-// promised looks whether what a policy promises is there, if it was: the newest backups of each trigger that can be restored, and every
-// moment of the time. The earliest of those that a backup leads to, up to where it does, needs what the later ones need.
+// promised looks whether what a policy promises is there, if it was: the newest backups of each trigger that can be
+// restored, and every moment of the time. The earliest of those that a backup leads to, up to where it does, needs
+// what the later ones need.
 func (w *world) promised(policy Policy, before, counted, still []reach) {
 	newer := map[string]map[string]bool{} // backups by kind
 	slices.SortStableFunc(counted, func(a, b reach) int {
@@ -407,7 +419,8 @@ func (w *world) promisedMoments(policy Policy, before, still []reach) {
 		}
 		w.counts["moments"]++
 		if !slices.ContainsFunc(still, func(s reach) bool { return !s.backup.Stopped.After(moment) && s.leadsTo(r) }) {
-			w.fatal("%s could be restored from %s along %v to %s, and can't be any more", moment, r.backup.ID, r.history, r.to)
+			w.fatal("%s could be restored from %s along %v to %s, and can't be any more",
+				moment, r.backup.ID, r.history, r.to)
 		}
 	}
 }

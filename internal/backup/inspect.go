@@ -24,8 +24,8 @@ import (
 
 // InspectOptions say what is looked through.
 type InspectOptions struct {
-	// Backup is the id of the backup that Verify has restored, Folder the one that it has restored to. Run is one with a
-	// short name, for the Unix socket.
+	// Backup is the id of the backup that Verify has restored, Folder the one that it has restored to. Run is one with
+	// a short name, for the Unix socket.
 	Backup, Folder, Run string
 	Programs            postgres.Programs
 	// Parameters are those of VerifyOptions.
@@ -46,15 +46,16 @@ type inspecting struct {
 // assertionLimit is how long one assertion may take.
 const assertionLimit = time.Hour
 
-// Inspect starts the server of a backup that Verify has restored, lets pg_amcheck look through it and asks the user's questions. It needs
-// no secret, and the process that calls it should have none: the questions can run code that is in the database. They are asked
-// by a role that can only read, so that who wrote that code gains nothing by it. The report has these steps alone, and the error
-// is as that of Verify.
+// Inspect starts the server of a backup that Verify has restored, lets pg_amcheck look through it and asks the user's
+// questions. It needs no secret, and the process that calls it should have none: the questions can run code that is in
+// the database. They are asked by a role that can only read, so that who wrote that code gains nothing by it. The
+// report has these steps alone, and the error is as that of Verify.
 func Inspect(ctx context.Context, o InspectOptions) (Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	i := &inspecting{InspectOptions: o, report: Report{Backup: o.Backup}, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
+	i := &inspecting{InspectOptions: o, report: Report{Backup: o.Backup}, scratch: newScratch(o.Programs, o.Folder,
+		o.Run, o.Parameters, o.Log)}
 	defer i.kill(ctx)
 	if err := i.restart(ctx); err != nil {
 		return i.report, fmt.Errorf("verify backup %s: start the restored server again: %w", o.Backup, err)
@@ -65,14 +66,16 @@ func Inspect(ctx context.Context, o InspectOptions) (Report, error) {
 	return i.report, err
 }
 
-// amcheck looks through all tables and B-tree indexes of all databases. An image without the extension (Debian: postgresql-contrib) does
-// without. Functions in an index are called as the table's owner, not as superuser (PostgreSQL since CVE-2022-1552).
+// amcheck looks through all tables and B-tree indexes of all databases. An image without the extension (Debian:
+// postgresql-contrib) does without. Functions in an index are called as the table's owner, not as superuser
+// (PostgreSQL since CVE-2022-1552).
 func (i *inspecting) amcheck(ctx context.Context) (skipped string, err error) {
 	program := filepath.Join(i.Programs.Dir, "pg_amcheck")
 	if _, err := os.Stat(program); errors.Is(err, os.ErrNotExist) {
 		return "the image has no pg_amcheck", nil
 	}
-	there, _, err := i.query(ctx, naming.RoleSuperuser, "postgres", "select count(*) from pg_available_extensions where name = 'amcheck'", readSettings())
+	there, _, err := i.query(ctx, naming.RoleSuperuser, "postgres",
+		"select count(*) from pg_available_extensions where name = 'amcheck'", readSettings())
 	if err != nil {
 		return "", err
 	}
@@ -113,8 +116,8 @@ func (i *inspecting) ask(ctx context.Context) (skipped string, err error) {
 	return "", nil
 }
 
-// createReader makes the role that asks. It reads every table, as row level security would not let it without BYPASSRLS, and can do
-// nothing else. Its name is new each time: nobody can have made it before, with more rights.
+// createReader makes the role that asks. It reads every table, as row level security would not let it without
+// BYPASSRLS, and can do nothing else. Its name is new each time: nobody can have made it before, with more rights.
 func (i *inspecting) createReader(ctx context.Context) error {
 	var unique [8]byte
 	_, _ = rand.Read(unique[:]) // never fails
@@ -142,8 +145,9 @@ func (i *inspecting) administer(ctx context.Context, statement string) error {
 	return err
 }
 
-// readerSettings are those of the sessions that ask. The path is what a question that names no schema needs. It is no defence: who may
-// create in public can put a function there that a question calls. What defends is that the role can do nothing.
+// readerSettings are those of the sessions that ask. The path is what a question that names no schema needs. It
+// is no defence: who may create in public can put a function there that a question calls. What defends is that
+// the role can do nothing.
 func readerSettings() map[string]string {
 	all := readSettings()
 	all["search_path"] = "pg_catalog, public, pg_temp"
@@ -174,7 +178,9 @@ func (i *inspecting) answer(ctx context.Context, a Assertion) Answer {
 }
 
 // query gives the first value of the first row as text ("" for NULL), and the number of rows.
-func (i *inspecting) query(ctx context.Context, role, database, sql string, settings map[string]string) (first string, rows int, err error) {
+func (i *inspecting) query(
+	ctx context.Context, role, database, sql string, settings map[string]string,
+) (first string, rows int, err error) {
 	conn, err := connectScratch(ctx, i.server, role, database, settings)
 	if err != nil {
 		return "", 0, err

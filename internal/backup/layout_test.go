@@ -32,7 +32,10 @@ func TestSegmentNames(t *testing.T) {
 }
 
 func TestSegmentOfAnLSN(t *testing.T) {
-	for lsn, want := range map[string]string{"0/0": "000000020000000000000000", "1/A1FFFFFF": "0000000200000001000000A1", "1/A2000000": "0000000200000001000000A2"} {
+	for lsn, want := range map[string]string{
+		"0/0": "000000020000000000000000", "1/A1FFFFFF": "0000000200000001000000A1",
+		"1/A2000000": "0000000200000001000000A2",
+	} {
 		at, err := ha.ParseLSN(lsn)
 		if err != nil {
 			t.Fatal(err)
@@ -51,9 +54,11 @@ func TestPieceNames(t *testing.T) {
 		want Piece
 		ok   bool
 	}{
-		"a whole segment":          {"0000000300000001000000A2", Piece{segment, 0, SegmentSize}, true},
-		"a part":                   {"0000000300000001000000A2.00100000-0012F3A0", Piece{segment, 0x100000, 0x12F3A0}, true},
-		"a part up to the end":     {"0000000300000001000000A2.00000001-01000000", Piece{segment, 1, SegmentSize}, true},
+		"a whole segment": {"0000000300000001000000A2", Piece{segment, 0, SegmentSize}, true},
+		"a part":          {"0000000300000001000000A2.00100000-0012F3A0", Piece{segment, 0x100000, 0x12F3A0}, true},
+		"a part up to the end": {
+			"0000000300000001000000A2.00000001-01000000", Piece{segment, 1, SegmentSize}, true,
+		},
 		"a whole one as a part":    {"0000000300000001000000A2.00000000-01000000", Piece{}, false},
 		"an empty part":            {"0000000300000001000000A2.00000010-00000010", Piece{}, false},
 		"from behind":              {"0000000300000001000000A2.00000020-00000010", Piece{}, false},
@@ -110,7 +115,8 @@ func TestUnsealed(t *testing.T) {
 		plain         string
 		encrypted, ok bool
 	}{
-		"a.zst": {"a", false, true}, "a.zst.age": {"a", true, true}, "a": {"a", false, false}, "a.age": {"a.age", false, false},
+		"a.zst": {"a", false, true}, "a.zst.age": {"a", true, true}, "a": {"a", false, false},
+		"a.age": {"a.age", false, false},
 	} {
 		if plain, encrypted, ok := PlainName(name); ok != c.ok || ok && (plain != c.plain || encrypted != c.encrypted) {
 			t.Errorf("Unsealed(%q) = %q, %v, %v", name, plain, encrypted, ok)

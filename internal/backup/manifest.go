@@ -38,8 +38,9 @@ type manifestFile struct {
 // manifestChecksums is the algorithm that manifests are asked for with.
 const manifestChecksums = "CRC32C"
 
-// newHash makes what computes a file's checksum as it stands in the manifest. PostgreSQL writes a CRC as the machine has it
-// in memory (pg_checksum_final in checksum_helper.c), which is the least significant byte first on all that Toban runs on.
+// newHash makes what computes a file's checksum as it stands in the manifest. PostgreSQL writes a CRC as the
+// machine has it in memory (pg_checksum_final in checksum_helper.c), which is the least significant byte first
+// on all that Toban runs on.
 func (f manifestFile) newHash() (hash.Hash, error) {
 	switch f.Algorithm {
 	case "CRC32C":

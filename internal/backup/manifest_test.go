@@ -19,7 +19,9 @@ func TestTheChecksumsOfManifests(t *testing.T) {
 		{"SHA512", "", `its checksum is "SHA512", which is not known`},
 	} {
 		got := ""
-		if err := (manifestFile{Path: "file", Size: 9, Algorithm: c.algorithm, Checksum: c.checksum}).verify(data); err != nil {
+		if err := (manifestFile{
+			Path: "file", Size: 9, Algorithm: c.algorithm, Checksum: c.checksum,
+		}).verify(data); err != nil {
 			got = err.Error()
 		}
 		if got != c.problem {

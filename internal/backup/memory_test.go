@@ -36,7 +36,10 @@ type memoryBucket struct {
 }
 
 func newMemoryBucket() *memoryBucket {
-	return &memoryBucket{objects: map[string]stored{}, clock: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC), fault: func(bool) error { return nil }}
+	return &memoryBucket{
+		objects: map[string]stored{}, clock: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC),
+		fault: func(bool) error { return nil },
+	}
 }
 
 func (m *memoryBucket) do(ctx context.Context, what func() error) error {
@@ -130,7 +133,8 @@ func (m *memoryBucket) without() *memoryBucket {
 	return calm
 }
 
-// testWAL writes what a term history's WAL is from an LSN on: each byte depends on its place and the term it was written in.
+// testWAL writes what a term history's WAL is from an LSN on: each byte depends on its place and
+// the term it was written in.
 func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
 	owner := func(lsn ha.LSN) (term uint64, until ha.LSN) {
 		until = ^ha.LSN(0)

@@ -39,8 +39,8 @@ func (e *TakenError) Error() string { return fmt.Sprintf("%v: %s", ErrTaken, e.O
 // Is makes it an ErrTaken.
 func (e *TakenError) Is(target error) bool { return target == ErrTaken }
 
-// Claim makes an archive that of owner, or sees that it is. The error is a
-// *TakenError if it is another's; nothing has been written then (invariant 2). It is ErrReplaces if the store is none for an archive.
+// Claim makes an archive that of owner, or sees that it is. The error is a *TakenError if it is another's; nothing has
+// been written then (invariant 2). It is ErrReplaces if the store is none for an archive.
 func Claim(ctx context.Context, b bucket.Bucket, owner Owner) error {
 	owner.Format = Format
 	if owner.UID == "" || owner.SystemIdentifier == "" {
@@ -75,11 +75,12 @@ func found(ctx context.Context, b bucket.Bucket, owner Owner) error {
 }
 
 // ErrReplaces says that a store replaces objects though it is told not to.
-var ErrReplaces = errors.New("the store replaces an object that it is told to leave as it is (in S3: it ignores If-None-Match in PutObject). " +
-	"Two writers could write over each other there, so nothing is archived: take another store, or a version of this one that honours it")
+var ErrReplaces = errors.New("the store replaces an object that it is told to leave as it is (in S3: " +
+	"it ignores If-None-Match in PutObject). Two writers could write over each other there, so nothing is archived: " +
+	"take another store, or a version of this one that honours it")
 
-// prove sees that a store refuses to create what is there: all that keeps writers apart rests on that (invariants 1 and 2). It is tried
-// under a name that nobody else has, or two who try it would remove each other's object.
+// prove sees that a store refuses to create what is there: all that keeps writers apart rests on that (invariants 1 and
+// 2). It is tried under a name that nobody else has, or two who try it would remove each other's object.
 func prove(ctx context.Context, b bucket.Bucket) error {
 	name := "probe-" + strings.ToLower(rand.Text())
 	if err := b.Create(ctx, name, []byte("the first")); err != nil {
@@ -118,7 +119,8 @@ func parseOwner(text []byte) (Owner, error) {
 		return owner, fmt.Errorf("%s: %w", FileArchive, err)
 	}
 	if owner.Format != Format {
-		return owner, fmt.Errorf("%s: the layout has version %d, and this program knows %d", FileArchive, owner.Format, Format)
+		return owner, fmt.Errorf("%s: the layout has version %d, and this program knows %d",
+			FileArchive, owner.Format, Format)
 	}
 	if owner.UID == "" {
 		return owner, fmt.Errorf("%s names nobody", FileArchive)

@@ -9,11 +9,13 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// ErrNoIncrement says that a server, or the archive, can't say what has changed since a backup. A full one can be taken.
+// ErrNoIncrement says that a server, or the archive, can't say what has changed since a backup.
+// A full one can be taken.
 var ErrNoIncrement = errors.New("no incremental backup can be taken")
 
-// Parent is the backup that the next one of a term history may be the change from: its last one. It is false where that is, with those
-// that it is the change from, as many as are wanted between two full ones, or where something of them is not there.
+// Parent is the backup that the next one of a term history may be the change from: its last one. It is false
+// where that is, with those that it is the change from, as many as are wanted between two full ones, or where
+// something of them is not there.
 func (c Catalogue) Parent(history []ha.TermStart, every int) (Backup, bool) {
 	last := ""
 	for _, b := range c.Backups {
@@ -31,9 +33,9 @@ func (c Catalogue) Parent(history []ha.TermStart, every int) (Backup, bool) {
 	return chain[len(chain)-1], true
 }
 
-// refusedIncrement says that a server can't tell what has changed: it has no summaries of the WAL since the parent, which it has not
-// made or has removed, does not go on with its WAL, or begins before the parent ended, as a standby may (PrepareForIncrementalBackup in
-// basebackup_incremental.c: all of it "object not in prerequisite state").
+// refusedIncrement says that a server can't tell what has changed: it has no summaries of the WAL since the parent,
+// which it has not made or has removed, does not go on with its WAL, or begins before the parent ended, as a standby
+// may (PrepareForIncrementalBackup in basebackup_incremental.c: all of it "object not in prerequisite state").
 func refusedIncrement(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "55000" && !strings.Contains(pg.Message, "was promoted")

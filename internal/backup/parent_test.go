@@ -12,7 +12,10 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 	first := []ha.TermStart{{Term: 1, Timeline: 1}}
 	second := append(first, ha.TermStart{Term: 2, LSN: 500, Timeline: 2})
 	make3 := func(modify func(*Catalogue)) Catalogue {
-		c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: first}, 2: {TermHistory: second}}, Contents: map[string][]bucket.Object{}}
+		c := Catalogue{
+			Terms:    map[uint64]*Term{1: {TermHistory: first}, 2: {TermHistory: second}},
+			Contents: map[string][]bucket.Object{},
+		}
 		for i, b := range []Backup{
 			{ID: "full", Type: TypeFull, StopLSN: 100, Term: 1},
 			{ID: "one", Type: TypeIncremental, Parent: "full", StopLSN: 200, Term: 1},
@@ -31,13 +34,15 @@ func TestWhatTheNextBackupIsTheChangeFrom(t *testing.T) {
 		modify  func(*Catalogue)
 		want    string
 	}{
-		"the last":                              {first, 4, none, "two"},
-		"the last, in another's lineage":        {second, 4, none, "two"},
-		"its chain has as many as are wanted":   {first, 3, none, ""},
-		"it has more":                           {first, 2, none, ""},
-		"there is none":                         {first, 4, func(c *Catalogue) { c.Backups = nil }, ""},
-		"the full one it needs is gone":         {first, 4, func(c *Catalogue) { c.Backups = c.Backups[1:] }, ""},
-		"a piece of it is gone":                 {first, 4, func(c *Catalogue) { c.Backups[0].Pieces = []Object{{Name: "base.tar.00000.zst", Size: 1}} }, ""},
+		"the last":                            {first, 4, none, "two"},
+		"the last, in another's lineage":      {second, 4, none, "two"},
+		"its chain has as many as are wanted": {first, 3, none, ""},
+		"it has more":                         {first, 2, none, ""},
+		"there is none":                       {first, 4, func(c *Catalogue) { c.Backups = nil }, ""},
+		"the full one it needs is gone":       {first, 4, func(c *Catalogue) { c.Backups = c.Backups[1:] }, ""},
+		"a piece of it is gone": {
+			first, 4, func(c *Catalogue) { c.Backups[0].Pieces = []Object{{Name: "base.tar.00000.zst", Size: 1}} }, "",
+		},
 		"the last is of a branch that was left": {second, 4, func(c *Catalogue) { c.Backups[2].StopLSN = 600 }, "one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,11 +35,12 @@ func (a *Archiver) readWAL(p Piece) ([]byte, error) {
 		return content, nil
 	}
 	address := ha.LSN(binary.LittleEndian.Uint64(content[foreign+8:]))
-	return nil, fmt.Errorf("%w: a page of %s is where that of %s should be", errRecycled, address, p.Segment.Start()+ha.LSN(p.From)+ha.LSN(foreign))
+	return nil, fmt.Errorf("%w: a page of %s is where that of %s should be",
+		errRecycled, address, p.Segment.Start()+ha.LSN(p.From)+ha.LSN(foreign))
 }
 
-// foreignPage is where in a piece the first page begins that does not say that it is of its place, -1 where each does. The ones that
-// follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
+// foreignPage is where in a piece the first page begins that does not say that it is of its place, -1 where each does.
+// The ones that follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
 func foreignPage(content []byte, p Piece) int {
 	const header = 16 // magic, flags, timeline, address (xlog_internal.h)
 	for at := (p.From + walPage - 1) / walPage * walPage; at+header <= p.To; at += walPage {
@@ -64,9 +65,10 @@ const (
 	remainder    = 16 // where in a page's header the length of that rest is, in bytes
 )
 
-// switchedBefore says whether the records of a segment, in front of an offset, end with one by which the segment was left. What
-// follows such a record is of no meaning. The one who wrote it fills that with zeros; but who has received the record, and then lost its
-// primary, goes on at the next segment with whatever was in the file before, and so does one that crashed in that moment.
+// switchedBefore says whether the records of a segment, in front of an offset, end with one by which the segment was
+// left. What follows such a record is of no meaning. The one who wrote it fills that with zeros; but who has received
+// the record, and then lost its primary, goes on at the next segment with whatever was in the file before, and so does
+// one that crashed in that moment.
 func switchedBefore(content []byte, s Segment, offset int) bool {
 	end := s.Start() + ha.LSN(offset)
 	begin := skipHeader(s.Start())

@@ -8,8 +8,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// written is a segment with records of these lengths, the last of which is one by which the segment is left if that is wished;
-// it begins with so many bytes of a record of the one before.
+// written is a segment with records of these lengths, the last of which is one by which the segment is left if that is
+// wished; it begins with so many bytes of a record of the one before.
 func written(s Segment, rest uint32, switched bool, lengths ...uint32) []byte {
 	content := make([]byte, SegmentSize)
 	begin := skipHeader(s.Start())
@@ -35,7 +35,8 @@ func written(s Segment, rest uint32, switched bool, lengths ...uint32) []byte {
 	return content
 }
 
-// junk has all pages from one on be copies of another, as a new timeline's file has them (XLogFileCopy in PostgreSQL 15's xlog.c).
+// junk has all pages from one on be copies of another, as a new timeline's file has them (XLogFileCopy in
+// PostgreSQL 15's xlog.c).
 func junk(content []byte, from int) {
 	for at := from; at < len(content); at += walPage {
 		binary.LittleEndian.PutUint16(content[at:], 0xD110)

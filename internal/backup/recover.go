@@ -30,7 +30,8 @@ type RecoverOptions struct {
 	// WAL is the folder pg_wal.
 	WAL    string
 	Target Target
-	// From is where a recovery goes on that was interrupted: segments before that are not put there again. 0 for a new one.
+	// From is where a recovery goes on that was interrupted: segments before that are not put
+	// there again. 0 for a new one.
 	From ha.LSN
 	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
 	Ahead int
@@ -253,9 +254,9 @@ func (w *waiting) stuck(at ha.LSN) error {
 	return e
 }
 
-// more says whether a whole record follows an LSN in the WAL that was put there. The
-// wait of the server alone does not prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h);
-// behind the last there are zeros, or the end of the plan.
+// more says whether a whole record follows an LSN in the WAL that was put there. The wait of the server alone does not
+// prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h); behind the
+// last there are zeros, or the end of the plan.
 func (r *Recovery) more(at ha.LSN) (bool, error) {
 	begin := skipHeader(at)
 	if begin+4 > r.end() {

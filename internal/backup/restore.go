@@ -43,8 +43,8 @@ type Restored struct {
 	Choice Choice
 	// Reached is how far the WAL was replayed.
 	Reached Recovered
-	// TermHistory are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no term
-	// yet. Newest is the newest term that the archive knows of.
+	// TermHistory are the terms whose WAL it has; Begins is where its own begins, with a timeline of its own, and no
+	// term yet. Newest is the newest term that the archive knows of.
 	TermHistory []ha.TermStart
 	Begins      ha.TermStart
 	Newest      uint64
@@ -115,7 +115,9 @@ func (r *restoring) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.unpack(ctx, UnpackOptions{Bucket: r.Bucket, Decoder: r.Decoder, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack)})
+	return r.unpack(ctx, UnpackOptions{
+		Bucket: r.Bucket, Decoder: r.Decoder, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack),
+	})
 }
 
 func (r *restoring) stepped(step string) func(Progress) {

@@ -84,8 +84,8 @@ func (a *Archiver) list(ctx context.Context) (Catalogue, error) {
 	return c, nil
 }
 
-// left is where the term history left the last of its terms that has WAL in the archive, if that was before an LSN, and 0
-// otherwise: when nothing of that WAL was continued, all from there on is missing.
+// left is where the term history left the last of its terms that has WAL in the archive, if that was before an LSN, and
+// 0 otherwise: when nothing of that WAL was continued, all from there on is missing.
 func (c Catalogue) left(history []ha.TermStart, before ha.LSN) ha.LSN {
 	for i, s := range slices.Backward(history) {
 		if t := c.Terms[s.Term]; t != nil && len(t.WAL) > 0 && cutoff(history, i) < before {

@@ -72,7 +72,8 @@ func Retain(c Catalogue, p Policy) Deletions {
 	var kept []keptBackup
 	// A child was started after its parent, and goes before it.
 	backups := slices.Clone(c.Backups)
-	slices.SortFunc(backups, func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
+	slices.SortFunc(backups,
+		func(a, b Backup) int { return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(b.ID, a.ID)) })
 	for _, b := range backups {
 		if v, ok := reasons[b.ID]; ok {
 			d.keep(v.Name, v.Reason, v.Message)
@@ -106,9 +107,9 @@ type keptBackup struct {
 	alone bool
 }
 
-// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: of those that lead to the
-// end of the archive, the ones that a count alone keeps, of another kind than the schedule's, from before as many of the schedule's as
-// are wanted. Else one that somebody has made a year ago would keep the WAL of a year.
+// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: of those that
+// lead to the end of the archive, the ones that a count alone keeps, of another kind than the schedule's, from before
+// as many of the schedule's as are wanted. Else one that somebody has made a year ago would keep the WAL of a year.
 func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
 	good, alone := c.good(), map[string]bool{}
 	var scheduled []Backup
@@ -121,7 +122,8 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 		return alone
 	}
 	for _, b := range good {
-		alone[b.ID] = b.kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount && b.Stopped.Before(scheduled[0].Stopped)
+		alone[b.ID] = b.kind() != naming.TriggerSchedule &&
+			reasons[b.ID].Reason == KeptCount && b.Stopped.Before(scheduled[0].Stopped)
 	}
 	return alone
 }
@@ -157,8 +159,8 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 	return kept
 }
 
-// keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the last
-// backup before it too.
+// keepAge keeps what the moments of the promised time need: in every window that reaches into it, on any branch, the
+// last backup before it too.
 func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup, reason, message string)) {
 	horizon := p.Now.Add(-p.Age)
 	for _, b := range all {
@@ -176,8 +178,8 @@ func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup,
 	}
 }
 
-// keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't be
-// does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
+// keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't
+// be does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
 func keepCount(count int, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
 	counted := map[string]int{}
 	for _, b := range slices.Backward(backups) {
@@ -226,8 +228,10 @@ func (c Catalogue) keepLast(good []Backup, keep func(b Backup, reason, message s
 	}
 	for _, t := range c.Terms {
 		// A leader that has not written WAL yet may be about to.
-		if w, ok := c.Window(t.TermHistory); ok && len(t.WAL) == 0 && t.TermHistory[len(t.TermHistory)-1].Term > c.newestTerm() {
-			keep(w.Backups[len(w.Backups)-1], KeptLastGood, "it is the last that the leader of a new term can go on from")
+		if w, ok := c.Window(t.TermHistory); ok && len(t.WAL) == 0 &&
+			t.TermHistory[len(t.TermHistory)-1].Term > c.newestTerm() {
+			keep(w.Backups[len(w.Backups)-1], KeptLastGood,
+				"it is the last that the leader of a new term can go on from")
 		}
 	}
 }
@@ -314,7 +318,8 @@ func (c Catalogue) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 			}
 			continue
 		}
-		d.remove(Verdict{folder, DeletedGivenUp, "it has not ended, and has had nothing new since " + last.UTC().Format(time.RFC3339)}, names...)
+		d.remove(Verdict{folder, DeletedGivenUp, "it has not ended, and has had nothing new since " +
+			last.UTC().Format(time.RFC3339)}, names...)
 	}
 	return begun
 }
@@ -329,7 +334,8 @@ type need struct {
 // has says that a segment is needed.
 func (n need) has(s Segment) bool {
 	within := s.End() > n.from && s.Start() < n.to
-	return within || slices.ContainsFunc(n.alone, func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
+	return within || slices.ContainsFunc(n.alone,
+		func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
 }
 
 // retainWAL decides on WAL. What was written after begun is kept.
@@ -353,13 +359,18 @@ func (c Catalogue) retainWAL(kept []keptBackup, begun time.Time, d *Deletions) {
 			d.keep(TermFolder(number), KeptNeeded, need.message)
 		}
 		of := func(b keptBackup) bool { return b.Term == number }
-		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) && number < c.newestTerm() && !slices.ContainsFunc(kept, of)
+		left[number] = len(gone) > 0 && len(gone) == len(term.WAL) &&
+			number < c.newestTerm() && !slices.ContainsFunc(kept, of)
 		if len(gone) > 0 {
-			d.Deleted = append(d.Deleted, Verdict{TermFolder(number), DeletedOutdated, fmt.Sprintf("%d pieces of WAL, most before %s", len(gone), need.from)})
+			d.Deleted = append(d.Deleted, Verdict{
+				TermFolder(number), DeletedOutdated,
+				fmt.Sprintf("%d pieces of WAL, most before %s", len(gone), need.from),
+			})
 		}
 	}
 	slices.SortFunc(old, func(a, b WAL) int {
-		return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From), cmp.Compare(a.Object.Name, b.Object.Name))
+		return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
+			cmp.Compare(a.Object.Name, b.Object.Name))
 	})
 	for _, p := range old {
 		d.Names = append(d.Names, p.Object.Name)

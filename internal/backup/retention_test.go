@@ -14,10 +14,13 @@ import (
 // day is one of a month, at the hour of the backup.
 func day(d int) time.Time { return time.Date(2026, 11, d, 3, 0, 0, 0, time.UTC) }
 
-// aMonth is an archive of one term. On each day it gets one segment of WAL with the number of the day, and on some days a backup, which
-// begins and ends in that segment.
+// aMonth is an archive of one term. On each day it gets one segment of WAL with the number of the day, and on some days
+// a backup, which begins and ends in that segment.
 func aMonth(today int, backups ...int) Catalogue {
-	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}}}, Contents: map[string][]bucket.Object{}}
+	c := Catalogue{
+		Terms:    map[uint64]*Term{1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}}},
+		Contents: map[string][]bucket.Object{},
+	}
 	for d := 1; d <= today; d++ {
 		c.write(1, 1, d, day(d))
 	}
@@ -29,12 +32,16 @@ func aMonth(today int, backups ...int) Catalogue {
 
 func (c *Catalogue) write(term uint64, timeline uint32, number int, at time.Time) {
 	s := Segment{timeline, uint64(number)}
-	c.Terms[term].WAL = append(c.Terms[term].WAL, WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+	c.Terms[term].WAL = append(c.Terms[term].WAL,
+		WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 func (c *Catalogue) back(id, trigger string, term uint64, number int, at time.Time) {
 	lsn := ha.LSN(number) * SegmentSize
-	c.Backups = append(c.Backups, Backup{ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100, Started: at, Stopped: at})
+	c.Backups = append(c.Backups, Backup{
+		ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
+		Started: at, Stopped: at,
+	})
 	slices.SortFunc(c.Backups, func(a, b Backup) int { return a.Stopped.Compare(b.Stopped) })
 }
 
@@ -104,7 +111,8 @@ func TestWhatRetentionRemoves(t *testing.T) {
 		"a broken one goes when it would have": {
 			aMonth(10, 2, 4, 6, 8, 10), func(c *Catalogue) { c.losePiece("b4") }, 3, 0, "b2 b4", "1 2 3 4 5"},
 		"where nothing can be restored nothing goes": {
-			aMonth(10, 2, 4, 6), func(c *Catalogue) { c.losePiece("b2"); c.losePiece("b4"); c.losePiece("b6") }, 1, 1, "", "1"},
+			aMonth(10, 2, 4, 6),
+			func(c *Catalogue) { c.losePiece("b2"); c.losePiece("b4"); c.losePiece("b6") }, 1, 1, "", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.change != nil {
@@ -120,11 +128,14 @@ func TestWhatRetentionRemoves(t *testing.T) {
 	}
 }
 
-// leftBranch is an archive that was restored in place on the 21st, to the 5th: term 2 goes on from there. The branch that was left has WAL
-// and backups up to the 20th; the other one a backup from before, and that which was taken at once.
+// leftBranch is an archive that was restored in place on the 21st, to the 5th: term 2 goes on from there.
+// The branch that was left has WAL and backups up to the 20th; the other one a backup from before, and that
+// which was taken at once.
 func leftBranch() Catalogue {
 	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
-	c.Terms[2] = &Term{TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}}}
+	c.Terms[2] = &Term{
+		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}},
+	}
 	for n := 5; n < 23; n++ {
 		c.write(2, 2, n, day(21))
 	}
@@ -164,7 +175,9 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 
 func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 	for name, c := range map[string]struct{ triggers, backups, wal string }{
-		"scheduled ones leave one that was asked for":    {"request schedule schedule schedule schedule", "b2 b3", "2 3"},
+		"scheduled ones leave one that was asked for": {
+			"request schedule schedule schedule schedule", "b2 b3", "2 3",
+		},
 		"and those before a migration, and the last one": {"migration final schedule schedule schedule", "b3", "3"},
 		"those asked for leave the scheduled ones":       {"schedule schedule request request request", "b3", ""},
 		"one that does not say is of the schedule":       {" schedule schedule schedule request", "b1 b2", "1 2"},
@@ -192,8 +205,10 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 
 // drop does what was decided.
 func (c *Catalogue) drop(d Deletions) {
-	c.Backups = slices.DeleteFunc(slices.Clone(c.Backups), func(b Backup) bool { return slices.Contains(d.Names, b.folder()+FileBackup) })
+	c.Backups = slices.DeleteFunc(slices.Clone(c.Backups),
+		func(b Backup) bool { return slices.Contains(d.Names, b.folder()+FileBackup) })
 	for _, t := range c.Terms {
-		t.WAL = slices.DeleteFunc(slices.Clone(t.WAL), func(w WAL) bool { return slices.Contains(d.Names, w.Object.Name) })
+		t.WAL = slices.DeleteFunc(slices.Clone(t.WAL),
+			func(w WAL) bool { return slices.Contains(d.Names, w.Object.Name) })
 	}
 }

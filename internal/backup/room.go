@@ -10,8 +10,9 @@ import (
 // ErrNoRoom says that a volume has no room for the data.
 var ErrNoRoom = errors.New("the volume has no room for the data")
 
-// room looks whether the data of a chain fits into a folder, with the WAL that lies ahead of the replay, and what is to stay free. A
-// chain of several is there twice for a while: as it was fetched, and put together. The field is what a user enlarges the volume by.
+// room looks whether the data of a chain fits into a folder, with the WAL that lies ahead of the replay, and what is to
+// stay free. A chain of several is there twice for a while: as it was fetched, and put together. The field is what a
+// user enlarges the volume by.
 func room(folder string, chain []Backup, reserve uint64, field string) error {
 	data := uint64(0)
 	for _, b := range chain {
@@ -26,7 +27,8 @@ func room(folder string, chain []Backup, reserve uint64, field string) error {
 		return fmt.Errorf("see how much room there is in %s: %w", folder, err)
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < need {
-		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (%s)", ErrNoRoom, free>>20, need>>20, field)
+		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (%s)",
+			ErrNoRoom, free>>20, need>>20, field)
 	}
 	return nil
 }

@@ -112,9 +112,10 @@ func (s *scratch) kill(ctx context.Context) {
 	}
 }
 
-// configure writes a configuration of the scratch server's own: the database's may name files and addresses
-// that are not here. It must not wait for a disk: if it crashes, all begins anew. Nothing that is in the database runs by itself: no
-// event trigger, no vacuum with functions of an index, no subscription, which would also take from its publisher what the original needs.
+// configure writes a configuration of the scratch server's own: the database's may name files and addresses that are
+// not here. It must not wait for a disk: if it crashes, all begins anew. Nothing that is in the database runs by
+// itself: no event trigger, no vacuum with functions of an index, no subscription, which would also take from its
+// publisher what the original needs.
 func (s *scratch) configure(ctx context.Context, recovery map[string]string) error {
 	control, err := s.server.Control(ctx)
 	if err != nil {
@@ -133,12 +134,15 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		all["event_triggers"] = "off"
 	}
 	maps.Copy(all, recovery)
-	maps.Copy(all, map[string]string{"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
-		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr", "lc_messages": "C",
-		"archive_mode": "off", "fsync": "off", "autovacuum": "off", "max_logical_replication_workers": "0",
+	maps.Copy(all, map[string]string{
+		"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
+		"unix_socket_permissions": "0700", "ssl": "off", "logging_collector": "off", "log_destination": "stderr",
+		"lc_messages": "C", "archive_mode": "off", "fsync": "off", "autovacuum": "off",
+		"max_logical_replication_workers": "0",
 		// What is replayed goes soon: there need not be room for more than what lies ahead.
 		"max_wal_size": strconv.Itoa(max(4, ahead(s.server.Volume))*SegmentSize>>20) + "MB", "min_wal_size": "32MB",
-		"checkpoint_completion_target": "0"})
+		"checkpoint_completion_target": "0",
+	})
 	files := map[string]string{
 		"postgresql.conf":      configText(all),
 		"postgresql.auto.conf": "",

@@ -20,9 +20,11 @@ func readSettings() map[string]string {
 	return map[string]string{"application_name": application, "default_transaction_read_only": "on"}
 }
 
-// connectScratch opens a session of a role on a scratch server's Unix socket. What somebody has set for the role or the database
-// (ALTER DATABASE … SET role, search_path …) does not change what its statements do.
-func connectScratch(ctx context.Context, s *postgres.Server, role, database string, settings map[string]string) (*pgx.Conn, error) {
+// connectScratch opens a session of a role on a scratch server's Unix socket. What somebody has set for the role or the
+// database (ALTER DATABASE … SET role, search_path …) does not change what its statements do.
+func connectScratch(
+	ctx context.Context, s *postgres.Server, role, database string, settings map[string]string,
+) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname='%s' sslmode=disable connect_timeout=3",
 		s.Run, s.Port, role, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database)))
 	if err != nil {
@@ -37,8 +39,8 @@ func connectSuperuser(ctx context.Context, s *postgres.Server, database string) 
 	return connectScratch(ctx, s, naming.RoleSuperuser, database, map[string]string{"application_name": application})
 }
 
-// optionsVariable gives a superuser's settings to one of PostgreSQL's own programs (libpq's PGOPTIONS, in which a backslash
-// stands before a space that is part of a value).
+// optionsVariable gives a superuser's settings to one of PostgreSQL's own programs (libpq's PGOPTIONS, in which a
+// backslash stands before a space that is part of a value).
 func optionsVariable() string {
 	var options []string
 	for name, value := range session.Settings(naming.RoleSuperuser, nil) {

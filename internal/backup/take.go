@@ -44,8 +44,9 @@ type TakeOptions struct {
 	// Term is that in which it is taken. Label and Trigger are for backup.json.
 	Term           uint64
 	Label, Trigger string
-	// Parent is what an incremental backup is the change from, nil for a full one. It needs
-	// PostgreSQL 17 with summarize_wal. Decoder reads its manifest, with encryption by the key; an error is ErrNoIncrement where none can be taken.
+	// Parent is what an incremental backup is the change from, nil for a full one. It needs PostgreSQL 17
+	// with summarize_wal. Decoder reads its manifest, with encryption by the key; an error is ErrNoIncrement
+	// where none can be taken.
 	Parent  *Backup
 	Decoder *Decoder
 	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
@@ -88,7 +89,10 @@ func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	for range o.Workers + 1 {
 		t.buffers <- nil // made when needed: a small database needs one
 	}
-	t.backup = Backup{ID: newID(time.Now()), Type: TypeFull, Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC()}
+	t.backup = Backup{
+		ID: newID(time.Now()), Type: TypeFull,
+		Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC(),
+	}
 	if o.Parent != nil {
 		t.backup.Type, t.backup.Parent = TypeIncremental, o.Parent.ID
 	}
@@ -192,9 +196,9 @@ func (t *taking) continueParent(s *stream) error {
 	return err
 }
 
-// command is BASE_BACKUP. WAIT is off: it would wait for PostgreSQL's own archiver, not
-// for ours. TARGET asks for the protocol that one copy has all in it. The files' checksums are what costs the server least:
-// that an object of the archive is what was written is seen by its SHA-256.
+// command is BASE_BACKUP. WAIT is off: it would wait for PostgreSQL's own archiver, not for ours. TARGET asks for the
+// protocol that one copy has all in it. The files' checksums are what costs the server least: that an object of the
+// archive is what was written is seen by its SHA-256.
 func (t *taking) command() string {
 	options := []string{"LABEL 'toban " + t.backup.ID + "'", "PROGRESS", "CHECKPOINT 'fast'", "WAIT false",
 		"MANIFEST 'yes'", "MANIFEST_CHECKSUMS '" + manifestChecksums + "'", "TARGET 'client'"}
@@ -407,8 +411,8 @@ func (t *taking) point(name string) error {
 	return t.At(name)
 }
 
-// Clean removes what backups have left that did not end: all in their folders, where there is no backup.json.
-// None may be under way. The bucket is rooted at the archive. Nothing is removed if the bucket can't be listed to its end.
+// Clean removes what backups have left that did not end: all in their folders, where there is no backup.json. None may
+// be under way. The bucket is rooted at the archive. Nothing is removed if the bucket can't be listed to its end.
 func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error) {
 	folders, complete := map[string][]string{}, map[string]bool{}
 	for object, err := range from.List(ctx, FolderBase) {
@@ -458,8 +462,8 @@ func attempt(ctx context.Context, do func() error) error {
 }
 
 func hopeless(err error) bool {
-	for _, known := range []error{bucket.ErrNotExist, bucket.ErrExists, bucket.ErrNoBucket, bucket.ErrDenied, bucket.ErrFull,
-		context.Canceled, context.DeadlineExceeded} {
+	for _, known := range []error{bucket.ErrNotExist, bucket.ErrExists, bucket.ErrNoBucket, bucket.ErrDenied,
+		bucket.ErrFull, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return true
 		}

@@ -56,11 +56,10 @@ func (t Target) String() string {
 // (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
 func (t Target) Settings(timeline uint32) (map[string]string, error) {
 	all := map[string]string{
-		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "",
-		"recovery_target_inclusive":   strconv.FormatBool(!t.Exclusive),
-		"recovery_target_timeline":    strconv.FormatUint(uint64(timeline), 10),
-		"recovery_target_action":      "promote",
-		"recovery_min_apply_delay":    "0",
+		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "",
+		"recovery_end_command": "", "recovery_target_inclusive": strconv.FormatBool(!t.Exclusive),
+		"recovery_target_timeline": strconv.FormatUint(uint64(timeline), 10),
+		"recovery_target_action":   "promote", "recovery_min_apply_delay": "0",
 		"wal_retrieve_retry_interval": "100ms", // how long it takes to notice a file
 		"hot_standby":                 "on",    // it is asked how far it is
 		// What has been replayed must not come back under the names of segments to come. PostgreSQL 15 to 18

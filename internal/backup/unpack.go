@@ -29,13 +29,15 @@ type UnpackOptions struct {
 	Decoder *Decoder
 	// Chain is the backup with those it is the change from, the full one first.
 	Chain []Backup
-	// Data becomes the data directory. Neither it nor the folders of the tablespaces, by OID, may have anything in them.
+	// Data becomes the data directory. Neither it nor the folders of the tablespaces, by OID,
+	// may have anything in them.
 	Data        string
 	Tablespaces map[uint32]string
 	// Scratch is a folder on the same file system for the parts of a chain of
 	// several, Programs where pg_combinebackup is (PostgreSQL 17). A full backup needs neither.
 	Scratch, Programs string
-	// Check has each part of a chain of several checked against its own manifest: what they are put together to has another.
+	// Check has each part of a chain of several checked against its own manifest: what they are put
+	// together to has another.
 	Check bool
 	// Workers download and decompress side by side; 0 is GOMAXPROCS. Each needs at
 	// most about 100 MiB: a piece, the same compressed, and its decoder's window.

@@ -38,16 +38,18 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 		headers []tar.Header
 		ok      bool
 	}{
-		"files, a folder, a tablespace": {[]tar.Header{file("backup_label"), spaces, link("pg_tblspc/5", "/old")}, true},
-		"the folder above":              {[]tar.Header{file("../x")}, false},
-		"a root":                        {[]tar.Header{file("/x")}, false},
-		"a way back":                    {[]tar.Header{spaces, file("pg_tblspc/../../x")}, false},
-		"through a tablespace":          {[]tar.Header{spaces, link("pg_tblspc/5", "/old"), file("pg_tblspc/5/x")}, false},
-		"a link elsewhere":              {[]tar.Header{link("base", "..")}, false},
-		"a tablespace nobody has":       {[]tar.Header{spaces, link("pg_tblspc/6", "/old")}, false},
-		"a hard link":                   {[]tar.Header{{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}}, false},
-		"a device":                      {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, false},
-		"a file twice":                  {[]tar.Header{file("x"), file("x")}, false},
+		"files, a folder, a tablespace": {
+			[]tar.Header{file("backup_label"), spaces, link("pg_tblspc/5", "/old")}, true,
+		},
+		"the folder above":        {[]tar.Header{file("../x")}, false},
+		"a root":                  {[]tar.Header{file("/x")}, false},
+		"a way back":              {[]tar.Header{spaces, file("pg_tblspc/../../x")}, false},
+		"through a tablespace":    {[]tar.Header{spaces, link("pg_tblspc/5", "/old"), file("pg_tblspc/5/x")}, false},
+		"a link elsewhere":        {[]tar.Header{link("base", "..")}, false},
+		"a tablespace nobody has": {[]tar.Header{spaces, link("pg_tblspc/6", "/old")}, false},
+		"a hard link":             {[]tar.Header{{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}}, false},
+		"a device":                {[]tar.Header{{Name: "x", Typeflag: tar.TypeChar}}, false},
+		"a file twice":            {[]tar.Header{file("x"), file("x")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outside := t.TempDir()
@@ -63,7 +65,8 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 			for _, folder := range []string{outside, space} {
-				if entries, err := os.ReadDir(folder); err != nil || len(entries) > 2 || folder == space && len(entries) > 0 {
+				if entries, err := os.ReadDir(folder); err != nil || len(entries) > 2 ||
+					folder == space && len(entries) > 0 {
 					t.Errorf("in %s there is %v, %v", folder, entries, err)
 				}
 			}
@@ -130,7 +133,8 @@ func TestTargets(t *testing.T) {
 		t.Error("two targets are taken")
 	}
 	all, err := Target{LSN: 1 << 32, Exclusive: true}.Settings(7)
-	if err != nil || all["recovery_target_lsn"] != "1/0" || all["recovery_target_inclusive"] != "false" || all["recovery_target_timeline"] != "7" {
+	if err != nil || all["recovery_target_lsn"] != "1/0" || all["recovery_target_inclusive"] != "false" ||
+		all["recovery_target_timeline"] != "7" {
 		t.Errorf("the settings are %v, %v", all, err)
 	}
 	if _, set := all["recovery_target_time"]; set {

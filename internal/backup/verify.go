@@ -88,10 +88,10 @@ type verifying struct {
 	report Report
 }
 
-// Verify restores a backup into a scratch folder, checks every file against the manifest, and brings it to the end of the WAL. Its
-// server listens on a Unix socket only, runs nothing of what is in the database, and has stopped when Verify returns: the rest is for
-// Inspect, which needs neither the archive nor its key. The error is the first that was found; the report has what was found until
-// then. The folder is left to the caller.
+// Verify restores a backup into a scratch folder, checks every file against the manifest, and brings it to the end of
+// the WAL. Its server listens on a Unix socket only, runs nothing of what is in the database, and has stopped when
+// Verify returns: the rest is for Inspect, which needs neither the archive nor its key. The error is the first that was
+// found; the report has what was found until then. The folder is left to the caller.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -102,7 +102,8 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	v := &verifying{VerifyOptions: o, report: Report{Backup: o.last().ID}}
 	v.scratch = newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)
 	defer v.kill(ctx)
-	err := v.report.run(ctx, verifyStep{StepUnpack, v.unpack}, verifyStep{StepFiles, v.files}, verifyStep{StepRecover, v.recover})
+	err := v.report.run(ctx, verifyStep{StepUnpack, v.unpack}, verifyStep{StepFiles, v.files},
+		verifyStep{StepRecover, v.recover})
 	if err == nil {
 		v.stop(ctx)
 	}
@@ -154,8 +155,8 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 	if err := room(v.Folder, v.Chain, 0, "spec.backup.verification.size"); err != nil {
 		return "", err
 	}
-	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain, Workers: v.Workers, Check: true,
-		Progress: func(p Progress) {
+	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain,
+		Workers: v.Workers, Check: true, Progress: func(p Progress) {
 			if v.Progress != nil {
 				v.Progress(StepUnpack, p)
 			}
@@ -168,8 +169,8 @@ func (v *verifying) files(ctx context.Context) (string, error) {
 
 // recover brings the server to the end of the archive, and out of recovery.
 func (v *verifying) recover(ctx context.Context) (string, error) {
-	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Decoder: v.Decoder, Plan: v.Plan, Again: v.Again,
-		Backup: v.last(), Ahead: ahead(v.Folder), Workers: v.Workers, Progress: v.replayed})
+	reached, err := v.scratch.recover(ctx, RecoverOptions{Bucket: v.Bucket, Decoder: v.Decoder, Plan: v.Plan,
+		Again: v.Again, Backup: v.last(), Ahead: ahead(v.Folder), Workers: v.Workers, Progress: v.replayed})
 	v.report.LSN, v.report.Commit = reached.LSN.String(), reached.Commit
 	if err != nil {
 		return "", err

@@ -55,7 +55,8 @@ func azureClient(config Config, url string, common azcore.ClientOptions) (*conta
 	case sas != "":
 		return container.NewClientWithNoCredential(url+"?"+strings.TrimPrefix(sas, "?"), options)
 	}
-	identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: common})
+	identity, err := azidentity.NewDefaultAzureCredential(
+		&azidentity.DefaultAzureCredentialOptions{ClientOptions: common})
 	if err != nil {
 		return nil, fmt.Errorf("%w: find out who this is to Azure: %w", ErrDenied, err)
 	}
@@ -67,7 +68,9 @@ func (s azureStore) put(ctx context.Context, name string, content []byte, create
 	options := &blockblob.UploadOptions{TransactionalValidation: blob.TransferValidationTypeComputeCRC64()}
 	if create {
 		all := azcore.ETagAny
-		options.AccessConditions = &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &all}}
+		options.AccessConditions = &blob.AccessConditions{
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &all},
+		}
 	}
 	_, err := s.container.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(content)), options)
 	return azureError(err)
@@ -95,7 +98,9 @@ func (s azureStore) page(ctx context.Context, prefix, from string) ([]Object, st
 		if item.Name == nil || item.Properties == nil {
 			return nil, "", errors.New("Azure lists an object without a name or properties")
 		}
-		objects = append(objects, Object{Name: *item.Name, Size: value(item.Properties.ContentLength), Modified: value(item.Properties.LastModified)})
+		objects = append(objects, Object{
+			Name: *item.Name, Size: value(item.Properties.ContentLength), Modified: value(item.Properties.LastModified),
+		})
 	}
 	return objects, value(answer.NextMarker), nil
 }

@@ -24,7 +24,8 @@ import (
 func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	buckettest.Run(t, buckettest.Store{
-		Bucket: bucket.Config{Folder: folder}, Missing: bucket.Config{Folder: filepath.Join(t.TempDir(), "none")}, Many: true,
+		Bucket:  bucket.Config{Folder: folder},
+		Missing: bucket.Config{Folder: filepath.Join(t.TempDir(), "none")}, Many: true,
 	})
 	entries, err := os.ReadDir(filepath.Join(folder, ".incoming"))
 	if err != nil || len(entries) != 0 {
@@ -54,7 +55,8 @@ func newVolume(t *testing.T, folder string) volume {
 		t.Fatal(err)
 	}
 	leaf := issue(t, authority, "volume")
-	config := bucket.ServerTLS(leaf.TLS, func() (*x509.CertPool, error) { return pki.Pool(string(authority.CertPEM())) })
+	config := bucket.ServerTLS(leaf.TLS,
+		func() (*x509.CertPool, error) { return pki.Pool(string(authority.CertPEM())) })
 	server := bucket.NewServer(bucket.OpenFolder(folder), mayOwn, config)
 	server.ErrorLog = log.New(io.Discard, "", 0) // clients that are refused are what is tried
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -71,7 +73,8 @@ func newVolume(t *testing.T, folder string) volume {
 	})
 	v := volume{authority: authority}
 	v.config = bucket.Config{
-		Volume: &bucket.Volume{URL: "https://" + listener.Addr().String(), Identity: "volume"}, CA: string(authority.CertPEM()),
+		Volume: &bucket.Volume{URL: "https://" + listener.Addr().String(), Identity: "volume"},
+		CA:     string(authority.CertPEM()),
 	}
 	v.config.Credentials = v.client(t, "everything")
 	return v
@@ -167,7 +170,8 @@ func TestVolumeGivesEachItsOwn(t *testing.T) {
 // raw sends a request to a volume without the client in between.
 func (v volume) raw(t *testing.T, method, path, body string, header http.Header) int {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(filepath.Join(v.config.Credentials, "tls.crt"), filepath.Join(v.config.Credentials, "tls.key"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(v.config.Credentials, "tls.crt"),
+		filepath.Join(v.config.Credentials, "tls.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,16 +204,23 @@ func TestVolumeTakesNothingBroken(t *testing.T) {
 		header             http.Header
 		want               int
 	}{
-		"the right sum":        {"PUT", "/objects/a", "x", http.Header{"Content-Sha256": {sum}}, http.StatusNoContent},
-		"another sum":          {"PUT", "/objects/b", "y", http.Header{"Content-Sha256": {sum}}, http.StatusInternalServerError},
-		"no sum":               {"PUT", "/objects/c", "x", http.Header{}, http.StatusInternalServerError},
-		"a way out":            {"PUT", "/objects/..%2f..%2fd", "x", http.Header{"Content-Sha256": {sum}}, http.StatusBadRequest},
-		"the staging folder":   {"PUT", "/objects/.incoming/d", "x", http.Header{"Content-Sha256": {sum}}, http.StatusBadRequest},
-		"a list that is none":  {"POST", "/delete", "{", http.Header{}, http.StatusBadRequest},
-		"a listing far out":    {"GET", "/list?prefix=../", "", http.Header{}, http.StatusBadRequest},
-		"nothing of the kind":  {"GET", "/", "", http.Header{}, http.StatusNotFound},
-		"a method of no kind":  {"PATCH", "/objects/a", "", http.Header{}, http.StatusMethodNotAllowed},
-		"one that is too long": {"PUT", "/objects/e", strings.Repeat("x", bucket.MaxObject+1), http.Header{"Expect": {"100-continue"}}, http.StatusBadRequest},
+		"the right sum": {"PUT", "/objects/a", "x", http.Header{"Content-Sha256": {sum}}, http.StatusNoContent},
+		"another sum": {
+			"PUT", "/objects/b", "y", http.Header{"Content-Sha256": {sum}}, http.StatusInternalServerError,
+		},
+		"no sum":    {"PUT", "/objects/c", "x", http.Header{}, http.StatusInternalServerError},
+		"a way out": {"PUT", "/objects/..%2f..%2fd", "x", http.Header{"Content-Sha256": {sum}}, http.StatusBadRequest},
+		"the staging folder": {
+			"PUT", "/objects/.incoming/d", "x", http.Header{"Content-Sha256": {sum}}, http.StatusBadRequest,
+		},
+		"a list that is none": {"POST", "/delete", "{", http.Header{}, http.StatusBadRequest},
+		"a listing far out":   {"GET", "/list?prefix=../", "", http.Header{}, http.StatusBadRequest},
+		"nothing of the kind": {"GET", "/", "", http.Header{}, http.StatusNotFound},
+		"a method of no kind": {"PATCH", "/objects/a", "", http.Header{}, http.StatusMethodNotAllowed},
+		"one that is too long": {
+			"PUT", "/objects/e", strings.Repeat("x", bucket.MaxObject+1),
+			http.Header{"Expect": {"100-continue"}}, http.StatusBadRequest,
+		},
 	} {
 		if got := world.raw(t, c.method, c.path, c.body, c.header); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
@@ -227,7 +238,8 @@ func TestVolumeWithAnotherIdentity(t *testing.T) {
 	world.config.Volume.Identity = "another"
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := open(t, world.config).Put(ctx, "a", nil); err == nil || !strings.Contains(err.Error(), "expected one of") {
+	if err := open(t, world.config).Put(ctx, "a", nil); err == nil ||
+		!strings.Contains(err.Error(), "expected one of") {
 		t.Errorf("%v", err)
 	}
 }
@@ -284,11 +296,13 @@ func TestConfig(t *testing.T) {
 		config bucket.Config
 		want   string
 	}{
-		"nothing":                 {bucket.Config{}, "0 are set"},
-		"two at the same time":    {both, "2 are set"},
-		"no bucket":               {bucket.Config{S3: &bucket.S3{}}, "s3.bucket is not set"},
-		"no container":            {bucket.Config{Azure: &bucket.Azure{Account: "a"}}, "azure.container is not set"},
-		"an endpoint of no use":   {bucket.Config{S3: &bucket.S3{Bucket: "b", Endpoint: "minio:9000"}}, "must be https://"},
+		"nothing":              {bucket.Config{}, "0 are set"},
+		"two at the same time": {both, "2 are set"},
+		"no bucket":            {bucket.Config{S3: &bucket.S3{}}, "s3.bucket is not set"},
+		"no container":         {bucket.Config{Azure: &bucket.Azure{Account: "a"}}, "azure.container is not set"},
+		"an endpoint of no use": {
+			bucket.Config{S3: &bucket.S3{Bucket: "b", Endpoint: "minio:9000"}}, "must be https://",
+		},
 		"a prefix that leads out": {bucket.Config{Folder: "/x", Prefix: "../y"}, "not a legal object"},
 		"a volume without mTLS":   {bucket.Config{Volume: &bucket.Volume{URL: "https://x", Identity: "i"}}, "mTLS"},
 		"an authority of no kind": {bucket.Config{S3: &bucket.S3{Bucket: "b"}, CA: "x"}, "not PEM"},

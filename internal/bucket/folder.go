@@ -81,7 +81,9 @@ func (f *Folder) Create(ctx context.Context, name string, content []byte) error 
 }
 
 // write makes a file of content, and gives it its name once it is on the disk.
-func (f *Folder) write(ctx context.Context, name string, content io.Reader, place func(root *os.Root, from, to string) error) error {
+func (f *Folder) write(
+	ctx context.Context, name string, content io.Reader, place func(root *os.Root, from, to string) error,
+) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

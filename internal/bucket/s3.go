@@ -86,16 +86,21 @@ func (f *s3Files) Retrieve() (credentials.Value, error) {
 		return credentials.Value{}, err
 	}
 	if key == "" || secret == "" {
-		return credentials.Value{}, fmt.Errorf("%w: the bucket's Secret needs both %s and %s", ErrDenied, fileAccessKey, fileSecretKey)
+		return credentials.Value{}, fmt.Errorf("%w: the bucket's Secret needs both %s and %s",
+			ErrDenied, fileAccessKey, fileSecretKey)
 	}
 	f.read = time.Now()
-	return credentials.Value{AccessKeyID: key, SecretAccessKey: secret, SessionToken: token, SignerType: credentials.SignatureV4}, nil
+	return credentials.Value{
+		AccessKeyID: key, SecretAccessKey: secret, SessionToken: token, SignerType: credentials.SignatureV4,
+	}, nil
 }
 
 // put writes an object in one request, with an MD5 sum that the server checks:
 // that one all of them know.
 func (s s3Store) put(ctx context.Context, name string, content []byte, create bool) error {
-	options := minio.PutObjectOptions{ContentType: "application/octet-stream", SendContentMd5: true, DisableMultipart: true}
+	options := minio.PutObjectOptions{
+		ContentType: "application/octet-stream", SendContentMd5: true, DisableMultipart: true,
+	}
 	if create {
 		options.SetMatchETagExcept("*")
 	}

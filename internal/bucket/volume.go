@@ -134,7 +134,9 @@ func (v volumeStore) remove(ctx context.Context, names []string) error {
 }
 
 // ask returns the answer if it is a good one.
-func (v volumeStore) ask(ctx context.Context, method string, to *url.URL, body []byte, header http.Header) (*http.Response, error) {
+func (v volumeStore) ask(
+	ctx context.Context, method string, to *url.URL, body []byte, header http.Header,
+) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, final{err}
@@ -151,7 +153,8 @@ func (v volumeStore) ask(ctx context.Context, method string, to *url.URL, body [
 	}
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxComplaint)) // the status says enough
-	err = fmt.Errorf("the volume's server answers %s: %s", answer.Status, strings.ToValidUTF8(strings.TrimSpace(string(text)), ""))
+	err = fmt.Errorf("the volume's server answers %s: %s",
+		answer.Status, strings.ToValidUTF8(strings.TrimSpace(string(text)), ""))
 	for _, known := range statuses {
 		if known.status == answer.StatusCode {
 			return nil, fmt.Errorf("%w: %w", known.err, err)

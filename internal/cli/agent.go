@@ -37,10 +37,12 @@ func Agent() *cobra.Command {
 	flags.StringVar(&options.Name, "name", os.Getenv("POD_NAME"), "name of the instance")
 	flags.StringVar(&options.Address, "address", os.Getenv("POD_IP"), "address that others reach this instance by")
 	flags.StringVar(&options.Listen, "listen", "", "address to listen on (all where it is empty)")
-	flags.StringVar(&options.ConfigFile, "config", filepath.Join(naming.PathConfig, naming.KeyConfig), "file with the agent's config")
+	flags.StringVar(&options.ConfigFile, "config", filepath.Join(naming.PathConfig, naming.KeyConfig),
+		"file with the agent's config")
 	flags.StringVar(&options.Authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
 	flags.StringVar(&options.Volume, "volume", naming.PathVolume, "the persistent volume")
-	flags.StringVar(&options.Restored, "restored", os.Getenv(naming.EnvRestored), "id of the restore in place whose data the instance must have")
+	flags.StringVar(&options.Restored, "restored", os.Getenv(naming.EnvRestored),
+		"id of the restore in place whose data the instance must have")
 	flags.StringVar(&options.Run, "run", naming.PathRun, "folder in memory for the socket and keys")
 	flags.StringVar(&terminationLog, "termination-log", "/dev/termination-log", "file that takes the last words")
 	return cmd

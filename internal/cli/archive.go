@@ -70,7 +70,8 @@ func (o archiveOptions) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for probes: %w", err)
 	}
-	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("serving", "folder", o.folder, "path", o.path, "address", objects.Addr().String())
+	slog.New(slog.NewJSONHandler(os.Stdout, nil)).Info("serving", "folder", o.folder, "path", o.path,
+		"address", objects.Addr().String())
 	ended := make(chan error, 2)
 	go func() { ended <- server.ServeTLS(objects, "", "") }()
 	go func() { ended <- probes.Serve(health) }()
@@ -86,8 +87,9 @@ func (o archiveOptions) run(ctx context.Context) error {
 	return err
 }
 
-// may lets instances, backups and restores read all that is there, which may be what a former SampleDB of the name has left to
-// restore from; and instances and backups write to their own archive, and nowhere else (docs/backup.md, invariants 2 and 8).
+// may lets instances, backups and restores read all that is there, which may be what a former SampleDB of the name
+// has left to restore from; and instances and backups write to their own archive, and nowhere else
+// (docs/backup.md, invariants 2 and 8).
 func (o archiveOptions) may(client *x509.Certificate, prefix string, write bool) bool {
 	switch client.Subject.CommonName {
 	case naming.IdentityInstance, naming.IdentityBackup:

@@ -82,7 +82,9 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- archiveOptions{folder: folder, authority: authority, path: "shop/x-0b5c", listen: address, probe: probe}.run(ctx)
+		ended <- archiveOptions{
+			folder: folder, authority: authority, path: "shop/x-0b5c", listen: address, probe: probe,
+		}.run(ctx)
 	}()
 	waitReady(t, "http://"+probe+"/readyz")
 	instance := openVolume(t, authority, address, naming.IdentityInstance)
@@ -107,7 +109,8 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	if _, err := backup.Get(t.Context(), "shop/x-0aaa/archive.json"); !errors.Is(err, bucket.ErrNotExist) {
 		t.Errorf("reading what a former SampleDB has left: %v", err)
 	}
-	if _, err := openVolume(t, authority, address, naming.IdentityInit).Get(t.Context(), "shop/x-0b5c/archive.json"); !errors.Is(err, bucket.ErrDenied) {
+	if _, err := openVolume(t, authority, address, naming.IdentityInit).Get(t.Context(),
+		"shop/x-0b5c/archive.json"); !errors.Is(err, bucket.ErrDenied) {
 		t.Errorf("the init Job reads: %v", err)
 	}
 	stop()
@@ -133,7 +136,10 @@ func waitReady(t *testing.T, url string) {
 
 // As long as a backup.json is there, all of its backup must be: it goes before the rest, and alone.
 func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
-	names := []string{"base/a/backup.json", "base/a/1", "base/a/2", "base/b/backup.json", "base/b/1", "wal/00000001/x", "wal/00000001/lineage.json"}
+	names := []string{
+		"base/a/backup.json", "base/a/1", "base/a/2", "base/b/backup.json", "base/b/1", "wal/00000001/x",
+		"wal/00000001/lineage.json",
+	}
 	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4], names[5]}, {names[6]}}
 	if got := batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("got %v", got)
@@ -171,7 +177,9 @@ func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 // The kubelet cuts at 4096 bytes, and JSON that was cut says nothing.
 func TestAResultStaysWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
-	for name, text := range map[string]string{"short": "no", "long": strings.Repeat("long ", 4000), "quoted": strings.Repeat("\x01\"日", 3000)} {
+	for name, text := range map[string]string{
+		"short": "no", "long": strings.Repeat("long ", 4000), "quoted": strings.Repeat("\x01\"日", 3000),
+	} {
 		result := protocol.BackupResult{Error: text, Warning: text, ID: "20261120T031500Z-3f2a"}
 		if err := leave(file, &result, &result.Error, &result.Warning); err != nil {
 			t.Fatal(err)
@@ -181,7 +189,8 @@ func TestAResultStaysWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back protocol.BackupResult
-		if err := json.Unmarshal(raw, &back); err != nil || len(raw) > maxTermination || back.ID == "" || back.Error == "" {
+		if err := json.Unmarshal(raw, &back); err != nil || len(raw) > maxTermination ||
+			back.ID == "" || back.Error == "" {
 			t.Errorf("%s: %d bytes, %+v, %v", name, len(raw), back, err)
 		}
 	}

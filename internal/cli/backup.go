@@ -33,9 +33,10 @@ func Backup() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup NAME",
 		Short: "Take a base backup of a SampleDB",
-		Long:  "Creates a DatabaseBackup, which the operator takes, and shows how far it is. To stop it, set its spec.cancel.",
-		Args:  cobra.ExactArgs(1),
-		RunE:  func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+		Long: "Creates a DatabaseBackup, which the operator takes, and shows how far it is. To stop " +
+			"it, set its spec.cancel.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
 	f := c.Flags()
 	o.flags(f)
@@ -58,8 +59,10 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 		return fmt.Errorf("the SampleDB %s does without an archive: remove spec.backup.none first", name)
 	}
 	backup := &v1.DatabaseBackup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now()))},
-		Spec:       v1.DatabaseBackupSpec{SampleDB: name, Deadline: metav1.Duration{Duration: o.deadline}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now())),
+		},
+		Spec: v1.DatabaseBackupSpec{SampleDB: name, Deadline: metav1.Duration{Duration: o.deadline}},
 	}
 	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)

@@ -67,8 +67,8 @@ func (o inspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 		return err
 	}
 	options := backup.InspectOptions{
-		Backup: o.backup, Folder: scratchFolder(o.volume), Run: o.run, Programs: programs, Parameters: settings.Verify.Parameters,
-		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
+		Backup: o.backup, Folder: scratchFolder(o.volume), Run: o.run, Programs: programs,
+		Parameters: settings.Verify.Parameters, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
 	}
 	for _, a := range settings.Verify.Assertions {
 		options.Assertions = append(options.Assertions, backup.Assertion(a))

@@ -42,8 +42,8 @@ func (l lost) final() bool {
 	return strings.HasPrefix(l.backup.Name, naming.FinalBackup(l.name, ""))
 }
 
-// findLost finds the SampleDBs of which there are backups, and which are not there, the one that was there last first. Two of the
-// same name are told apart by their archives.
+// findLost finds the SampleDBs of which there are backups, and which are not there, the one that was there last first.
+// Two of the same name are told apart by their archives.
 func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 	there, names := map[string]bool{}, map[string]bool{}
 	for i := range live {
@@ -69,9 +69,11 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 		l.backup = l.all[0]
 		switch {
 		case names[l.name]:
-			l.note = "another SampleDB has its name: kubectl toban restore " + l.name + " --into OTHER --backup " + l.backup.Name
+			l.note = "another SampleDB has its name: kubectl toban restore " + l.name +
+				" --into OTHER --backup " + l.backup.Name
 		case l.backup.Status.Manifest == nil:
-			l.note = "its spec is not known: kubectl toban restore " + l.name + " --into " + l.name + " --backup " + l.backup.Name
+			l.note = "its spec is not known: kubectl toban restore " + l.name + " --into " + l.name +
+				" --backup " + l.backup.Name
 		}
 		out = append(out, *l)
 	}

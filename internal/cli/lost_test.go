@@ -25,7 +25,8 @@ func backupOf(db, uid, name string, hour int, modify ...func(*v1.DatabaseBackup)
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec:       v1.DatabaseBackupSpec{SampleDB: db},
 		Status: v1.DatabaseBackupStatus{
-			ID: "id-" + name, CompletedAt: &at, Archive: &v1.ArchiveReference{Path: naming.ArchivePath("shop", db, uid)},
+			ID: "id-" + name, CompletedAt: &at,
+			Archive:    &v1.ArchiveReference{Path: naming.ArchivePath("shop", db, uid)},
 			Manifest:   &runtime.RawExtension{Raw: []byte(`{"kind":"SampleDB"}`)},
 			Conditions: []metav1.Condition{{Type: v1.ConditionComplete, Status: metav1.ConditionTrue}},
 		},
@@ -51,20 +52,30 @@ func TestWhatCanBeBroughtBack(t *testing.T) {
 		"nothing":              {nil, nil, ""},
 		"of one that is there": {[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1)}, []v1.SampleDB{live("x", "u")}, ""},
 		"the last of its backups": {
-			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-final-u", 3), backupOf("x", "u", "x-2", 2)}, nil, "x x-final-u",
+			[]v1.DatabaseBackup{
+				backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-final-u", 3), backupOf("x", "u", "x-2", 2),
+			}, nil, "x x-final-u",
 		},
-		"not one that is removed": {[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-2", 2, removed)}, nil, "x x-1"},
+		"not one that is removed": {
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-2", 2, removed)}, nil, "x x-1",
+		},
 		"another has the name": {
-			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "v", "x-2", 2)}, []v1.SampleDB{live("x", "v")}, "x x-1 note",
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "v", "x-2", 2)},
+			[]v1.SampleDB{live("x", "v")}, "x x-1 note",
 		},
 		"two of one name, the last first": {
-			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "v", "x-2", 2), backupOf("a", "w", "a-1", 0)}, nil, "x x-2, x x-1, a a-1",
+			[]v1.DatabaseBackup{
+				backupOf("x", "u", "x-1", 1), backupOf("x", "v", "x-2", 2), backupOf("a", "w", "a-1", 0),
+			}, nil, "x x-2, x x-1, a a-1",
 		},
 		"of an older Toban": {
-			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) { b.Status.Manifest = nil })}, nil, "x x-1 note",
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) { b.Status.Manifest = nil })},
+			nil, "x x-1 note",
 		},
 		"one whose status somebody has spoilt": {
-			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) { b.Status.CompletedAt = nil })}, nil, "",
+			[]v1.DatabaseBackup{
+				backupOf("x", "u", "x-1", 1, func(b *v1.DatabaseBackup) { b.Status.CompletedAt = nil }),
+			}, nil, "",
 		},
 	} {
 		var got []string

@@ -70,19 +70,25 @@ func Operator(version string) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), version) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace (env POD_NAMESPACE)")
-	f.StringVar(&o.image, "image", os.Getenv("OPERATOR_IMAGE"), "the operator's own image, which instances take the agent from (env OPERATOR_IMAGE)")
-	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres", "repository of the PostgreSQL images, with the major versions as tags")
-	f.StringVar(&o.metricsAddress, "metrics-address", ":8443", "where to serve metrics over HTTPS, to those who may read them; 0 for nowhere")
+	f.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"the operator's own namespace (env POD_NAMESPACE)")
+	f.StringVar(&o.image, "image", os.Getenv("OPERATOR_IMAGE"),
+		"the operator's own image, which instances take the agent from (env OPERATOR_IMAGE)")
+	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres",
+		"repository of the PostgreSQL images, with the major versions as tags")
+	f.StringVar(&o.metricsAddress, "metrics-address", ":8443",
+		"where to serve metrics over HTTPS, to those who may read them; 0 for nowhere")
 	f.StringVar(&o.probeAddress, "probe-address", ":8081", "where to serve /healthz and /readyz")
-	f.BoolVar(&o.election, "leader-election", true, "act only while holding the lease, so that several replicas may run")
+	f.BoolVar(&o.election, "leader-election", true,
+		"act only while holding the lease, so that several replicas may run")
 	f.BoolVar(&o.debug, "debug", false, "log more")
 	return c
 }
 
 func (o operatorOptions) run(ctx context.Context, version string) error {
 	if o.namespace == "" || o.image == "" {
-		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and OPERATOR_IMAGE in the environment)")
+		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
+			"OPERATOR_IMAGE in the environment)")
 	}
 	level := slog.LevelInfo
 	if o.debug {
@@ -192,7 +198,9 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
-	v := &verification.Reconciler{Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now}
+	v := &verification.Reconciler{
+		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+	}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
@@ -203,8 +211,8 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	follower := func() *secrets.Follower { // each controller takes the events of its own
 		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(), Credentials: store,
-		Settings: b.Settings, Events: b.Events, Now: time.Now}
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(),
+		Credentials: store, Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}

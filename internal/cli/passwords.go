@@ -25,8 +25,10 @@ func Passwords() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "passwords",
 		Short: "Tell the operator the passwords of a PostgreSQL, sealed (its own Pod's command)",
-		Long: "Reads the Secrets that are mounted, and leaves what is in them, sealed for the operator, as the termination message: at once\n" +
-			"where nothing is known yet, and otherwise as soon as it is something else than what is known. A person has no need to run it.",
+		Long: "Reads the Secrets that are mounted, and leaves what is in them, sealed for the operator, " +
+			"as the termination message: at once\n" +
+			"where nothing is known yet, and otherwise as soon as it is something else than what is known. " +
+			"A person has no need to run it.",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE:   func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },

@@ -96,7 +96,9 @@ func (p *progressServer) get() protocol.BackupProgress {
 }
 
 // serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
-func (p *progressServer) serve(ctx context.Context, own *issuer, operator, address string) (stop func(), port int, err error) {
+func (p *progressServer) serve(
+	ctx context.Context, own *issuer, operator, address string,
+) (stop func(), port int, err error) {
 	clientCAs := func() (map[string]*x509.CertPool, error) {
 		pool, err := pki.Pool(operator)
 		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err

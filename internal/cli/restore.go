@@ -39,7 +39,8 @@ func Restore() *cobra.Command {
 	}
 	f := c.Flags()
 	o.flags(f, filepath.Join(naming.PathRestore, naming.KeyRestore))
-	f.StringVar(&o.source, "source", naming.PathSource, "folder with the authority of the SampleDB whose volume is read")
+	f.StringVar(&o.source, "source", naming.PathSource,
+		"folder with the authority of the SampleDB whose volume is read")
 	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
 	f.StringVar(&o.volume, "volume", naming.PathVolume, "the instance's volume")
 	return c
@@ -86,8 +87,8 @@ func (r *restore) do(ctx context.Context) error {
 	return r.steps(ctx)
 }
 
-// lock waits until no other restore works on the volume, nor, where the data gets its place, an agent. In place it shares
-// the volume with the agent, which leaves what a restore makes alone meanwhile.
+// lock waits until no other restore works on the volume, nor, where the data gets its place, an agent. In place it
+// shares the volume with the agent, which leaves what a restore makes alone meanwhile.
 func (r *restore) lock(ctx context.Context) error {
 	waits := func(whom string) {
 		r.progress.step("waits for the volume: " + whom + " still works on it")
@@ -107,7 +108,8 @@ func (r *restore) lock(ctx context.Context) error {
 	return nil
 }
 
-// steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's next agent takes it over.
+// steps goes on where a Pod before has left off. In place the data stays where it is made: the instance's
+// next agent takes it over.
 func (r *restore) steps(ctx context.Context) error {
 	done, err := volume.ReadPrepared(r.volume)
 	if err != nil {
@@ -174,7 +176,8 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
 	done.Result.WAL = uint64(out.Reached.LSN - min(out.Reached.LSN, out.Choice.Backup.StartLSN))
-	r.log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit, "timeline", out.Begins.Timeline)
+	r.log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit,
+		"timeline", out.Begins.Timeline)
 	return done, done.Write(r.volume)
 }
 
@@ -217,12 +220,14 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Reserve: reserve,
 		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
 		Wanted: backup.Wanted{Target: target, Backup: s.Backup, Now: time.Now()},
-		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs, Parameters: s.Parameters,
-		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Chosen: r.chosen, Progress: r.report,
+		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs,
+		Parameters: s.Parameters, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
+		Chosen: r.chosen, Progress: r.report,
 	}, nil
 }
 
-// open opens the store. To the server of a volume it shows a certificate of the authority of the SampleDB whose volume it is.
+// open opens the store. To the server of a volume it shows a certificate of the authority of the
+// SampleDB whose volume it is.
 func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
 	config := r.settings.Bucket
 	if config.Volume != nil {
@@ -247,7 +252,8 @@ func decoderOf(encrypted bool, folder string) (*backup.Decoder, error) {
 	}
 	text, err := os.ReadFile(filepath.Join(folder, naming.KeyAge))
 	if err != nil {
-		return nil, fmt.Errorf("%w: the Secret that encryption.key names, or its %s, is not there: %w", errKey, naming.KeyAge, err)
+		return nil, fmt.Errorf("%w: the Secret that encryption.key names, or its %s, is not there: %w",
+			errKey, naming.KeyAge, err)
 	}
 	decoder, err := backup.NewDecoder(string(text))
 	if err != nil {
@@ -278,8 +284,12 @@ func (r *restore) chosen(c backup.Choice) {
 
 // report says how far a step is.
 func (r *restore) report(step string, p backup.Progress) {
-	words := map[string]string{backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL"}
-	r.progress.set(protocol.BackupProgress{Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+	words := map[string]string{
+		backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL",
+	}
+	r.progress.set(protocol.BackupProgress{
+		Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
+	})
 }
 
 // Refused says that a command would fail again in the same way: its exit code is naming.ExitRefused.
@@ -287,6 +297,7 @@ func Refused(err error) bool {
 	var object *backup.ObjectError
 	var short *backup.ShortError
 	var stuck *backup.StuckError
-	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) ||
+		errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
 }

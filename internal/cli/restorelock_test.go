@@ -37,7 +37,10 @@ func TestARestoreWaitsForTheVolume(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r := &restore{pod: pod{log: slog.New(slog.DiscardHandler)}, volume: folder, settings: protocol.RestoreSettings{InPlace: c.inPlace}}
+			r := &restore{
+				pod:    pod{log: slog.New(slog.DiscardHandler)},
+				volume: folder, settings: protocol.RestoreSettings{InPlace: c.inPlace},
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			got := make(chan error, 1)

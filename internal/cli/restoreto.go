@@ -38,9 +38,12 @@ func RestoreTo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore NAME",
 		Short: "Bring an earlier state of a SampleDB back, beside it or in its place",
-		Long: "With --into a new SampleDB begins with what the archive of NAME has, and NAME is left as it is; it may have been deleted if\n" +
-			"--backup names a DatabaseBackup of it. The new one has the same spec, but for the Service: two must not share a name outside.\n" +
-			"Without --into NAME itself goes back. That is prepared while it serves, and asked for once more before it begins.\n\n" +
+		Long: "With --into a new SampleDB begins with what the archive of NAME has, and NAME is left as it is; " +
+			"it may have been deleted if\n" +
+			"--backup names a DatabaseBackup of it. The new one has the same spec, but for the Service: " +
+			"two must not share a name outside.\n" +
+			"Without --into NAME itself goes back. That is prepared while it serves, and asked for once more " +
+			"before it begins.\n\n" +
 			"--to is one of\n" +
 			"  2026-11-20T03:15:00+09:00   a moment, with its time zone: what was committed until then is there\n" +
 			"  0/3000060                   a position in the WAL\n" +
@@ -60,7 +63,8 @@ func RestoreTo() *cobra.Command {
 	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to begin with (the latest before --to where it is empty)")
 	f.StringVar(&o.into, "into", "", "name of the SampleDB to create")
 	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (as NAME has; 1 if that is gone)")
-	f.StringVar(&o.size, "size", "", "of the volumes of the SampleDB to create, such as 20Gi (as NAME has; must be given if that is gone)")
+	f.StringVar(&o.size, "size", "",
+		"of the volumes of the SampleDB to create, such as 20Gi (as NAME has; must be given if that is gone)")
 	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself goes back")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	return c
@@ -128,8 +132,8 @@ func parseMoment(text string, exclusive bool) (*v1.RestoreTarget, error) {
 	case kind == "name" && value != "":
 		target.Name = value
 	default:
-		return nil, fmt.Errorf("--to %q can't be understood: it must be a time with its zone such as 2026-11-20T03:15:00+09:00, a position such as 0/3000060, "+
-			"transaction:NUMBER, name:NAME, or latest", text)
+		return nil, fmt.Errorf("--to %q can't be understood: it must be a time with its zone such as "+
+			"2026-11-20T03:15:00+09:00, a position such as 0/3000060, transaction:NUMBER, name:NAME, or latest", text)
 	}
 	return target, nil
 }
@@ -219,7 +223,8 @@ func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name str
 		return fmt.Errorf("there is no SampleDB %s in namespace %s, and no backup of one", name, o.namespace)
 	}
 	slices.Sort(left)
-	return fmt.Errorf("there is no SampleDB %s in namespace %s any more, but backups of it: name one with --backup: %s", name, o.namespace, strings.Join(left, ", "))
+	return fmt.Errorf("there is no SampleDB %s in namespace %s any more, but backups of it: name one with --backup: %s",
+		name, o.namespace, strings.Join(left, ", "))
 }
 
 // window says what can be restored, as far as the operator has seen it.
@@ -279,10 +284,12 @@ func (r restoreTo) specOfBackup() (v1.SampleDBSpec, error) {
 	major, _, _ := strings.Cut(b.Status.ServerVersion, ".")
 	version, err := strconv.ParseInt(major, 10, 32)
 	if err != nil {
-		return v1.SampleDBSpec{}, fmt.Errorf("the DatabaseBackup %s does not say of which version of PostgreSQL it is", b.Name)
+		return v1.SampleDBSpec{}, fmt.Errorf(
+			"the DatabaseBackup %s does not say of which version of PostgreSQL it is", b.Name)
 	}
 	if r.size == "" {
-		return v1.SampleDBSpec{}, fmt.Errorf("the SampleDB %s is gone: say with --size how large a volume is to be. The data takes %s", r.from.name, b.Status.Size)
+		return v1.SampleDBSpec{}, fmt.Errorf("the SampleDB %s is gone: say with --size how large a volume is to be. "+
+			"The data takes %s", r.from.name, b.Status.Size)
 	}
 	archive := b.Status.Archive.DeepCopy()
 	return v1.SampleDBSpec{
@@ -309,12 +316,15 @@ func (r restoreTo) inPlace(ctx context.Context) error {
 	name := r.from.name
 	fmt.Fprintf(r.out, "%s: %s\n", name, r.from.window())
 	fmt.Fprintf(r.out, "%s: goes back to %s. What was written since will not be in the database any more.\n"+
-		"It serves while that is prepared; then its instances stop, and start with it. The data of now stays on the primary's volume, as a folder before-….\n",
-		name, r.moment())
+		"It serves while that is prepared; then its instances stop, and start with it. The data of now stays on the "+
+		"primary's volume, as a folder before-….\n", name, r.moment())
 	if err := r.confirm(ctx); err != nil {
 		return err
 	}
-	wanted := &v1.InPlaceRestore{ID: time.Now().UTC().Format("20060102-150405"), Confirm: name, Backup: r.backup, Target: r.target, Before: v1.BeforeKeep}
+	wanted := &v1.InPlaceRestore{
+		ID: time.Now().UTC().Format("20060102-150405"), Confirm: name, Backup: r.backup,
+		Target: r.target, Before: v1.BeforeKeep,
+	}
 	asked, err := changeSpec(ctx, r.api, r.from.db, func(now *v1.SampleDB) error {
 		if id := underWay(now); id != "" {
 			return fmt.Errorf("the restore %s is under way, which somebody else has asked for meanwhile", id)
@@ -350,7 +360,9 @@ func (r restoreTo) mayGoBack() error {
 }
 
 // changeSpec changes the spec of a SampleDB as it is now: its status changes all the time.
-func changeSpec(ctx context.Context, api client.Client, of *v1.SampleDB, change func(now *v1.SampleDB) error) (*v1.SampleDB, error) {
+func changeSpec(
+	ctx context.Context, api client.Client, of *v1.SampleDB, change func(now *v1.SampleDB) error,
+) (*v1.SampleDB, error) {
 	var changed *v1.SampleDB
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		now := &v1.SampleDB{}
@@ -364,14 +376,16 @@ func changeSpec(ctx context.Context, api client.Client, of *v1.SampleDB, change 
 		if err := change(changed); err != nil {
 			return err
 		}
-		return api.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{}), client.FieldOwner("toban-cli"))
+		return api.Patch(ctx, changed, client.MergeFromWithOptions(now, client.MergeFromWithOptimisticLock{}),
+			client.FieldOwner("toban-cli"))
 	})
 	return changed, err
 }
 
 // underWay is the id of a restore in place that has not ended, "" for none.
 func underWay(db *v1.SampleDB) string {
-	if r := db.Spec.Restore; r != nil && (db.Status.Restore == nil || db.Status.Restore.ID != r.ID || db.Status.Restore.CompletedAt == nil) {
+	if r := db.Spec.Restore; r != nil &&
+		(db.Status.Restore == nil || db.Status.Restore.ID != r.ID || db.Status.Restore.CompletedAt == nil) {
 		return r.ID
 	}
 	return ""

@@ -33,7 +33,10 @@ func TestTheMomentOfARestore(t *testing.T) {
 		}
 	}
 	// What could be meant in two ways is asked for, and not taken for a name that the WAL is searched for.
-	for _, text := range []string{"2026-11-20", "2026-11-20 03:15", "2026-11-20T03:15:00", "yesterday", "4711", "transaction:x", "name:", "0/", "Latest"} {
+	for _, text := range []string{
+		"2026-11-20", "2026-11-20 03:15", "2026-11-20T03:15:00", "yesterday", "4711", "transaction:x",
+		"name:", "0/", "Latest",
+	} {
 		if got, err := parseMoment(text, false); err == nil || !strings.Contains(err.Error(), "time with its zone") {
 			t.Errorf("%q is %+v, %v", text, got, err)
 		}

@@ -32,7 +32,8 @@ func (w *restoreWatch) await(ctx context.Context, out io.Writer) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched: kubectl toban status %s%s", w.asked.Name, w.takeBack("; to give it up"))
+			return fmt.Errorf("it goes on without being watched: kubectl toban status %s%s",
+				w.asked.Name, w.takeBack("; to give it up"))
 		case <-tick.C:
 		}
 		now := &v1.SampleDB{}
@@ -66,7 +67,8 @@ func (w *restoreWatch) seen(now *v1.SampleDB) bool {
 // restoreLine says in a line how far a restore is, "" while nothing is known.
 func restoreLine(db *v1.SampleDB) string {
 	c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionRestored)
-	if c == nil || c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable) {
+	if c == nil ||
+		c.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable) {
 		c = meta.FindStatusCondition(db.Status.Conditions, v1.ConditionReady)
 	}
 	if c == nil {
@@ -82,7 +84,8 @@ func restoreLine(db *v1.SampleDB) string {
 // outcome says whether the restore is over; with an error where it does not come to its end.
 func (w *restoreWatch) outcome(now *v1.SampleDB) (bool, error) {
 	if w.id != "" && (now.Spec.Restore == nil || now.Spec.Restore.ID != w.id) {
-		return false, fmt.Errorf("spec.restore of %s says something else meanwhile: the restore %s is not wanted any more", now.Name, w.id)
+		return false, fmt.Errorf("spec.restore of %s says something else meanwhile: the restore %s is not wanted "+
+			"any more", now.Name, w.id)
 	}
 	c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionRestored)
 	switch {
@@ -95,11 +98,12 @@ func (w *restoreWatch) outcome(now *v1.SampleDB) (bool, error) {
 	return done && now.Status.Primary != "", nil
 }
 
-// giveUp takes a restore in place back that has failed while somebody watched: the operator would try it again when nobody does.
+// giveUp takes a restore in place back that has failed while somebody watched: the operator would try
+// it again when nobody does.
 func (w *restoreWatch) giveUp(ctx context.Context, now *v1.SampleDB, failure error) error {
 	if w.id == "" {
-		return fmt.Errorf("%w\nIt is tried again every few minutes. To mend it: kubectl edit sampledb %s; to give it up: kubectl delete sampledb %s",
-			failure, now.Name, now.Name)
+		return fmt.Errorf("%w\nIt is tried again every few minutes. To mend it: kubectl edit sampledb %s; "+
+			"to give it up: kubectl delete sampledb %s", failure, now.Name, now.Name)
 	}
 	_, err := changeSpec(ctx, w.api, w.asked, func(now *v1.SampleDB) error {
 		if now.Spec.Restore != nil && now.Spec.Restore.ID == w.id {
@@ -108,7 +112,8 @@ func (w *restoreWatch) giveUp(ctx context.Context, now *v1.SampleDB, failure err
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("%w\nThe database is as it was, but it will be tried again%s", failure, w.takeBack(". To give it up"))
+		return fmt.Errorf("%w\nThe database is as it was, but it will be tried again%s",
+			failure, w.takeBack(". To give it up"))
 	}
 	return fmt.Errorf("%w\nThe database is as it was, and the request is taken back", failure)
 }
@@ -118,5 +123,6 @@ func (w *restoreWatch) takeBack(words string) string {
 	if w.id == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: kubectl patch sampledb %s --type=merge -p '{\"spec\":{\"restore\":null}}'", words, w.asked.Name)
+	return fmt.Sprintf("%s: kubectl patch sampledb %s --type=merge -p '{\"spec\":{\"restore\":null}}'",
+		words, w.asked.Name)
 }

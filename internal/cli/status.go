@@ -47,7 +47,8 @@ func Status() *cobra.Command {
 func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	status := db.Status
-	fmt.Fprintf(w, "%s/%s: %s, %s ready\n", db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
+	fmt.Fprintf(w, "%s/%s: %s, %s ready\n",
+		db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
 	fmt.Fprintln(w, primaryLine(status))
 	fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tREASON\tMESSAGE")
 	for _, i := range status.InstanceStatuses {

@@ -67,7 +67,8 @@ func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string)
 func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:null,%q:null}}}`,
 		naming.AnnotationSwitchover, to, naming.AnnotationSwitchoverFrom, naming.AnnotationSwitchoverRefused)
-	err := api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("toban-cli"))
+	err := api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
+		client.FieldOwner("toban-cli"))
 	if err != nil {
 		return fmt.Errorf("ask for the switchover: %w", err)
 	}
@@ -97,7 +98,8 @@ func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client
 			return err
 		}
 		if over {
-			fmt.Fprintf(out, "%s: %s takes writes (before: %s)\n", db.Name, db.Status.Primary, cmp.Or(before.Status.Primary, "none"))
+			fmt.Fprintf(out, "%s: %s takes writes (before: %s)\n",
+				db.Name, db.Status.Primary, cmp.Or(before.Status.Primary, "none"))
 			return nil
 		}
 	}
@@ -126,5 +128,6 @@ func (o *switchoverOptions) late(name string, last error) error {
 		return fmt.Errorf("the outcome is not known after %s: %w", o.timeout, last)
 	}
 	return fmt.Errorf("the switchover is not over after %s; `kubectl describe sampledb %s` says how far it is. "+
-		"To take the request back: kubectl annotate sampledb %s %s-", o.timeout, name, name, naming.AnnotationSwitchover)
+		"To take the request back: kubectl annotate sampledb %s %s-", o.timeout, name, name,
+		naming.AnnotationSwitchover)
 }

@@ -62,7 +62,9 @@ func Take() *cobra.Command {
 
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
-	t := &take{pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key, trigger: o.trigger}
+	t := &take{
+		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key, trigger: o.trigger,
+	}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
@@ -255,7 +257,9 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
-			t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate)})
+			t.progress.set(protocol.BackupProgress{
+				Instance: t.result.Instance, Step: step, Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
+			})
 		},
 	})
 }
@@ -302,7 +306,8 @@ func onTimeline(history []ha.TermStart, lsn ha.LSN, timeline uint32) error {
 		}
 	}
 	if last != timeline {
-		return fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d", timeline, lsn, last)
+		return fmt.Errorf("the backup ends on timeline %d at %s, and the archive goes on along timeline %d",
+			timeline, lsn, last)
 	}
 	return nil
 }
@@ -323,10 +328,12 @@ func (t *take) retain(ctx context.Context) error {
 		return err
 	}
 	keep := t.settings.Keep
-	d := backup.Retain(catalogue, backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
+	d := backup.Retain(catalogue,
+		backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
 	for _, v := range d.Deleted {
 		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
-		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated && len(t.result.Removed) < mostRemoved {
+		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated &&
+			len(t.result.Removed) < mostRemoved {
 			t.result.Removed = append(t.result.Removed, strings.TrimSuffix(id, "/"))
 		}
 	}

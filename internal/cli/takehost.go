@@ -38,7 +38,8 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 		}
 	}
 	if chosen == "" {
-		return "", fmt.Errorf("no instance can be copied: %s", strings.Join(append(words, "no other streams or takes writes"), "; "))
+		return "", fmt.Errorf("no instance can be copied: %s",
+			strings.Join(append(words, "no other streams or takes writes"), "; "))
 	}
 	return chosen, nil
 }
@@ -52,7 +53,8 @@ func (t *take) probe(ctx context.Context, host string) (int, error) {
 		return hostUseless, fmt.Errorf("connect to %s: %w", host, err)
 	}
 	defer conn.Close(ctx)
-	const query = "select pg_is_in_recovery(), exists (select from pg_catalog.pg_stat_wal_receiver where status = 'streaming')"
+	const query = "select pg_is_in_recovery(), exists (select from pg_catalog.pg_stat_wal_receiver " +
+		"where status = 'streaming')"
 	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
 	if result.Err != nil {
 		return hostUseless, fmt.Errorf("ask %s what it is: %w", host, result.Err)

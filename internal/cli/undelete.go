@@ -33,11 +33,15 @@ func Undelete() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undelete [NAME]",
 		Short: "Bring a deleted SampleDB back, or list what can be brought back",
-		Long: "Without a name it lists the SampleDBs that are gone and have a backup. With one it makes the SampleDB again, or the PostgreSQL\n" +
-			"that it belonged to: under its name, with its spec, its rows, its roles and their passwords. It has what the last backup\n" +
+		Long: "Without a name it lists the SampleDBs that are gone and have a backup. With one it makes the SampleDB " +
+			"again, or the PostgreSQL\n" +
+			"that it belonged to: under its name, with its spec, its rows, its roles and their passwords. " +
+			"It has what the last backup\n" +
 			"had when it ended, or, where the SampleDB went without a last one, all that its archive has.\n\n" +
-			"Into another namespace it comes with --from, where the archive lies in an object store: the Secrets that spec.backup\n" +
-			"names must be there. Where the DatabaseBackups are gone too, --file reads them from a file (kubectl get databasebackups -o yaml).",
+			"Into another namespace it comes with --from, where the archive lies in an object store: " +
+			"the Secrets that spec.backup\n" +
+			"names must be there. Where the DatabaseBackups are gone too, --file reads them from a file (kubectl get " +
+			"databasebackups -o yaml).",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -73,7 +77,8 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 	fmt.Fprintln(table, "NAME\tKIND\tAS OF\tVERSION\tSIZE\tBACKUP\tNOTE")
 	for _, l := range all {
 		b := l.backup
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.name, l.kind(), at(b.Status.CompletedAt), b.Status.ServerVersion, b.Status.Size, b.Name, l.note)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			l.name, l.kind(), at(b.Status.CompletedAt), b.Status.ServerVersion, b.Status.Size, b.Name, l.note)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w", err)
@@ -147,7 +152,8 @@ func (o *undeleteOptions) free(ctx context.Context, api client.Client, name stri
 	case err != nil:
 		return err
 	case db.DeletionTimestamp == nil:
-		return fmt.Errorf("the SampleDB %s is there: to bring an earlier state of it back: kubectl toban restore %s --to MOMENT", name, name)
+		return fmt.Errorf("the SampleDB %s is there: to bring an earlier state of it back: kubectl toban restore %s "+
+			"--to MOMENT", name, name)
 	}
 	words := "wait until it is gone"
 	if c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionReady); c != nil {
@@ -163,8 +169,9 @@ func (o *undeleteOptions) reachable(ctx context.Context, api client.Client, from
 		return nil
 	}
 	if from.backup.Namespace != o.namespace {
-		return fmt.Errorf("the archive of %s lies on the volume %s in namespace %s, where no Pod of another namespace reaches it: bring it back there, "+
-			"and move the data with pg_dump", from.name, claim, from.backup.Namespace)
+		return fmt.Errorf("the archive of %s lies on the volume %s in namespace %s, where no Pod of "+
+			"another namespace reaches it: bring it back there, and move the data with pg_dump", from.name,
+			claim, from.backup.Namespace)
 	}
 	err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: claim}, &corev1.PersistentVolumeClaim{})
 	if apierrors.IsNotFound(err) {
@@ -189,7 +196,8 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	if err := u.api.Create(ctx, object, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n", u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
+	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
+		u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
 	if !u.wait {
 		return nil
 	}
@@ -219,13 +227,14 @@ func (u *undelete) object() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("write spec.restoreFrom: %w", err)
 	}
 	if err := unstructured.SetNestedMap(object.Object, restoreFrom, "spec", "restoreFrom"); err != nil {
-		return nil, fmt.Errorf("the manifest in the status of the DatabaseBackup %s is none: %w", u.from.backup.Name, err)
+		return nil, fmt.Errorf("the manifest in the status of the DatabaseBackup %s is none: %w",
+			u.from.backup.Name, err)
 	}
 	return object, nil
 }
 
-// restoreFrom is the end of the backup that was named, or of a last one, since nothing was written after it. Else it is the
-// end of the archive, which may have more.
+// restoreFrom is the end of the backup that was named, or of a last one, since nothing was written after it. Else it is
+// the end of the archive, which may have more.
 func (u *undelete) restoreFrom() v1.RestoreSpec {
 	b := u.from.backup
 	if (u.backup != "" || u.from.final()) && u.file == "" && b.Namespace == u.namespace {
@@ -243,7 +252,8 @@ func (u *undelete) sampleDB(ctx context.Context) (*v1.SampleDB, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(errors.New("it goes on without being watched: kubectl toban status "+u.from.name), err)
+			return nil, errors.Join(
+				errors.New("it goes on without being watched: kubectl toban status "+u.from.name), err)
 		case <-time.After(restorePoll):
 		}
 	}
@@ -257,7 +267,8 @@ func (u *undelete) settle(ctx context.Context, object *unstructured.Unstructured
 	}
 	words := "with its rows, its roles and their passwords"
 	if u.file != "" || u.namespace != u.from.backup.Namespace {
-		words += fmt.Sprintf("; that in the Secret %s is a new one where the namespace or the operator's root Secret is another", naming.AppSecret(u.from.name))
+		words += fmt.Sprintf("; that in the Secret %s is a new one where the namespace or the operator's root Secret "+
+			"is another", naming.AppSecret(u.from.name))
 	}
 	fmt.Fprintf(u.out, "%s: is back, %s\n", u.from.name, words)
 	return nil

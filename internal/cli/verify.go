@@ -22,8 +22,8 @@ type verifyOptions struct {
 	key, volume, backup string
 }
 
-// Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores. The one that runs SQL
-// comes after it, and is Inspect.
+// Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores. The one that
+// runs SQL comes after it, and is Inspect.
 func Verify() *cobra.Command {
 	var o verifyOptions
 	c := &cobra.Command{
@@ -95,7 +95,8 @@ func (v *verify) do(ctx context.Context) error {
 	begin := time.Now()
 	report, err := backup.Verify(ctx, options)
 	recordReport(&v.result, report)
-	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(), "steps", v.result.Steps, "lsn", report.LSN)
+	v.log.Info("verified", "backup", v.backup, "took", time.Since(begin).String(),
+		"steps", v.result.Steps, "lsn", report.LSN)
 	return err
 }
 
@@ -155,12 +156,14 @@ func recordReport(result *protocol.VerifyResult, r backup.Report) {
 	}
 	result.Objects = append(result.Objects, r.Objects...)
 	for _, s := range r.Steps {
-		result.Steps = append(result.Steps, protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
+		result.Steps = append(result.Steps,
+			protocol.VerifyStep{Name: s.Name, Seconds: s.Took.Seconds(), Skipped: s.Skipped})
 		if s.Name == backup.StepUnpack || s.Name == backup.StepRecover {
 			result.Recovery += s.Took.Seconds()
 		}
 	}
 	for _, a := range r.Answers {
-		result.Answers = append(result.Answers, protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
+		result.Answers = append(result.Answers,
+			protocol.VerifyAnswer{Name: a.Name, Rows: a.Rows, Got: a.Got, Problem: a.Problem})
 	}
 }

@@ -57,8 +57,8 @@ func Load(ctx context.Context, c client.Client, namespace string) (*Store, error
 	}
 	root := secret.Data[naming.KeyRoot]
 	if len(root) < rootLength {
-		return nil, fmt.Errorf("the operator's Secret %s has no key %q of %d bytes: restore it, or delete it when there is no SampleDB yet",
-			key, naming.KeyRoot, rootLength)
+		return nil, fmt.Errorf("the operator's Secret %s has no key %q of %d bytes: restore it, or delete it when "+
+			"there is no SampleDB yet", key, naming.KeyRoot, rootLength)
 	}
 	return New(root, secret.CreationTimestamp.Time)
 }
@@ -99,21 +99,23 @@ func (k *Store) Authority(db metav1.Object) (*pki.Authority, error) {
 	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
 }
 
-// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. A SampleDB that was brought back has the
-// former one's (see Credentials).
+// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. A SampleDB that was brought back has
+// the former one's (see Credentials).
 func (k *Store) Password(db metav1.Object) string {
 	return hex.EncodeToString(pki.Derive(k.root, string(k.origin(db)), "password/app", 16))
 }
 
-// Credentials is the annotation toban.dev/credentials with which another SampleDB of the same namespace and name, made when
-// this one is gone, has this one's password: the UID of which the password is made, and a code (HMAC-SHA256) that only the
-// holder of the root can make. Nobody can use it under another name, or make one for the UID of somebody else's SampleDB.
+// Credentials is the annotation toban.dev/credentials with which another SampleDB of the same namespace and name,
+// made when this one is gone, has this one's password: the UID of which the password is made, and a code
+// (HMAC-SHA256) that only the holder of the root can make. Nobody can use it under another name, or make one for the
+// UID of somebody else's SampleDB.
 func (k *Store) Credentials(db metav1.Object) string {
 	uid := k.origin(db)
 	return string(uid) + "." + k.codeFor(db, uid)
 }
 
-// origin is the UID of which a SampleDB's password is made: that of its annotation where the code is right, else its own.
+// origin is the UID of which a SampleDB's password is made: that of its annotation where the
+// code is right, else its own.
 func (k *Store) origin(db metav1.Object) types.UID {
 	uid, code, _ := strings.Cut(db.GetAnnotations()[naming.AnnotationCredentials], ".")
 	if code != "" && hmac.Equal([]byte(code), []byte(k.codeFor(db, types.UID(uid)))) {

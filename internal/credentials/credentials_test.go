@@ -23,7 +23,9 @@ func store(t *testing.T, root string) *Store {
 }
 
 func db(uid types.UID) *metav1.ObjectMeta {
-	return &metav1.ObjectMeta{Namespace: "shop", Name: "x", UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(2e9, 0))}
+	return &metav1.ObjectMeta{
+		Namespace: "shop", Name: "x", UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(2e9, 0)),
+	}
 }
 
 func authority(t *testing.T, k *Store, uid types.UID) string {
@@ -40,7 +42,8 @@ func authority(t *testing.T, k *Store, uid types.UID) string {
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
 	one, two := store(t, root), store(t, root)
-	if one.Operator() != two.Operator() || one.Password(db("u")) != two.Password(db("u")) || authority(t, one, "u") != authority(t, two, "u") {
+	if one.Operator() != two.Operator() || one.Password(db("u")) != two.Password(db("u")) ||
+		authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}
 }
@@ -83,8 +86,8 @@ func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
 	}
 }
 
-// A SampleDB that is brought back has the former one's password, also the second time. Nobody gets one by the UID of another's
-// SampleDB, which is no secret.
+// A SampleDB that is brought back has the former one's password, also the second time. Nobody gets one by the UID of
+// another's SampleDB, which is no secret.
 func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 	k := store(t, strings.Repeat("r", rootLength))
 	was := db("u")
@@ -111,7 +114,8 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 		"a code of another": with("u."+strings.Split(k.Credentials(db("w")), ".")[1], same),
 		"another root":      with(other.Credentials(was), same),
 	} {
-		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); k.Password(c) != k.Password(own) {
+		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); k.Password(
+			c) != k.Password(own) {
 			t.Errorf("%s: it does not have a password of its own", name)
 		}
 	}

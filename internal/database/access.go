@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ensureAccess gives a role the rights that are declared, and takes all others in this database from it. It does so anew
-// when the declaration has changed, or when a schema has come or gone that it names.
+// ensureAccess gives a role the rights that are declared, and takes all others in this database from it. It does so
+// anew when the declaration has changed, or when a schema has come or gone that it names.
 func (w *work) ensureAccess(ctx context.Context, conn *pgx.Conn, role Role) error {
 	schemas, err := existing(ctx, conn, role.Schemas)
 	if err != nil {
@@ -62,7 +62,8 @@ func grants(d Declared, role Role, schemas []string) []string {
 	out := []string{fmt.Sprintf("GRANT CONNECT, TEMPORARY ON DATABASE %s TO %s", database, r)}
 	if role.Access == Owner {
 		// What it makes is the owner's, as if the owner had made it.
-		return append(out, fmt.Sprintf("GRANT %s TO %s", owner, r), fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET role = %s", r, database, literal(d.Owner.Name)))
+		return append(out, fmt.Sprintf("GRANT %s TO %s", owner, r),
+			fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET role = %s", r, database, literal(d.Owner.Name)))
 	}
 	tables, sequences := "SELECT", "SELECT"
 	if role.Access == ReadWrite {
@@ -74,8 +75,10 @@ func grants(d Declared, role Role, schemas []string) []string {
 			fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", schema, r),
 			fmt.Sprintf("GRANT %s ON ALL TABLES IN SCHEMA %s TO %s", tables, schema, r),
 			fmt.Sprintf("GRANT %s ON ALL SEQUENCES IN SCHEMA %s TO %s", sequences, schema, r),
-			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON TABLES TO %s", owner, schema, tables, r),
-			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON SEQUENCES TO %s", owner, schema, sequences, r),
+			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON TABLES TO %s",
+				owner, schema, tables, r),
+			fmt.Sprintf("ALTER DEFAULT PRIVILEGES FOR ROLE %s IN SCHEMA %s GRANT %s ON SEQUENCES TO %s",
+				owner, schema, sequences, r),
 		)
 	}
 	return out
@@ -93,8 +96,9 @@ func (w *work) former(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(claimed, declared), nil
 }
 
-// shutOut takes its login from a role and ends its sessions. It works from the database postgres, where those who use the role have no
-// say. The sessions end first too: an open transaction of one that changes its own role would be waited for.
+// shutOut takes its login from a role and ends its sessions. It works from the database postgres, where those
+// who use the role have no say. The sessions end first too: an open transaction of one that changes its own
+// role would be waited for.
 func (w *work) shutOut(ctx context.Context, name string) error {
 	role, err := w.findRole(ctx, name)
 	if err != nil || !role.exists {
@@ -107,7 +111,8 @@ func (w *work) shutOut(ctx context.Context, name string) error {
 	if err := end(); err != nil {
 		return fmt.Errorf("end the sessions of the role %q: %w", name, err)
 	}
-	if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL", pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := w.super.Exec(ctx, "ALTER ROLE "+quote(name)+" NOLOGIN PASSWORD NULL",
+		pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("take its login from the role %q: %w", name, err)
 	}
 	if err := end(); err != nil {
@@ -116,7 +121,8 @@ func (w *work) shutOut(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeRole takes a role's rights, and drops it. Where something elsewhere depends on it, it stays without them, which is said.
+// removeRole takes a role's rights, and drops it. Where something elsewhere depends on it, it stays
+// without them, which is said.
 func (w *work) removeRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	role, err := w.findRole(ctx, name)
 	if err != nil {
@@ -171,7 +177,8 @@ func (w *work) dropAll(ctx context.Context) error {
 		return err
 	}
 	if database.claimant == w.Claimant {
-		if _, err := w.super.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(w.Name)+" WITH (FORCE)", pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := w.super.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(w.Name)+" WITH (FORCE)",
+			pgx.QueryExecModeSimpleProtocol); err != nil {
 			return refused(err, fmt.Sprintf("drop the database %q", w.Name))
 		}
 		w.did("database %q dropped", w.Name)
@@ -219,7 +226,8 @@ func refused(err error, doing string) error {
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
 		case "0A", "22", "2B", "42", "58": // not supported, bad data, dependent objects, access or syntax, no such file
-			return refuse(ServerRefused, "PostgreSQL refuses to %s: %s", doing, strings.TrimSpace(pg.Message+" "+pg.Hint))
+			return refuse(ServerRefused, "PostgreSQL refuses to %s: %s",
+				doing, strings.TrimSpace(pg.Message+" "+pg.Hint))
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -99,13 +99,15 @@ func checkDatabase(d Declared, there databaseFound) *Refusal {
 	case d.Exclusive && (!there.exists || there.owner == d.Owner.Name), !there.exists && there.claimant == "":
 		return nil
 	case !d.Exclusive && there.claimant != "" && there.claimant != d.Claimant:
-		return refuse(DatabaseTaken, "the database %q is that of the PostgreSQL %s: choose another spec.db", d.Name, there.claimant)
+		return refuse(DatabaseTaken, "the database %q is that of the PostgreSQL %s: choose another spec.db",
+			d.Name, there.claimant)
 	case there.exists && there.owner != d.Owner.Name:
-		return refuse(DatabaseForeign, "the database %q is there already and belongs to the role %q, not to %q: choose another spec.db, "+
-			"or let its owner be changed with ALTER DATABASE … OWNER TO", d.Name, there.owner, d.Owner.Name)
+		return refuse(DatabaseForeign, "the database %q is there already and belongs to the role %q, not to %q: "+
+			"choose another spec.db, or let its owner be changed with ALTER DATABASE … OWNER TO", d.Name,
+			there.owner, d.Owner.Name)
 	case there.exists && there.claimant == "" && !d.Adopt:
-		return refuse(DatabaseExists, "the database %q is there already, and no PostgreSQL has made it: choose another spec.db, "+
-			"or take it over with spec.adopt: true", d.Name)
+		return refuse(DatabaseExists, "the database %q is there already, and no PostgreSQL has made it: "+
+			"choose another spec.db, or take it over with spec.adopt: true", d.Name)
 	}
 	return nil
 }
@@ -116,7 +118,8 @@ func checkRole(d Declared, login Login, there roleFound) *Refusal {
 		return refuse(RolePrivileged, "the role %q is there already and has more rights than an application's "+
 			"(superuser, replication, row security or creating roles or databases): choose another name", login.Name)
 	case !d.Exclusive && there.claimant != "" && there.claimant != d.Claimant:
-		return refuse(RoleTaken, "the role %q is that of the PostgreSQL %s: choose another name", login.Name, there.claimant)
+		return refuse(RoleTaken, "the role %q is that of the PostgreSQL %s: choose another name",
+			login.Name, there.claimant)
 	case !d.Exclusive && there.exists && there.claimant == "" && !d.Adopt:
 		return refuse(RoleExists, "the role %q is there already, and no PostgreSQL has made it: choose another name, "+
 			"or take it over with spec.adopt: true", login.Name)

@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// claims are in the database postgres, where nobody but a superuser can write. They say whose a database or a role is, whether we
-// made it, and with what a role was granted last. A claim comes before the thing, so that nothing of ours is ever nobody's.
+// claims are in the database postgres, where nobody but a superuser can write. They say whose a database or a role
+// is, whether we made it, and with what a role was granted last. A claim comes before the thing, so that nothing
+// of ours is ever nobody's.
 const claims = `
 CREATE SCHEMA IF NOT EXISTS toban;
 CREATE TABLE IF NOT EXISTS toban.claim (
@@ -65,7 +66,8 @@ type claim struct {
 
 func (w *work) claimOf(ctx context.Context, kind, name string) (claim, error) {
 	var c claim
-	err := w.super.QueryRow(ctx, "SELECT claimant, made, granted FROM toban.claim WHERE kind = $1 AND name = $2", kind, name).
+	err := w.super.QueryRow(ctx,
+		"SELECT claimant, made, granted FROM toban.claim WHERE kind = $1 AND name = $2", kind, name).
 		Scan(&c.claimant, &c.made, &c.granted)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return claim{}, nil
@@ -79,7 +81,8 @@ func (w *work) claimOf(ctx context.Context, kind, name string) (claim, error) {
 // claim puts a claim on record. Made says that the thing is not there yet, and will be ours.
 func (w *work) claim(ctx context.Context, kind, name string, made bool) error {
 	_, err := w.super.Exec(ctx, `INSERT INTO toban.claim (kind, name, claimant, made) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (kind, name) DO UPDATE SET claimant = EXCLUDED.claimant, made = toban.claim.made OR EXCLUDED.made`, kind, name, w.Claimant, made)
+		ON CONFLICT (kind, name) DO UPDATE SET claimant = EXCLUDED.claimant, made = toban.claim.made OR EXCLUDED.made`,
+		kind, name, w.Claimant, made)
 	if err != nil {
 		return fmt.Errorf("claim the %s %q: %w", kind, name, err)
 	}
@@ -94,7 +97,8 @@ func (w *work) release(ctx context.Context, kind, name string) error {
 }
 
 func (w *work) recordGrant(ctx context.Context, role, granted string) error {
-	_, err := w.super.Exec(ctx, "UPDATE toban.claim SET granted = $3 WHERE kind = $1 AND name = $2", kindRole, role, granted)
+	_, err := w.super.Exec(ctx, "UPDATE toban.claim SET granted = $3 WHERE kind = $1 AND name = $2",
+		kindRole, role, granted)
 	if err != nil {
 		return fmt.Errorf("note what %q was granted: %w", role, err)
 	}
@@ -103,7 +107,8 @@ func (w *work) recordGrant(ctx context.Context, role, granted string) error {
 
 // claimed are the roles of the claimant, the last made first.
 func (w *work) claimed(ctx context.Context) ([]string, error) {
-	rows, err := w.super.Query(ctx, "SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since DESC, name", kindRole, w.Claimant)
+	rows, err := w.super.Query(ctx, "SELECT name FROM toban.claim WHERE kind = $1 AND claimant = $2 ORDER BY since "+
+		"DESC, name", kindRole, w.Claimant)
 	if err != nil {
 		return nil, fmt.Errorf("look for the roles of %s: %w", w.Claimant, err)
 	}

@@ -26,8 +26,8 @@ type Declared struct {
 	ConnectionLimit int32 `json:"connectionLimit"`
 	// Extensions are created as superuser. None is ever removed.
 	Extensions []string `json:"extensions,omitempty"`
-	// Roles are the further ones. One that the claimant had and that is not among them any more is removed. One that is not
-	// there yet and whose password is not known waits for that.
+	// Roles are the further ones. One that the claimant had and that is not among them any more is removed. One that is
+	// not there yet and whose password is not known waits for that.
 	Roles []Role `json:"roles,omitempty"`
 }
 
@@ -87,16 +87,16 @@ func refuse(reason Reason, format string, args ...any) *Refusal {
 // Connect opens a session in a database of the server.
 type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 
-// Ensure makes everything as declared. It returns what it has changed, in words for people, also when it then fails; a *Refusal where
-// somebody has to change something first.
+// Ensure makes everything as declared. It returns what it has changed, in words for people, also when it then fails; a
+// *Refusal where somebody has to change something first.
 func Ensure(ctx context.Context, connect Connect, d Declared) (changed []string, err error) {
 	w := &work{Declared: d}
 	err = w.onServer(ctx, connect, w.ensure)
 	return w.changed, err
 }
 
-// Drop removes the database with all that is in it, and the roles, as far as they are the claimant's. A role that something else
-// depends on loses its login.
+// Drop removes the database with all that is in it, and the roles, as far as they are the claimant's. A role that
+// something else depends on loses its login.
 func Drop(ctx context.Context, connect Connect, d Declared) (changed []string, err error) {
 	w := &work{Declared: d}
 	err = w.onServer(ctx, connect, w.drop)
@@ -128,16 +128,17 @@ func (w *work) onServer(ctx context.Context, connect Connect, do func(context.Co
 	return do(ctx)
 }
 
-// alone does something while no other run is at work on the server. They wait for each other at the table of claims, which nobody
-// but a superuser can lock; the key of an advisory lock is free to everybody who may connect. A session of its own keeps the
-// lock: what is done in the meantime is no single transaction.
+// alone does something while no other run is at work on the server. They wait for each other at the table of claims,
+// which nobody but a superuser can lock; the key of an advisory lock is free to everybody who may connect. A session of
+// its own keeps the lock: what is done in the meantime is no single transaction.
 func (w *work) alone(ctx context.Context, do func(context.Context) error) error {
 	conn, err := w.connect(ctx, "postgres")
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)                                                                             // and with it the lock ends
-	const lock = "SET lock_timeout = 0; BEGIN; LOCK TABLE toban.claim IN SHARE UPDATE EXCLUSIVE MODE" // all but its own kind go on
+	defer conn.Close(ctx) // and with it the lock ends
+	// All but its own kind go on.
+	const lock = "SET lock_timeout = 0; BEGIN; LOCK TABLE toban.claim IN SHARE UPDATE EXCLUSIVE MODE"
 	if _, err := conn.Exec(ctx, lock, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("wait for other work on the server's databases: %w", err)
 	}

@@ -45,8 +45,8 @@ func (w *work) ensureLogin(ctx context.Context, login Login, there roleFound) er
 	return nil
 }
 
-// ensureDatabase makes a database of template0, which has nothing in it that someone put into template1. One that we made lets in
-// nobody but its own roles; by itself PostgreSQL lets every role connect.
+// ensureDatabase makes a database of template0, which has nothing in it that someone put into template1. One that we
+// made lets in nobody but its own roles; by itself PostgreSQL lets every role connect.
 func (w *work) ensureDatabase(ctx context.Context, there databaseFound) error {
 	if there.claimant != w.Claimant {
 		if err := w.claim(ctx, kindDatabase, w.Name, !there.exists); err != nil {
@@ -65,7 +65,8 @@ func (w *work) ensureDatabase(ctx context.Context, there databaseFound) error {
 		there.open, there.limit = true, w.ConnectionLimit
 	}
 	if there.made && there.open {
-		if _, err := w.super.Exec(ctx, "REVOKE ALL ON DATABASE "+name+" FROM PUBLIC", pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := w.super.Exec(ctx, "REVOKE ALL ON DATABASE "+name+" FROM PUBLIC",
+			pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("close the database %q to other roles: %w", w.Name, err)
 		}
 	}

@@ -25,7 +25,10 @@ func Role(db *v1.SampleDB, instances int) *rbacv1.Role {
 	return &rbacv1.Role{
 		ObjectMeta: meta(db, naming.Role(db.Name)),
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods, Verbs: []string{"get", "patch"}},
+			{
+				APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: pods,
+				Verbs: []string{"get", "patch"},
+			},
 			{
 				APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
 				ResourceNames: []string{naming.Lease(db.Name)}, Verbs: []string{"get", "update"},

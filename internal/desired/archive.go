@@ -46,8 +46,8 @@ func ArchiveClaim(db *v1.SampleDB, current *corev1.PersistentVolumeClaim) (*core
 	return claim, nil
 }
 
-// leastArchive is the size of a new archive's volume at least, where the spec says nothing. The WAL of a week is the greater part of an
-// archive of a small database, and has little to do with its size.
+// leastArchive is the size of a new archive's volume at least, where the spec says nothing. The WAL of a week is the
+// greater part of an archive of a small database, and has little to do with its size.
 var leastArchive = resource.MustParse("10Gi")
 
 // archiveSize is what the spec asks for, or twice the size of an instance's volume.
@@ -153,7 +153,8 @@ func ArchiveService(db *v1.SampleDB) *corev1.Service {
 			Type:     corev1.ServiceTypeClusterIP,
 			Selector: archiveSelector(db),
 			Ports: []corev1.ServicePort{{
-				Name: "archive", Protocol: corev1.ProtocolTCP, Port: naming.PortAgent, TargetPort: intstr.FromString("archive"),
+				Name: "archive", Protocol: corev1.ProtocolTCP, Port: naming.PortAgent,
+				TargetPort: intstr.FromString("archive"),
 			}},
 		},
 	}

@@ -93,7 +93,10 @@ func FinalBackup(db *v1.SampleDB) *v1.DatabaseBackup {
 			Name: naming.FinalBackup(db.Name, string(db.UID)), Namespace: db.Namespace,
 			Labels: merged(naming.Common(db.Name), map[string]string{naming.LabelOwner: string(db.UID)}),
 		},
-		Spec: v1.DatabaseBackupSpec{SampleDB: db.Name, From: v1.BackupFromPrimary, Full: true, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+		Spec: v1.DatabaseBackupSpec{
+			SampleDB: db.Name, From: v1.BackupFromPrimary, Full: true,
+			Deadline: metav1.Duration{Duration: 24 * time.Hour},
+		},
 	}
 }
 
@@ -140,7 +143,9 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: backup.Name, Namespace: backup.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup"))},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup")),
+			},
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:            &retries,
@@ -163,7 +168,8 @@ func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
 	}
 	pod.Volumes = append(slices.Clone(pod.Volumes), optionalSecret(volumeKey, e.Key.Name))
 	c := &pod.Containers[0]
-	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
+	c.VolumeMounts = append(slices.Clone(c.VolumeMounts),
+		corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
 }
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
@@ -201,8 +207,11 @@ func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) co
 			Image:           Image(db, settings),
 			ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         command,
-			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(storeOf(db))...),
-			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+			Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+				storeEnv(storeOf(db))...),
+			Ports: []corev1.ContainerPort{
+				{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+			},
 			Resources:       requests("100m", "256Mi"),
 			SecurityContext: containerSecurity(),
 			VolumeMounts:    mounts,
@@ -216,7 +225,8 @@ func backupVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 	store, storeMounts := storeVolumes(storeOf(db))
 	volumes := []corev1.Volume{
 		{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)}, DefaultMode: &mode,
+			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)},
+			DefaultMode:          &mode,
 		}}},
 		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
@@ -238,13 +248,16 @@ func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolic
 	return operatorOnly(db, naming.BackupPolicy(db.Name), metav1.LabelSelector{
 		MatchLabels: map[string]string{naming.LabelSampleDB: db.Name},
 		MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: []string{naming.ComponentBackup, naming.ComponentVerify},
+			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn,
+			Values: []string{naming.ComponentBackup, naming.ComponentVerify},
 		}},
 	}, settings)
 }
 
 // operatorOnly lets the operator reach what listens for it in the selected Pods, and nobody else in.
-func operatorOnly(db *v1.SampleDB, name string, selector metav1.LabelSelector, settings Settings) *networkingv1.NetworkPolicy {
+func operatorOnly(
+	db *v1.SampleDB, name string, selector metav1.LabelSelector, settings Settings,
+) *networkingv1.NetworkPolicy {
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, name),

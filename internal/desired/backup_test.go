@@ -35,14 +35,19 @@ func TestWhatIsNotSaidAboutBackupsHasADefault(t *testing.T) {
 		schedule, proofs string
 		count            int32
 	}{
-		"nothing at all":                 {nil, day, week, 7},
-		"an empty backup":                {&v1.BackupSpec{}, day, week, 7},
-		"a schedule":                     {&v1.BackupSpec{Schedule: "@hourly"}, "@hourly", week, 7},
-		"no schedule":                    {&v1.BackupSpec{Schedule: ScheduleNone}, "", week, 7},
-		"how many are kept":              {&v1.BackupSpec{Retention: v1.RetentionSpec{Count: 3}}, day, week, 3},
-		"each is proven":                 {&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true}}, day, "", 7},
-		"each, and by a schedule":        {&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true, Schedule: "@weekly"}}, day, "@weekly", 7},
-		"proofs only when asked for":     {&v1.BackupSpec{Verification: v1.VerificationSpec{Schedule: ScheduleNone}}, day, "", 7},
+		"nothing at all":    {nil, day, week, 7},
+		"an empty backup":   {&v1.BackupSpec{}, day, week, 7},
+		"a schedule":        {&v1.BackupSpec{Schedule: "@hourly"}, "@hourly", week, 7},
+		"no schedule":       {&v1.BackupSpec{Schedule: ScheduleNone}, "", week, 7},
+		"how many are kept": {&v1.BackupSpec{Retention: v1.RetentionSpec{Count: 3}}, day, week, 3},
+		"each is proven":    {&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true}}, day, "", 7},
+		"each, and by a schedule": {
+			&v1.BackupSpec{Verification: v1.VerificationSpec{AfterBackup: true, Schedule: "@weekly"}},
+			day, "@weekly", 7,
+		},
+		"proofs only when asked for": {
+			&v1.BackupSpec{Verification: v1.VerificationSpec{Schedule: ScheduleNone}}, day, "", 7,
+		},
 		"neither backups nor an archive": {&v1.BackupSpec{None: true}, "", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,9 +98,11 @@ func TestDeletionNeedsABackupOrTheWordDelete(t *testing.T) {
 		backup *v1.BackupSpec
 		want   v1.DeletionPolicy
 	}{
-		"nothing said":                    {"", nil, v1.DeletionSnapshot},
-		"spec.backup removed":             {v1.DeletionSnapshot, nil, v1.DeletionSnapshot},
-		"with a store":                    {"", &v1.BackupSpec{Store: v1.StoreSpec{S3: &v1.S3Store{}}}, v1.DeletionSnapshot},
+		"nothing said":        {"", nil, v1.DeletionSnapshot},
+		"spec.backup removed": {v1.DeletionSnapshot, nil, v1.DeletionSnapshot},
+		"with a store": {
+			"", &v1.BackupSpec{Store: v1.StoreSpec{S3: &v1.S3Store{}}}, v1.DeletionSnapshot,
+		},
 		"no archive":                      {"", &v1.BackupSpec{None: true}, v1.DeletionRetain},
 		"no archive, but Snapshot":        {v1.DeletionSnapshot, &v1.BackupSpec{None: true}, v1.DeletionRetain},
 		"Delete":                          {v1.DeletionDelete, nil, v1.DeletionDelete},
@@ -121,7 +128,9 @@ func TestTheArchiveIsInTheClassOfTheVolumes(t *testing.T) {
 
 // A Pod that was made before there were archives has no Secrets of the store, whatever its annotation does not say.
 func TestAPodIsOutdatedWhenItLacksTheSecretsOfTheStore(t *testing.T) {
-	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x", withoutBackup))}}}
+	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x", withoutBackup))},
+	}}
 	if got := Outdated(sampleDB("x", onVolume), before); len(got) > 0 {
 		t.Errorf("a volume needs no Secret, but outdated are %v", got)
 	}
@@ -147,18 +156,22 @@ func TestTheClaimOfAnArchiveIsTwiceAnInstancesAndNeverShrinks(t *testing.T) {
 		t.Error("the archive goes with the SampleDB")
 	}
 	small := sampleDB("x", onVolume, func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Gi" })
-	if least, err := ArchiveClaim(small, nil); err != nil || least.Spec.Resources.Requests.Storage().String() != "10Gi" {
+	if least, err := ArchiveClaim(small, nil); err != nil ||
+		least.Spec.Resources.Requests.Storage().String() != "10Gi" {
 		t.Errorf("the archive of a small one has %s, want 10Gi: %v", least.Spec.Resources.Requests.Storage(), err)
 	}
 	// One that is there may be in a class whose volumes can't grow.
 	there := claim.DeepCopy()
 	there.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
 	if same, err := ArchiveClaim(small, there); err != nil || same.Spec.Resources.Requests.Storage().String() != "2Gi" {
-		t.Errorf("an archive that is there grows to %s without being asked: %v", same.Spec.Resources.Requests.Storage(), err)
+		t.Errorf("an archive that is there grows to %s without being asked: %v",
+			same.Spec.Resources.Requests.Storage(), err)
 	}
-	smaller := sampleDB("x", onVolume, func(db *v1.SampleDB) { db.Spec.Backup.Store.Volume = &v1.VolumeStore{Size: "5Gi"} })
+	smaller := sampleDB("x", onVolume,
+		func(db *v1.SampleDB) { db.Spec.Backup.Store.Volume = &v1.VolumeStore{Size: "5Gi"} })
 	claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("40Gi")
-	if claim, err = ArchiveClaim(smaller, claim); err != nil || claim.Spec.Resources.Requests.Storage().String() != "40Gi" {
+	if claim, err = ArchiveClaim(smaller, claim); err != nil ||
+		claim.Spec.Resources.Requests.Storage().String() != "40Gi" {
 		t.Errorf("size is %s, %v", claim.Spec.Resources.Requests.Storage(), err)
 	}
 }
@@ -168,10 +181,12 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 	db := sampleDB("x", inS3)
 	settings := BackupSettings(db, Config(db, Known{Authority: "CA", Operator: "OP"}))
 	b := settings.Archive.Bucket
-	if b.Credentials != naming.PathStore || b.CA != "" || b.S3.Endpoint != "https://minio.example:9000" || b.Prefix != "production" {
+	if b.Credentials != naming.PathStore || b.CA != "" || b.S3.Endpoint != "https://minio.example:9000" ||
+		b.Prefix != "production" {
 		t.Errorf("the bucket is %+v", b)
 	}
-	if settings.Archive.Path != "shop/x-0b5c" || !strings.HasPrefix(settings.Archive.Recipient, "age1") || settings.Keep.Days != 30 || settings.FullEvery != 5 {
+	if settings.Archive.Path != "shop/x-0b5c" || !strings.HasPrefix(settings.Archive.Recipient, "age1") ||
+		settings.Keep.Days != 30 || settings.FullEvery != 5 {
 		t.Errorf("the settings are %+v", settings)
 	}
 	if len(settings.Hosts) != 3 {
@@ -183,7 +198,9 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
 	db := sampleDB("x", onVolume)
 	ofApp := func(name string) *v1.DatabaseBackup {
-		return &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.LabelMyApp: "shop"}}}
+		return &v1.DatabaseBackup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{naming.LabelMyApp: "shop"}},
+		}
 	}
 	ofAnother := ScheduledBackup(db, time.Unix(1e9, 0))
 	ofAnother.Labels[naming.LabelOwner] = "0b5d"
@@ -191,11 +208,15 @@ func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
 		backup *v1.DatabaseBackup
 		want   string
 	}{
-		"one that was due":                           {ScheduledBackup(db, time.Unix(1e9, 0)), naming.TriggerSchedule},
-		"the last one":                               {FinalBackup(db), naming.TriggerFinal},
-		"one before a migration":                     {ofApp(naming.MigrationBackup("shop", "0a1b2c3d")), naming.TriggerMigration},
-		"one of an application for something else":   {ofApp("shop-other"), naming.TriggerRequest},
-		"one that a user asks for":                   {&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, naming.TriggerRequest},
+		"one that was due": {ScheduledBackup(db, time.Unix(1e9, 0)), naming.TriggerSchedule},
+		"the last one":     {FinalBackup(db), naming.TriggerFinal},
+		"one before a migration": {
+			ofApp(naming.MigrationBackup("shop", "0a1b2c3d")), naming.TriggerMigration,
+		},
+		"one of an application for something else": {ofApp("shop-other"), naming.TriggerRequest},
+		"one that a user asks for": {
+			&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, naming.TriggerRequest,
+		},
 		"one of a SampleDB that had the name before": {ofAnother, naming.TriggerRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +230,9 @@ func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
 
 // What an application has put into its database may run where SQL is run: there must be nothing to take.
 func TestWhereAVerificationRunsSQLThereIsNoSecret(t *testing.T) {
-	for name, db := range map[string]*v1.SampleDB{"on a volume": sampleDB("x", onVolume), "in S3, encrypted": sampleDB("x", inS3)} {
+	for name, db := range map[string]*v1.SampleDB{
+		"on a volume": sampleDB("x", onVolume), "in S3, encrypted": sampleDB("x", inS3),
+	} {
 		t.Run(name, func(t *testing.T) {
 			job, err := VerifyJob(db, &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, settings, "please")
 			if err != nil {
@@ -220,13 +243,16 @@ func TestWhereAVerificationRunsSQLThereIsNoSecret(t *testing.T) {
 			for _, v := range pod.Volumes {
 				secret[v.Name] = secret[v.Name] || v.Secret != nil || v.Projected != nil
 			}
-			if restore := pod.InitContainers[len(pod.InitContainers)-1]; restore.Name != naming.ContainerRestore || !mountsAny(restore, secret) {
+			if restore := pod.InitContainers[len(pod.InitContainers)-1]; restore.Name != naming.ContainerRestore ||
+				!mountsAny(restore, secret) {
 				t.Errorf("the container %s, which restores, mounts %v", restore.Name, restore.VolumeMounts)
 			}
 			if len(pod.Containers) != 1 || mountsAny(pod.Containers[0], secret) {
 				t.Errorf("the containers %+v run SQL and mount a Secret", pod.Containers)
 			}
-			hasSecret := func(e corev1.EnvVar) bool { return e.ValueFrom != nil || strings.HasPrefix(e.Value, naming.PathStore) }
+			hasSecret := func(e corev1.EnvVar) bool {
+				return e.ValueFrom != nil || strings.HasPrefix(e.Value, naming.PathStore)
+			}
 			if env := pod.Containers[0].Env; slices.ContainsFunc(env, hasSecret) {
 				t.Errorf("the container that runs SQL has the environment %v", env)
 			}
@@ -241,7 +267,8 @@ func mountsAny(c corev1.Container, volumes map[string]bool) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return volumes[m.Name] })
 }
 
-// A value that PostgreSQL refuses keeps a running server as it is. It must not keep a deleted database from coming back.
+// A value that PostgreSQL refuses keeps a running server as it is. It must not keep a deleted
+// database from coming back.
 func TestARestoreDoesNotDependOnTheLoadsParameters(t *testing.T) {
 	db := sampleDB("x", func(db *v1.SampleDB) {
 		db.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "b"}

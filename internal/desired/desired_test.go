@@ -66,8 +66,10 @@ func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.User != owner || config.Database != database || config.Password != password || config.Host != "x.shop.svc" {
-		t.Errorf("uri is read as user %q, database %q, password %q, host %q", config.User, config.Database, config.Password, config.Host)
+	if config.User != owner || config.Database != database || config.Password != password ||
+		config.Host != "x.shop.svc" {
+		t.Errorf("uri is read as user %q, database %q, password %q, host %q",
+			config.User, config.Database, config.Password, config.Host)
 	}
 	jdbc, err := url.Parse(strings.TrimPrefix(string(data[naming.KeyJDBC]), "jdbc:"))
 	if err != nil {
@@ -90,11 +92,13 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 		change func(*v1.SampleDB)
 		want   []string
 	}{
-		"nothing":                        {func(*v1.SampleDB) {}, nil},
-		"image":                          {func(db *v1.SampleDB) { db.Spec.Image = "other" }, []string{FacetImage}},
-		"memory":                         {func(db *v1.SampleDB) { db.Spec.Resources.Limits = nil }, []string{FacetResources}},
-		"tolerations":                    {func(db *v1.SampleDB) { db.Spec.Pod.Tolerations = nil }, []string{FacetScheduling}},
-		"labels":                         {func(db *v1.SampleDB) { db.Spec.Pod.Labels["a"] = "b" }, []string{FacetMetadata}},
+		"nothing":     {func(*v1.SampleDB) {}, nil},
+		"image":       {func(db *v1.SampleDB) { db.Spec.Image = "other" }, []string{FacetImage}},
+		"memory":      {func(db *v1.SampleDB) { db.Spec.Resources.Limits = nil }, []string{FacetResources}},
+		"tolerations": {func(db *v1.SampleDB) { db.Spec.Pod.Tolerations = nil }, []string{FacetScheduling}},
+		"labels": {
+			func(db *v1.SampleDB) { db.Spec.Pod.Labels["a"] = "b" }, []string{FacetMetadata},
+		},
 		"a pull secret, for later pulls": {func(db *v1.SampleDB) { db.Spec.Pod.ImagePullSecrets = nil }, nil},
 		"a parameter":                    {func(db *v1.SampleDB) { db.Spec.PostgreSQL.Parameters = nil }, nil},
 		"the same quantity in other words": {func(db *v1.SampleDB) {
@@ -114,12 +118,15 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	db := sampleDB("x", three)
 	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
-	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets], `"scheduling"`, `"of an older operator"`)
+	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets],
+		`"scheduling"`, `"of an older operator"`)
 	if got := Outdated(db, pod); got != nil {
 		t.Errorf("a facet that the older operator did not know restarts the Pod: %v", got)
 	}
-	other := podTemplate(db, Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"}, "")
-	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings, "").Annotations[naming.AnnotationFacets] {
+	other := podTemplate(db,
+		Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"}, "")
+	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings,
+		"").Annotations[naming.AnnotationFacets] {
 		t.Error("the operator's settings are in the facets")
 	}
 	pod.Annotations[naming.AnnotationFacets] = "broken by somebody"
@@ -132,7 +139,9 @@ func TestAClaimNeverShrinksAndKeepsItsClass(t *testing.T) {
 	class := "given"
 	current := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
 		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")}},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("50Gi")},
+		},
 	}}
 	claim, err := Claim(sampleDB("x"), 0, current)
 	if err != nil {
@@ -211,7 +220,8 @@ func TestALoneInstanceIsEvictedOnlyWhereTheSpecAllowsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := -1
-			budget := Budget(sampleDB("x", func(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Eviction = c.instances, c.eviction }))
+			budget := Budget(sampleDB("x",
+				func(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Eviction = c.instances, c.eviction }))
 			if budget != nil {
 				got = budget.Spec.MaxUnavailable.IntValue()
 			}
@@ -223,8 +233,10 @@ func TestALoneInstanceIsEvictedOnlyWhereTheSpecAllowsIt(t *testing.T) {
 }
 
 func TestWhatTheWitnessAndTheDurabilityAreRestartsNothing(t *testing.T) {
-	was, now := sampleDB("x", three), sampleDB("x", three, func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync })
-	if Config(was, Known{}).Revision == Config(now, Known{}).Revision || Config(was, Known{}).Revision == Config(was, Known{Witness: "u"}).Revision {
+	was, now := sampleDB("x", three), sampleDB("x", three,
+		func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync })
+	if Config(was, Known{}).Revision == Config(now, Known{}).Revision ||
+		Config(was, Known{}).Revision == Config(was, Known{Witness: "u"}).Revision {
 		t.Error("the agents would not be told")
 	}
 	if facets(was) != facets(now) {

@@ -25,7 +25,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-var settings = Settings{Image: "registry.example/toban:1", PostgreSQL: "docker.io/library/postgres", Namespace: "toban-system"}
+var settings = Settings{
+	Image: "registry.example/toban:1", PostgreSQL: "docker.io/library/postgres", Namespace: "toban-system",
+}
 
 // sampleDB makes a small SampleDB, changed by the modifiers.
 func sampleDB(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
@@ -56,11 +58,13 @@ func inS3(db *v1.SampleDB) {
 	db.Spec.Instances = 3
 	db.Spec.Backup = &v1.BackupSpec{
 		Store: v1.StoreSpec{S3: &v1.S3Store{
-			Bucket: "archives", Prefix: "production", Endpoint: "https://minio.example:9000/", Region: "tokyo", PathStyle: true,
-			Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
+			Bucket: "archives", Prefix: "production", Endpoint: "https://minio.example:9000/", Region: "tokyo",
+			PathStyle: true, Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
 		}},
-		Encryption: &v1.EncryptionSpec{Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"}},
-		Schedule:   "0 3 * * *", TimeZone: "Asia/Tokyo",
+		Encryption: &v1.EncryptionSpec{
+			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
+		},
+		Schedule: "0 3 * * *", TimeZone: "Asia/Tokyo",
 		Incremental: &v1.IncrementalSpec{FullEvery: 5},
 		Retention:   v1.RetentionSpec{Count: 14, Days: 30},
 	}
@@ -92,7 +96,9 @@ func full(db *v1.SampleDB) {
 		DeletionPolicy: v1.DeletionRetain,
 		Durability:     v1.DurabilityAsync,
 		Eviction:       v1.EvictionAllow,
-		Service:        v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb.example/internal": "true"}},
+		Service: v1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb.example/internal": "true"},
+		},
 		Pod: v1.PodSpec{
 			Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"note": "x"},
 			NodeSelector:      map[string]string{"disk": "fast"},
@@ -115,7 +121,9 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 		"volume":  sampleDB("volume", onVolume),
 		"s3":      sampleDB("s3", inS3),
 		"restored": sampleDB("restored", withoutBackup, func(db *v1.SampleDB) {
-			db.Spec.RestoreFrom = &v1.RestoreSpec{SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"}}
+			db.Spec.RestoreFrom = &v1.RestoreSpec{
+				SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"},
+			}
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +144,9 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 
 func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	t.Helper()
-	config := Config(db, Known{SystemIdentifier: "7710296685985419287", Authority: "AUTHORITY\n", Operator: "OPERATOR\n", Witness: "0b5d"})
+	config := Config(db, Known{
+		SystemIdentifier: "7710296685985419287", Authority: "AUTHORITY\n", Operator: "OPERATOR\n", Witness: "0b5d",
+	})
 	configMap, err := ConfigMap(db, config)
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +160,8 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 		t.Fatal(err)
 	}
 	out := []client.Object{
-		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), AppSecret(db, "0123456789abcdef", []byte("CERT")),
-		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
+		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), AppSecret(db, "0123456789abcdef",
+			[]byte("CERT")), ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
 	}
 	for _, s := range Services(db) {
 		out = append(out, s)
@@ -169,7 +179,8 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	return out
 }
 
-// restoreObjects are those that come with spec.restoreFrom: from a bucket, and from a volume with its server and without.
+// restoreObjects are those that come with spec.restoreFrom: from a bucket, and from a volume
+// with its server and without.
 func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
 	t.Helper()
 	out := []client.Object{RestorePolicy(db, settings)}
@@ -207,7 +218,9 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := []client.Object{settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify}
+	out := []client.Object{
+		settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify,
+	}
 	if !OnVolume(db) {
 		return out
 	}
@@ -250,7 +263,8 @@ func compare(t *testing.T, file string, got []byte) {
 		t.Fatalf("%v; run go test ./internal/desired -update", err)
 	}
 	if !bytes.Equal(want, got) {
-		t.Errorf("%s differs; look at git diff after go test ./internal/desired -update\n%s", file, firstDifference(want, got))
+		t.Errorf("%s differs; look at git diff after go test ./internal/desired -update\n%s",
+			file, firstDifference(want, got))
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// Manifest is what brings a SampleDB back when it is gone: its own manifest, or that of the object that it was made for. The
-// credentials go with it, so that it has its password again (credentials.Store).
+// Manifest is what brings a SampleDB back when it is gone: its own manifest, or that of the object that it was made
+// for. The credentials go with it, so that it has its password again (credentials.Store).
 func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 	if madeFor := db.Annotations[naming.AnnotationManifest]; madeFor != "" && metav1.GetControllerOf(db) != nil {
 		return &runtime.RawExtension{Raw: []byte(madeFor)}
@@ -22,11 +22,14 @@ func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 	spec := *db.Spec.DeepCopy()
 	// What it has begun with and what it was set back to is done, and would not be asked for again.
 	spec.RestoreFrom, spec.Restore = nil, nil
-	return manifest(db, v1.GroupVersion.WithKind("SampleDB"), spec, map[string]string{naming.AnnotationCredentials: credentials})
+	return manifest(db, v1.GroupVersion.WithKind("SampleDB"), spec,
+		map[string]string{naming.AnnotationCredentials: credentials})
 }
 
 // manifest is an object as a user would apply it, with some annotations more.
-func manifest(object metav1.Object, kind schema.GroupVersionKind, spec any, annotations map[string]string) *runtime.RawExtension {
+func manifest(
+	object metav1.Object, kind schema.GroupVersionKind, spec any, annotations map[string]string,
+) *runtime.RawExtension {
 	of := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
 	if labels := object.GetLabels(); len(labels) > 0 {
 		of["labels"] = labels
@@ -34,14 +37,17 @@ func manifest(object metav1.Object, kind schema.GroupVersionKind, spec any, anno
 	if all := merged(usersOwn(object.GetAnnotations()), annotations); len(all) > 0 {
 		of["annotations"] = all
 	}
-	text, err := json.Marshal(map[string]any{"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": of, "spec": spec})
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": of, "spec": spec,
+	})
 	if err != nil {
 		panic(err) // what came as JSON goes as JSON
 	}
 	return &runtime.RawExtension{Raw: text}
 }
 
-// usersOwn are the annotations that say something about the object for good: not a request, and not what kubectl applied last.
+// usersOwn are the annotations that say something about the object for good: not a request, and not
+// what kubectl applied last.
 func usersOwn(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(name, _ string) bool {

@@ -17,16 +17,20 @@ func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 			"note": "mine", naming.AnnotationDatabasesFrom: "a,b", naming.AnnotationSwitchover: "any",
 			"kubectl.kubernetes.io/last-applied-configuration": "{}",
 		}
-		db.Spec.RestoreFrom, db.Spec.Restore = &v1.RestoreSpec{Backup: "b"}, &v1.InPlaceRestore{ID: "i", Confirm: "x", Backup: "b"}
+		db.Spec.RestoreFrom, db.Spec.Restore = &v1.RestoreSpec{Backup: "b"}, &v1.InPlaceRestore{
+			ID: "i", Confirm: "x", Backup: "b",
+		}
 	})
 	var again v1.SampleDB
 	if err := json.Unmarshal(Manifest(db, "u.code").Raw, &again); err != nil {
 		t.Fatal(err)
 	}
-	if again.Kind != "SampleDB" || again.APIVersion != "toban.dev/v1" || again.Name != "x" || again.Namespace != "shop" || again.Labels["team"] != "shop" {
+	if again.Kind != "SampleDB" || again.APIVersion != "toban.dev/v1" || again.Name != "x" ||
+		again.Namespace != "shop" || again.Labels["team"] != "shop" {
 		t.Errorf("it is of %s %s", again.Kind, again.Name)
 	}
-	if a := again.Annotations; len(a) != 3 || a["note"] != "mine" || a[naming.AnnotationDatabasesFrom] != "a,b" || a[naming.AnnotationCredentials] != "u.code" {
+	if a := again.Annotations; len(a) != 3 || a["note"] != "mine" || a[naming.AnnotationDatabasesFrom] != "a,b" ||
+		a[naming.AnnotationCredentials] != "u.code" {
 		t.Errorf("annotations are %v: requests and what kubectl keeps are not for the next one", a)
 	}
 	if again.Spec.RestoreFrom != nil || again.Spec.Restore != nil {

@@ -65,20 +65,26 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
 	again := *pg.Spec.DeepCopy()
 	again.RestoreFrom = nil
-	db.Annotations = map[string]string{naming.AnnotationManifest: string(manifest(pg, pgv1.GroupVersion.WithKind("PostgreSQL"), again, nil).Raw)}
+	db.Annotations = map[string]string{
+		naming.AnnotationManifest: string(manifest(pg, pgv1.GroupVersion.WithKind("PostgreSQL"), again, nil).Raw),
+	}
 	return db
 }
 
 func databaseMeta(pg *pgv1.PostgreSQL, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: pg.Namespace,
-		Labels:          databaseLabels(pg),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pg, pgv1.GroupVersion.WithKind("PostgreSQL"))},
+		Labels: databaseLabels(pg),
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(pg, pgv1.GroupVersion.WithKind("PostgreSQL")),
+		},
 	}
 }
 
 func databaseLabels(pg *pgv1.PostgreSQL) map[string]string {
-	return map[string]string{naming.LabelManagedBy: naming.ManagedBy, naming.LabelInstance: pg.Name, naming.LabelPostgreSQL: pg.Name}
+	return map[string]string{
+		naming.LabelManagedBy: naming.ManagedBy, naming.LabelInstance: pg.Name, naming.LabelPostgreSQL: pg.Name,
+	}
 }
 
 // PasswordSecrets are the Secrets with the passwords of a PostgreSQL, each once.
@@ -92,15 +98,17 @@ func PasswordSecrets(pg *pgv1.PostgreSQL) []string {
 	return names
 }
 
-// PasswordsJob is a Job whose Pod tells the operator the passwords, sealed for the holder of a public key: its init container at
-// once, and its container as soon as one changes. Missing Secrets do not keep it from starting: nobody else could say that they are missing.
-// The versions are those of the Secrets, as far as they are known: for others there is another Job.
+// PasswordsJob is a Job whose Pod tells the operator the passwords, sealed for the holder of a public key: its
+// init container at once, and its container as soon as one changes. Missing Secrets do not keep it from starting:
+// nobody else could say that they are missing. The versions are those of the Secrets, as far as they are known:
+// for others there is another Job.
 func PasswordsJob(pg *pgv1.PostgreSQL, settings Settings, public string, versions map[string]string) *batchv1.Job {
 	secrets := PasswordSecrets(pg)
 	// A Pod that is lost is made again, however often.
 	backoff := int32(math.MaxInt32)
 	labels := merged(databaseLabels(pg), map[string]string{naming.LabelComponent: naming.ComponentPasswords})
-	object := databaseMeta(pg, naming.PasswordsJob(pg.Name, Hash([]any{secrets, versions, public, settings.Image, pg.Annotations[naming.AnnotationReload]})))
+	object := databaseMeta(pg, naming.PasswordsJob(pg.Name,
+		Hash([]any{secrets, versions, public, settings.Image, pg.Annotations[naming.AnnotationReload]})))
 	object.Labels = labels
 	return &batchv1.Job{
 		ObjectMeta: object,
@@ -121,7 +129,8 @@ func passwordsPod(secrets []string, settings Settings, public string) corev1.Pod
 	for i, secret := range secrets {
 		name := fmt.Sprintf("password-%02d", i)
 		volumes = append(volumes, optionalSecret(name, secret))
-		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: naming.PathPasswords + "/" + secret, ReadOnly: true})
+		mounts = append(mounts,
+			corev1.VolumeMount{Name: name, MountPath: naming.PathPasswords + "/" + secret, ReadOnly: true})
 	}
 	container := func(name string) corev1.Container {
 		return corev1.Container{
@@ -145,7 +154,8 @@ func passwordsPod(secrets []string, settings Settings, public string) corev1.Pod
 }
 
 // DatabaseSecret is NAME-app of a PostgreSQL: all that an application needs to connect as its user. It belongs to its
-// revision, because the operator may create Secrets but not change or delete any: a Secret whose content is not true any more goes with that.
+// revision, because the operator may create Secrets but not change or delete any: a Secret whose content is not true
+// any more goes with that.
 func DatabaseSecret(pg *pgv1.PostgreSQL, db *v1.SampleDB, password string, ca []byte) *corev1.Secret {
 	object := databaseMeta(pg, naming.AppSecret(pg.Name))
 	object.OwnerReferences = nil

@@ -32,7 +32,9 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 			pg.Spec.Instances, pg.Spec.Version, pg.Spec.Storage = &three, &version, &v1.StorageSpec{Size: "20Gi"}
 			pg.Spec.Backup, pg.Spec.Service = &v1.BackupSpec{Schedule: "@daily"}, &v1.ServiceSpec{Type: "LoadBalancer"}
 			pg.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "foodb-final-1"}
-			pg.Spec.Roles = []pgv1.Role{{Name: "r", Password: "reader.password"}, {Name: "s", Password: "foodb-password"}}
+			pg.Spec.Roles = []pgv1.Role{
+				{Name: "r", Password: "reader.password"}, {Name: "s", Password: "foodb-password"},
+			}
 			pg.Annotations = map[string]string{naming.AnnotationReload: "1"}
 		}),
 		"postgresql-longest": foodb(func(pg *pgv1.PostgreSQL) { pg.Name = strings.Repeat("n", naming.MaxName) }),
@@ -41,7 +43,8 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 			db := Server(pg)
 			var out bytes.Buffer
 			for _, object := range []client.Object{
-				db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"), DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
+				db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"),
+				DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
 			} {
 				checkName(t, object)
 				text, err := yaml.Marshal(object)
@@ -70,7 +73,8 @@ func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
 			t.Errorf("%s: the Job is the same", what)
 		}
 	}
-	if PasswordsJob(foodb(func(*pgv1.PostgreSQL) {}), settings, "PUBLIC-KEY", map[string]string{"foodb-password": "12"}).Name == same {
+	if PasswordsJob(foodb(func(*pgv1.PostgreSQL) {}), settings, "PUBLIC-KEY",
+		map[string]string{"foodb-password": "12"}).Name == same {
 		t.Error("another version of the Secret: the Job is the same")
 	}
 	if name(func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" }) != same {

@@ -57,7 +57,9 @@ func (x Restore) JobName(db *v1.SampleDB) string {
 }
 
 // RestoreSettings is what the Pod of a restore has to know.
-func RestoreSettings(db *v1.SampleDB, config protocol.Config, x Restore, source Source) (protocol.RestoreSettings, error) {
+func RestoreSettings(
+	db *v1.SampleDB, config protocol.Config, x Restore, source Source,
+) (protocol.RestoreSettings, error) {
 	target, err := restoreTarget(x.Wanted)
 	return protocol.RestoreSettings{
 		Instance:   naming.Instance(db.Name, x.Ordinal),
@@ -175,8 +177,11 @@ func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) co
 			Image:           Image(db, settings),
 			ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         []string{naming.PathBinary, "backup", "restore"},
-			Env:             append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}}, storeEnv(source.Archive.Store)...),
-			Ports:           []corev1.ContainerPort{{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP}},
+			Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+				storeEnv(source.Archive.Store)...),
+			Ports: []corev1.ContainerPort{
+				{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+			},
 			Resources:       resources,
 			SecurityContext: containerSecurity(),
 			VolumeMounts:    mounts,
@@ -185,15 +190,20 @@ func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) co
 	}
 }
 
-// affinity has the Pod of a restore in place where the instance is whose volume it shares: one that is ReadWriteOnce is so for a node.
+// affinity has the Pod of a restore in place where the instance is whose volume it shares: one that is
+// ReadWriteOnce is so for a node.
 func (x Restore) affinity(db *v1.SampleDB) *corev1.Affinity {
 	if x.InPlace == "" {
 		return db.Spec.Pod.Affinity
 	}
-	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey:   corev1.LabelHostname,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{appsv1.StatefulSetPodNameLabel: naming.Instance(db.Name, x.Ordinal)}},
-	}}}}
+	return &corev1.Affinity{
+		PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{appsv1.StatefulSetPodNameLabel: naming.Instance(db.Name, x.Ordinal)},
+			},
+		}}},
+	}
 }
 
 // restoreVolumes mount the volume of an instance, and what it takes to read the archive.
@@ -232,5 +242,6 @@ func claimVolume(name, claim string) corev1.Volume {
 
 // RestorePolicy lets the operator ask the Pod of a restore how far it is, and nobody else in.
 func RestorePolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
-	return operatorOnly(db, naming.RestorePolicy(db.Name), metav1.LabelSelector{MatchLabels: restoreSelector(db.Name)}, settings)
+	return operatorOnly(db, naming.RestorePolicy(db.Name),
+		metav1.LabelSelector{MatchLabels: restoreSelector(db.Name)}, settings)
 }

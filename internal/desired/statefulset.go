@@ -17,7 +17,9 @@ import (
 // decides when one is replaced (OnDelete). The claims' template can't be changed once it is
 // there, so the one of current (nil before the first time) is kept; the claims themselves are made
 // and grown by Claim. The config is only looked at for which restore in place the instances are to have taken over.
-func StatefulSet(db *v1.SampleDB, settings Settings, config protocol.Config, replicas int, current *appsv1.StatefulSet) (*appsv1.StatefulSet, error) {
+func StatefulSet(
+	db *v1.SampleDB, settings Settings, config protocol.Config, replicas int, current *appsv1.StatefulSet,
+) (*appsv1.StatefulSet, error) {
 	templates, err := claimTemplates(db, current)
 	if err != nil {
 		return nil, err
@@ -59,9 +61,9 @@ func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.Pers
 	}}, nil
 }
 
-// Claim is the volume claim of an instance. It never asks for less than current
-// (nil before the first time) does. With
-// deletionPolicy Delete it goes with the SampleDB, whoever deletes what belongs to that; else the operator alone removes it.
+// Claim is the volume claim of an instance. It never asks for less than current (nil before the first time)
+// does. With deletionPolicy Delete it goes with the SampleDB, whoever deletes what belongs to that; else the
+// operator alone removes it.
 func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	spec, err := claimSpec(db)
 	if err != nil {
@@ -87,7 +89,8 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 func claimSpec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) {
 	size, err := resource.ParseQuantity(db.Spec.Storage.Size)
 	if err != nil {
-		return corev1.PersistentVolumeClaimSpec{}, fmt.Errorf("storage.size %q must be a quantity such as 10Gi: %w", db.Spec.Storage.Size, err)
+		return corev1.PersistentVolumeClaimSpec{}, fmt.Errorf("storage.size %q must be a quantity such as 10Gi: %w",
+			db.Spec.Storage.Size, err)
 	}
 	filesystem := corev1.PersistentVolumeFilesystem
 	return corev1.PersistentVolumeClaimSpec{

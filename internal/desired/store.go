@@ -63,7 +63,9 @@ func bucketConfig(store v1.StoreSpec) bucket.Config {
 	switch {
 	case store.S3 != nil:
 		s := store.S3
-		out.S3 = &bucket.S3{Endpoint: strings.TrimSuffix(s.Endpoint, "/"), Region: s.Region, Bucket: s.Bucket, PathStyle: s.PathStyle}
+		out.S3 = &bucket.S3{
+			Endpoint: strings.TrimSuffix(s.Endpoint, "/"), Region: s.Region, Bucket: s.Bucket, PathStyle: s.PathStyle,
+		}
 		out.Prefix = s.Prefix
 	case store.GCS != nil:
 		out.GCS = &bucket.GCS{Bucket: store.GCS.Bucket}
@@ -83,8 +85,10 @@ func bucketConfig(store v1.StoreSpec) bucket.Config {
 func volumeBucket(db, namespace, authority string) bucket.Config {
 	host := naming.ServiceHost(naming.Archive(db), namespace)
 	return bucket.Config{
-		Volume: &bucket.Volume{URL: fmt.Sprintf("https://%s:%d", host, naming.PortAgent), Identity: naming.IdentityArchive},
-		CA:     authority,
+		Volume: &bucket.Volume{
+			URL: fmt.Sprintf("https://%s:%d", host, naming.PortAgent), Identity: naming.IdentityArchive,
+		},
+		CA: authority,
 	}
 }
 

@@ -17,19 +17,23 @@ import (
 
 // verification is what Pods that verify a SampleDB's backups have to know.
 func verification(db *v1.SampleDB, config protocol.Config) protocol.Verification {
-	out := protocol.Verification{Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: ofExtensions(config.Parameters)}
+	out := protocol.Verification{
+		Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: ofExtensions(config.Parameters),
+	}
 	for _, a := range Backup(db).Verification.Assertions {
 		database := a.Database
 		if database == "" {
 			database = initSpec(db).Database
 		}
-		out.Assertions = append(out.Assertions, protocol.Assertion{Name: a.Name, Database: database, SQL: a.SQL, Want: a.Want})
+		out.Assertions = append(out.Assertions,
+			protocol.Assertion{Name: a.Name, Database: database, SQL: a.SQL, Want: a.Want})
 	}
 	return out
 }
 
-// ofExtensions are the parameters that a server needs which brings a backup back: those of its extensions. The rest is about the
-// load, of which there is none, or may have a value that PostgreSQL refuses, which must keep nobody from the data.
+// ofExtensions are the parameters that a server needs which brings a backup back: those of its extensions.
+// The rest is about the load, of which there is none, or may have a value that PostgreSQL refuses, which must
+// keep nobody from the data.
 func ofExtensions(parameters map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range parameters {
@@ -64,7 +68,9 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: VerifyJobName(backup, asked), Namespace: backup.Namespace, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup"))},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(backup, v1.GroupVersion.WithKind("DatabaseBackup")),
+			},
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:            &retries,
@@ -74,8 +80,8 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	}, nil
 }
 
-// verifyPod restores in one container, and runs SQL in the next. Only the first, which runs nothing of what is in the database, has the
-// Secrets: the authority, the store's credentials and the key.
+// verifyPod restores in one container, and runs SQL in the next. Only the first, which runs nothing of what is in the
+// database, has the Secrets: the authority, the store's credentials and the key.
 func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (corev1.PodSpec, error) {
 	scratch, err := scratchVolume(db)
 	if err != nil {
@@ -96,7 +102,9 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 }
 
 // inspectContainer runs SQL. Its socket is in a folder of its own: in the other container's are keys.
-func inspectContainer(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount) corev1.Container {
+func inspectContainer(
+	db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount,
+) corev1.Container {
 	return corev1.Container{
 		Name:            naming.ContainerVerify,
 		Image:           Image(db, settings),
@@ -131,14 +139,19 @@ func scratchVolume(db *v1.SampleDB) (corev1.Volume, error) {
 	if v.Size != "" {
 		size, err := resource.ParseQuantity(v.Size)
 		if err != nil {
-			return corev1.Volume{}, fmt.Errorf("backup.verification.size %q must be a quantity such as 20Gi: %w", v.Size, err)
+			return corev1.Volume{}, fmt.Errorf("backup.verification.size %q must be a quantity such as 20Gi: %w",
+				v.Size, err)
 		}
 		spec.Resources.Requests[corev1.ResourceStorage] = size
 	}
 	if v.StorageClassName != nil {
 		spec.StorageClassName = v.StorageClassName
 	}
-	return corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{ObjectMeta: metav1.ObjectMeta{Labels: naming.Common(db.Name)}, Spec: spec},
-	}}}, nil
+	return corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+				ObjectMeta: metav1.ObjectMeta{Labels: naming.Common(db.Name)}, Spec: spec,
+			},
+		},
+	}}, nil
 }

@@ -67,14 +67,16 @@ func unelected(v View) *Decision {
 		return nil
 	}
 	return decide(Disown, "NotElected",
-		"the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good from the primary's", v.Self)
+		"the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good "+
+			"from the primary's", v.Self)
 }
 
 // notAMember: an instance that neither the config nor the configuration names makes no
 // data. One that has data goes on as a standby until its Pod ends: a configuration that
 // it has not heard of may count on its vote.
 func notAMember(v View) *Decision {
-	stranger := !slices.Contains(v.Members, v.Self) && !slices.Contains(v.Local.HardState.Configuration.Voters(), v.Local.HardState.Voter)
+	stranger := !slices.Contains(v.Members,
+		v.Self) && !slices.Contains(v.Local.HardState.Configuration.Voters(), v.Local.HardState.Voter)
 	if !stranger || v.Local.Data != DataEmpty && v.Local.Data != DataIncomplete {
 		return nil
 	}
@@ -94,7 +96,8 @@ func foreignData(v View) *Decision {
 	if v.Local.Data != DataPresent || v.SystemIdentifier == "" || v.Local.SystemIdentifier == v.SystemIdentifier {
 		return nil
 	}
-	return decide(Wait, "ForeignData", "the volume holds the database system %s, but this SampleDB is %s: delete the volume if its data is not needed",
+	return decide(Wait, "ForeignData",
+		"the volume holds the database system %s, but this SampleDB is %s: delete the volume if its data is not needed",
 		v.Local.SystemIdentifier, v.SystemIdentifier)
 }
 
@@ -113,12 +116,14 @@ func isolated(v View) *Decision {
 	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.MayServe() {
 		return nil
 	}
-	return decide(Fence, "Isolated", "neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now")
+	return decide(Fence, "Isolated",
+		"neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now")
 }
 
 // asked: a primary that is asked to resign does so as soon as somebody can take over.
 func asked(v View) *Decision {
-	if !v.Wish.Resign || !v.leads() || v.Local.Server != ServerPrimary || !v.successor(v.Wish.To, true) || !v.othersElect() {
+	if !v.Wish.Resign || !v.leads() || v.Local.Server != ServerPrimary ||
+		!v.successor(v.Wish.To, true) || !v.othersElect() {
 		return nil
 	}
 	return decide(Resign, "SwitchoverAsked", "leaves the lead to another instance, as asked").of(v.Wish.To)
@@ -127,7 +132,8 @@ func asked(v View) *Decision {
 // renewed: a leader that alone has a vote takes the later term itself.
 func renewed(v View) *Decision {
 	m := v.Local.HardState
-	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Resting || !v.promisedLater() || !m.Configuration.Elects(map[Voter]bool{m.Voter: true}, false) {
+	if !v.leads() || v.Local.Server != ServerPrimary || v.Local.Resting || !v.promisedLater() ||
+		!m.Configuration.Elects(map[Voter]bool{m.Voter: true}, false) {
 		return nil
 	}
 	return decide(Campaign, "TermRenewed", "alone has a vote, and takes a later term that the others can follow")
@@ -140,10 +146,12 @@ func renewed(v View) *Decision {
 // written. It waits for a successor that streams, unless none that may lead by
 // the configuration streams: then waiting would be in vain.
 func outdated(v View) *Decision {
-	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() || v.followed() && !v.successor("", true) {
+	if !v.leads() || v.Local.Server != ServerPrimary || !v.promisedLater() || !v.electable() ||
+		v.followed() && !v.successor("", true) {
 		return nil
 	}
-	return decide(Resign, "TermOutdated", "an instance has promised a later term: makes way for a leader that it can follow")
+	return decide(Resign, "TermOutdated",
+		"an instance has promised a later term: makes way for a leader that it can follow")
 }
 
 // lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
@@ -160,7 +168,8 @@ func lead(v View) *Decision {
 // from after the new one's first commit.
 func (v View) comesBack() bool {
 	electing := v.missed() && v.othersElect()
-	return !v.Wish.Leaving && v.Local.Unconfirmed <= v.Local.limits().Fence && !electing && (!v.promisedLater() || !v.electable())
+	return !v.Wish.Leaving && v.Local.Unconfirmed <= v.Local.limits().Fence &&
+		!electing && (!v.promisedLater() || !v.electable())
 }
 
 // missed says whether a voter has lost this leader, and has not heard yet that it is back.
@@ -172,8 +181,8 @@ func (v View) missed() bool {
 	})
 }
 
-// late: a leader that comes back when somebody has already promised a later term gives up at once. Others may still hear it, and
-// so neither vote nor stand; and it can't lead any more whom that one is to be led by.
+// late: a leader that comes back when somebody has already promised a later term gives up at once. Others may still
+// hear it, and so neither vote nor stand; and it can't lead any more whom that one is to be led by.
 func late(v View) *Decision {
 	if !v.leads() || v.Local.Server != ServerStopped || v.Local.Resigned || v.Local.Leaderless >= IdleLimit {
 		return nil
@@ -189,7 +198,8 @@ func unconfirmed(v View) *Decision {
 	if !v.leads() || !v.Local.Resigned && v.Local.Leaderless >= IdleLimit {
 		return nil
 	}
-	return decide(Wait, "LeaderUnconfirmed", "was the primary of term %d, and asks a majority of %s whether it still is",
+	return decide(Wait, "LeaderUnconfirmed",
+		"was the primary of term %d, and asks a majority of %s whether it still is",
 		v.Local.HardState.Ballot.Term, v.Local.HardState.Configuration.Now)
 }
 
@@ -206,10 +216,12 @@ func claim(v View) *Decision {
 // behind: a standby whose next WAL the primary no longer has can never catch up.
 func behind(v View) *Decision {
 	leader, ok := v.leader()
-	if !ok || v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Received == 0 || leader.Oldest <= v.Local.Received {
+	if !ok || v.Local.Data != DataPresent || v.Local.Streaming || v.Local.Received == 0 ||
+		leader.Oldest <= v.Local.Received {
 		return nil
 	}
-	return v.rebuild(Clone, "WALRemoved", "%s has removed the WAL that follows %s: copying its data anew", v.Local.HardState.Ballot.Leader, v.Local.Received)
+	return v.rebuild(Clone, "WALRemoved", "%s has removed the WAL that follows %s: copying its data anew",
+		v.Local.HardState.Ballot.Leader, v.Local.Received)
 }
 
 // stuck: whatever keeps a standby from streaming, a copy of the data mends it.
@@ -220,7 +232,8 @@ func stuck(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return nil
 	}
-	return v.rebuild(Clone, "Stuck", "could not stream from %s for %s: copying its data anew", v.Local.HardState.Ballot.Leader, v.Local.Stalled)
+	return v.rebuild(Clone, "Stuck", "could not stream from %s for %s: copying its data anew",
+		v.Local.HardState.Ballot.Leader, v.Local.Stalled)
 }
 
 // incomplete: what a rewind that was cut short left is of no use.
@@ -231,7 +244,8 @@ func incomplete(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return decide(Wait, "DataIncomplete", "a rewind was cut short, and there is no primary to copy from")
 	}
-	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s", v.Local.HardState.Ballot.Leader)
+	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s",
+		v.Local.HardState.Ballot.Leader)
 }
 
 // forked: what a server has written that was not elected is taken back. Until then the data has no vote.
@@ -240,25 +254,32 @@ func forked(v View) *Decision {
 		return nil
 	}
 	if _, ok := v.leader(); !ok {
-		return decide(Wait, "DataForked", "its server was promoted without an election, and there is no primary to make its data good from")
+		return decide(Wait, "DataForked",
+			"its server was promoted without an election, and there is no primary to make its data good from")
 	}
 	if v.Local.RewindFailed {
 		return v.rebuild(Clone, "DataForked",
-			"its server was promoted without an election, and can't be rewound: copying the data of %s", v.Local.HardState.Ballot.Leader)
+			"its server was promoted without an election, and can't be rewound: copying the data of %s",
+			v.Local.HardState.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "DataForked", "its server was promoted without an election: rewinding to where it parted from %s", v.Local.HardState.Ballot.Leader)
+	return v.rebuild(Rewind, "DataForked",
+		"its server was promoted without an election: rewinding to where it parted from %s",
+		v.Local.HardState.Ballot.Leader)
 }
 
 // diverged: WAL that the leader never had is taken back.
 func diverged(v View) *Decision {
 	leader, ok := v.leader()
-	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() || v.Local.HardState.canFollow(v.Local.End, leader) {
+	if !ok || v.Local.Data != DataPresent || !v.Local.Known || v.following() ||
+		v.Local.HardState.canFollow(v.Local.End, leader) {
 		return nil
 	}
 	if v.Local.RewindFailed || !Rewindable(v.Local.HardState.TermHistory, leader.TermHistory) {
-		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy", v.Local.HardState.Ballot.Leader)
+		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy",
+			v.Local.HardState.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted", v.Local.HardState.Ballot.Leader)
+	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted",
+		v.Local.HardState.Ballot.Leader)
 }
 
 // join: an instance follows a leader when its WAL is the beginning of the leader's.
@@ -288,7 +309,8 @@ func campaign(v View) *Decision {
 	if v.Local.Data != DataPresent || !v.LeaderLost() || v.obstacle() != nil {
 		return nil
 	}
-	return decide(Campaign, "LeaderLost", "the leader of term %d is lost: asking for votes", v.Local.HardState.Ballot.Term)
+	return decide(Campaign, "LeaderLost", "the leader of term %d is lost: asking for votes",
+		v.Local.HardState.Ballot.Term)
 }
 
 // await: an instance with data and no leader is there to vote and to be elected.
@@ -298,7 +320,8 @@ func await(v View) *Decision {
 	}
 	lost := v.LeaderLost()
 	if !lost {
-		return decide(Await, "LeaderExpected", "waits for %s to lead term %d", v.Local.HardState.Ballot.Leader, v.Local.HardState.Ballot.Term)
+		return decide(Await, "LeaderExpected", "waits for %s to lead term %d",
+			v.Local.HardState.Ballot.Leader, v.Local.HardState.Ballot.Term)
 	}
 	d := decide(Await, "LeaderUnknown", "there is data here, but no instance that can be reached leads")
 	if v.following() {
@@ -324,7 +347,8 @@ func clone(v View) *Decision {
 	if _, ok := v.leader(); !ok {
 		return nil
 	}
-	return decide(Clone, "NoData", "copying the data of %s", v.Local.HardState.Ballot.Leader).of(v.Local.HardState.Ballot.Leader)
+	return decide(Clone, "NoData", "copying the data of %s",
+		v.Local.HardState.Ballot.Leader).of(v.Local.HardState.Ballot.Leader)
 }
 
 // initialise: the first instance makes the data, if nobody ever has.
@@ -342,9 +366,11 @@ func waitForData(v View) *Decision {
 		return decide(Wait, "NoPrimaryYet", "waiting for %s to make the data", v.Members[0])
 	}
 	if _, known := v.Peers[v.Local.HardState.Ballot.Leader]; !known {
-		return decide(Wait, "PrimaryUnknown", "there is no data here, and no instance that can be reached leads: waiting for one to copy from")
+		return decide(Wait, "PrimaryUnknown",
+			"there is no data here, and no instance that can be reached leads: waiting for one to copy from")
 	}
-	return decide(Wait, "PrimaryUnreachable", "waiting for the primary %s, to copy its data", v.Local.HardState.Ballot.Leader)
+	return decide(Wait, "PrimaryUnreachable", "waiting for the primary %s, to copy its data",
+		v.Local.HardState.Ballot.Leader)
 }
 
 // leader is the primary of the highest term, if it answers, takes writes and is
@@ -358,7 +384,8 @@ func (v View) leader() (Peer, bool) {
 
 // following says that the server has the leader of the highest term as its upstream.
 func (v View) following() bool {
-	return v.Local.Server == ServerStandby && v.Local.Following > 0 && v.Local.Following == v.Local.HardState.Ballot.Term
+	return v.Local.Server == ServerStandby &&
+		v.Local.Following > 0 && v.Local.Following == v.Local.HardState.Ballot.Term
 }
 
 func (m HardState) canFollow(end LSN, leader Peer) bool {
@@ -384,19 +411,23 @@ func (v View) rebuild(action Action, reason, format string, args ...any) *Decisi
 		}
 	}
 	if needed := v.DataNeeded(); action == Clone && v.Local.NoRoom && needed != nil {
-		return v.keepData(needed.Reason, "%s; %s, and the volume has no room for both: enlarge it, or wait for the others", d.Message, needed.Message)
+		return v.keepData(needed.Reason,
+			"%s; %s, and the volume has no room for both: enlarge it, or wait for the others",
+			d.Message, needed.Message)
 	}
 	return d
 }
 
-// rebuilding says whether an instance is being rebuilt. A voter that has given up its data for a copy is, also while the copy fails.
+// rebuilding says whether an instance is being rebuilt. A voter that has given up its data for a copy is,
+// also while the copy fails.
 func (v View) rebuilding(name string) bool {
 	peer := v.Peers[name]
 	without := peer.Data == DataEmpty || peer.Data == DataIncomplete
 	return peer.Rebuilding || without && slices.Contains(v.Local.HardState.Configuration.Voters(), peer.Voter)
 }
 
-// keepData is a decision to go on with the data that is here, where it can be gone on with: what streams again needs no copy.
+// keepData is a decision to go on with the data that is here, where it can be gone on with: what
+// streams again needs no copy.
 func (v View) keepData(reason, format string, args ...any) *Decision {
 	d := decide(Await, reason, format, args...)
 	if v.Local.Data != DataPresent {

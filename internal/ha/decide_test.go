@@ -8,8 +8,10 @@ import (
 // term history is that of the first term; ofThree the configuration of the usual quorum.
 var (
 	history = []TermStart{{Term: 1, LSN: 0, Timeline: 1}}
-	ofThree = Configuration{Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}}
-	alone   = Configuration{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}}
+	ofThree = Configuration{
+		Term: 1, Version: 3, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2},
+	}
+	alone = Configuration{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}}
 )
 
 // voterOf is the usual voter of an instance.
@@ -29,7 +31,9 @@ func three(self string, local Local, changes ...func(*View)) View {
 // standby is an instance with data, in the term of a leader whose standby it is.
 func standby(name string, term uint64, leader string) Local {
 	return Local{Data: DataPresent, SystemIdentifier: "7", Server: ServerStandby, Following: term, Received: 100,
-		HardState: HardState{Voter: voterOf(name), Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history}}
+		HardState: HardState{
+			Voter: voterOf(name), Ballot: Ballot{term, leader}, Configuration: ofThree, TermHistory: history,
+		}}
 }
 
 // stopped is the same without a server, all of its WAL being known.
@@ -56,13 +60,13 @@ func hears(name string, p Peer) func(*View) { return func(v *View) { v.Peers[nam
 
 // leader is what a leader says, follower what a standby does.
 func leader(name string, term uint64) Peer {
-	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, name}, Leading: true, Oldest: 50,
-		TermHistory: history, Position: Position{1, 100}}
+	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, name},
+		Leading: true, Oldest: 50, TermHistory: history, Position: Position{1, 100}}
 }
 
 func follower(name string, term uint64, of string) Peer {
-	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, of}, Streaming: true, Eligible: true,
-		TermHistory: history, Position: Position{1, 100}}
+	return Peer{Voter: voterOf(name), Data: DataPresent, SystemIdentifier: "7", Ballot: Ballot{term, of},
+		Streaming: true, Eligible: true, TermHistory: history, Position: Position{1, 100}}
 }
 
 // without is a peer that has lost its leader.
@@ -111,16 +115,20 @@ func TestDecideWithoutData(t *testing.T) {
 			three("db-0", empty("db-0", 0, "")), Initialise, "", "NewCluster"},
 		"the first instance tries again when making the data was cut short": {
 			three("db-0", empty("db-0", 1, "db-0")), Initialise, "", "NewCluster"},
-		"another instance of a new cluster waits":  {three("db-1", empty("db-1", 0, "")), Wait, "", "NoPrimaryYet"},
-		"a new instance copies the primary":        {three("db-1", empty("db-1", 0, ""), hears("db-0", leader("db-0", 1))), Clone, "db-0", "NoData"},
+		"another instance of a new cluster waits": {three("db-1", empty("db-1", 0, "")), Wait, "", "NoPrimaryYet"},
+		"a new instance copies the primary": {
+			three("db-1", empty("db-1", 0, ""), hears("db-0", leader("db-0", 1))), Clone, "db-0", "NoData",
+		},
 		"unreadable data is not empty data":        {three("db-0", Local{}), Wait, "", "DataUnknown"},
 		"unreadable data is not that of a primary": {three("db-0", alike(primary("db-0", 3))), Wait, "", "DataUnknown"},
 		"a new instance does not copy a primary that takes no writes yet": {
-			three("db-1", empty("db-1", 1, "db-0"), hears("db-0", Peer{Data: DataPresent, Ballot: Ballot{1, "db-0"}})), Wait, "", "PrimaryUnreachable"},
+			three("db-1", empty("db-1", 1, "db-0"), hears("db-0", Peer{Data: DataPresent, Ballot: Ballot{1, "db-0"}})),
+			Wait, "", "PrimaryUnreachable"},
 		"a new instance does not copy the primary of an earlier term": {
 			three("db-1", empty("db-1", 2, "db-2"), hears("db-0", leader("db-0", 1))), Wait, "", "PrimaryUnknown"},
 		"data of a foreign primary is not copied": {
-			three("db-1", empty("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))), Wait, "", "PrimaryUnreachable"},
+			three("db-1", empty("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))), Wait,
+			"", "PrimaryUnreachable"},
 		"a primary whose data is lost never starts over": {
 			three("db-0", empty("db-0", 3, "db-0"), system("7")), Wait, "", "DataLost"},
 		"a primary whose data and memory are lost never starts over": {
@@ -130,8 +138,11 @@ func TestDecideWithoutData(t *testing.T) {
 		"an empty first instance does not start over while a peer does not know its data": {
 			three("db-0", empty("db-0", 0, ""), hears("db-1", Peer{})), Wait, "", "PrimaryUnknown"},
 		"a rewind that was cut short is made good by a copy": {
-			three("db-1", Local{Data: DataIncomplete}, hears("db-0", leader("db-0", 1))), Clone, "db-0", "DataIncomplete"},
-		"a rewind that was cut short waits for a leader": {three("db-1", Local{Data: DataIncomplete}), Wait, "", "DataIncomplete"},
+			three("db-1", Local{Data: DataIncomplete}, hears("db-0", leader("db-0", 1))), Clone,
+			"db-0", "DataIncomplete"},
+		"a rewind that was cut short waits for a leader": {
+			three("db-1", Local{Data: DataIncomplete}), Wait, "", "DataIncomplete",
+		},
 	})
 }
 
@@ -142,24 +153,41 @@ func TestDecideAsStandby(t *testing.T) {
 	overtaken := func(l *Local) { l.HardState.Ballot, l.HardState.Won = Ballot{4, "db-0"}, 4 }
 	check(t, map[string]decided{
 		"a former primary follows the one of a higher term": {
-			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", leader("db-2", 5))), Follow, "db-2", "Follower"},
+			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", leader("db-2", 5))),
+			Follow, "db-2", "Follower"},
 		"a former primary with WAL of its own rewinds": {
-			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", later)), Rewind, "db-2", "Diverged"},
+			three("db-0", stopped("db-0", 4, "db-0"), local(overtaken), hears("db-2", later)),
+			Rewind, "db-2", "Diverged"},
 		"where a rewind has failed, a copy is made": {
-			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.RewindFailed = true }), hears("db-2", later)), Clone, "db-2", "Diverged"},
+			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.RewindFailed = true }),
+				hears("db-2", later)), Clone, "db-2", "Diverged"},
 		"nobody rewinds before the end of its WAL is known": {
-			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.Known = false }), hears("db-2", later)), Await, "", "LeaderExpected"},
+			three("db-0", stopped("db-0", 4, "db-0"), local(func(l *Local) { l.Known = false }), hears("db-2", later)),
+			Await, "", "LeaderExpected"},
 		"one after the other is rebuilt, by ordinal": {
-			three("db-1", stopped("db-1", 4, "db-0"), hears("db-2", later), hears("db-0", Peer{Rebuilding: true})), Await, "", "Rebuilding"},
-		"a standby keeps to a primary that does not answer":     {three("db-1", standby("db-1", 1, "db-0")), Follow, "db-0", "Follower"},
-		"a standby whose next WAL is gone is copied anew":       {three("db-1", fallenBehind(false), hears("db-0", leader("db-0", 1))), Clone, "db-0", "WALRemoved"},
-		"a standby that streams is not, whatever the numbers":   {three("db-1", fallenBehind(true), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
-		"a standby that can't stream for long is copied anew":   {three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1))), Clone, "db-0", "Stuck"},
-		"a standby that can't stream for a while is left alone": {three("db-1", stalled(time.Second), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
+			three("db-1", stopped("db-1", 4, "db-0"), hears("db-2", later), hears("db-0", Peer{Rebuilding: true})),
+			Await, "", "Rebuilding"},
+		"a standby keeps to a primary that does not answer": {
+			three("db-1", standby("db-1", 1, "db-0")), Follow, "db-0", "Follower",
+		},
+		"a standby whose next WAL is gone is copied anew": {
+			three("db-1", fallenBehind(false), hears("db-0", leader("db-0", 1))), Clone, "db-0", "WALRemoved",
+		},
+		"a standby that streams is not, whatever the numbers": {
+			three("db-1", fallenBehind(true), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower",
+		},
+		"a standby that can't stream for long is copied anew": {
+			three("db-1", stalled(time.Minute), hears("db-0", leader("db-0", 1))), Clone, "db-0", "Stuck",
+		},
+		"a standby that can't stream for a while is left alone": {
+			three("db-1", stalled(time.Second), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower",
+		},
 		"a standby that does not know where it is is not copied": {
-			three("db-1", standby("db-1", 1, "db-0"), local(func(l *Local) { l.Received = 0 }), hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
+			three("db-1", standby("db-1", 1, "db-0"), local(func(l *Local) { l.Received = 0 }),
+				hears("db-0", leader("db-0", 1))), Follow, "db-0", "Follower"},
 		"data of another system is left alone": {
-			three("db-1", stopped("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))), Wait, "", "ForeignData"},
+			three("db-1", stopped("db-1", 1, "db-0"), system("8"), hears("db-0", leader("db-0", 1))),
+			Wait, "", "ForeignData"},
 		"one of several with data and no memory waits": {
 			three("db-0", Local{Data: DataPresent, SystemIdentifier: "7"}), Await, "", "NotAVoter"},
 	})
@@ -181,14 +209,22 @@ func stalled(d time.Duration) Local {
 func TestDecideUnderChange(t *testing.T) {
 	t.Parallel()
 	check(t, map[string]decided{
-		"a leader that is no member any more is still copied from": {View{Self: "db-0", Members: []string{"db-0"}, Local: empty("db-0", 0, ""),
-			Peers: map[string]Peer{"db-2": {Data: DataPresent, Ballot: Ballot{4, "db-2"}, Leading: true}}}, Clone, "db-2", "NoData"},
+		"a leader that is no member any more is still copied from": {
+			View{Self: "db-0", Members: []string{"db-0"}, Local: empty("db-0", 0, ""), Peers: map[string]Peer{
+				"db-2": {Data: DataPresent, Ballot: Ballot{4, "db-2"}, Leading: true},
+			}}, Clone, "db-2", "NoData",
+		},
 		"a copy without a record is not the first of its kind": {View{Self: "db-0", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}}, Await, "", "LeaderExpected"},
+			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-0.a", Ballot: Ballot{5, "db-2"}}}},
+			Await, "", "LeaderExpected"},
 		"a lone instance with data and no memory leads": {
-			View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataPresent}}, Initialise, "", "OnlyMember"},
+			View{Self: "db-0", Members: []string{"db-0"}, Local: Local{Data: DataPresent}},
+			Initialise, "", "OnlyMember"},
 		"an instance that was removed votes while it runs": {View{Self: "db-3", Members: []string{"db-0"},
-			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}}, Await, "", "LeaderExpected"},
-		"an instance that was removed copies nothing": {View{Self: "db-3", Members: []string{"db-0"}, Local: Local{Data: DataEmpty}}, Wait, "", "NotAMember"},
+			Local: Local{Data: DataPresent, HardState: HardState{Voter: "db-3.a", Ballot: Ballot{1, "db-0"}}}},
+			Await, "", "LeaderExpected"},
+		"an instance that was removed copies nothing": {
+			View{Self: "db-3", Members: []string{"db-0"}, Local: Local{Data: DataEmpty}}, Wait, "", "NotAMember",
+		},
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// DataNeeded says why the instance must not give up its data for a copy, nil where it may: the volume has no room for both, and the
-// copy may fail. What is acknowledged must then still be on as many disks as the quorum promises, without this one. Before the data is
-// given up, the view must have only what others have said since the copy began: who says then that it is not being rebuilt itself
-// does not count on data here that is about to go.
+// DataNeeded says why the instance must not give up its data for a copy, nil where it may: the volume has no room for
+// both, and the copy may fail. What is acknowledged must then still be on as many disks as the quorum promises, without
+// this one. Before the data is given up, the view must have only what others have said since the copy began: who says
+// then that it is not being rebuilt itself does not count on data here that is about to go.
 func (v View) DataNeeded() *Check {
 	m := v.Local.HardState
 	if v.Local.Data == DataEmpty || v.Local.Data == DataIncomplete {
@@ -23,18 +23,21 @@ func (v View) DataNeeded() *Check {
 	have, lack := v.holders(leader)
 	for _, q := range m.Configuration.Quorums() {
 		if q.Has(m.Voter) && have < q.disks() {
-			return &Check{"DataNeeded", fmt.Sprintf("its data stays: without it, acknowledged commits would be on %d of the %d disks that they must be on (%s)",
-				have, q.disks(), strings.Join(lack, ", "))}
+			return &Check{
+				"DataNeeded", fmt.Sprintf("its data stays: without it, acknowledged commits would be on %d of the "+
+					"%d disks that they must be on (%s)", have, q.disks(), strings.Join(lack, ", ")),
+			}
 		}
 	}
 	return nil
 }
 
-// disks are how many keep every acknowledged commit while a voter is copied anew: as many as are promised, and half of the voters
-// where the leader alone acknowledges.
+// disks are how many keep every acknowledged commit while a voter is copied anew: as many as are promised, and half of
+// the voters where the leader alone acknowledges.
 func (q Quorum) disks() int { return max(q.Acknowledgements, (len(q.Voters)+1)/2) }
 
-// holders are how many others have all that this instance can have acknowledged, and why the rest does not count. Whether they have a vote does not matter here.
+// holders are how many others have all that this instance can have acknowledged, and why the rest does not count.
+// Whether they have a vote does not matter here.
 func (v View) holders(leader Peer) (have int, lack []string) {
 	stake, known := v.stake(leader)
 	names := slices.Collect(maps.Keys(v.Peers))
@@ -57,7 +60,8 @@ func (v View) holders(leader Peer) (have int, lack []string) {
 		case !peer.inStep(leader):
 			lack = append(lack, name+" does not follow "+v.Local.HardState.Ballot.Leader+" yet")
 		case !known || peer.Position.Before(stake):
-			lack = append(lack, fmt.Sprintf("%s has WAL up to %s, and must have it up to %s", name, peer.Position, stake))
+			lack = append(lack, fmt.Sprintf("%s has WAL up to %s, and must have it up to %s",
+				name, peer.Position, stake))
 		default:
 			have++
 		}
@@ -65,13 +69,15 @@ func (v View) holders(leader Peer) (have int, lack []string) {
 	return have, lack
 }
 
-// inStep says whether an instance has taken over the leader's term history: its WAL is the beginning of the leader's, and so it is not about to be rewound,
-// by which it might lose its data.
+// inStep says whether an instance has taken over the leader's term history: its WAL is the beginning of the leader's,
+// and so it is not about to be rewound, by which it might lose its data.
 func (p Peer) inStep(leader Peer) bool {
-	return len(p.TermHistory) == len(leader.TermHistory) && common(p.TermHistory, leader.TermHistory) == len(p.TermHistory)
+	return len(p.TermHistory) == len(leader.TermHistory) && common(p.TermHistory,
+		leader.TermHistory) == len(p.TermHistory)
 }
 
-// stake is how far commits may go that this instance has acknowledged: to the end of its WAL, or, where that is not known, to that of the leader's.
+// stake is how far commits may go that this instance has acknowledged: to the end of its WAL, or, where that is not
+// known, to that of the leader's.
 func (v View) stake(leader Peer) (at Position, known bool) {
 	end := max(v.Local.End, v.Local.Received)
 	if end == 0 {

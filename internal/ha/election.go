@@ -23,7 +23,8 @@ func (v View) LeaderLost() bool {
 		return !v.leads() || v.Local.Server != ServerPrimary
 	case !slices.Contains(v.Members, m.Ballot.Leader) && !heard:
 		return v.Local.Leaderless > limit
-	case heard && leader.Ballot.Term == m.Ballot.Term && (leader.Resigned || leader.Defeated || leader.Data == DataEmpty):
+	case heard && leader.Ballot.Term == m.Ballot.Term &&
+		(leader.Resigned || leader.Defeated || leader.Data == DataEmpty):
 		return true
 	case v.Local.Refused > RefusedLimit && !v.Local.Streaming:
 		return true
@@ -31,8 +32,8 @@ func (v View) LeaderLost() bool {
 	return v.Local.Silence > limit || v.Local.Idle > IdleLimit
 }
 
-// Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so nobody ever leads
-// that one. While it still asks, that is not known.
+// Defeated says that the instance stood for the term of its ballot, and was not elected. It asks for no term twice, so
+// nobody ever leads that one. While it still asks, that is not known.
 func (v View) Defeated() bool {
 	m := v.Local.HardState
 	return m.Ballot.Leader == v.Self && m.Won < m.Ballot.Term
@@ -66,12 +67,14 @@ func leaving(v View) *Check {
 
 func notAVoter(v View) *Check {
 	m := v.Local.HardState
-	return failing(!m.Configuration.Has(m.Voter), "NotAVoter", "%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
+	return failing(!m.Configuration.Has(m.Voter), "NotAVoter",
+		"%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
 		v.Self, m.Configuration.Now)
 }
 
 func endUnknown(v View) *Check {
-	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, "EndUnknown", "%s has not replayed all its WAL yet", v.Self)
+	return failing(!v.Local.Known && !v.Local.Streaming && v.Local.Following == 0, "EndUnknown",
+		"%s has not replayed all its WAL yet", v.Self)
 }
 
 func volumeFull(v View) *Check {
@@ -98,7 +101,8 @@ func majorityLost(v View) *Check {
 		case peer.Stalls:
 			against = append(against, "the volume of "+voter.Instance()+" stalls")
 		case v.position().Before(peer.Position):
-			against = append(against, fmt.Sprintf("%s has %s, this instance only %s", voter.Instance(), peer.Position, v.position()))
+			against = append(against, fmt.Sprintf("%s has %s, this instance only %s",
+				voter.Instance(), peer.Position, v.position()))
 		case peer.LeaderLost || peer.Resigned || v.leaderResigned() || peer.Ballot.Leader == v.Self:
 			votes[voter] = true
 		default:
@@ -108,7 +112,8 @@ func majorityLost(v View) *Check {
 	if m.Configuration.Elects(votes, v.Local.WitnessReachable) {
 		return nil
 	}
-	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s", m.Configuration.Now, strings.Join(against, ", "))}
+	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s",
+		m.Configuration.Now, strings.Join(against, ", "))}
 }
 
 // betterCandidate: the one that a leader wished for when it resigned goes first,
@@ -264,7 +269,8 @@ func (v View) successor(wished string, inOrder bool) bool {
 		name := voter.Instance()
 		peer, ok := v.Peers[name]
 		streams := peer.Streaming && peer.Ballot.Term == v.Local.HardState.Ballot.Term
-		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter && peer.Eligible && (streams || !inOrder) {
+		if ok && name != v.Self && (wished == "" || wished == name) && peer.Voter == voter &&
+			peer.Eligible && (streams || !inOrder) {
 			return true
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	FenceLimit = 1250 * time.Millisecond
 	// ReadLeaseLimit is how long a primary that has the read lease does so without looking at the witness.
 	ReadLeaseLimit = 750 * time.Millisecond
-	// PreemptWait is for how long at most who is elected over one that has the read lease waits before it leads: longer than ReadLeaseLimit
-	// and the fence itself.
+	// PreemptWait is for how long at most who is elected over one that has the read lease waits before it leads: longer
+	// than ReadLeaseLimit and the fence itself.
 	PreemptWait = 1100 * time.Millisecond
 	// CampaignPatience is how long the best candidate is waited for.
 	CampaignPatience = time.Second
@@ -53,7 +53,8 @@ const (
 	DataPresent Data = "present"
 	// DataIncomplete is what a rewind that was cut short leaves: only a copy mends it.
 	DataIncomplete Data = "incomplete"
-	// DataForked is what a server has written to that was promoted without having been elected: only a rewind or a copy mends it.
+	// DataForked is what a server has written to that was promoted without having been elected: only a
+	// rewind or a copy mends it.
 	DataForked Data = "forked"
 )
 
@@ -139,8 +140,8 @@ type Local struct {
 	Unconfirmed time.Duration
 	// Alone is the same without what the witness says.
 	Alone time.Duration
-	// HasReadLease says that the witness has this instance on record as one that has the read lease in the term of its ballot, and was
-	// asked for that not longer than ReadLeaseLimit ago.
+	// HasReadLease says that the witness has this instance on record as one that has the read lease in the term of its
+	// ballot, and was asked for that not longer than ReadLeaseLimit ago.
 	HasReadLease bool
 	// Limits are those that fit with all others', zero for this release's.
 	Limits Limits
@@ -209,7 +210,8 @@ const (
 	Await Action = "await"
 	// Campaign asks for the votes of the next term.
 	Campaign Action = "campaign"
-	// Disown stops a server at once that takes writes without having been elected, and puts on record that its data has forked.
+	// Disown stops a server at once that takes writes without having been elected, and puts on record
+	// that its data has forked.
 	Disown Action = "disown"
 )
 

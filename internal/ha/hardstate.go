@@ -32,7 +32,8 @@ type HardState struct {
 	Won           uint64        `json:"won,omitempty"`
 	Configuration Configuration `json:"record"`
 	TermHistory   []TermStart   `json:"lineage,omitempty"`
-	// ReadLease is, in the witness's hard state alone, the term of a leader that has lost its majority and has the read lease (GrantReadLease).
+	// ReadLease is, in the witness's hard state alone, the term of a leader that has lost its majority and has the
+	// read lease (GrantReadLease).
 	ReadLease uint64 `json:"holding,omitempty"`
 }
 

@@ -17,12 +17,18 @@ func TestPosition(t *testing.T) {
 		end     LSN
 		term    uint64
 	}{
-		"no WAL is of no term":                               {nil, 0, 0},
-		"WAL of the first term":                              {termHistoryOf(TermStart{Term: 1}), 10, 1},
-		"what ends where a term begins is of the one before": {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 10, 1},
-		"what goes on is of the later":                       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 11, 3},
-		"a term that was never received counts for nothing":  {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 15, 4},
-		"also when the later one has passed it":              {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 25, 4},
+		"no WAL is of no term":  {nil, 0, 0},
+		"WAL of the first term": {termHistoryOf(TermStart{Term: 1}), 10, 1},
+		"what ends where a term begins is of the one before": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 10, 1,
+		},
+		"what goes on is of the later": {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 10}), 11, 3},
+		"a term that was never received counts for nothing": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 15, 4,
+		},
+		"also when the later one has passed it": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10}), 25, 4,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,19 +64,23 @@ func TestJoins(t *testing.T) {
 		leaders []TermStart
 		joins   bool
 	}{
-		"no WAL joins anybody":                                                 {nil, 0, third, true},
-		"the same term history joins":                                          {third, 30, third, true},
-		"the leader of a later term is joined":                                 {first, 20, third, true},
-		"not with more than it had when its term began":                        {first, 21, third, false},
-		"the leader of an earlier term is joined":                              {third, 20, first, true},
-		"not with WAL that it never had":                                       {third, 21, first, false},
-		"two term histories that parted later":                                 {third, 10, fourth, true},
-		"two that parted before":                                               {third, 11, fourth, false},
-		"another first term is another history":                                {termHistoryOf(TermStart{Term: 2}), 0, first, false},
+		"no WAL joins anybody":                          {nil, 0, third, true},
+		"the same term history joins":                   {third, 30, third, true},
+		"the leader of a later term is joined":          {first, 20, third, true},
+		"not with more than it had when its term began": {first, 21, third, false},
+		"the leader of an earlier term is joined":       {third, 20, first, true},
+		"not with WAL that it never had":                {third, 21, first, false},
+		"two term histories that parted later":          {third, 10, fourth, true},
+		"two that parted before":                        {third, 11, fourth, false},
+		"another first term is another history": {
+			termHistoryOf(TermStart{Term: 2}), 0, first, false,
+		},
 		"a leader's term may begin before one it took over and never received": {first, 11, hasty, false},
 		"until there it can be joined":                                         {first, 10, hasty, true},
 		"the same of one's own WAL":                                            {hasty, 15, third, false},
-		"and of one that has neither":                                          {hasty, 15, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 5, LSN: 15}), false},
+		"and of one that has neither": {
+			hasty, 15, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 5, LSN: 15}), false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,13 +98,21 @@ func TestRewindable(t *testing.T) {
 		mine, leaders []TermStart
 		rewindable    bool
 	}{
-		"a leader on a timeline of its own":                {first, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), true},
-		"two that parted, on timelines of their own":       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 3}}, true},
-		"two that parted, and chose the same number":       {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 2}}, false},
-		"what has not parted can't be told apart":          {first, first, false},
-		"another history has nothing to go back to":        {termHistoryOf(TermStart{Term: 2}), first, false},
-		"nothing known of the own WAL":                     {nil, first, false},
-		"WAL that the leader of an earlier term never had": {termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), first, true},
+		"a leader on a timeline of its own": {
+			first, termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), true,
+		},
+		"two that parted, on timelines of their own": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 3}}, true,
+		},
+		"two that parted, and chose the same number": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 2}}, false,
+		},
+		"what has not parted can't be told apart":   {first, first, false},
+		"another history has nothing to go back to": {termHistoryOf(TermStart{Term: 2}), first, false},
+		"nothing known of the own WAL":              {nil, first, false},
+		"WAL that the leader of an earlier term never had": {
+			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), first, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,34 +32,79 @@ func TestDecideAsLeader(t *testing.T) {
 		"a leader that has just lost all still leads": {three("db-0", primary("db-0", 4)), Lead, "", "Leader"},
 		"a leader without majority and API stops":     {three("db-0", primary("db-0", 4), cut), Fence, "", "Isolated"},
 		"to reach the API is not enough": {
-			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.WitnessReachable = true })), Fence, "", "Isolated"},
-		"a leader that holds on goes on":          {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.HasReadLease = true })), Lead, "", "Leader"},
-		"and one that the witness votes for":      {three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Unconfirmed = ReadLeaseLimit })), Lead, "", "Leader"},
-		"a leader whose server has ended resigns": {three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed"},
-		"alone it comes back itself":              {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
-		"a leader that comes back asks first":     {three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed"},
+			three("db-0", primary("db-0", 4), cut,
+				local(func(l *Local) { l.WitnessReachable = true })), Fence, "", "Isolated"},
+		"a leader that holds on goes on": {
+			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.HasReadLease = true })), Lead, "", "Leader",
+		},
+		"and one that the witness votes for": {
+			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.Unconfirmed = ReadLeaseLimit })),
+			Lead, "", "Leader",
+		},
+		"a leader whose server has ended resigns": {
+			three("db-0", primary("db-0", 4), both, ended), Fence, "", "ServerFailed",
+		},
+		"alone it comes back itself": {three("db-0", primary("db-0", 4), lone, ended), Lead, "", "Leader"},
+		"a leader that comes back asks first": {
+			three("db-0", primary("db-0", 4), back, cut), Wait, "", "LeaderUnconfirmed",
+		},
 		"nor while the others may be electing": {
-			three("db-0", primary("db-0", 4), back, both, hears("db-1", without(follower("db-1", 4, "db-0")))), Wait, "", "LeaderUnconfirmed"},
+			three("db-0", primary("db-0", 4), back, both, hears("db-1", without(follower("db-1", 4, "db-0")))), Wait,
+			"", "LeaderUnconfirmed"},
 		"which one alone can't": {
-			three("db-0", primary("db-0", 4), back, hears("db-1", without(follower("db-1", 4, "db-0")))), Lead, "", "Leader"},
-		"what was said before the fence is no answer": {three("db-0", primary("db-0", 4), back, both, cut), Wait, "", "LeaderUnconfirmed"},
+			three("db-0", primary("db-0", 4), back,
+				hears("db-1", without(follower("db-1", 4, "db-0")))), Lead, "", "Leader"},
+		"what was said before the fence is no answer": {
+			three("db-0", primary("db-0", 4), back, both, cut), Wait, "", "LeaderUnconfirmed",
+		},
 		"and leads when a majority knows of no later one": {
 			three("db-0", primary("db-0", 4), back, hears("db-1", follower("db-1", 4, "db-0"))), Lead, "", "Leader"},
-		"not when one of them does":                  {three("db-0", primary("db-0", 4), back, hears("db-1", full(promised("db-1", 5)))), Wait, "", "LeaderUnconfirmed"},
-		"then it gives up, if another can lead":      {three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5))), Fence, "", "TermOutdated"},
-		"once":                                       {three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5)), local(func(l *Local) { l.Resigned = true })), Wait, "", "LeaderUnconfirmed"},
-		"nor when it is told to end":                 {three("db-0", primary("db-0", 4), back, both, func(v *View) { v.Wish.Leaving = true }), Wait, "", "LeaderUnconfirmed"},
-		"a leader that is asked leaves":              {three("db-0", primary("db-0", 4), both, resigning("db-2")), Resign, "db-2", "SwitchoverAsked"},
-		"not for one that is no voter":               {three("db-0", primary("db-0", 4), both, hears("db-2", other(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
-		"not for one that does not stream":           {three("db-0", primary("db-0", 4), both, hears("db-2", without(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
-		"not while the others could not elect":       {three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning("")), Lead, "", "Leader"},
-		"it makes way for who can't follow":          {three("db-0", primary("db-0", 4), both, hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated"},
-		"also when nobody streams":                   {three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated"},
-		"one that has no say is not waited for":      {three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5)), hears("db-2", other(follower("db-2", 4, "db-0")))), Resign, "", "TermOutdated"},
-		"one that can't lead just now is waited for": {three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5)), hears("db-2", full(follower("db-2", 4, "db-0")))), Lead, "", "Leader"},
-		"alone it takes the later term itself":       {three("db-0", primary("db-0", 4), lone, hears("db-1", promised("db-1", 5))), Campaign, "", "TermRenewed"},
+		"not when one of them does": {
+			three("db-0", primary("db-0", 4), back, hears("db-1", full(promised("db-1", 5)))),
+			Wait, "", "LeaderUnconfirmed",
+		},
+		"then it gives up, if another can lead": {
+			three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5))), Fence, "", "TermOutdated",
+		},
+		"once": {
+			three("db-0", primary("db-0", 4), back, hears("db-1", promised("db-1", 5)),
+				local(func(l *Local) { l.Resigned = true })), Wait, "", "LeaderUnconfirmed",
+		},
+		"nor when it is told to end": {
+			three("db-0", primary("db-0", 4), back, both, func(v *View) { v.Wish.Leaving = true }), Wait,
+			"", "LeaderUnconfirmed",
+		},
+		"a leader that is asked leaves": {
+			three("db-0", primary("db-0", 4), both, resigning("db-2")), Resign, "db-2", "SwitchoverAsked",
+		},
+		"not for one that is no voter": {three("db-0", primary("db-0", 4), both,
+			hears("db-2", other(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
+		"not for one that does not stream": {three("db-0", primary("db-0", 4), both,
+			hears("db-2", without(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
+		"not while the others could not elect": {
+			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning("")),
+			Lead, "", "Leader",
+		},
+		"it makes way for who can't follow": {
+			three("db-0", primary("db-0", 4), both, hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated",
+		},
+		"also when nobody streams": {
+			three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated",
+		},
+		"one that has no say is not waited for": {
+			three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5)),
+				hears("db-2", other(follower("db-2", 4, "db-0")))), Resign, "", "TermOutdated",
+		},
+		"one that can't lead just now is waited for": {
+			three("db-0", primary("db-0", 4), hears("db-1", promised("db-1", 5)),
+				hears("db-2", full(follower("db-2", 4, "db-0")))), Lead, "", "Leader",
+		},
+		"alone it takes the later term itself": {
+			three("db-0", primary("db-0", 4), lone, hears("db-1", promised("db-1", 5))), Campaign, "", "TermRenewed",
+		},
 		"after a rest, if that was in vain": {
-			three("db-0", primary("db-0", 4), lone, hears("db-1", promised("db-1", 5)), local(func(l *Local) { l.Resting = true })), Resign, "", "TermOutdated"},
+			three("db-0", primary("db-0", 4), lone, hears("db-1", promised("db-1", 5)),
+				local(func(l *Local) { l.Resting = true })), Resign, "", "TermOutdated"},
 	})
 }
 
@@ -74,22 +119,51 @@ func TestDecideElection(t *testing.T) {
 	wishes := resigned
 	wishes.Successor = "db-2"
 	check(t, map[string]decided{
-		"when a majority has lost the leader, there is a campaign": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost)), Campaign, "", "LeaderLost"},
-		"not when the other still hears it":                        {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", follower("db-2", 1, "db-0"))), Follow, "db-0", "NoMajority"},
-		"not when nobody answers":                                  {three("db-1", standby("db-1", 1, "db-0"), silent), Follow, "db-0", "NoMajority"},
-		"not when the other is another voter":                      {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", other(lost))), Follow, "db-0", "NoMajority"},
-		"not when the other has more WAL":                          {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", at(lost, 101))), Follow, "db-0", "NoMajority"},
-		"not when the other has WAL of a later term":               {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", ofTerm(lost, 2))), Follow, "db-0", "NoMajority"},
-		"not of one that is no voter":                              {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.HardState.Voter = "db-1.z" })), Follow, "db-0", "NotAVoter"},
-		"not of one that ends":                                     {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), func(v *View) { v.Wish.Leaving = true }), Follow, "db-0", "Leaving"},
-		"not of one without room for WAL":                          {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Full = true })), Follow, "db-0", "VolumeFull"},
-		"not of one that does not know its end":                    {three("db-1", stopped("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Known = false })), Await, "", "EndUnknown"},
-		"not just after one in vain":                               {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost), local(func(l *Local) { l.Resting = true })), Follow, "db-0", "Resting"},
-		"the first of equals goes first":                           {three("db-2", standby("db-2", 1, "db-0"), justSilent, hears("db-1", without(follower("db-1", 1, "db-0")))), Follow, "db-0", "BetterCandidate"},
-		"but has not for ever":                                     {three("db-2", standby("db-2", 1, "db-0"), silent, hears("db-1", without(follower("db-1", 1, "db-0")))), Campaign, "", "LeaderLost"},
-		"when the leader resigns, nobody waits":                    {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", resigned), hears("db-2", follower("db-2", 1, "db-0"))), Campaign, "", "LeaderLost"},
-		"who the leader wishes goes first":                         {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", wishes), hears("db-2", follower("db-2", 1, "db-0"))), Follow, "db-0", "BetterCandidate"},
-		"that is, the wished one":                                  {three("db-2", standby("db-2", 1, "db-0"), hears("db-0", wishes), hears("db-1", follower("db-1", 1, "db-0"))), Campaign, "", "LeaderLost"},
+		"when a majority has lost the leader, there is a campaign": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost)), Campaign, "", "LeaderLost",
+		},
+		"not when the other still hears it": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", follower("db-2", 1, "db-0"))),
+			Follow, "db-0", "NoMajority",
+		},
+		"not when nobody answers": {three("db-1", standby("db-1", 1, "db-0"), silent), Follow, "db-0", "NoMajority"},
+		"not when the other is another voter": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", other(lost))), Follow, "db-0", "NoMajority",
+		},
+		"not when the other has more WAL": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", at(lost, 101))),
+			Follow, "db-0", "NoMajority",
+		},
+		"not when the other has WAL of a later term": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", ofTerm(lost, 2))),
+			Follow, "db-0", "NoMajority",
+		},
+		"not of one that is no voter": {
+			three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+				local(func(l *Local) { l.HardState.Voter = "db-1.z" })), Follow, "db-0", "NotAVoter",
+		},
+		"not of one that ends": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+			func(v *View) { v.Wish.Leaving = true }), Follow, "db-0", "Leaving"},
+		"not of one without room for WAL": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+			local(func(l *Local) { l.Full = true })), Follow, "db-0", "VolumeFull"},
+		"not of one that does not know its end": {three("db-1", stopped("db-1", 1, "db-0"), silent, hears("db-2", lost),
+			local(func(l *Local) { l.Known = false })), Await, "", "EndUnknown"},
+		"not just after one in vain": {three("db-1", standby("db-1", 1, "db-0"), silent, hears("db-2", lost),
+			local(func(l *Local) { l.Resting = true })), Follow, "db-0", "Resting"},
+		"the first of equals goes first": {
+			three("db-2", standby("db-2", 1, "db-0"), justSilent, hears("db-1", without(follower("db-1", 1, "db-0")))),
+			Follow, "db-0", "BetterCandidate",
+		},
+		"but has not for ever": {
+			three("db-2", standby("db-2", 1, "db-0"), silent, hears("db-1", without(follower("db-1", 1, "db-0")))),
+			Campaign, "", "LeaderLost",
+		},
+		"when the leader resigns, nobody waits": {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", resigned),
+			hears("db-2", follower("db-2", 1, "db-0"))), Campaign, "", "LeaderLost"},
+		"who the leader wishes goes first": {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", wishes),
+			hears("db-2", follower("db-2", 1, "db-0"))), Follow, "db-0", "BetterCandidate"},
+		"that is, the wished one": {three("db-2", standby("db-2", 1, "db-0"), hears("db-0", wishes),
+			hears("db-1", follower("db-1", 1, "db-0"))), Campaign, "", "LeaderLost"},
 	})
 }
 
@@ -109,23 +183,39 @@ func TestLeaderLost(t *testing.T) {
 		view View
 		lost bool
 	}{
-		"one that is heard is not":                {of(func(*View) {}), false},
-		"one that is silent for a moment is not":  {of(func(v *View) { v.Local.Silence = SilenceLimit }), false},
-		"one that is silent for longer is":        {of(func(v *View) { v.Local.Silence = SilenceLimit + 1 }), true},
-		"in async it takes longer":                {of(func(v *View) { v.Async, v.Local.Silence = true, AsyncSilenceLimit }), false},
-		"in async too, in the end":                {of(func(v *View) { v.Async, v.Local.Silence = true, AsyncSilenceLimit+1 }), true},
-		"one that nobody listens for is":          {of(func(v *View) { v.Local.Refused = RefusedLimit + 1 }), true},
-		"not while its stream is there":           {of(func(v *View) { v.Local.Refused, v.Local.Streaming = RefusedLimit+1, true }), false},
+		"one that is heard is not":               {of(func(*View) {}), false},
+		"one that is silent for a moment is not": {of(func(v *View) { v.Local.Silence = SilenceLimit }), false},
+		"one that is silent for longer is":       {of(func(v *View) { v.Local.Silence = SilenceLimit + 1 }), true},
+		"in async it takes longer": {
+			of(func(v *View) { v.Async, v.Local.Silence = true, AsyncSilenceLimit }), false,
+		},
+		"in async too, in the end": {
+			of(func(v *View) { v.Async, v.Local.Silence = true, AsyncSilenceLimit+1 }), true,
+		},
+		"one that nobody listens for is": {of(func(v *View) { v.Local.Refused = RefusedLimit + 1 }), true},
+		"not while its stream is there": {
+			of(func(v *View) { v.Local.Refused, v.Local.Streaming = RefusedLimit+1, true }), false,
+		},
 		"one that answers without leading may be": {of(func(v *View) { v.Local.Idle = IdleLimit }), false},
-		"for so long":                             {of(func(v *View) { v.Local.Idle = IdleLimit + 1 }), true},
-		"one that has resigned is":                {of(func(v *View) { p := v.Peers["db-0"]; p.Resigned = true; v.Peers["db-0"] = p }), true},
-		"one that was not elected is":             {of(func(v *View) { p := v.Peers["db-0"]; p.Defeated = true; v.Peers["db-0"] = p }), true},
-		"not one that was not in an earlier term": {of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Defeated: true} }), false},
-		"one that has lost its data is":           {of(func(v *View) { p := v.Peers["db-0"]; p.Data = DataEmpty; v.Peers["db-0"] = p }), true},
-		"not one that resigned an earlier term":   {of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Resigned: true} }), false},
-		"one that nobody ever had is":             {three("db-1", stopped("db-1", 0, "")), true},
-		"a primary is not its own lost leader":    {three("db-0", primary("db-0", 2)), false},
-		"a candidate in vain has none":            {three("db-0", standby("db-0", 2, "db-0")), true},
+		"for so long": {of(func(v *View) { v.Local.Idle = IdleLimit + 1 }), true},
+		"one that has resigned is": {
+			of(func(v *View) { p := v.Peers["db-0"]; p.Resigned = true; v.Peers["db-0"] = p }), true,
+		},
+		"one that was not elected is": {
+			of(func(v *View) { p := v.Peers["db-0"]; p.Defeated = true; v.Peers["db-0"] = p }), true,
+		},
+		"not one that was not in an earlier term": {
+			of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Defeated: true} }), false,
+		},
+		"one that has lost its data is": {
+			of(func(v *View) { p := v.Peers["db-0"]; p.Data = DataEmpty; v.Peers["db-0"] = p }), true,
+		},
+		"not one that resigned an earlier term": {
+			of(func(v *View) { v.Peers["db-0"] = Peer{Ballot: Ballot{0, ""}, Resigned: true} }), false,
+		},
+		"one that nobody ever had is":          {three("db-1", stopped("db-1", 0, "")), true},
+		"a primary is not its own lost leader": {three("db-0", primary("db-0", 2)), false},
+		"a candidate in vain has none":         {three("db-0", standby("db-0", 2, "db-0")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,9 +232,13 @@ func TestDefeated(t *testing.T) {
 		view View
 		is   bool
 	}{
-		"who stood and was not elected":        {three("db-1", standby("db-1", 2, "db-1")), true},
-		"not who was":                          {three("db-1", standby("db-1", 2, "db-1"), func(v *View) { v.Local.HardState.Won = 2 }), false},
-		"not who was elected in a former term": {three("db-1", standby("db-1", 2, "db-0"), func(v *View) { v.Local.HardState.Won = 1 }), false},
+		"who stood and was not elected": {three("db-1", standby("db-1", 2, "db-1")), true},
+		"not who was": {
+			three("db-1", standby("db-1", 2, "db-1"), func(v *View) { v.Local.HardState.Won = 2 }), false,
+		},
+		"not who was elected in a former term": {
+			three("db-1", standby("db-1", 2, "db-0"), func(v *View) { v.Local.HardState.Won = 1 }), false,
+		},
 	} {
 		if got := c.view.Defeated(); got != c.is {
 			t.Errorf("%s: %v", name, got)

@@ -20,7 +20,10 @@ type Limits struct {
 
 // OwnLimits are those of this release.
 func OwnLimits() Limits {
-	return Limits{Silence: SilenceLimit, AsyncSilence: AsyncSilenceLimit, Preempt: PreemptWait, Fence: FenceLimit, ReadLease: ReadLeaseLimit}
+	return Limits{
+		Silence: SilenceLimit, AsyncSilence: AsyncSilenceLimit, Preempt: PreemptWait, Fence: FenceLimit,
+		ReadLease: ReadLeaseLimit,
+	}
 }
 
 // firstLimits are those of release 0.1.0, which does not say them. They stay as they are.

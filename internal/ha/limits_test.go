@@ -19,7 +19,9 @@ func TestLimitsFitWithThoseOfOtherReleases(t *testing.T) {
 		"one that waits longer":    {[]Limits{slow}, Limits{9 * s, 9 * s, 9 * s, 2 * s, 1 * s}},
 		"one that gives up sooner": {[]Limits{quick}, Limits{4 * s, 6 * s, 3 * s, s / 2, s / 4}},
 		"one of each":              {[]Limits{slow, quick}, Limits{9 * s, 9 * s, 9 * s, s / 2, s / 4}},
-		"release 0.1.0 says none":  {[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.ReadLease}},
+		"release 0.1.0 says none": {
+			[]Limits{{}}, Limits{4 * s, 6 * s, 3 * s, firstLimits.Fence, firstLimits.ReadLease},
+		},
 		"one that does not say some": {
 			[]Limits{{Silence: 9 * s, Fence: 8 * s}}, Limits{9 * s, 6 * s, 3 * s, 2 * s, firstLimits.ReadLease},
 		},
@@ -58,7 +60,8 @@ func TestWhoWaitsWaitsLongerThanOthersGoOn(t *testing.T) {
 			for _, both := range []struct{ waits, goesOn Limits }{ // both have heard the other, or one has
 				{waits.With(goesOn), goesOn.With(waits)}, {waits.With(goesOn), goesOn}, {waits, goesOn.With(waits)},
 			} {
-				if w, g := both.waits, both.goesOn; w.Silence <= g.Fence || w.AsyncSilence <= g.Fence || w.Preempt <= g.ReadLease {
+				if w, g := both.waits, both.goesOn; w.Silence <= g.Fence || w.AsyncSilence <= g.Fence ||
+					w.Preempt <= g.ReadLease {
 					t.Errorf("%+v waits, and %+v goes on for longer", w, g)
 				}
 			}

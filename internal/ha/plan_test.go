@@ -21,32 +21,49 @@ func TestPlanQuorum(t *testing.T) {
 		reason   string
 	}{
 		"nothing changes while all are there": {two, 2, map[string]Standby{"db-1": streams("db-1.b")}, nil, ""},
-		"of two, one that is gone is dropped": {two, 2, map[string]Standby{"db-1": gone("db-1.b")}, []Voter{"db-0.a"}, "Weakened"},
+		"of two, one that is gone is dropped": {
+			two, 2, map[string]Standby{"db-1": gone("db-1.b")}, []Voter{"db-0.a"}, "Weakened",
+		},
 		"of two, one that lost its memory is dropped before it comes back as another": {
 			two, 2, map[string]Standby{"db-1": streams("db-1.z")}, []Voter{"db-0.a"}, "Weakened"},
 		"of three, one that lost its memory is replaced": {
-			three, 3, map[string]Standby{"db-1": streams("db-1.z"), "db-2": streams("db-2.c")}, []Voter{"db-0.a", "db-1.z", "db-2.c"}, "VoterReplaced"},
+			three, 3, map[string]Standby{"db-1": streams("db-1.z"), "db-2": streams("db-2.c")},
+			[]Voter{"db-0.a", "db-1.z", "db-2.c"}, "VoterReplaced"},
 		"of two, one whose volume stalls is dropped, though it seems to stream": {
 			two, 2, map[string]Standby{"db-1": stalling(streams("db-1.b"))}, []Voter{"db-0.a"}, "Weakened"},
-		"one whose volume stalls is not added": {one, 2, map[string]Standby{"db-1": stalling(streams("db-1.b"))}, nil, ""},
+		"one whose volume stalls is not added": {
+			one, 2, map[string]Standby{"db-1": stalling(streams("db-1.b"))}, nil, "",
+		},
 		"of three, one whose volume stalls keeps its vote": {
 			three, 3, map[string]Standby{"db-1": stalling(streams("db-1.b")), "db-2": streams("db-2.c")}, nil, ""},
-		"one that streams is added":                       {one, 2, map[string]Standby{"db-1": streams("db-1.b")}, two.Voters, "VoterAdded"},
-		"one that does not is not":                        {one, 2, map[string]Standby{"db-1": gone("db-1.b")}, nil, ""},
-		"one that is no member is not":                    {one, 1, map[string]Standby{"db-1": streams("db-1.b")}, nil, ""},
-		"one after the other":                             {one, 3, map[string]Standby{"db-1": streams("db-1.b"), "db-2": streams("db-2.c")}, two.Voters, "VoterAdded"},
-		"of three, one that is gone keeps its vote":       {three, 3, map[string]Standby{"db-1": gone("db-1.b"), "db-2": streams("db-2.c")}, nil, ""},
-		"one that lost its memory waits until it streams": {three, 3, map[string]Standby{"db-1": gone("db-1.z"), "db-2": streams("db-2.c")}, nil, ""},
+		"one that streams is added": {
+			one, 2, map[string]Standby{"db-1": streams("db-1.b")}, two.Voters, "VoterAdded",
+		},
+		"one that does not is not":     {one, 2, map[string]Standby{"db-1": gone("db-1.b")}, nil, ""},
+		"one that is no member is not": {one, 1, map[string]Standby{"db-1": streams("db-1.b")}, nil, ""},
+		"one after the other": {
+			one, 3, map[string]Standby{"db-1": streams("db-1.b"), "db-2": streams("db-2.c")}, two.Voters, "VoterAdded",
+		},
+		"of three, one that is gone keeps its vote": {
+			three, 3, map[string]Standby{"db-1": gone("db-1.b"), "db-2": streams("db-2.c")}, nil, "",
+		},
+		"one that lost its memory waits until it streams": {
+			three, 3, map[string]Standby{"db-1": gone("db-1.z"), "db-2": streams("db-2.c")}, nil, "",
+		},
 		"the leader itself stays until it has handed over": {
-			Quorum{Voters: []Voter{"db-0.a", "db-3.d"}, Witness: "uid", Acknowledgements: 2}, 0, map[string]Standby{"db-3": streams("db-3.d")}, []Voter{"db-0.a"}, "VoterRemoved"},
+			Quorum{Voters: []Voter{"db-0.a", "db-3.d"}, Witness: "uid", Acknowledgements: 2}, 0,
+			map[string]Standby{"db-3": streams("db-3.d")}, []Voter{"db-0.a"}, "VoterRemoved"},
 		"what was acknowledged by one is by two from now on": {
-			Quorum{Voters: three.Voters, Acknowledgements: 1}, 3, map[string]Standby{"db-1": streams("db-1.b"), "db-2": streams("db-2.c")}, three.Voters, "DurabilityChanged"},
+			Quorum{Voters: three.Voters, Acknowledgements: 1}, 3, map[string]Standby{
+				"db-1": streams("db-1.b"), "db-2": streams("db-2.c"),
+			}, three.Voters, "DurabilityChanged"},
 		"of those that leave, the one that is gone goes first": {
-			three, 1, map[string]Standby{"db-1": streams("db-1.b"), "db-2": gone("db-2.c")}, []Voter{"db-0.a", "db-1.b"}, "VoterRemoved"},
+			three, 1, map[string]Standby{"db-1": streams("db-1.b"), "db-2": gone("db-2.c")},
+			[]Voter{"db-0.a", "db-1.b"}, "VoterRemoved"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, reason := PlanQuorum(Electorate{Self: "db-0.a", Members: []string{"db-0", "db-1", "db-2"}[:c.members], Witness: "uid",
-				WitnessReachable: true, Now: c.now, Standbys: c.standbys})
+			q, reason := PlanQuorum(Electorate{Self: "db-0.a", Members: []string{"db-0", "db-1", "db-2"}[:c.members],
+				Witness: "uid", WitnessReachable: true, Now: c.now, Standbys: c.standbys})
 			if reason != c.reason || (q == nil) != (c.voters == nil) || q != nil && !slices.Equal(q.Voters, c.voters) {
 				t.Errorf("planned %v, %s", q, reason)
 			}
@@ -66,12 +83,16 @@ func TestPlanQuorumOfTwo(t *testing.T) {
 		change func(*Electorate)
 		reason string
 	}{
-		"one goes on alone":                        {func(*Electorate) {}, "Weakened"},
-		"not without the API":                      {func(e *Electorate) { e.WitnessReachable = false }, ""},
-		"not before the other is gone for a while": {func(e *Electorate) { e.Standbys["db-1"] = Standby{Voter: "db-1.b", Gone: WeakenLimit} }, ""},
-		"not without a witness on record":          {func(e *Electorate) { e.Now.Witness, e.Witness = "", "" }, ""},
-		"in async nobody is waited for anyway":     {func(e *Electorate) { e.Async, e.Now.Acknowledgements = true, 1 }, ""},
-		"another witness is put on record":         {func(e *Electorate) { e.Witness, e.Standbys = "other", nil }, "DurabilityChanged"},
+		"one goes on alone":   {func(*Electorate) {}, "Weakened"},
+		"not without the API": {func(e *Electorate) { e.WitnessReachable = false }, ""},
+		"not before the other is gone for a while": {
+			func(e *Electorate) { e.Standbys["db-1"] = Standby{Voter: "db-1.b", Gone: WeakenLimit} }, "",
+		},
+		"not without a witness on record":      {func(e *Electorate) { e.Now.Witness, e.Witness = "", "" }, ""},
+		"in async nobody is waited for anyway": {func(e *Electorate) { e.Async, e.Now.Acknowledgements = true, 1 }, ""},
+		"another witness is put on record": {
+			func(e *Electorate) { e.Witness, e.Standbys = "other", nil }, "DurabilityChanged",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

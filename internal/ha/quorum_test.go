@@ -171,7 +171,9 @@ func TestVotesAndAcknowledgementsMeet(t *testing.T) {
 func TestUnconfirmed(t *testing.T) {
 	t.Parallel()
 	const never = time.Duration(math.MaxInt64)
-	two := Configuration{Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}}
+	two := Configuration{
+		Term: 1, Version: 1, Now: Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2},
+	}
 	for name, c := range map[string]struct {
 		record  Configuration
 		ages    map[Voter]time.Duration

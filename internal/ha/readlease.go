@@ -1,7 +1,8 @@
 package ha
 
-// GrantReadLease is the witness's hard state when the leader of a term has lost its majority and goes on for those who
-// read, for as long as it sees there that nobody has been elected over it. It is refused (false) where a later term is in it.
+// GrantReadLease is the witness's hard state when the leader of a term has lost its majority and goes on for
+// those who read, for as long as it sees there that nobody has been elected over it. It is refused (false)
+// where a later term is in it.
 func GrantReadLease(m HardState, term uint64) (HardState, bool) {
 	if m.Ballot.Term > term {
 		return m, false
@@ -10,8 +11,8 @@ func GrantReadLease(m HardState, term uint64) (HardState, bool) {
 	return m, true
 }
 
-// ReleaseReadLease is the witness's hard state without the read lease of a term: its leader has its majority again, or has
-// stopped.
+// ReleaseReadLease is the witness's hard state without the read lease of a term: its leader has its
+// majority again, or has stopped.
 func ReleaseReadLease(m HardState, term uint64) HardState {
 	if m.ReadLease == term {
 		m.ReadLease = 0
@@ -22,10 +23,10 @@ func ReleaseReadLease(m HardState, term uint64) HardState {
 // ReadLeaseBefore says whether a leader of an earlier term has the read lease.
 func (m HardState) ReadLeaseBefore(term uint64) bool { return m.ReadLease > 0 && m.ReadLease < term }
 
-// Preempt is the witness's hard state when the winner of a term is about to lead, and whether the winner has to wait because
-// a leader of an earlier term has the read lease: until that one has stopped and has given it back, or for PreemptWait from
-// when the later term is in the Lease. Who is alone takes the read lease at once. It is refused (false) where a later term
-// is in it.
+// Preempt is the witness's hard state when the winner of a term is about to lead, and whether the winner has to wait
+// because a leader of an earlier term has the read lease: until that one has stopped and has given it back, or for
+// PreemptWait from when the later term is in the Lease. Who is alone takes the read lease at once. It is refused
+// (false) where a later term is in it.
 func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool) {
 	if m.Ballot.Term > won.Term {
 		return m, false, false
@@ -39,15 +40,17 @@ func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool
 	return m, wait, true
 }
 
-// MayServe says that a leader may be a primary: a majority of the instances knows of no later term, or it has the read lease. The witness's vote, where
-// it has one, is as good as being on record there, for as long as that is believed.
+// MayServe says that a leader may be a primary: a majority of the instances knows of no later term, or it has the read
+// lease. The witness's vote, where it has one, is as good as being on record there, for as long as that is believed.
 func (l Local) MayServe() bool {
 	return l.Alone <= l.limits().Fence || l.HasReadLease || l.Unconfirmed <= l.limits().ReadLease
 }
 
-// LeaderEnded says that the server of the leader which is lost has surely ended, by that one's own word or because its agent has.
-// It speaks only of one that has been seen to lead: one that was elected and never led may have been waiting for another to end. And not
-// where a leader may come back by the witness's word alone, without this instance's hearing of it.
+// LeaderEnded says that the server of the leader which is lost has surely ended, by that one's own word or because its
+// agent has. It speaks only of one that has been seen to lead: one that was elected and never led may have been
+// waiting for another to end. And not where a leader may come back by the witness's word alone, without this
+// instance's hearing of it.
 func (v View) LeaderEnded() bool {
-	return v.following() && !v.Local.HardState.Configuration.Witnesses(v.Witness) && (v.leaderResigned() || v.Local.Refused > RefusedLimit && !v.Local.Streaming)
+	return v.following() && !v.Local.HardState.Configuration.Witnesses(v.Witness) &&
+		(v.leaderResigned() || v.Local.Refused > RefusedLimit && !v.Local.Streaming)
 }

@@ -37,13 +37,26 @@ func TestOvertake(t *testing.T) {
 		wait, ok bool
 		after    HardState
 	}{
-		"nobody holds on":                 {HardState{Ballot: Ballot{4, "db-0"}}, false, false, true, HardState{Ballot: Ballot{4, "db-0"}}},
-		"the one before does":             {HardState{Ballot: Ballot{4, "db-0"}, ReadLease: 4}, false, true, true, HardState{Ballot: won, ReadLease: 4}},
-		"one before that":                 {HardState{Ballot: Ballot{4, "db-2"}, ReadLease: 3}, false, true, true, HardState{Ballot: won, ReadLease: 3}},
-		"it does itself":                  {HardState{Ballot: won, ReadLease: 5}, false, false, true, HardState{Ballot: won, ReadLease: 5}},
-		"it is alone":                     {HardState{Ballot: won}, true, false, true, HardState{Ballot: won, ReadLease: 5}},
-		"it is alone, and another before": {HardState{Ballot: won, ReadLease: 4}, true, true, true, HardState{Ballot: won, ReadLease: 5}},
-		"a later term is on record":       {HardState{Ballot: Ballot{6, "db-2"}, ReadLease: 4}, false, false, false, HardState{Ballot: Ballot{6, "db-2"}, ReadLease: 4}},
+		"nobody holds on": {
+			HardState{Ballot: Ballot{4, "db-0"}}, false, false, true, HardState{Ballot: Ballot{4, "db-0"}},
+		},
+		"the one before does": {
+			HardState{Ballot: Ballot{4, "db-0"}, ReadLease: 4}, false, true, true, HardState{Ballot: won, ReadLease: 4},
+		},
+		"one before that": {
+			HardState{Ballot: Ballot{4, "db-2"}, ReadLease: 3}, false, true, true, HardState{Ballot: won, ReadLease: 3},
+		},
+		"it does itself": {
+			HardState{Ballot: won, ReadLease: 5}, false, false, true, HardState{Ballot: won, ReadLease: 5},
+		},
+		"it is alone": {HardState{Ballot: won}, true, false, true, HardState{Ballot: won, ReadLease: 5}},
+		"it is alone, and another before": {
+			HardState{Ballot: won, ReadLease: 4}, true, true, true, HardState{Ballot: won, ReadLease: 5},
+		},
+		"a later term is on record": {
+			HardState{Ballot: Ballot{6, "db-2"}, ReadLease: 4}, false, false, false,
+			HardState{Ballot: Ballot{6, "db-2"}, ReadLease: 4},
+		},
 	} {
 		after, wait, ok := Preempt(c.before, won, c.alone)
 		if wait != c.wait || ok != c.ok || after.Ballot != c.after.Ballot || after.ReadLease != c.after.ReadLease {
@@ -54,7 +67,8 @@ func TestOvertake(t *testing.T) {
 	if m.ReadLease != 0 {
 		t.Error("who leads since has not ended what came before")
 	}
-	if m, _ = AcceptConfiguration(HardState{Ballot: won, ReadLease: 5}, "db-1", Configuration{Term: 5, Version: 1}); m.ReadLease != 5 {
+	if m, _ = AcceptConfiguration(HardState{Ballot: won, ReadLease: 5}, "db-1",
+		Configuration{Term: 5, Version: 1}); m.ReadLease != 5 {
 		t.Error("its own record ends its holding on")
 	}
 }
@@ -69,13 +83,20 @@ func TestLeaderEnded(t *testing.T) {
 		view  View
 		ended bool
 	}{
-		"one that leads has not":                 {three("db-1", followed, hears("db-0", leader("db-0", 4))), false},
-		"nor one that is silent":                 {three("db-1", followed, silent), false},
-		"its agent has ended":                    {three("db-1", followed, refused), true},
-		"not while its stream is there":          {three("db-1", followed, refused, local(func(l *Local) { l.Streaming = true })), false},
-		"it says so":                             {three("db-1", followed, hears("db-0", resigned)), true},
-		"not of one that was never seen to lead": {three("db-1", followed, refused, local(func(l *Local) { l.Following = 3 })), false},
-		"not where the witness has a vote":       {three("db-1", followed, refused, local(func(l *Local) { l.HardState.Configuration.Now.Witness = "uid" }), func(v *View) { v.Witness = "uid" }), false},
+		"one that leads has not": {three("db-1", followed, hears("db-0", leader("db-0", 4))), false},
+		"nor one that is silent": {three("db-1", followed, silent), false},
+		"its agent has ended":    {three("db-1", followed, refused), true},
+		"not while its stream is there": {
+			three("db-1", followed, refused, local(func(l *Local) { l.Streaming = true })), false,
+		},
+		"it says so": {three("db-1", followed, hears("db-0", resigned)), true},
+		"not of one that was never seen to lead": {
+			three("db-1", followed, refused, local(func(l *Local) { l.Following = 3 })), false,
+		},
+		"not where the witness has a vote": {
+			three("db-1", followed, refused, local(func(l *Local) { l.HardState.Configuration.Now.Witness = "uid" }),
+				func(v *View) { v.Witness = "uid" }), false,
+		},
 	} {
 		if ended := c.view.LeaderEnded(); ended != c.ended {
 			t.Errorf("%s: %v", name, ended)

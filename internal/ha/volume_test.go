@@ -21,23 +21,33 @@ func TestDecideOnAVolumeThatStalls(t *testing.T) {
 	}
 	lost := without(follower("db-2", 1, "db-0"))
 	stand := func(changes ...func(*View)) View {
-		return three("db-1", standby("db-1", 1, "db-0"), append([]func(*View){silent, hears("db-2", lost)}, changes...)...)
+		return three("db-1", standby("db-1", 1, "db-0"),
+			append([]func(*View){silent, hears("db-2", lost)}, changes...)...)
 	}
 	async := func(v *View) {
 		v.Async = true
 		v.Local.HardState.Configuration.Now.Acknowledgements = 1
 	}
 	check(t, map[string]decided{
-		"a leader makes way":                           {lead(unwritten(StallLimit + 1)), Fence, "", "ServerFailed"},
-		"in async, too":                                {lead(unwritten(StallLimit+1), async), Fence, "", "ServerFailed"},
-		"not on one that is busy":                      {lead(unwritten(StallLimit)), Lead, "", "Leader"},
-		"not while the others' may be about to stall":  {lead(unwritten(StallLimit+1), hears("db-1", full(follower("db-1", 4, "db-0"))), hears("db-2", full(follower("db-2", 4, "db-0")))), Lead, "", "Leader"},
-		"not while one of them can't vote":             {lead(unwritten(StallLimit+1), hears("db-2", stalls(follower("db-2", 4, "db-0")))), Lead, "", "Leader"},
-		"not alone":                                    {three("db-0", primary("db-0", 4), unwritten(time.Hour), local(func(l *Local) { l.HardState.Configuration = alone })), Lead, "", "Leader"},
-		"a leader that is about to come back gives up": {lead(unwritten(StallLimit+1), local(func(l *Local) { l.Server = ServerStopped })), Fence, "", "ServerFailed"},
-		"a standby stands for election":                {stand(), Campaign, "", "LeaderLost"},
-		"not on one that is about to stall":            {stand(unwritten(SlowLimit + 1)), Follow, "db-0", "VolumeStalls"},
-		"on one that is busy it does":                  {stand(unwritten(SlowLimit)), Campaign, "", "LeaderLost"},
-		"not when the other can't keep its promise":    {stand(hears("db-2", stalls(lost))), Follow, "db-0", "NoMajority"},
+		"a leader makes way":      {lead(unwritten(StallLimit + 1)), Fence, "", "ServerFailed"},
+		"in async, too":           {lead(unwritten(StallLimit+1), async), Fence, "", "ServerFailed"},
+		"not on one that is busy": {lead(unwritten(StallLimit)), Lead, "", "Leader"},
+		"not while the others' may be about to stall": {
+			lead(unwritten(StallLimit+1), hears("db-1", full(follower("db-1", 4, "db-0"))),
+				hears("db-2", full(follower("db-2", 4, "db-0")))), Lead, "", "Leader",
+		},
+		"not while one of them can't vote": {
+			lead(unwritten(StallLimit+1), hears("db-2", stalls(follower("db-2", 4, "db-0")))), Lead, "", "Leader",
+		},
+		"not alone": {three("db-0", primary("db-0", 4), unwritten(time.Hour),
+			local(func(l *Local) { l.HardState.Configuration = alone })), Lead, "", "Leader"},
+		"a leader that is about to come back gives up": {
+			lead(unwritten(StallLimit+1), local(func(l *Local) { l.Server = ServerStopped })),
+			Fence, "", "ServerFailed",
+		},
+		"a standby stands for election":             {stand(), Campaign, "", "LeaderLost"},
+		"not on one that is about to stall":         {stand(unwritten(SlowLimit + 1)), Follow, "db-0", "VolumeStalls"},
+		"on one that is busy it does":               {stand(unwritten(SlowLimit)), Campaign, "", "LeaderLost"},
+		"not when the other can't keep its promise": {stand(hears("db-2", stalls(lost))), Follow, "db-0", "NoMajority"},
 	})
 }

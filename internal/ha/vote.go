@@ -13,7 +13,8 @@ type VoteRequest struct {
 	// Resigned is the term that its leader has given up, as the candidate has heard
 	// from itself; 0 if it has not. The voter may not have heard of it yet.
 	Resigned uint64 `json:"resigned,omitempty"`
-	// PreVote asks only whether the vote would be given (Consider): nothing is promised, and the candidate still receives.
+	// PreVote asks only whether the vote would be given (Consider): nothing is promised, and the
+	// candidate still receives.
 	PreVote bool `json:"preVote,omitempty"`
 	// Confirm asks to have the candidate, which has won the term, for its leader still (Confirm).
 	Confirm bool `json:"confirm,omitempty"`
@@ -87,9 +88,10 @@ func Consider(v Voting, r VoteRequest) VoteReply {
 	return reply
 }
 
-// Confirm is the hard state of a voter that has the winner of a term, which asks, for its leader, if it knows of no later term. It must be durable
-// before it is answered; and the voter measures anew from then on whether that leader is lost: so it gives no other its
-// vote for SilenceLimit, or until the leader's agent has ended. Nor does it stand itself.
+// Confirm is the hard state of a voter that has the winner of a term, which asks, for its leader, if it knows
+// of no later term. It must be durable before it is answered; and the voter measures anew from then on whether
+// that leader is lost: so it gives no other its vote for SilenceLimit, or until the leader's agent has ended.
+// Nor does it stand itself.
 func Confirm(v Voting, r VoteRequest) (HardState, VoteReply) {
 	m := v.HardState
 	reply := VoteReply{Ballot: m.Ballot, Position: m.Position(v.End), Configuration: m.Configuration}
@@ -98,7 +100,8 @@ func Confirm(v Voting, r VoteRequest) (HardState, VoteReply) {
 		reply.Reason, reply.Message = RefusedOtherVoter, fmt.Sprintf("this is the voter %s, not %s", m.Voter, r.Voter)
 		return m, reply
 	case m.Ballot.Term > r.Term:
-		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote of term %d is given to %s", m.Ballot.Term, m.Ballot.Leader)
+		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote of term %d is given to %s",
+			m.Ballot.Term, m.Ballot.Leader)
 		return m, reply
 	case v.Witness:
 		reply.Granted = true
@@ -119,16 +122,20 @@ func Promise(m HardState, r VoteRequest) HardState {
 // Grant is the vote itself, after Promise and the revocation: the voter receives
 // nothing of an older term any more, and End is the end of its WAL for good.
 func Grant(v Voting, r VoteRequest) VoteReply {
-	reply := VoteReply{Ballot: v.HardState.Ballot, Position: v.HardState.Position(v.End), Configuration: v.HardState.Configuration}
+	reply := VoteReply{
+		Ballot: v.HardState.Ballot, Position: v.HardState.Position(v.End), Configuration: v.HardState.Configuration,
+	}
 	switch {
 	case v.HardState.Ballot.Term != r.Term || v.HardState.Ballot.Leader != r.Candidate.Instance():
-		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote is given to %s for term %d", v.HardState.Ballot.Leader, v.HardState.Ballot.Term)
+		reply.Reason, reply.Message = RefusedOldTerm, fmt.Sprintf("the vote is given to %s for term %d",
+			v.HardState.Ballot.Leader, v.HardState.Ballot.Term)
 	case v.Witness:
 		reply.Granted = true
 	case !v.Known:
 		reply.Reason, reply.Message = RefusedEndUnknown, "the end of the WAL here is not known yet"
 	case r.Position.Before(reply.Position):
-		reply.Reason, reply.Message = RefusedBehind, fmt.Sprintf("the candidate has %s, this voter %s", r.Position, reply.Position)
+		reply.Reason, reply.Message = RefusedBehind, fmt.Sprintf("the candidate has %s, this voter %s",
+			r.Position, reply.Position)
 	default:
 		reply.Granted = true
 	}
@@ -170,7 +177,8 @@ func Count(m HardState, term uint64, replies map[Voter]VoteReply, witness *VoteR
 		see(*witness)
 	}
 	current := !t.Newest.Newer(m.Configuration)
-	t.Won = current && t.Term == term && m.Configuration.Has(m.Voter) && m.Configuration.Elects(votes, witness != nil && witness.Granted)
+	t.Won = current && t.Term == term && m.Configuration.Has(m.Voter) && m.Configuration.Elects(votes,
+		witness != nil && witness.Granted)
 	return t
 }
 

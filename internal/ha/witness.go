@@ -1,17 +1,19 @@
 package ha
 
-// WitnessOperation is something that an instance asks of the witness. At most one field is set; with none it only looks.
+// WitnessOperation is something that an instance asks of the witness. At most one field is set;
+// with none it only looks.
 type WitnessOperation struct {
 	// Vote asks for its vote, a pre-vote or a confirmation.
 	Vote *VoteRequest
-	// Configuration has it accept a configuration of Leader. Voter is the witness that is meant, "" where it has no vote by the configuration.
+	// Configuration has it accept a configuration of Leader. Voter is the witness that is meant, "" where it has no
+	// vote by the configuration.
 	Configuration *Configuration
 	Leader        string
 	Voter         Voter
 	// ReadLease puts on record that the leader of a term has the read lease, Release that it does no longer.
 	ReadLease, ReleaseReadLease uint64
-	// Preempt asks whether a leader of an earlier term than the one of the ballot has the read lease, and sees to it that it can't
-	// for much longer. Alone says that who asks has the read lease from the first.
+	// Preempt asks whether a leader of an earlier term than the one of the ballot has the read lease, and sees to it
+	// that it can't for much longer. Alone says that who asks has the read lease from the first.
 	Preempt *Ballot
 	Alone   bool
 }

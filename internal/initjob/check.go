@@ -28,7 +28,8 @@ func checkPlan(plan Plan, password string) error {
 		}
 	}
 	if plan.Owner == naming.RoleSuperuser || plan.Owner == naming.RoleReplication || plan.Owner == naming.RoleBackup {
-		return at("role "+plan.Owner, refuse("spec.init.owner %q is a role of the operator: choose another name", plan.Owner))
+		return at("role "+plan.Owner,
+			refuse("spec.init.owner %q is a role of the operator: choose another name", plan.Owner))
 	}
 	if password == "" {
 		return at("role "+plan.Owner, refuse("the password in the Secret is empty"))

@@ -49,7 +49,8 @@ func (j *Job) prepareDatabase(ctx context.Context, primary []string) error {
 
 // makeRecord runs in one transaction, as statements sent in one message do.
 func makeRecord(ctx context.Context, super *pgx.Conn, owner string) error {
-	grants := fmt.Sprintf("GRANT USAGE ON SCHEMA toban TO %[1]s; GRANT SELECT, INSERT ON toban.init_step TO %[1]s;", quote(owner))
+	grants := fmt.Sprintf("GRANT USAGE ON SCHEMA toban TO %[1]s; GRANT SELECT, INSERT ON toban.init_step TO %[1]s;",
+		quote(owner))
 	if _, err := super.Exec(ctx, record+grants, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make the table toban.init_step: %w", err)
 	}

@@ -34,8 +34,8 @@ func (j *Job) makeRoleAndDatabase(ctx context.Context, super *pgx.Conn) error {
 			"(superuser, replication, or creating roles): choose another spec.init.owner", j.Plan.Owner))
 	}
 	if there.database.exists && there.database.owner != j.Plan.Owner {
-		return at("database "+j.Plan.Database, refuse("the database %q exists already and belongs to the role %q, not to %q: "+
-			"choose another spec.init.database, or set spec.init.owner to %q",
+		return at("database "+j.Plan.Database, refuse("the database %q exists already and belongs to the role %q, "+
+			"not to %q: choose another spec.init.database, or set spec.init.owner to %q",
 			j.Plan.Database, there.database.owner, j.Plan.Owner, there.database.owner))
 	}
 	if err := ensureRole(ctx, super, j.Plan.Owner, j.Password, there); err != nil {
@@ -97,7 +97,8 @@ func ensureDatabase(ctx context.Context, super *pgx.Conn, plan Plan, there found
 	if there.database.exists {
 		return nil
 	}
-	statement := fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING 'UTF8'", quote(plan.Database), quote(plan.Owner))
+	statement := fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING 'UTF8'",
+		quote(plan.Database), quote(plan.Owner))
 	if _, err := super.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}

@@ -56,8 +56,9 @@ func newScript(name, text string) (script, error) {
 	l := lexer{text: s.text, line: 1}
 	s.statements = l.statements()
 	if l.backslash > 0 {
-		return s, at(line(name, l.backslash), refuse(`a backslash starts a command of psql, and psql does not run this: `+
-			`write plain SQL (for a dump: pg_dump --inserts)`))
+		return s, at(line(name, l.backslash),
+			refuse(`a backslash starts a command of psql, and psql does not run this: `+
+				`write plain SQL (for a dump: pg_dump --inserts)`))
 	}
 	for _, st := range s.statements {
 		if err := st.check(); err != nil {

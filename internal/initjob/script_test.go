@@ -26,9 +26,12 @@ func TestStatementsAreFoundByTheirFirstLine(t *testing.T) {
 		"dollars with a tag around others":  {"DO $a$ $$ ; $$\n; $a$;\nSELECT 2;", []int{1, 3}},
 		"a parameter is no dollar quote":    {"SELECT $1;\nSELECT $2;", []int{1, 2}},
 		"a dollar in a name quotes nothing": {"SELECT a$b$c;\nSELECT a$b$c;", []int{1, 2}},
-		"a rule's actions in parentheses":   {"CREATE RULE r AS ON INSERT TO t DO (\nSELECT 1; SELECT 2);\nSELECT 3;", []int{1, 3}},
+		"a rule's actions in parentheses": {
+			"CREATE RULE r AS ON INSERT TO t DO (\nSELECT 1; SELECT 2);\nSELECT 3;", []int{1, 3},
+		},
 		"a standard function body": {
-			"CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC\nSELECT CASE WHEN true THEN 1 END;\nSELECT 2;\nEND;\nSELECT 3;",
+			"CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC\nSELECT CASE WHEN true THEN 1 " +
+				"END;\nSELECT 2;\nEND;\nSELECT 3;",
 			[]int{1, 5},
 		},
 		"a string that does not end": {"SELECT 1;\nSELECT 'a;\nb", []int{1, 2}},

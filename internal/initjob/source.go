@@ -44,7 +44,8 @@ func claim(ctx context.Context, conn *pgx.Conn, s script) (bool, error) {
 	if _, err := conn.Exec(ctx, "BEGIN"); err != nil {
 		return false, fmt.Errorf("begin: %w", err)
 	}
-	tag, err := conn.Exec(ctx, "INSERT INTO toban.init_step (source, digest) VALUES ($1, $2) ON CONFLICT DO NOTHING", s.name, s.digest)
+	tag, err := conn.Exec(ctx,
+		"INSERT INTO toban.init_step (source, digest) VALUES ($1, $2) ON CONFLICT DO NOTHING", s.name, s.digest)
 	if err != nil {
 		return false, fmt.Errorf("write it down in toban.init_step: %w", err)
 	}
@@ -52,7 +53,8 @@ func claim(ctx context.Context, conn *pgx.Conn, s script) (bool, error) {
 		return true, nil
 	}
 	var digest string
-	if err := conn.QueryRow(ctx, "SELECT digest FROM toban.init_step WHERE source = $1", s.name).Scan(&digest); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT digest FROM toban.init_step WHERE source = $1",
+		s.name).Scan(&digest); err != nil {
 		return false, fmt.Errorf("read toban.init_step: %w", err)
 	}
 	if digest != s.digest {

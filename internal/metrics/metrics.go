@@ -57,7 +57,9 @@ func New(registry prometheus.Registerer) *Metrics {
 
 // gauges are those of a SampleDB.
 func (m *Metrics) gauges() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.wanted, m.ready, m.primary, m.condition, m.lagBytes, m.lagSeconds, m.earliest, m.lastBackup, m.lastVerified}
+	return []*prometheus.GaugeVec{
+		m.wanted, m.ready, m.primary, m.condition, m.lagBytes, m.lagSeconds, m.earliest, m.lastBackup, m.lastVerified,
+	}
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
@@ -79,7 +81,9 @@ func (m *Metrics) Observe(db *v1.SampleDB, status v1.SampleDBStatus) {
 	if b := status.Backup; b != nil {
 		m.lagBytes.WithLabelValues(db.Namespace, db.Name).Set(float64(b.LagBytes))
 		m.lagSeconds.WithLabelValues(db.Namespace, db.Name).Set(float64(b.LagSeconds))
-		for g, at := range map[*prometheus.GaugeVec]*metav1.Time{m.earliest: b.Earliest, m.lastBackup: b.LastBackupAt, m.lastVerified: b.LastVerifiedAt} {
+		for g, at := range map[*prometheus.GaugeVec]*metav1.Time{
+			m.earliest: b.Earliest, m.lastBackup: b.LastBackupAt, m.lastVerified: b.LastVerifiedAt,
+		} {
 			if at != nil {
 				g.WithLabelValues(db.Namespace, db.Name).Set(float64(at.Unix()))
 			}

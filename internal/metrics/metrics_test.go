@@ -115,7 +115,8 @@ func TestDecisionsAreCounted(t *testing.T) {
 	m.Decided("restart", "Pending")
 	m.Decided("none", "Current")
 	got := gather(t, registry)
-	if got["toban_restart_decisions_total restart Pending"] != 2 || got["toban_restart_decisions_total none Current"] != 1 {
+	if got["toban_restart_decisions_total restart Pending"] != 2 ||
+		got["toban_restart_decisions_total none Current"] != 1 {
 		t.Errorf("the counts are %v", got)
 	}
 }
@@ -141,7 +142,9 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 }
 
 func sampleDB(namespace, name string) *v1.SampleDB {
-	return &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1.SampleDBSpec{Instances: 3}}
+	return &v1.SampleDB{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1.SampleDBSpec{Instances: 3},
+	}
 }
 
 func status() v1.SampleDBStatus {

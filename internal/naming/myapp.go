@@ -11,15 +11,17 @@ const (
 	AnnotationConfig = "toban.dev/config"
 	// AnnotationConnection on a Pod tells which content of the database's Secret it has its environment from.
 	AnnotationConnection = "toban.dev/connection"
-	// AnnotationSecrets on a MyApp is handed on to its Pods: another text replaces them, one after the other. It is for whoever
-	// knows that a Secret has changed, which the operator does not.
+	// AnnotationSecrets on a MyApp is handed on to its Pods: another text replaces them, one after the other. It is for
+	// whoever knows that a Secret has changed, which the operator does not.
 	AnnotationSecrets = "toban.dev/secrets" //nolint:gosec // a name, and nothing secret
 	// AnnotationRetry on a MyApp asks for another attempt at an update that has failed, once for each value.
 	AnnotationRetry = "toban.dev/retry"
-	// AnnotationMigration on a Job says to which version it brings the schema, AnnotationRevision from which revision of the MyApp.
+	// AnnotationMigration on a Job says to which version it brings the schema, AnnotationRevision from
+	// which revision of the MyApp.
 	AnnotationMigration = "toban.dev/migration"
 	AnnotationRevision  = "toban.dev/revision"
-	// AnnotationTemplate on a Deployment and its Pods identifies what they are made from, so that a new Pod is told from an old one.
+	// AnnotationTemplate on a Deployment and its Pods identifies what they are made from, so that a new Pod
+	// is told from an old one.
 	AnnotationTemplate = "toban.dev/template"
 
 	ComponentApp     = "app"
@@ -35,8 +37,8 @@ const (
 	EnvImageFrom = "TOBAN_IMAGE_FROM"
 	EnvImageTo   = "TOBAN_IMAGE_TO"
 
-	// PathLeader is the folder in an application's Pod with the file FileLeader, which has the application's name in it while
-	// the Pod leads, and is empty while it does not.
+	// PathLeader is the folder in an application's Pod with the file FileLeader, which has the application's name in it
+	// while the Pod leads, and is empty while it does not.
 	PathLeader = "/etc/toban/leader"
 	FileLeader = "leader-of"
 )

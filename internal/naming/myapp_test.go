@@ -43,19 +43,24 @@ func TestEveryLabelOfAMyAppIsLegal(t *testing.T) {
 			})
 		}
 	}
-	for _, key := range []string{AnnotationConfig, AnnotationConnection, AnnotationSecrets, AnnotationRetry, AnnotationMigration, AnnotationRevision, AnnotationTemplate} {
+	for _, key := range []string{
+		AnnotationConfig, AnnotationConnection, AnnotationSecrets, AnnotationRetry, AnnotationMigration,
+		AnnotationRevision, AnnotationTemplate,
+	} {
 		if !labelKey.MatchString(key) {
 			t.Errorf("%s is no legal key", key)
 		}
 	}
 }
 
-// The leader's Service must not select by anything that other Pods have too, nor the Pods' selector take a migration's in.
+// The leader's Service must not select by anything that other Pods have too, nor the Pods'
+// selector take a migration's in.
 func TestSelectorsOfAMyAppAreApart(t *testing.T) {
 	if s := LeaderSelector("shop"); len(s) != 1 || s[LabelLeaderOf] != "shop" {
 		t.Errorf("the leader is selected by %v", s)
 	}
-	if s := AppSelector("shop"); s[LabelComponent] != ComponentApp || ComponentApp == ComponentMigrate || s[LabelMyApp] != "shop" {
+	if s := AppSelector("shop"); s[LabelComponent] != ComponentApp || ComponentApp == ComponentMigrate ||
+		s[LabelMyApp] != "shop" {
 		t.Errorf("the Pods are selected by %v", s)
 	}
 }

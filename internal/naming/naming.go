@@ -70,8 +70,8 @@ const (
 	ComponentRestore  = "restore"
 	ComponentVerify   = "verify"
 
-	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a MyApp's
-	// migration, or as the last one of a SampleDB that is deleted.
+	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
+	// MyApp's migration, or as the last one of a SampleDB that is deleted.
 	TriggerSchedule  = "schedule"
 	TriggerRequest   = "request"
 	TriggerMigration = "migration"
@@ -79,7 +79,8 @@ const (
 
 	// Finalizer keeps a deleted SampleDB until what has no owner reference is gone.
 	Finalizer = "toban.dev/cleanup"
-	// DefinitionSampleDB and DefinitionPostgreSQL are the names of the CustomResourceDefinitions of kinds that have data.
+	// DefinitionSampleDB and DefinitionPostgreSQL are the names of the CustomResourceDefinitions
+	// of kinds that have data.
 	DefinitionSampleDB   = "sampledbs.toban.dev"
 	DefinitionPostgreSQL = "postgresqls.exp.wheel.jp"
 	// FieldOwner is the operator's name in server-side apply.
@@ -107,7 +108,8 @@ const (
 	PathVolume = "/pgdata"       // the persistent volume
 	PathData   = "/pgdata/data"  // PGDATA
 	PathState  = "/pgdata/toban" // the agent's own durable state
-	// FileVerified on the scratch volume is what a verification has found before SQL is run: for the container that runs it.
+	// FileVerified on the scratch volume is what a verification has found before SQL is run: for
+	// the container that runs it.
 	FileVerified = "verified.json"
 	// PathImageBinary is our binary in the operator's own image.
 	PathImageBinary = "/toban"

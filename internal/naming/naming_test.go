@@ -21,7 +21,8 @@ var legal = map[string]string{
 var (
 	dnsLabel   = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
 	labelValue = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`)
-	labelKey   = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	labelKey   = regexp.MustCompile(
+		`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	identifier = regexp.MustCompile(`^[a-z0-9_]+$`)
 )
 
@@ -120,8 +121,8 @@ func TestEveryLabelIsLegal(t *testing.T) {
 			})
 		}
 	}
-	for _, key := range []string{AnnotationApplied, AnnotationFacets, AnnotationSources, AnnotationDefaultContainer, Finalizer,
-		AnnotationSwitchover, AnnotationSwitchoverFrom, AnnotationSwitchoverRefused} {
+	for _, key := range []string{AnnotationApplied, AnnotationFacets, AnnotationSources, AnnotationDefaultContainer,
+		Finalizer, AnnotationSwitchover, AnnotationSwitchoverFrom, AnnotationSwitchoverRefused} {
 		if !labelKey.MatchString(key) {
 			t.Errorf("%s is no legal key", key)
 		}

@@ -13,7 +13,8 @@ const (
 	LabelAppReady  = "appReady"
 	AppReady       = "ok"
 
-	// AnnotationDatabasesFrom on a SampleDB lists the other namespaces whose PostgreSQLs may lie on it, with commas; * is all.
+	// AnnotationDatabasesFrom on a SampleDB lists the other namespaces whose PostgreSQLs may lie on
+	// it, with commas; * is all.
 	AnnotationDatabasesFrom = "toban.dev/databases-from"
 	// AnnotationReload on a PostgreSQL has its passwords read at once, once for each value.
 	AnnotationReload = "toban.dev/reload"
@@ -26,5 +27,6 @@ const (
 // PasswordsJob reads the passwords of a PostgreSQL out of its Secrets.
 func PasswordsJob(name, hash string) string { return name + "-secrets-" + hash }
 
-// AppRevision is what the Secret NAME-app belongs to: it goes, and with it the Secret, when what is in it is not true any more.
+// AppRevision is what the Secret NAME-app belongs to: it goes, and with it the Secret, when what is in
+// it is not true any more.
 func AppRevision(name, hash string) string { return name + "-app-" + hash }

@@ -1,5 +1,5 @@
-// Package passwords brings the passwords of users' Secrets to the operator, which may read no Secret: a Pod mounts them,
-// and leaves what is in them, sealed for the operator alone, as its termination message. It knows no Kubernetes.
+// Package passwords brings the passwords of users' Secrets to the operator, which may read no Secret: a Pod mounts
+// them, and leaves what is in them, sealed for the operator alone, as its termination message. It knows no Kubernetes.
 package passwords
 
 import (
@@ -76,7 +76,8 @@ func Seal(public string, found map[string]Found) (string, error) {
 	}
 	message := base64.StdEncoding.EncodeToString(sealed)
 	if len(message) > maxMessage {
-		return "", fmt.Errorf("the passwords are together too long: sealed they have %d bytes, and a Pod can leave %d", len(message), maxMessage)
+		return "", fmt.Errorf("the passwords are together too long: sealed they have %d bytes, and a Pod can leave %d",
+			len(message), maxMessage)
 	}
 	return message, nil
 }

@@ -51,7 +51,8 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	for _, name := range strings.Fields("a b c d e f g h i j k l m n o p") {
 		found[name] = Found{Password: strings.Repeat("x", MaxLength)}
 	}
-	if _, err := Seal(recipient(t, 1).Public(), found); err == nil || !strings.Contains(err.Error(), "together too long") {
+	if _, err := Seal(recipient(t, 1).Public(), found); err == nil ||
+		!strings.Contains(err.Error(), "together too long") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -83,8 +84,8 @@ func TestRead(t *testing.T) {
 	want := map[string]Found{
 		"good": {Password: "mypassword"}, "line": {Password: "mypassword"}, "spaces": {Password: " pass wörd 当番 "},
 		"absent": {Problem: SecretMissing}, "mounted-absent": {Problem: SecretMissing}, "other": {Problem: KeyMissing},
-		"empty": {Problem: Empty}, "nul": {Problem: Malformed}, "lines": {Problem: Malformed}, "bytes": {Problem: Malformed},
-		"long": {Problem: TooLong},
+		"empty": {Problem: Empty}, "nul": {Problem: Malformed}, "lines": {Problem: Malformed},
+		"bytes": {Problem: Malformed}, "long": {Problem: TooLong},
 	}
 	got, err := Read(folder)
 	if err != nil || !maps.Equal(got, want) {

@@ -120,20 +120,24 @@ func TestLeaf(t *testing.T) {
 		at    time.Time
 		ok    bool
 	}{
-		"as a server":                     {a, x509.ExtKeyUsageServerAuth, "", now, true},
-		"as a client":                     {a, x509.ExtKeyUsageClientAuth, "", now, true},
-		"as anything else":                {a, x509.ExtKeyUsageCodeSigning, "", now, false},
-		"by its name":                     {a, x509.ExtKeyUsageServerAuth, "x-0.x-instances.shop.svc", now, true},
-		"by its other name":               {a, x509.ExtKeyUsageServerAuth, "localhost", now, true},
-		"by its address":                  {a, x509.ExtKeyUsageServerAuth, "10.0.0.7", now, true},
-		"by its IPv6 address":             {a, x509.ExtKeyUsageServerAuth, "fd00::7", now, true},
-		"by the name of another":          {a, x509.ExtKeyUsageServerAuth, "x-1.x-instances.shop.svc", now, false},
-		"by the address of another":       {a, x509.ExtKeyUsageServerAuth, "10.0.0.8", now, false},
-		"against another authority":       {authority(t, []byte("other"), "a", now), x509.ExtKeyUsageServerAuth, "", now, false},
+		"as a server":               {a, x509.ExtKeyUsageServerAuth, "", now, true},
+		"as a client":               {a, x509.ExtKeyUsageClientAuth, "", now, true},
+		"as anything else":          {a, x509.ExtKeyUsageCodeSigning, "", now, false},
+		"by its name":               {a, x509.ExtKeyUsageServerAuth, "x-0.x-instances.shop.svc", now, true},
+		"by its other name":         {a, x509.ExtKeyUsageServerAuth, "localhost", now, true},
+		"by its address":            {a, x509.ExtKeyUsageServerAuth, "10.0.0.7", now, true},
+		"by its IPv6 address":       {a, x509.ExtKeyUsageServerAuth, "fd00::7", now, true},
+		"by the name of another":    {a, x509.ExtKeyUsageServerAuth, "x-1.x-instances.shop.svc", now, false},
+		"by the address of another": {a, x509.ExtKeyUsageServerAuth, "10.0.0.8", now, false},
+		"against another authority": {
+			authority(t, []byte("other"), "a", now), x509.ExtKeyUsageServerAuth, "", now, false,
+		},
 		"where the clock is a bit behind": {a, x509.ExtKeyUsageServerAuth, "", now.Add(-skew / 2), true},
 		"before it was issued":            {a, x509.ExtKeyUsageServerAuth, "", now.Add(-2 * skew), false},
-		"just before its end":             {a, x509.ExtKeyUsageServerAuth, "", now.Add(LeafLifetime - time.Minute), true},
-		"after its end":                   {a, x509.ExtKeyUsageServerAuth, "", now.Add(LeafLifetime + time.Minute), false},
+		"just before its end": {
+			a, x509.ExtKeyUsageServerAuth, "", now.Add(LeafLifetime - time.Minute), true,
+		},
+		"after its end": {a, x509.ExtKeyUsageServerAuth, "", now.Add(LeafLifetime + time.Minute), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := certificate(t, l).Verify(x509.VerifyOptions{
@@ -168,7 +172,8 @@ func TestALeafIsNoAuthority(t *testing.T) {
 	intermediates := x509.NewCertPool()
 	intermediates.AddCert(pair.Leaf)
 	_, err = certificate(t, forged).Verify(x509.VerifyOptions{
-		Roots: pool(t, a), Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, CurrentTime: now,
+		Roots: pool(t, a), Intermediates: intermediates,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}, CurrentTime: now,
 	})
 	if err == nil {
 		t.Error("what a leaf has issued is trusted")
@@ -206,7 +211,9 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]*Authority{"the first": first, "the second": second} {
-		if _, err := certificate(t, leaf(t, a, nil)).Verify(x509.VerifyOptions{Roots: both, CurrentTime: now}); err != nil {
+		if _, err := certificate(t, leaf(t, a, nil)).Verify(x509.VerifyOptions{
+			Roots: both, CurrentTime: now,
+		}); err != nil {
 			t.Errorf("%s is not trusted: %v", name, err)
 		}
 	}
@@ -257,7 +264,9 @@ func pool(t *testing.T, a *Authority) *x509.CertPool {
 
 func verify(t *testing.T, l Leaf, by *Authority, usage x509.ExtKeyUsage) error {
 	t.Helper()
-	_, err := certificate(t, l).Verify(x509.VerifyOptions{Roots: pool(t, by), KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: now})
+	_, err := certificate(t, l).Verify(x509.VerifyOptions{
+		Roots: pool(t, by), KeyUsages: []x509.ExtKeyUsage{usage}, CurrentTime: now,
+	})
 	return err
 }
 

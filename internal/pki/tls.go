@@ -30,7 +30,9 @@ func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool
 // ServerTLS is the TLS side of an agent: it takes clients that show a
 // certificate with one of the identities, from the authority that vouches for that one
 // and no other.
-func ServerTLS(certificate func() (tls.Certificate, error), clientCAs func() (map[string]*x509.CertPool, error)) *tls.Config {
+func ServerTLS(
+	certificate func() (tls.Certificate, error), clientCAs func() (map[string]*x509.CertPool, error),
+) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		ClientAuth: tls.RequireAnyClientCert,

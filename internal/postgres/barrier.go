@@ -41,7 +41,8 @@ func (s *Server) barrier(ctx context.Context, rule string) error {
 		return err
 	}
 	var lsn string
-	if err := session.conn.QueryRow(ctx, "select pg_logical_emit_message(true, 'toban', 'barrier')::text").Scan(&lsn); err != nil {
+	if err := session.conn.QueryRow(ctx,
+		"select pg_logical_emit_message(true, 'toban', 'barrier')::text").Scan(&lsn); err != nil {
 		return err
 	}
 	if notice != nil {
@@ -69,7 +70,8 @@ func (s *Session) inForce(ctx context.Context, rule string) error {
 // position on disk.
 func (s *Session) acknowledged(ctx context.Context, rule, lsn string) error {
 	need := standbysOf(rule)
-	const query = "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum') and flush_lsn >= $1::text::pg_lsn"
+	const query = "select count(*) from pg_stat_replication where sync_state in ('sync', 'quorum') and " +
+		"flush_lsn >= $1::text::pg_lsn"
 	var have int
 	if err := s.conn.QueryRow(ctx, query, lsn).Scan(&have); err != nil {
 		return err

@@ -74,7 +74,8 @@ func Owned(parameter string) bool {
 
 var owned = func() map[string]bool {
 	set := map[string]bool{}
-	for _, name := range strings.Fields(`allow_system_table_mods archive_cleanup_command cluster_name config_file data_directory
+	for _, name := range strings.Fields(
+		`allow_system_table_mods archive_cleanup_command cluster_name config_file data_directory
 		data_sync_retry event_source external_pid_file fsync full_page_writes hba_file hot_standby ident_file
 		ignore_checksum_failure ignore_invalid_pages ignore_system_indexes lc_messages listen_addresses log_destination
 		logging_collector port primary_conninfo primary_slot_name promote_trigger_file recovery_end_command
@@ -159,7 +160,8 @@ func raise(all map[string]string, least map[string]int) {
 func (s *Server) postgresqlConf(settings Settings) string {
 	all := s.parameters(settings)
 	var text strings.Builder
-	text.WriteString("# Written by the agent of Toban from the SampleDB. Edits are lost: change spec.postgresql instead.\n")
+	text.WriteString("# Written by the agent of Toban from the SampleDB. Edits are lost: " +
+		"change spec.postgresql instead.\n")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&text, "%s = '%s'\n", name, quote(all[name]))
 	}
@@ -288,7 +290,8 @@ func (s *Server) Check(ctx context.Context, settings Settings) error {
 	if err := errors.Join(err, candidate.Close()); err != nil {
 		return fmt.Errorf("write a candidate configuration: %w", err)
 	}
-	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(), "-c", "config_file="+candidate.Name())
+	cmd := s.Programs.command(ctx, "postgres", "-C", "max_connections", "-D", s.Data(),
+		"-c", "config_file="+candidate.Name())
 	var messages strings.Builder
 	cmd.Stderr = &messages
 	err = Children.Run(cmd)

@@ -31,8 +31,13 @@ func example(major int) *Server {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	upstream := &Upstream{Host: "db-0.db-instances.ns.svc", Address: "198.18.16.2", Port: 5432, Name: "db-1", Slot: "toban_db_1", Term: 7}
-	primary := Settings{Name: "db-0", Parameters: map[string]string{"work_mem": "16MB", "Shared_Buffers": "1GB"}, HBA: []string{"host all all 198.18.0.0/15 trust"}}
+	upstream := &Upstream{
+		Host: "db-0.db-instances.ns.svc", Address: "198.18.16.2", Port: 5432, Name: "db-1", Slot: "toban_db_1", Term: 7,
+	}
+	primary := Settings{
+		Name: "db-0", Parameters: map[string]string{"work_mem": "16MB", "Shared_Buffers": "1GB"},
+		HBA: []string{"host all all 198.18.0.0/15 trust"},
+	}
 	primary.Synchronous = `ANY 1 ("db-1","db-2")`
 	standby := primary
 	standby.Name, standby.Upstream, standby.Least = "db-1", upstream, map[string]int{"max_connections": 200}
@@ -50,10 +55,14 @@ func TestConfigurationFiles(t *testing.T) {
 
 func TestUsersParametersNeverReplaceTheAgents(t *testing.T) {
 	settings := Settings{Parameters: map[string]string{
-		"port": "1", "SSL": "off", "Archive_Command": "rm -rf /", "recovery_target_time": "now", "fsync": "off", "work_mem": "1MB",
+		"port": "1", "SSL": "off", "Archive_Command": "rm -rf /", "recovery_target_time": "now",
+		"fsync": "off", "work_mem": "1MB",
 	}}
 	got := example(17).parameters(settings)
-	for name, want := range map[string]string{"port": "5432", "ssl": "on", "archive_command": "", "recovery_target_time": "", "fsync": "on", "work_mem": "1MB"} {
+	for name, want := range map[string]string{
+		"port": "5432", "ssl": "on", "archive_command": "", "recovery_target_time": "",
+		"fsync": "on", "work_mem": "1MB",
+	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, expected %q", name, got[name], want)
 		}
@@ -76,7 +85,9 @@ func TestValuesCanNotLeaveTheirQuotes(t *testing.T) {
 func TestRaiseKeepsWhatIsEnough(t *testing.T) {
 	all := map[string]string{"max_connections": "50", "max_worker_processes": "20"}
 	raise(all, map[string]int{"max_connections": 100, "max_worker_processes": 8, "max_wal_senders": 10})
-	for name, want := range map[string]string{"max_connections": "100", "max_worker_processes": "20", "max_wal_senders": "10"} {
+	for name, want := range map[string]string{
+		"max_connections": "100", "max_worker_processes": "20", "max_wal_senders": "10",
+	} {
 		if all[name] != want {
 			t.Errorf("%s is %s, expected %s", name, all[name], want)
 		}
@@ -106,17 +117,22 @@ func TestLastWordsOfAServer(t *testing.T) {
 		want  string
 	}{
 		"fatal with its cause": {[]string{
-			"x [1] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use", "x [1] FATAL:  could not create any TCP/IP sockets", "x [1] LOG:  database system is shut down"},
+			"x [1] LOG:  could not bind IPv4 address \"127.0.0.1\": Address already in use",
+			"x [1] FATAL:  could not create any TCP/IP sockets", "x [1] LOG:  database system is shut down"},
 			`could not create any TCP/IP sockets (could not bind IPv4 address "127.0.0.1": Address already in use)`},
-		"fatal alone": {[]string{"x LOG:  starting PostgreSQL 17", "x FATAL:  no space left on device"}, "no space left on device"},
+		"fatal alone": {
+			[]string{"x LOG:  starting PostgreSQL 17", "x FATAL:  no space left on device"}, "no space left on device",
+		},
 		"of the process that it stops for": {[]string{
 			"x [66] LOG:  redo starts at 0/A6E7E58",
-			"x [66] FATAL:  could not extend file \"base/5/16392\": No space left on device", "x [66] HINT:  Check free disk space.",
+			"x [66] FATAL:  could not extend file \"base/5/16392\": No space left on device",
+			"x [66] HINT:  Check free disk space.",
 			"x [67] FATAL:  could not write init file", "x [62] LOG:  startup process (PID 66) exited with exit code 1",
 			"x [62] LOG:  shutting down due to startup process failure", "x [62] LOG:  database system is shut down"},
 			`could not extend file "base/5/16392": No space left on device`},
 		"of another where that one was killed": {[]string{
-			"x [67] FATAL:  terminating connection", "x [62] LOG:  startup process (PID 66) was terminated by signal 9: Killed"},
+			"x [67] FATAL:  terminating connection",
+			"x [62] LOG:  startup process (PID 66) was terminated by signal 9: Killed"},
 			"terminating connection"},
 		"nothing": {nil, "it said nothing"},
 	} {

@@ -19,21 +19,24 @@ import (
 var ErrNoRoom = errors.New("the volume has no room for a copy beside the data")
 
 const (
-	// roomToSpare is how much of the volume must be left for a copy to go on beside the data that it replaces: as much as a fast one
-	// writes while that is being removed. leastRoom is with how little it does not go on at all, and can't even begin to write: a file of WAL.
+	// roomToSpare is how much of the volume must be left for a copy to go on beside the data that it replaces: as much
+	// as a fast one writes while that is being removed. leastRoom is with how little it does not go on at all, and
+	// can't even begin to write: a file of WAL.
 	roomToSpare = 256 << 20
 	leastRoom   = 20 << 20
-	// roomInterval is how often it is looked how much is left, discardInterval how often it is asked whether the data may go.
+	// roomInterval is how often it is looked how much is left, discardInterval how often it is asked
+	// whether the data may go.
 	roomInterval    = 20 * time.Millisecond
 	discardInterval = time.Second
 )
 
-// Clone copies the data of another server through a replication connection, with
-// the WAL that was written meanwhile (pg_basebackup). What was in the data
-// directory is replaced when the copy is whole. Where the volume has no room for both, the data goes first: once the copy flows, not before it
-// is needed, and only when mayDiscard has no objection; else the copy ends with ErrNoRoom. It is asked again when the copy is whole, before it takes
-// the place of the data.
-func (s *Server) Clone(ctx context.Context, source Upstream, mayDiscard func(whole bool) error, progress io.Writer) error {
+// Clone copies the data of another server through a replication connection, with the WAL that was written meanwhile
+// (pg_basebackup). What was in the data directory is replaced when the copy is whole. Where the volume has no room for
+// both, the data goes first: once the copy flows, not before it is needed, and only when mayDiscard has no objection;
+// else the copy ends with ErrNoRoom. It is asked again when the copy is whole, before it takes the place of the data.
+func (s *Server) Clone(
+	ctx context.Context, source Upstream, mayDiscard func(whole bool) error, progress io.Writer,
+) error {
 	args := []string{"--pgdata", s.incoming(), "--dbname", s.copyingInfo(source, nameClone), "--checkpoint", "fast",
 		"--wal-method", "stream", "--no-sync", "--verbose"}
 	if source.Slot != "" {
@@ -92,7 +95,8 @@ func (c *copying) run(ctx context.Context, args []string, progress io.Writer) er
 
 func (c *copying) signal(s syscall.Signal) error { return syscall.Kill(-c.cmd.Process.Pid, s) }
 
-// seeToRoom removes the data that is being replaced when the copy needs its room and may have it. It fails when it may not, and nothing is left.
+// seeToRoom removes the data that is being replaced when the copy needs its room and may have it. It fails when it may
+// not, and nothing is left.
 func (c *copying) seeToRoom() error {
 	if there, err := exists(c.Data()); err != nil || !there {
 		return err
@@ -137,7 +141,8 @@ func (c *copying) ask() error {
 	return c.discard()
 }
 
-// began notices in the messages of pg_basebackup that the source has begun to send (pg_basebackup.c, the same in PostgreSQL 15 to 18).
+// began notices in the messages of pg_basebackup that the source has begun to send (pg_basebackup.c, the same
+// in PostgreSQL 15 to 18).
 type began struct {
 	said  chan struct{}
 	mutex sync.Mutex
@@ -166,8 +171,8 @@ func (b *began) yes() bool {
 
 var walFile = regexp.MustCompile(`^[0-9A-F]{24}$`)
 
-// flows says whether the source sends its data, by the connection that all of it is to come by, and its WAL by the other one: the first
-// file of a base backup has come (basebackup.c), and some WAL.
+// flows says whether the source sends its data, by the connection that all of it is to come by, and its WAL by the
+// other one: the first file of a base backup has come (basebackup.c), and some WAL.
 func (s *Server) flows() (bool, error) {
 	label, err := os.Stat(filepath.Join(s.incoming(), "backup_label"))
 	if errors.Is(err, os.ErrNotExist) || err == nil && label.Size() == 0 {

@@ -13,12 +13,14 @@ func TestACopyFlowsWhenItsDataAndItsWALHaveBegunToCome(t *testing.T) {
 		files map[string]string
 		flows bool
 	}{
-		"nothing has come":                 {nil, false},
-		"the first file has just begun":    {map[string]string{"backup_label": "", wal: "x"}, false},
-		"data has come, and no WAL":        {map[string]string{"backup_label": "x", "pg_wal/archive_status": ""}, false},
-		"WAL has come, and no data":        {map[string]string{wal: "x"}, false},
-		"data has come and the first WAL":  {map[string]string{"backup_label": "x", wal: "x"}, true},
-		"more data has come, and more WAL": {map[string]string{"backup_label": "x", "PG_VERSION": "17", wal: "x"}, true},
+		"nothing has come":                {nil, false},
+		"the first file has just begun":   {map[string]string{"backup_label": "", wal: "x"}, false},
+		"data has come, and no WAL":       {map[string]string{"backup_label": "x", "pg_wal/archive_status": ""}, false},
+		"WAL has come, and no data":       {map[string]string{wal: "x"}, false},
+		"data has come and the first WAL": {map[string]string{"backup_label": "x", wal: "x"}, true},
+		"more data has come, and more WAL": {
+			map[string]string{"backup_label": "x", "PG_VERSION": "17", wal: "x"}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +45,10 @@ func TestACopyFlowsWhenItsDataAndItsWALHaveBegunToCome(t *testing.T) {
 func TestACopyHasBegunWhenTheSourceSends(t *testing.T) {
 	t.Parallel()
 	b := &began{said: make(chan struct{})}
-	for _, piece := range []string{"pg_basebackup: initiating base backup, waiting for checkpoint to complete\n", "pg_basebackup: write-ahead", " log sta"} {
+	for _, piece := range []string{
+		"pg_basebackup: initiating base backup, waiting for checkpoint to complete\n",
+		"pg_basebackup: write-ahead", " log sta",
+	} {
 		if _, err := b.Write([]byte(piece)); err != nil || b.yes() {
 			t.Fatalf("it has begun with %q, %v", piece, err)
 		}

@@ -42,7 +42,10 @@ func TestWALFilesAreNamedByTheirNumber(t *testing.T) {
 }
 
 func TestStandbysOfARule(t *testing.T) {
-	for rule, want := range map[string]int{"": 0, `ANY 1 ("a","b")`: 1, `any 2("a","b","c")`: 2, `FIRST 3 (a,b,c)`: 3, "2 (a,b)": 2, "a, b": 1, `"any 7 (x)"`: 1} {
+	for rule, want := range map[string]int{
+		"": 0, `ANY 1 ("a","b")`: 1, `any 2("a","b","c")`: 2, `FIRST 3 (a,b,c)`: 3,
+		"2 (a,b)": 2, "a, b": 1, `"any 7 (x)"`: 1,
+	} {
 		if got := standbysOf(rule); got != want {
 			t.Errorf("%s: %d, expected %d", rule, got, want)
 		}

@@ -17,11 +17,10 @@ import (
 // kernel needs to finish their reads and writes.
 const orphanDeadline = 10 * time.Second
 
-// clear makes way for a new postmaster where no server of ours runs any more. A
-// killed postmaster may leave sessions that compute and do not notice; they
-// would go on writing, and keep the next one from starting. And in a new
-// container process ids start anew, so the pid file, or the lock of the Unix socket, may name a stranger,
-// whom PostgreSQL would take for a running postmaster: one of the agent's own threads is enough. A pid file of nobody is left: with it
+// clear makes way for a new postmaster where no server of ours runs any more. A killed postmaster may leave sessions
+// that compute and do not notice; they would go on writing, and keep the next one from starting. And in a new container
+// process ids start anew, so the pid file, or the lock of the Unix socket, may name a stranger, whom PostgreSQL would
+// take for a running postmaster: one of the agent's own threads is enough. A pid file of nobody is left: with it
 // PostgreSQL itself makes sure that nobody uses the old shared memory.
 func (s *Server) clear(ctx context.Context) error {
 	if err := s.killOrphans(ctx); err != nil {

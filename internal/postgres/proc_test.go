@@ -10,7 +10,8 @@ import (
 func TestAProcessThatNeverRunsItsProgramAgain(t *testing.T) {
 	t.Parallel()
 	status := func(state, own, shared string) string {
-		return "Name:\tpostgres\nState:\t" + state + "\nSigPnd:\t" + own + "\nShdPnd:\t" + shared + "\nSigBlk:\t0000000000000100\n"
+		return "Name:\tpostgres\nState:\t" + state + "\nSigPnd:\t" + own + "\nShdPnd:\t" +
+			shared + "\nSigBlk:\t0000000000000100\n"
 	}
 	const none, kill, quit = "0000000000000000", "0000000000000100", "0000000000000004"
 	for name, c := range map[string]struct {

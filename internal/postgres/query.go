@@ -24,7 +24,8 @@ func (s *Server) Connect(ctx context.Context) (*Session, error) {
 }
 
 func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Session, error) {
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable connect_timeout=3", s.Run, s.Port))
+	config, err := pgx.ParseConfig(
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable connect_timeout=3", s.Run, s.Port))
 	if err != nil {
 		return nil, fmt.Errorf("make connection settings: %w", err)
 	}
@@ -42,8 +43,8 @@ func (s *Server) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*Se
 	return &Session{conn: conn}, nil
 }
 
-// ConnectTo opens a superuser's session in a database for what a user declares. Unlike our own ones its commits wait for the
-// standbys, and nothing that a user has set changes what its statements mean or ends them early.
+// ConnectTo opens a superuser's session in a database for what a user declares. Unlike our own ones its commits wait
+// for the standbys, and nothing that a user has set changes what its statements mean or ends them early.
 func (s *Server) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	opened, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.Database = database
@@ -140,8 +141,9 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 	return nil
 }
 
-// CloseMaintenance lets nobody connect to the database postgres but superusers, our own roles and those to whom a superuser has granted
-// it. By itself PostgreSQL lets every role in, where an application's could hold locks that ours wait for.
+// CloseMaintenance lets nobody connect to the database postgres but superusers, our own roles and those to
+// whom a superuser has granted it. By itself PostgreSQL lets every role in, where an application's could hold
+// locks that ours wait for.
 func (s *Session) CloseMaintenance(ctx context.Context) error {
 	const statement = `do $$ begin
 		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) where datname = 'postgres' and grantee = 0) then

@@ -37,9 +37,11 @@ func (s *Server) removeMarkers(markers ...string) error {
 // forkMarker says on the volume that the data directory has WAL that it must not have.
 func (s *Server) forkMarker() string { return filepath.Join(s.Volume, "forked") }
 
-// MarkForked puts on disk that the server has written as a primary when it was to be a standby. A Rewind or a Clone takes that back.
+// MarkForked puts on disk that the server has written as a primary when it was to be a standby. A Rewind or
+// a Clone takes that back.
 func (s *Server) MarkForked() error {
-	return WriteFile(s.forkMarker(), []byte("the server was promoted when it was to be a standby: this data is to be rewound or copied anew\n"), 0o600)
+	return WriteFile(s.forkMarker(), []byte("the server was promoted when it was to be a standby: "+
+		"this data is to be rewound or copied anew\n"), 0o600)
 }
 
 // Forked says whether MarkForked was the last word on the data directory.
@@ -57,10 +59,10 @@ func exists(path string) (bool, error) {
 	return false, fmt.Errorf("look whether the data directory is whole: %w", err)
 }
 
-// ErrSameTimeline says that a rewind had nothing to do, because the source's
-// control file names the timeline that the data is of; or that it would go by a timeline that the source has left. Of a source that
-// has been promoted and has not written its first checkpoint yet, PostgreSQL up to 15
-// takes the timeline before for the present one: then it may be tried again.
+// ErrSameTimeline says that a rewind had nothing to do, because the source's control file names the timeline that
+// the data is of; or that it would go by a timeline that the source has left. Of a source that has been promoted
+// and has not written its first checkpoint yet, PostgreSQL up to 15 takes the timeline before for the present one:
+// then it may be tried again.
 var ErrSameTimeline = errors.New("the source's control file names the same timeline, or one that it has left")
 
 // Messages of pg_rewind (pg_rewind.c, the same in PostgreSQL 15 to 18). The
@@ -81,7 +83,8 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 	if s.unsettled(ctx, source) {
 		return fmt.Errorf("wait for the source's first checkpoint: %w", ErrSameTimeline)
 	}
-	if err := WriteFile(s.marker(), []byte("pg_rewind has begun and not ended: this data is not whole\n"), 0o600); err != nil {
+	if err := WriteFile(s.marker(),
+		[]byte("pg_rewind has begun and not ended: this data is not whole\n"), 0o600); err != nil {
 		return err
 	}
 	var messages bytes.Buffer
@@ -107,8 +110,8 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 // timeline 1". What can't be learned is left to pg_rewind.
 func (s *Server) unsettled(ctx context.Context, source Upstream) bool {
 	const query = `select timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int from pg_control_checkpoint()`
-	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command", query,
-		s.copyingInfo(source, nameRewind)+" dbname=postgres")
+	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command",
+		query, s.copyingInfo(source, nameRewind)+" dbname=postgres")
 	var out strings.Builder
 	cmd.Stdout = &out
 	return Children.Run(cmd) == nil && strings.TrimSpace(out.String()) == "f"
@@ -158,4 +161,5 @@ func (s *Server) keepWAL() error {
 	return WriteFile(path, append(text, "wal_keep_size = '1000GB'\n"...), 0o600)
 }
 
-var errIncomplete = errors.New("the data directory is not whole: a rewind has not come to its end, only a new copy helps")
+var errIncomplete = errors.New("the data directory is not whole: a rewind has not come to its end, " +
+	"only a new copy helps")

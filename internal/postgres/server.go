@@ -87,11 +87,11 @@ func FindPrograms(ctx context.Context, major int) (Programs, error) {
 		found = append(found, p.Version)
 	}
 	if len(found) > 0 {
-		return Programs{}, fmt.Errorf("%w of version %d in this image, only of %s: spec.image and spec.version must go together",
-			ErrNoPrograms, major, strings.Join(found, ", "))
+		return Programs{}, fmt.Errorf("%w of version %d in this image, only of %s: spec.image and spec.version must "+
+			"go together", ErrNoPrograms, major, strings.Join(found, ", "))
 	}
-	return Programs{}, fmt.Errorf("%w in this image: expected the postgres program in /usr/lib/postgresql/%d/bin or on the PATH",
-		ErrNoPrograms, major)
+	return Programs{}, fmt.Errorf("%w in this image: expected the postgres program in /usr/lib/postgresql/%d/bin or "+
+		"on the PATH", ErrNoPrograms, major)
 }
 
 func programsIn(ctx context.Context, dir string) (Programs, error) {

@@ -34,8 +34,8 @@ func (s *Server) Fork(timeline uint32) (lsn string, err error) {
 	return lsn, nil
 }
 
-// Branch is the LSN at which the history of a timeline left an earlier one. Where it never was on that, it is where the timeline
-// begins. Between the two lie those of promotions that were cut short.
+// Branch is the LSN at which the history of a timeline left an earlier one. Where it never was on that, it is where the
+// timeline begins. Between the two lie those of promotions that were cut short.
 func (s *Server) Branch(timeline, earlier uint32) (lsn string, err error) {
 	begins, err := s.history(timeline)
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *Server) Branch(timeline, earlier uint32) (lsn string, err error) {
 	return formatLSN(at), nil
 }
 
-// ForkFrom is the first LSN at or after one at which the history of a timeline goes on to another timeline. Where there is
-// none, it is where the timeline begins.
+// ForkFrom is the first LSN at or after one at which the history of a timeline goes on to another timeline. Where there
+// is none, it is where the timeline begins.
 func (s *Server) ForkFrom(timeline uint32, from uint64) (lsn string, err error) {
 	begins, err := s.history(timeline)
 	if err != nil {

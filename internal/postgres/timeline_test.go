@@ -12,11 +12,13 @@ func TestForkIsInTheLastLineOfTheHistory(t *testing.T) {
 		text, want string
 		bad        bool
 	}{
-		"one line":                   {text: "1\t0/3000148\tno recovery target specified\n", want: "0/3000148"},
-		"three lines and no newline": {text: "1\t0/3000148\tx\n\n2\t0/5000000\tx\n3\tA/FF000028\tbefore 2000-01-01", want: "A/FF000028"},
-		"a comment at the end":       {text: "1\t0/3000148\tx\n# 2\t0/5\tx\n", want: "0/3000148"},
-		"nothing":                    {bad: true},
-		"a line cut off":             {text: "1\t0/3000148\tx\n2\t", bad: true},
+		"one line": {text: "1\t0/3000148\tno recovery target specified\n", want: "0/3000148"},
+		"three lines and no newline": {
+			text: "1\t0/3000148\tx\n\n2\t0/5000000\tx\n3\tA/FF000028\tbefore 2000-01-01", want: "A/FF000028",
+		},
+		"a comment at the end": {text: "1\t0/3000148\tx\n# 2\t0/5\tx\n", want: "0/3000148"},
+		"nothing":              {bad: true},
+		"a line cut off":       {text: "1\t0/3000148\tx\n2\t", bad: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := lastFork(c.text)
@@ -42,7 +44,8 @@ func TestAPromotionThatIsMadeAgainBeganWithTheFirst(t *testing.T) {
 		}
 	}
 	for from, want := range map[uint64]string{
-		0x3000000: "0/3000148", 0x3000148: "0/3000148", 0x4000000: "0/5000000", 0x5000001: "0/6000000", 0x7000000: "0/6000000",
+		0x3000000: "0/3000148", 0x3000148: "0/3000148", 0x4000000: "0/5000000",
+		0x5000001: "0/6000000", 0x7000000: "0/6000000",
 	} {
 		if got, err := s.ForkFrom(4, from); got != want || err != nil {
 			t.Errorf("the first fork from %X on is at %q, %v; want %s", from, got, err, want)
@@ -55,8 +58,11 @@ func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(s.wal(), "archive_status"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	kept := []string{"00000002.history", "00000003.history", "000000010000000000000001", "000000030000000000000009", "xlogtemp.12"}
-	for _, name := range append(slices.Clone(kept), "00000004.history", "0000000A.history", "000000040000000000000009", "000000040000000000000009.partial") {
+	kept := []string{
+		"00000002.history", "00000003.history", "000000010000000000000001", "000000030000000000000009", "xlogtemp.12",
+	}
+	for _, name := range append(slices.Clone(kept), "00000004.history", "0000000A.history", "000000040000000000000009",
+		"000000040000000000000009.partial") {
 		if err := os.WriteFile(filepath.Join(s.wal(), name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -98,9 +104,11 @@ func TestForgetSupersededKeepsTheNewestFileOfEachSegment(t *testing.T) {
 	}
 	// Timeline 3 begins in segment 5, 4 was abandoned elsewhere, 6 and 7 begin in segment 7.
 	write("00000007.history", "1\t0/5000100\tx\n3\t0/7000100\tx\n6\t0/7000200\tx\n")
-	kept := []string{"000000010000000000000004", "000000030000000000000005", "000000030000000000000006", "000000040000000000000006",
-		"000000070000000000000007", "000000030000000000000008", "000000080000000000000007", "00000003.history", "000000030000000000000007.partial"}
-	for _, name := range append(slices.Clone(kept), "000000010000000000000005", "000000030000000000000007", "000000060000000000000007", "000000040000000000000007") {
+	kept := []string{"000000010000000000000004", "000000030000000000000005", "000000030000000000000006",
+		"000000040000000000000006", "000000070000000000000007", "000000030000000000000008", "000000080000000000000007",
+		"00000003.history", "000000030000000000000007.partial"}
+	for _, name := range append(slices.Clone(kept), "000000010000000000000005", "000000030000000000000007",
+		"000000060000000000000007", "000000040000000000000007") {
 		write(name, "")
 	}
 	removed, err := s.ForgetSuperseded(7)

@@ -11,22 +11,26 @@ func TestAStandbyWithoutUpstreamFollowsNobodyAndWaitsForNoReader(t *testing.T) {
 	settings := Settings{Standby: true, Least: map[string]int{"max_connections": 300}, Synchronous: `ANY 1 ("a","b")`,
 		Parameters: map[string]string{"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1"}}
 	got := example(17).parameters(settings)
-	for name, want := range map[string]string{"primary_conninfo": "", "primary_slot_name": "", "max_standby_streaming_delay": "0",
-		"max_standby_archive_delay": "0", "max_connections": "300", "synchronous_standby_names": `ANY 1 ("a","b")`} {
+	for name, want := range map[string]string{
+		"primary_conninfo": "", "primary_slot_name": "", "max_standby_streaming_delay": "0",
+		"max_standby_archive_delay": "0", "max_connections": "300", "synchronous_standby_names": `ANY 1 ("a","b")`,
+	} {
 		if value, ok := got[name]; !ok || value != want {
 			t.Errorf("%s is %q, expected %q", name, value, want)
 		}
 	}
 	settings.Upstream = &Upstream{Host: "h", Port: 1, Name: "n", Term: 7}
 	got = example(17).parameters(settings)
-	if got["max_standby_streaming_delay"] != "-1" || !strings.Contains(got["primary_conninfo"], "sslkey=/run/pg/replication-7.key") {
+	if got["max_standby_streaming_delay"] != "-1" ||
+		!strings.Contains(got["primary_conninfo"], "sslkey=/run/pg/replication-7.key") {
 		t.Errorf("with an upstream it has %q and %q", got["max_standby_streaming_delay"], got["primary_conninfo"])
 	}
 }
 
 func TestCopiesGoUnderANameThatNoInstanceHas(t *testing.T) {
 	info := example(17).copyingInfo(Upstream{Host: "h", Port: 1, Name: "db-1", Term: 7}, nameClone)
-	if !strings.Contains(info, "application_name=toban-clone ") || !strings.Contains(info, "sslkey=/run/pg/server.key ") {
+	if !strings.Contains(info, "application_name=toban-clone ") ||
+		!strings.Contains(info, "sslkey=/run/pg/server.key ") {
 		t.Errorf("a clone connects with %q", info)
 	}
 }

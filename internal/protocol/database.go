@@ -6,8 +6,8 @@ import (
 	"toban.dev/internal/database"
 )
 
-// PathDatabase is where an agent makes a database as declared. POST DatabaseRequest: DatabaseResult. For the operator, and only
-// the primary's agent does it.
+// PathDatabase is where an agent makes a database as declared. POST DatabaseRequest: DatabaseResult. For the operator,
+// and only the primary's agent does it.
 const PathDatabase = "/v1/database"
 
 // DatabaseRequest asks for a database with its roles, or for their end.

@@ -52,8 +52,8 @@ type Config struct {
 	Witness string `json:"witness,omitempty"`
 	// Archive is where the WAL goes; nil for nowhere.
 	Archive *Archive `json:"archive,omitempty"`
-	// Restored is the id of the restore in place whose data the instances are to have, "" for none. RemoveBefore says that
-	// what it has replaced may go, Prepares that another is being made on a volume.
+	// Restored is the id of the restore in place whose data the instances are to have, "" for none. RemoveBefore says
+	// that what it has replaced may go, Prepares that another is being made on a volume.
 	Restored     string `json:"restored,omitempty"`
 	RemoveBefore bool   `json:"removeBefore,omitempty"`
 	Prepares     bool   `json:"prepares,omitempty"`

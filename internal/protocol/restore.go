@@ -12,8 +12,8 @@ type RestoreSettings struct {
 	// Instance is the one whose volume gets the data, Major its PostgreSQL version.
 	Instance string `json:"instance"`
 	Major    int    `json:"major"`
-	// InPlace is the id of a restore in place: the data is made beside that of the instance, which runs, and is taken over
-	// by its next agent. "" where there is no data yet.
+	// InPlace is the id of a restore in place: the data is made beside that of the instance, which runs, and is taken
+	// over by its next agent. "" where there is no data yet.
 	InPlace string `json:"inPlace,omitempty"`
 	// Bucket and Path are the archive's, which is only read.
 	Bucket bucket.Config `json:"bucket"`

@@ -105,9 +105,14 @@ func TestWhatIsSent(t *testing.T) {
 		path   string
 		body   any
 	}{
-		"status":  {func() (Status, error) { return c.Status(t.Context(), "127.0.0.1") }, "GET", "/v1/status", nil},
-		"sync":    {func() (Status, error) { return c.Sync(t.Context(), "127.0.0.1", config()) }, "POST", "/v1/sync", config()},
-		"restart": {func() (Status, error) { return c.Restart(t.Context(), "127.0.0.1", restart) }, "POST", "/v1/restart", restart},
+		"status": {func() (Status, error) { return c.Status(t.Context(), "127.0.0.1") }, "GET", "/v1/status", nil},
+		"sync": {
+			func() (Status, error) { return c.Sync(t.Context(), "127.0.0.1", config()) }, "POST", "/v1/sync", config(),
+		},
+		"restart": {
+			func() (Status, error) { return c.Restart(t.Context(), "127.0.0.1", restart) },
+			"POST", "/v1/restart", restart,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := call.do()
@@ -136,13 +141,17 @@ func TestAnswersThatAreNoStatus(t *testing.T) {
 		body  string
 		words []string
 	}{
-		"a refusal":              {http.StatusForbidden, "only the operator may ask for this\n", []string{"127.0.0.1", "403 Forbidden", ": only the operator may ask for this"}},
+		"a refusal": {http.StatusForbidden, "only the operator may ask for this\n", []string{
+			"127.0.0.1", "403 Forbidden", ": only the operator may ask for this",
+		}},
 		"a refusal without end":  {http.StatusConflict, strings.Repeat("ü", maxBody), []string{"409 Conflict", "üüü…"}},
 		"a refusal with nothing": {http.StatusInternalServerError, "", []string{"500 Internal Server Error"}},
-		"an answer without end":  {http.StatusOK, `{"name":"` + strings.Repeat("x", maxBody) + `"}`, []string{"127.0.0.1", "is longer than 4194304 bytes"}},
-		"half an answer":         {http.StatusOK, `{"name":`, []string{"understand the answer of the agent at 127.0.0.1"}},
-		"an empty answer":        {http.StatusOK, "", []string{"understand the answer of the agent at 127.0.0.1"}},
-		"no JSON":                {http.StatusOK, "ok", []string{"understand the answer of the agent at 127.0.0.1"}},
+		"an answer without end": {http.StatusOK, `{"name":"` + strings.Repeat("x", maxBody) + `"}`, []string{
+			"127.0.0.1", "is longer than 4194304 bytes",
+		}},
+		"half an answer":  {http.StatusOK, `{"name":`, []string{"understand the answer of the agent at 127.0.0.1"}},
+		"an empty answer": {http.StatusOK, "", []string{"understand the answer of the agent at 127.0.0.1"}},
+		"no JSON":         {http.StatusOK, "ok", []string{"understand the answer of the agent at 127.0.0.1"}},
 		"a field of a wrong type": {http.StatusOK, `{"ready":"yes"}`,
 			[]string{"understand the answer of the agent at 127.0.0.1", "ready"}},
 	} {
@@ -160,7 +169,8 @@ func TestAnswersThatAreNoStatus(t *testing.T) {
 					t.Errorf("the error lacks %q: %s", w, err)
 				}
 			}
-			if text := err.Error(); len(text) > 2*maxComplaint || strings.Contains(text, "\n") || strings.Contains(text, "\uFFFD") {
+			if text := err.Error(); len(text) > 2*maxComplaint || strings.Contains(text, "\n") ||
+				strings.Contains(text, "\uFFFD") {
 				t.Errorf("the error is not readable: %d bytes: %.200q", len(text), text)
 			}
 		})
@@ -256,7 +266,8 @@ func TestAnAuthorityVouchesForItsOwnIdentityOnly(t *testing.T) {
 		"an instance made by the operator's CA": {issued(operators, instance), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := client(t, c.shows, pool(t, ours), port).Status(t.Context(), "127.0.0.1"); (err == nil) != c.ok {
+			if _, err := client(t, c.shows, pool(t, ours), port).Status(t.Context(),
+				"127.0.0.1"); (err == nil) != c.ok {
 				t.Errorf("the answer is %v", err)
 			}
 		})

@@ -21,8 +21,8 @@ type Assertion struct {
 	Want *string `json:"want,omitempty"`
 }
 
-// VerifyResult is what a verification's Pod leaves as its termination message: the container that restores where that fails, else the
-// one that runs SQL.
+// VerifyResult is what a verification's Pod leaves as its termination message: the container that restores where that
+// fails, else the one that runs SQL.
 type VerifyResult struct {
 	// Error is what is wrong, "" if all is well.
 	Error string `json:"error,omitempty"`

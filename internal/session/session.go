@@ -1,10 +1,11 @@
-// Package session has what every session of ours with a PostgreSQL server asks for when it begins. It must not import anything of ours.
+// Package session has what every session of ours with a PostgreSQL server asks for when it begins. It must not
+// import anything of ours.
 package session
 
 import "maps"
 
-// pinned are what an owner of a database could otherwise set for our sessions there, by ALTER DATABASE … SET. What a client
-// asks for in its startup packet counts before that (PostgreSQL 17 documentation, 19.1.3), also "role" and
+// pinned are what an owner of a database could otherwise set for our sessions there, by ALTER DATABASE … SET. What a
+// client asks for in its startup packet counts before that (PostgreSQL 17 documentation, 19.1.3), also "role" and
 // "session_authorization", with which our statements would run as somebody else.
 var pinned = map[string]string{
 	"role":                                "none",
@@ -27,7 +28,8 @@ var pinned = map[string]string{
 	"idle_in_transaction_session_timeout": "0",
 }
 
-// Settings are the settings of a session of a role as they have to be in the startup packet, with those of the caller before ours.
+// Settings are the settings of a session of a role as they have to be in the startup packet, with those
+// of the caller before ours.
 func Settings(role string, own map[string]string) map[string]string {
 	out := maps.Clone(pinned)
 	out["session_authorization"] = role

@@ -25,7 +25,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// appWorld is a world with a reconciler of MyApps. The tests play the controllers of Deployments, Jobs, databases and backups.
+// appWorld is a world with a reconciler of MyApps. The tests play the controllers of Deployments,
+// Jobs, databases and backups.
 type appWorld struct {
 	*world
 	apps *myapp.Reconciler
@@ -48,7 +49,9 @@ func (w *appWorld) restart() {
 	w.broken = &broken{Client: r.Client}
 	follower, told := w.follower("sample-app")
 	w.told = told
-	w.apps = &myapp.Reconciler{Client: w.broken, Reader: r.Reader, Secrets: follower, Events: r.Events, Now: func() time.Time { return w.now }}
+	w.apps = &myapp.Reconciler{
+		Client: w.broken, Reader: r.Reader, Secrets: follower, Events: r.Events, Now: func() time.Time { return w.now },
+	}
 }
 
 // broken is a client of an API server that does not take some writes, and of a cache that may be late.
@@ -69,7 +72,9 @@ func (b *broken) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 
 var errBroken = errors.New("the webhook does not answer")
 
-func (b *broken) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+func (b *broken) Patch(
+	ctx context.Context, object client.Object, patch client.Patch, opts ...client.PatchOption,
+) error {
 	if b.name != "" && object.GetName() == b.name {
 		return errBroken
 	}
@@ -87,7 +92,10 @@ func (b *broken) Create(ctx context.Context, object client.Object, opts ...clien
 func (w *appWorld) app(modify ...func(*appv1.MyApp)) *appv1.MyApp {
 	app := &appv1.MyApp{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "sample-app"},
-		Spec:       appv1.MyAppSpec{Replicas: ptr.To[int32](3), Image: "nginx:1.25", Port: 80, Service: appv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Port: 80}},
+		Spec: appv1.MyAppSpec{
+			Replicas: ptr.To[int32](3), Image: "nginx:1.25", Port: 80,
+			Service: appv1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Port: 80},
+		},
 	}
 	for _, m := range modify {
 		m(app)
@@ -260,11 +268,13 @@ func (w *appWorld) setCounts(app *appv1.MyApp, replicas, updated, ready int32) {
 	w.Helper()
 	d := w.deployment(app)
 	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: updated, ReadyReplicas: ready, AvailableReplicas: ready,
-		UnavailableReplicas: max(0, replicas-ready),
+		ObservedGeneration: d.Generation, Replicas: replicas, UpdatedReplicas: updated, ReadyReplicas: ready,
+		AvailableReplicas: ready, UnavailableReplicas: max(0, replicas-ready),
 	}
 	if ready == replicas && updated == replicas {
-		d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}
+		d.Status.Conditions = []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		}
 	}
 	w.must(w.api.Status().Update(w.Context(), d))
 }
@@ -274,7 +284,9 @@ func (w *appWorld) postgres(name string) {
 	w.Helper()
 	db := w.sampleDB(name, func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{} })
 	w.must(w.api.Create(w.Context(), db))
-	pg := &pgv1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: pgv1.PostgreSQLSpec{DB: "shop", User: "shop", Password: "shop"}}
+	pg := &pgv1.PostgreSQL{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: pgv1.PostgreSQLSpec{
+		DB: "shop", User: "shop", Password: "shop",
+	}}
 	w.must(w.api.Create(w.Context(), pg))
 	w.setPostgres(name, true)
 }
@@ -288,7 +300,8 @@ func (w *appWorld) setPostgres(name string, ready bool) {
 		status = metav1.ConditionTrue
 	}
 	pg.Status.Server, pg.Status.SecretRevision = &pgv1.ServerReference{Name: name}, "1-0a0b"
-	meta.SetStatusCondition(&pg.Status.Conditions, metav1.Condition{Type: pgv1.ConditionReady, Status: status, Reason: "Test", Message: "the test's words"})
+	meta.SetStatusCondition(&pg.Status.Conditions,
+		metav1.Condition{Type: pgv1.ConditionReady, Status: status, Reason: "Test", Message: "the test's words"})
 	w.must(w.api.Status().Update(w.Context(), pg))
 }
 
@@ -297,7 +310,8 @@ func withMigration(backup bool) func(*appv1.MyApp) {
 	return func(app *appv1.MyApp) {
 		app.Spec.Database = &appv1.DatabaseReference{Kind: appv1.DatabasePostgreSQL, Name: "shop"}
 		app.Spec.Migration = &appv1.MigrationSpec{
-			Command: []string{"/shop", "migrate"}, Backup: backup, Deadline: metav1.Duration{Duration: 10 * time.Minute},
+			Command: []string{"/shop", "migrate"}, Backup: backup,
+			Deadline: metav1.Duration{Duration: 10 * time.Minute},
 		}
 	}
 }
@@ -306,7 +320,8 @@ func withMigration(backup bool) func(*appv1.MyApp) {
 func (w *appWorld) migrations() []batchv1.Job {
 	w.Helper()
 	var list batchv1.JobList
-	w.must(w.api.List(w.Context(), &list, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelComponent: naming.ComponentMigrate}))
+	w.must(w.api.List(w.Context(), &list, client.InNamespace(w.namespace),
+		client.MatchingLabels{naming.LabelComponent: naming.ComponentMigrate}))
 	var out []batchv1.Job
 	for _, job := range list.Items {
 		if job.DeletionTimestamp == nil {
@@ -335,7 +350,9 @@ func (w *appWorld) startMigration(job *batchv1.Job) string {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = w.namespace, job.Name+"-abcde"
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
 	w.must(w.api.Create(w.Context(), pod))
 	w.setPod(pod.Name, func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning })
 	now := metav1.NewTime(w.now).Rfc3339Copy()
@@ -376,13 +393,15 @@ func (w *appWorld) endJob(job *batchv1.Job, well bool) {
 	if well {
 		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
 		job.Status.Conditions = []batchv1.JobCondition{
-			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
+			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue},
+			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
 		}
 	} else {
 		job.Status.Failed = 1
 		for _, kind := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
 			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-				Type: kind, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, Message: "Job has reached the specified backoff limit"})
+				Type: kind, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded,
+				Message: "Job has reached the specified backoff limit"})
 		}
 	}
 	w.must(w.api.Status().Update(w.Context(), job))
@@ -401,7 +420,9 @@ func (w *appWorld) endBackup(backup *v1.DatabaseBackup, words string) {
 	w.Helper()
 	now := metav1.NewTime(w.now).Rfc3339Copy()
 	backup.Status.CompletedAt = &now
-	c := metav1.Condition{Type: v1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1.ReasonCompleted, Message: "it is there"}
+	c := metav1.Condition{
+		Type: v1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1.ReasonCompleted, Message: "it is there",
+	}
 	if words != "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonFailed, words
 	}

@@ -64,8 +64,8 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
 	r := &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials, Settings: k.reconciler.Settings,
-		Events: k.events, Now: func() time.Time { return k.now },
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	k.must(err)
@@ -104,7 +104,9 @@ func (k *taker) pod(b *v1.DatabaseBackup, name string) *corev1.Pod {
 	k.read(b.Name, job)
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = k.namespace, name
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
 	k.must(k.api.Create(k.Context(), pod))
 	k.phase(pod, corev1.PodRunning, nil)
 	return pod
@@ -124,7 +126,9 @@ func (k *taker) phase(pod *corev1.Pod, phase corev1.PodPhase, result *protocol.B
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: naming.ContainerBackup, Image: "x", ImageID: "x",
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)}},
+			State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)},
+			},
 		}}
 	}
 	k.must(k.api.Status().Update(k.Context(), pod))
@@ -146,7 +150,8 @@ func (k *taker) failJob(name, reason string) {
 
 var taken = protocol.BackupResult{
 	ID: "20261120T031500Z-3f2a", Instance: "x-1", StartLSN: "0/4000028", StopLSN: "0/4000100", ServerVersion: "17.6",
-	SystemIdentifier: identifier, Bytes: 25 << 20, Stored: 4 << 20, Earliest: time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC),
+	SystemIdentifier: identifier, Bytes: 25 << 20, Stored: 4 << 20,
+	Earliest: time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC),
 }
 
 func TestAnArchiveIsMadeUnlessTheSpecDoesWithout(t *testing.T) {
@@ -173,11 +178,13 @@ func TestAnArchiveIsMadeUnlessTheSpecDoesWithout(t *testing.T) {
 	}
 	w.read("x-backup", &corev1.ConfigMap{})
 	last := w.agents.configs[len(w.agents.configs)-1]
-	if a := last.Archive; a == nil || a.Owner != string(db.UID) || a.Bucket.CA == "" || !strings.HasPrefix(a.Path, w.namespace+"/x-") {
+	if a := last.Archive; a == nil || a.Owner != string(db.UID) || a.Bucket.CA == "" ||
+		!strings.HasPrefix(a.Path, w.namespace+"/x-") {
 		t.Errorf("the agents were told %+v", a)
 	}
 	w.expect(db, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonArchiveStarting)
-	if m := w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled); !strings.Contains(m, "* * *") {
+	if m := w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue,
+		v1.ReasonScheduled); !strings.Contains(m, "* * *") {
 		t.Errorf("it does not say when backups are taken: %s", m)
 	}
 	// Taken away, the server goes and the volume stays.
@@ -202,11 +209,26 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		words  string
 	}{
 		{works, metav1.ConditionTrue, v1.ReasonArchiving, ""},
-		{protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse, v1.ReasonArchiveBehind, "60 s"},
-		{protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse, v1.ReasonArchiveFailing, "access denied"},
-		{protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse, v1.ReasonArchiveTaken, "it is y's"},
-		{protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"}, metav1.ConditionFalse, v1.ReasonArchiveStoreUnfit, "If-None-Match"},
-		{protocol.ArchiveStatus{LSN: "0/7000000", Gap: "from 0/6000000 to 0/6800000"}, metav1.ConditionFalse, v1.ReasonArchiveGap, "from 0/6000000"},
+		{
+			protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse,
+			v1.ReasonArchiveBehind, "60 s",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse,
+			v1.ReasonArchiveFailing, "access denied",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse,
+			v1.ReasonArchiveTaken, "it is y's",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"},
+			metav1.ConditionFalse, v1.ReasonArchiveStoreUnfit, "If-None-Match",
+		},
+		{
+			protocol.ArchiveStatus{LSN: "0/7000000", Gap: "from 0/6000000 to 0/6800000"}, metav1.ConditionFalse,
+			v1.ReasonArchiveGap, "from 0/6000000",
+		},
 		{protocol.ArchiveStatus{}, metav1.ConditionFalse, v1.ReasonArchiveStarting, ""},
 	} {
 		db = w.archive(db, &c.state)
@@ -215,7 +237,8 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		}
 		w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 	}
-	if b := db.Status.Backup; b.ArchivedLSN != "0/7000000" || b.Latest == nil || !strings.HasPrefix(b.Archive, w.namespace+"/x-") {
+	if b := db.Status.Backup; b.ArchivedLSN != "0/7000000" || b.Latest == nil ||
+		!strings.HasPrefix(b.Archive, w.namespace+"/x-") {
 		t.Errorf("the status has %+v", b)
 	}
 	w.agents.answers = map[string]protocol.Status{}
@@ -277,7 +300,8 @@ func TestMissedRunsAreCaughtUpOnce(t *testing.T) {
 	w.read(w.backups()[0], b)
 	k.complete(b)
 	db = w.reconcile(db)
-	if s := db.Status.Backup; s.LastBackup != b.Name || s.LastBackupAt == nil || s.Earliest == nil || s.NextBackupAt == nil {
+	if s := db.Status.Backup; s.LastBackup != b.Name || s.LastBackupAt == nil ||
+		s.Earliest == nil || s.NextBackupAt == nil {
 		t.Errorf("the status has %+v", s)
 	}
 	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
@@ -332,7 +356,8 @@ func TestABadScheduleIsToldAndLocksNothing(t *testing.T) {
 	if len(w.backups()) != 1 {
 		t.Errorf("there are %v", w.backups())
 	}
-	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Schedule, db.Spec.Backup.TimeZone = "0 3 * * *", "Asia/Tokyo" })
+	db = w.edit(db,
+		func(db *v1.SampleDB) { db.Spec.Backup.Schedule, db.Spec.Backup.TimeZone = "0 3 * * *", "Asia/Tokyo" })
 	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
 	if events := w.drainEvents(); !strings.Contains(events, "ScheduleInvalid") {
 		t.Errorf("events: %s", events)
@@ -373,7 +398,8 @@ func (k *taker) checkJob(b *v1.DatabaseBackup) {
 	k.Helper()
 	job := &batchv1.Job{}
 	k.read(b.Name, job)
-	if !metav1.IsControlledBy(job, b) || *job.Spec.ActiveDeadlineSeconds > 24*3600 || *job.Spec.ActiveDeadlineSeconds < 23*3600 {
+	if !metav1.IsControlledBy(job, b) || *job.Spec.ActiveDeadlineSeconds > 24*3600 ||
+		*job.Spec.ActiveDeadlineSeconds < 23*3600 {
 		k.Errorf("the Job is %+v", job.Spec)
 	}
 }
@@ -389,9 +415,12 @@ func TestADatabaseBackupBecomesAJobAndItsResultTheStatus(t *testing.T) {
 		t.Errorf("the status is %+v", b.Status)
 	}
 	pod := k.pod(b, "now-a")
-	k.pods.progress = &protocol.BackupProgress{Instance: "x-1", Step: "copies the data of x-1", Done: 42, Total: 100, Rate: 7}
+	k.pods.progress = &protocol.BackupProgress{
+		Instance: "x-1", Step: "copies the data of x-1", Done: 42, Total: 100, Rate: 7,
+	}
 	b = k.take(b)
-	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running"); words != "copies the data of x-1" {
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning,
+		"Running"); words != "copies the data of x-1" {
 		t.Errorf("it says %q", words)
 	}
 	if b.Status.Done != "42%" || b.Status.Instance != "x-1" || b.Status.Attempts != 1 {
@@ -401,7 +430,8 @@ func TestADatabaseBackupBecomesAJobAndItsResultTheStatus(t *testing.T) {
 	k.phase(pod, corev1.PodSucceeded, &taken)
 	b = k.take(b)
 	k.expectComplete(b, metav1.ConditionTrue, v1.ReasonCompleted, "Completed")
-	if s := b.Status; s.ID != taken.ID || s.StopLSN != taken.StopLSN || s.Size != "25Mi" || s.StoredSize != "4Mi" || s.CompletedAt == nil || s.Done != "100%" {
+	if s := b.Status; s.ID != taken.ID || s.StopLSN != taken.StopLSN || s.Size != "25Mi" || s.StoredSize != "4Mi" ||
+		s.CompletedAt == nil || s.Done != "100%" {
 		t.Errorf("the status is %+v", s)
 	}
 	events := w.drainEvents()
@@ -437,7 +467,8 @@ func TestAnIncrementalBackupSaysWhatItIsTheChangeFrom(t *testing.T) {
 	b = k.completeWith(k.ask("all", "x", func(b *v1.DatabaseBackup) { b.Spec.Full = true }), taken)
 	job := &batchv1.Job{}
 	w.read("all", job)
-	if !slices.Contains(job.Spec.Template.Spec.Containers[0].Command, "--full") || b.Status.Type != v1.BackupFull || b.Status.Parent != "" {
+	if !slices.Contains(job.Spec.Template.Spec.Containers[0].Command, "--full") ||
+		b.Status.Type != v1.BackupFull || b.Status.Parent != "" {
 		t.Errorf("it is %+v, by %v", b.Status, job.Spec.Template.Spec.Containers[0].Command)
 	}
 }
@@ -488,7 +519,8 @@ func TestAFailedPodIsTriedAgainAndAFailedJobIsNot(t *testing.T) {
 	b = k.take(b)
 	k.phase(pod, corev1.PodFailed, &protocol.BackupResult{Error: "the standby was promoted"})
 	b = k.take(b)
-	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running"); !strings.Contains(words, "the standby was promoted") {
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running"); !strings.Contains(words,
+		"the standby was promoted") {
 		t.Errorf("it says %q", words)
 	}
 	second := k.pod(b, "now-b")
@@ -502,7 +534,8 @@ func TestAFailedPodIsTriedAgainAndAFailedJobIsNot(t *testing.T) {
 	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonFailed, "Failed"); words != "access denied" {
 		t.Errorf("it says %q", words)
 	}
-	if events := w.drainEvents(); !strings.Contains(events, "Warning Retried") || !strings.Contains(events, "Warning Failed") {
+	if events := w.drainEvents(); !strings.Contains(events, "Warning Retried") ||
+		!strings.Contains(events, "Warning Failed") {
 		t.Errorf("events: %s", events)
 	}
 	if k.take(b).Status.CompletedAt == nil || !w.find("now", &batchv1.Job{}) {
@@ -519,7 +552,8 @@ func TestADeadlineStopsABackup(t *testing.T) {
 	running := k.ask("running", "x", short)
 	k.expectComplete(running, metav1.ConditionFalse, v1.ReasonRunning, "Running")
 	w.now = w.now.Add(time.Hour)
-	if words := k.expectComplete(k.take(waiting), metav1.ConditionFalse, v1.ReasonDeadlineExceeded, "Failed"); !strings.Contains(words, "no SampleDB") {
+	if words := k.expectComplete(k.take(waiting), metav1.ConditionFalse, v1.ReasonDeadlineExceeded,
+		"Failed"); !strings.Contains(words, "no SampleDB") {
 		t.Errorf("it says %q", words)
 	}
 	k.expectComplete(k.take(running), metav1.ConditionFalse, v1.ReasonDeadlineExceeded, "Failed")
@@ -558,7 +592,8 @@ func TestCancelStopsABackupAndTheNextWaitsForItsPod(t *testing.T) {
 	first := k.ask("first", "x")
 	pod := k.pod(first, "first-a")
 	second := k.ask("second", "x")
-	if words := k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending"); !strings.Contains(words, "first") {
+	if words := k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting,
+		"Pending"); !strings.Contains(words, "first") {
 		t.Errorf("it says %q", words)
 	}
 	third := k.cancel(k.ask("third", "x"))
@@ -584,12 +619,14 @@ func TestABackupWaitsForWhatItNeeds(t *testing.T) {
 	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonSampleDBNotFound, "Pending")
 	db := w.started("x", withoutBackup)
 	b = k.take(b)
-	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "spec.backup.none") {
+	if words := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonArchiveNotReady,
+		"Pending"); !strings.Contains(words, "spec.backup.none") {
 		t.Errorf("it says %q", words)
 	}
 	db = w.edit(db, archived)
 	db = w.archive(db, &protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "no such bucket"})
-	if words := k.expectComplete(k.take(b), metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending"); !strings.Contains(words, "no such bucket") {
+	if words := k.expectComplete(k.take(b), metav1.ConditionFalse, v1.ReasonArchiveNotReady,
+		"Pending"); !strings.Contains(words, "no such bucket") {
 		t.Errorf("it says %q", words)
 	}
 	state := works
@@ -622,7 +659,9 @@ func TestDatabaseBackupsThatCantBeAreRefused(t *testing.T) {
 		want   string
 	}{
 		"too long a name": {func(b *v1.DatabaseBackup) { b.Name = strings.Repeat("n", 58) }, "at most 57 characters"},
-		"a short time":    {func(b *v1.DatabaseBackup) { b.Spec.Deadline.Duration = time.Second }, "deadline must be from 1m"},
+		"a short time": {
+			func(b *v1.DatabaseBackup) { b.Spec.Deadline.Duration = time.Second }, "deadline must be from 1m",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &v1.DatabaseBackup{

@@ -25,7 +25,8 @@ func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return c.Client.Get(ctx, key, object, opts...)
 }
 
-// What a cache that is behind says of the status is not what it is: a SampleDB that was Ready, got worse and is Ready again must say so.
+// What a cache that is behind says of the status is not what it is: a SampleDB that was Ready, got worse and is
+// Ready again must say so.
 func TestAStatusIsWrittenThoughTheCacheIsBehind(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", instances(3))

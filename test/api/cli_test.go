@@ -23,8 +23,10 @@ func (w *world) kubeconfig() string {
 	w.Helper()
 	path := filepath.Join(w.TempDir(), "kubeconfig")
 	w.must(clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.Host, CertificateAuthorityData: server.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: server.CertData, ClientKeyData: server.KeyData}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.Host, CertificateAuthorityData: server.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{
+			"u": {ClientCertificateData: server.CertData, ClientKeyData: server.KeyData},
+		},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: w.namespace}},
 		CurrentContext: "x",
 	}, path))
@@ -47,7 +49,9 @@ func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 	w.started("x", instances(2))
 	out, err := w.command(t.Context(), cli.Status(), "x")
 	w.must(err)
-	for _, want := range []string{w.namespace + "/x: Ready, 2/2 ready", "primary: x-0 (term 1)", "standby", "Follower", "Durable"} {
+	for _, want := range []string{
+		w.namespace + "/x: Ready, 2/2 ready", "primary: x-0 (term 1)", "standby", "Follower", "Durable",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
@@ -56,7 +60,8 @@ func TestStatusShowsWhoIsPrimaryAndWhoCounts(t *testing.T) {
 	w.must(err)
 	var got struct{ Status v1.SampleDBStatus }
 	w.must(json.Unmarshal([]byte(out), &got))
-	if s := got.Status; s.Primary != "x-0" || s.Term != 1 || len(s.InstanceStatuses) != 2 || !s.InstanceStatuses[1].Voter {
+	if s := got.Status; s.Primary != "x-0" || s.Term != 1 || len(s.InstanceStatuses) != 2 ||
+		!s.InstanceStatuses[1].Voter {
 		t.Errorf("the JSON has %+v", s)
 	}
 	if _, err = w.command(t.Context(), cli.Status(), "y"); err == nil || !strings.Contains(err.Error(), "SampleDB y") {
@@ -104,7 +109,8 @@ func TestTheSwitchoverVerbWaitsForTheOutcome(t *testing.T) {
 					}
 				}
 			}
-			if !strings.Contains(got.out, c.out) || (got.err == nil) != (c.failed == "") || got.err != nil && !strings.Contains(got.err.Error(), c.failed) {
+			if !strings.Contains(got.out, c.out) || (got.err == nil) != (c.failed == "") ||
+				got.err != nil && !strings.Contains(got.err.Error(), c.failed) {
 				t.Errorf("it says %q, %v", got.out, got.err)
 			}
 		})

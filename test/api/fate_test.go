@@ -29,7 +29,8 @@ func deletes(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }
 func (w *world) runsOn(name string) {
 	w.Helper()
 	for _, object := range []client.Object{
-		named(&appsv1.StatefulSet{}, name), named(&corev1.ConfigMap{}, naming.ConfigMap(name)), named(&corev1.Pod{}, naming.Instance(name, 0)),
+		named(&appsv1.StatefulSet{}, name), named(&corev1.ConfigMap{}, naming.ConfigMap(name)),
+		named(&corev1.Pod{}, naming.Instance(name, 0)),
 	} {
 		if !w.find(object.GetName(), object) || object.GetDeletionTimestamp() != nil {
 			w.Errorf("%T %s goes", object, object.GetName())
@@ -44,7 +45,8 @@ func (w *world) unowned(claim string) {
 	c := &corev1.PersistentVolumeClaim{}
 	w.read(claim, c)
 	if len(c.OwnerReferences) != 0 || c.DeletionTimestamp != nil {
-		w.Errorf("the volume %s belongs to %v, and is being deleted since %v", claim, c.OwnerReferences, c.DeletionTimestamp)
+		w.Errorf("the volume %s belongs to %v, and is being deleted since %v",
+			claim, c.OwnerReferences, c.DeletionTimestamp)
 	}
 }
 
@@ -58,7 +60,8 @@ func (w *world) leaveAll(db *v1.SampleDB, objects ...client.Object) {
 	}
 	now := &v1.SampleDB{}
 	w.read(db.Name, now)
-	now.Finalizers = slices.DeleteFunc(now.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
+	now.Finalizers = slices.DeleteFunc(now.Finalizers,
+		func(f string) bool { return f == metav1.FinalizerOrphanDependents })
 	w.must(w.api.Update(w.Context(), now))
 }
 
@@ -70,7 +73,9 @@ func named[T client.Object](object T, name string) T {
 // kubectl delete --cascade=orphan: what there is stays, and runs.
 func TestADeletionThatLeavesEverythingLeavesTheData(t *testing.T) {
 	orphan := client.PropagationPolicy(metav1.DeletePropagationOrphan)
-	for name, modify := range map[string]func(*v1.SampleDB){"with an archive": archived, "whose volumes would go": deletes} {
+	for name, modify := range map[string]func(*v1.SampleDB){
+		"with an archive": archived, "whose volumes would go": deletes,
+	} {
 		t.Run(name+", before Kubernetes has left it", func(t *testing.T) {
 			w := newWorld(t)
 			_ = w.taker()
@@ -117,7 +122,9 @@ func (w *world) leftWhole(name string) {
 func definition(name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetName(name)
-	object.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	object.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+	})
 	return object
 }
 
@@ -161,10 +168,12 @@ func TestASampleDBThatGoesWithItsKindLeavesItsVolumes(t *testing.T) {
 		if now == nil {
 			t.Fatalf("%s went before its Pods", db.Name)
 		}
-		if m := w.expect(now, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonDeleting); !strings.Contains(m, "its volumes stay") {
+		if m := w.expect(now, v1.ConditionReady, metav1.ConditionFalse,
+			v1.ReasonDeleting); !strings.Contains(m, "its volumes stay") {
 			t.Errorf("it says %q", m)
 		}
-		w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace), client.MatchingLabels(naming.InstanceSelector(db.Name))))
+		w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace),
+			client.MatchingLabels(naming.InstanceSelector(db.Name))))
 		if w.reconcile(now) != nil {
 			t.Errorf("%s is still there", db.Name)
 		}
@@ -197,7 +206,8 @@ func TestAPostgreSQLThatGoesWithItsKindLeavesItsData(t *testing.T) {
 	}
 	w.step(own)
 	db = w.goes(db) // as Kubernetes does then
-	w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace), client.MatchingLabels(naming.InstanceSelector("own"))))
+	w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace),
+		client.MatchingLabels(naming.InstanceSelector("own"))))
 	if w.reconcile(db) != nil {
 		t.Error("its server is still there")
 	}

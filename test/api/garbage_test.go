@@ -28,8 +28,9 @@ import (
 	v1 "toban.dev/api/v1"
 )
 
-// The operator's cache decodes all objects of a kind at once, so a single one that can't be decoded would hide the others. Here every
-// field of every kind, as the CRDs have them, gets values that do not belong there. What the API server takes must be decoded.
+// The operator's cache decodes all objects of a kind at once, so a single one that can't be decoded would hide the
+// others. Here every field of every kind, as the CRDs have them, gets values that do not belong there. What the API
+// server takes must be decoded.
 func TestWhatTheAPIServerTakesCanBeDecoded(t *testing.T) {
 	w := newWorld(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "config", "crd", "*.yaml"))
@@ -43,7 +44,9 @@ func TestWhatTheAPIServerTakesCanBeDecoded(t *testing.T) {
 			k.feed(t, "status")
 		})
 	}
-	for _, list := range []client.ObjectList{&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &pgv1.PostgreSQLList{}, &appv1.MyAppList{}} {
+	for _, list := range []client.ObjectList{
+		&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &pgv1.PostgreSQLList{}, &appv1.MyAppList{},
+	} {
 		if err := w.api.List(t.Context(), list); err != nil {
 			t.Errorf("list all of a kind: %v", err)
 		}
@@ -56,9 +59,11 @@ func TestAQuantityIsRefusedWithASentence(t *testing.T) {
 		k := w.newKind(filepath.Join("..", "..", "config", "crd", file))
 		top := field(k.root, "spec")
 		for _, quantity := range []string{"banana", "1e1.5", "1 Gi", "1 day"} {
-			_, err := k.try(t.Context(), "spec", place("spec", top, []string{"resources", "limits"}, map[string]any{"cpu": quantity}))
+			_, err := k.try(t.Context(), "spec",
+				place("spec", top, []string{"resources", "limits"}, map[string]any{"cpu": quantity}))
 			refused(t, err, "resources.limits.cpu must be a quantity such as 500m or 2")
-			_, err = k.try(t.Context(), "spec", place("spec", top, []string{"resources", "requests"}, map[string]any{"memory": quantity}))
+			_, err = k.try(t.Context(), "spec",
+				place("spec", top, []string{"resources", "requests"}, map[string]any{"memory": quantity}))
 			refused(t, err, "resources.requests.memory must be a quantity such as 512Mi or 2Gi")
 		}
 	}
@@ -91,10 +96,11 @@ func (w *world) newKind(file string) *kind {
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme)
 	k.rest, err = rest.UnversionedRESTClientFor(config)
 	w.must(err)
-	k.where = fmt.Sprintf("/apis/%s/%s/namespaces/%s/%s", k.crd.Spec.Group, version.Name, w.namespace, k.crd.Spec.Names.Plural)
+	k.where = fmt.Sprintf("/apis/%s/%s/namespaces/%s/%s",
+		k.crd.Spec.Group, version.Name, w.namespace, k.crd.Spec.Names.Plural)
 	k.good = map[string]any{
-		"apiVersion": k.crd.Spec.Group + "/" + version.Name, "kind": k.crd.Spec.Names.Kind, "metadata": map[string]any{"name": "x"},
-		"spec": sample("spec", field(k.root, "spec")),
+		"apiVersion": k.crd.Spec.Group + "/" + version.Name, "kind": k.crd.Spec.Names.Kind,
+		"metadata": map[string]any{"name": "x"}, "spec": sample("spec", field(k.root, "spec")),
 	}
 	answer, err := k.post(w.Context(), k.good, false)
 	w.must(err)
@@ -123,7 +129,8 @@ func (k *kind) putStatus(ctx context.Context, object any) ([]byte, error) {
 }
 
 func send(ctx context.Context, request *rest.Request, body []byte) ([]byte, error) {
-	result := request.SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx)
+	result := request.SetHeader("Content-Type", "application/json").SetHeader("Accept",
+		"application/json").Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return nil, err
 	}
@@ -132,7 +139,10 @@ func send(ctx context.Context, request *rest.Request, body []byte) ([]byte, erro
 
 // try gives the object as the API server would store it with that spec or status.
 func (k *kind) try(ctx context.Context, part string, content any) ([]byte, error) {
-	object := map[string]any{"apiVersion": k.good["apiVersion"], "kind": k.good["kind"], "metadata": map[string]any{"name": "y"}, part: content}
+	object := map[string]any{
+		"apiVersion": k.good["apiVersion"], "kind": k.good["kind"],
+		"metadata": map[string]any{"name": "y"}, part: content,
+	}
 	if part == "spec" {
 		return k.post(ctx, object, true)
 	}
@@ -150,7 +160,8 @@ func (k *kind) feed(t *testing.T, part string) {
 	walk(part, top, nil, func(path string, steps []string, s *props) {
 		group.Go(func() error {
 			if _, err := k.try(t.Context(), part, place(part, top, steps, sample(path, s))); err != nil {
-				t.Errorf("%s can't be reached, so its garbage proves nothing (examples and companions are for that): %v", path, err)
+				t.Errorf("%s can't be reached, so its garbage proves nothing (examples and companions are "+
+					"for that): %v", path, err)
 				return nil
 			}
 			for _, garbage := range garbageFor(s) {
@@ -162,7 +173,8 @@ func (k *kind) feed(t *testing.T, part string) {
 					continue
 				}
 				if _, _, err := decoder.Decode(stored, nil, nil); err != nil {
-					t.Errorf("%s: the API server takes %.100s, and the operator can't decode it: %v", path, garbage, err)
+					t.Errorf("%s: the API server takes %.100s, and the operator can't decode it: %v",
+						path, garbage, err)
 				}
 			}
 			return nil
@@ -175,14 +187,20 @@ func (k *kind) feed(t *testing.T, part string) {
 func garbageFor(s *props) []string {
 	huge := `"` + strings.Repeat("9", 5000) + `"`
 	shapes := []string{`null`, `{}`, `[]`, `{"topologyKey":"x"}`, `["x"]`, `"x"`, `""`, `true`, `7`}
-	numbers := []string{`-1`, `1.5`, `1.0`, `1e3`, `1e30`, `-1e30`, `1e300`, `2147483648`, `-2147483649`, `9223372036854775807`, `9223372036854775808`,
-		`18446744073709551616`, `99999999999999999999999999`, `"1"`, `"0x10"`}
+	numbers := []string{
+		`-1`, `1.5`, `1.0`, `1e3`, `1e30`, `-1e30`, `1e300`, `2147483648`, `-2147483649`, `9223372036854775807`,
+		`9223372036854775808`, `18446744073709551616`, `99999999999999999999999999`, `"1"`, `"0x10"`,
+	}
 	texts := []string{
-		`"1e1.5"`, `"1e"`, `"1e100"`, `"1e9999999999"`, `"0x10"`, `"."`, `"+"`, `"-"`, `"1Ei2"`, `"1.5.5"`, `"1 Gi"`, `"-1"`, `"1e-3"`, `"999999999999999999999Ei"`, // quantities
+		// Quantities.
+		`"1e1.5"`, `"1e"`, `"1e100"`, `"1e9999999999"`, `"0x10"`, `"."`, `"+"`, `"-"`, `"1Ei2"`, `"1.5.5"`, `"1 Gi"`,
+		`"-1"`, `"1e-3"`, `"999999999999999999999Ei"`,
 		`"1"`, `"1h2"`, `"∞"`, `"9999999h"`, `"99999h99999h99999h"`, `"1 day"`, `"-1h"`, `"1.5h"`, // durations
-		`"2026-02-30T00:00:00Z"`, `"2024-02-29T00:00:00Z"`, `"2023-02-29T00:00:00Z"`, `"2100-02-29T00:00:00Z"`, `"2026-13-01T00:00:00Z"`, `"2026-04-31T00:00:00Z"`,
-		`"2026-11-20t03:15:00z"`, `"2026-11-20T03:15:60Z"`, `"2026-11-20T03:15:00+99:99"`, `"2026-11-20T03:15:00"`, `"2026-11-20"`,
-		`"20260-01-01T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"2026-11-20T03:15:00,5Z"`, `"2026-11-20T24:00:00Z"`, // times
+		`"2026-02-30T00:00:00Z"`, `"2024-02-29T00:00:00Z"`, `"2023-02-29T00:00:00Z"`, `"2100-02-29T00:00:00Z"`,
+		`"2026-13-01T00:00:00Z"`, `"2026-04-31T00:00:00Z"`, `"2026-11-20t03:15:00z"`, `"2026-11-20T03:15:60Z"`,
+		`"2026-11-20T03:15:00+99:99"`, `"2026-11-20T03:15:00"`, `"2026-11-20"`,
+		// Times.
+		`"20260-01-01T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"2026-11-20T03:15:00,5Z"`, `"2026-11-20T24:00:00Z"`,
 		huge,
 	}
 	switch {
@@ -191,7 +209,8 @@ func garbageFor(s *props) []string {
 	case s.Type == "integer", s.Type == "number":
 		return slices.Concat(shapes, numbers)
 	case s.Type == "string" && len(s.Enum) == 0 && s.Pattern == "" && s.Format == "" && len(s.XValidations) == 0:
-		return append(shapes, `"∞"`, `"\u0000"`, `"\ud800"`, huge) // any text will do there, so those that nothing is made of but a text
+		// Any text will do there, so those that nothing is made of but a text.
+		return append(shapes, `"∞"`, `"\u0000"`, `"\ud800"`, huge)
 	case s.Type == "string" && len(s.Enum) == 0:
 		return slices.Concat(shapes, texts)
 	case s.Type == "" || s.XPreserveUnknownFields != nil:
@@ -279,8 +298,12 @@ func required(path string, s *props) map[string]any {
 
 // text is one of some usual texts, which the schema allows.
 func text(s *props) string {
-	for _, text := range []string{"example", "1Gi", "1h", "2026-11-20T03:15:00Z", "0/3000060", "7", "https://example.com", "age1" + strings.Repeat("q", 58)} {
-		if ok, err := regexp.MatchString(s.Pattern, text); err == nil && ok && (s.MaxLength == nil || int64(len(text)) <= *s.MaxLength) {
+	for _, text := range []string{
+		"example", "1Gi", "1h", "2026-11-20T03:15:00Z", "0/3000060", "7", "https://example.com",
+		"age1" + strings.Repeat("q", 58),
+	} {
+		if ok, err := regexp.MatchString(s.Pattern, text); err == nil && ok &&
+			(s.MaxLength == nil || int64(len(text)) <= *s.MaxLength) {
 			return text
 		}
 	}

@@ -17,7 +17,9 @@ import (
 
 func inPlace(id, confirm string) func(*v1.SampleDB) {
 	return func(db *v1.SampleDB) {
-		db.Spec.Restore = &v1.InPlaceRestore{ID: id, Confirm: confirm, Target: &v1.RestoreTarget{Time: "2026-11-20T03:14:00Z"}}
+		db.Spec.Restore = &v1.InPlaceRestore{
+			ID: id, Confirm: confirm, Target: &v1.RestoreTarget{Time: "2026-11-20T03:14:00Z"},
+		}
 	}
 }
 
@@ -89,7 +91,8 @@ func TestASampleDBIsRestoredInPlace(t *testing.T) {
 	k.expectInstances(db, 2, "oops")
 }
 
-// What was backed up since the target is of the branch that was left: none but another backup is the newest of the new one.
+// What was backed up since the target is of the branch that was left: none but another backup is
+// the newest of the new one.
 func TestARestoreInPlaceIsFollowedByABackup(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, inPlace("oops", "x"))
@@ -144,7 +147,8 @@ func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {
 		}
 	}
 	wrong := k.sampleDB("z", withoutBackup, inPlace("a", "z"))
-	if err := k.api.Create(k.Context(), wrong); err == nil || !strings.Contains(err.Error(), "backup.none: true does without") {
+	if err := k.api.Create(k.Context(), wrong); err == nil ||
+		!strings.Contains(err.Error(), "backup.none: true does without") {
 		t.Errorf("without an archive: %v", err)
 	}
 	db = k.edit(db, inPlace("oops", "x"))
@@ -153,7 +157,8 @@ func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {
 	k.restorePod(job, "x-restore-a", &protocol.RestoreResult{Error: "outside of what can be restored"})
 	k.failJob(job.Name, "BackoffLimitExceeded")
 	db = k.reconcile(db)
-	if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoreFailed); !strings.Contains(words, "outside") {
+	if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse,
+		v1.ReasonRestoreFailed); !strings.Contains(words, "outside") {
 		t.Errorf("it says %q", words)
 	}
 	k.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)

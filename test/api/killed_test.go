@@ -26,7 +26,8 @@ import (
 
 var errKilled = errors.New("the operator was killed")
 
-// death is when an operator is killed: before one of its writes reaches the API server, which is the same as after the one before.
+// death is when an operator is killed: before one of its writes reaches the API server, which is the same
+// as after the one before.
 type death struct {
 	mu sync.Mutex
 	// left is how many writes it has before that, fewer than 0 for no death.
@@ -66,8 +67,8 @@ func (k *taker) dies(n int) *death {
 	direct, err := client.New(config, client.Options{Scheme: scheme, Mapper: k.api.RESTMapper()})
 	k.must(err)
 	was := k.reconciler
-	k.reconciler = &sampledb.Reconciler{Client: labelled{direct}, Reader: direct, Agents: was.Agents, Pods: was.Pods, Credentials: was.Credentials,
-		Settings: was.Settings, Events: was.Events, Metrics: was.Metrics, Now: was.Now}
+	k.reconciler = &sampledb.Reconciler{Client: labelled{direct}, Reader: direct, Agents: was.Agents, Pods: was.Pods,
+		Credentials: was.Credentials, Settings: was.Settings, Events: was.Events, Metrics: was.Metrics, Now: was.Now}
 	return d
 }
 
@@ -84,8 +85,8 @@ func (k *taker) survives(d *death, err error) {
 	k.dies(-1)
 }
 
-// lives goes through a story undisturbed, and then with the operator killed at each of its writes. A story is given the world
-// and the first operator's death, and ends when all is as it should be.
+// lives goes through a story undisturbed, and then with the operator killed at each of its writes. A story is given the
+// world and the first operator's death, and ends when all is as it should be.
 func lives(t *testing.T, story func(k *taker, d *death)) {
 	k, _ := newWorld(t).ready("x")
 	d := k.dies(-1)
@@ -134,8 +135,10 @@ func TestTheOperatorIsKilledAtEachStepOfABackup(t *testing.T) {
 // tryTake reconciles a backup.
 func (k *taker) tryTake(b *v1.DatabaseBackup) error {
 	k.now = k.now.Add(10 * time.Second)
-	r := &databasebackup.Reconciler{Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials, Settings: k.reconciler.Settings,
-		Events: k.events, Now: func() time.Time { return k.now }}
+	r := &databasebackup.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	return err
 }
@@ -230,7 +233,8 @@ func TestTheOperatorIsKilledAtEachStepOfARestoreInPlace(t *testing.T) {
 		job := inPlaceJob(db)
 		over := func() bool {
 			r := db.Status.Restore
-			return r != nil && r.ID == "oops" && r.CompletedAt != nil && meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady)
+			return r != nil && r.ID == "oops" &&
+				r.CompletedAt != nil && meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady)
 		}
 		for step := 0; !over(); step++ {
 			if step == most {

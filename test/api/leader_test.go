@@ -36,7 +36,8 @@ func (w *world) replicas(name string) int {
 // ask asks for a switchover as a user does.
 func (w *world) ask(db *v1.SampleDB, to string) *v1.SampleDB {
 	w.Helper()
-	return w.edit(db, func(db *v1.SampleDB) { metav1.SetMetaDataAnnotation(&db.ObjectMeta, naming.AnnotationSwitchover, to) })
+	return w.edit(db,
+		func(db *v1.SampleDB) { metav1.SetMetaDataAnnotation(&db.ObjectMeta, naming.AnnotationSwitchover, to) })
 }
 
 func TestTheWitnessIsMadeOnceAndNeverWritten(t *testing.T) {
@@ -141,7 +142,8 @@ func TestAnInstanceThatCountsIsNotScaledAway(t *testing.T) {
 	if w.replicas("x") != 3 {
 		t.Fatal("instances that count were removed")
 	}
-	if m := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonScaling); !strings.Contains(m, "x-1, x-2 still counted") {
+	if m := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonScaling); !strings.Contains(m,
+		"x-1, x-2 still counted") {
 		t.Errorf("it does not say what it waits for: %s", m)
 	}
 	// Until they are gone they may say what they are.
@@ -204,7 +206,8 @@ func TestASwitchoverIsAskedForUntilAnotherInstanceLeads(t *testing.T) {
 			if len(db.Annotations) > 0 || db.Status.Primary != "x-1" || db.Status.Term != 2 {
 				t.Errorf("annotations %v, primary %s of term %d", db.Annotations, db.Status.Primary, db.Status.Term)
 			}
-			if events := w.drainEvents(); !strings.Contains(events, "Switchover from x-0 to x-1") || !strings.Contains(events, "PrimaryChanged from x-0 to x-1") {
+			if events := w.drainEvents(); !strings.Contains(events, "Switchover from x-0 to x-1") ||
+				!strings.Contains(events, "PrimaryChanged from x-0 to x-1") {
 				t.Errorf("events: %s", events)
 			}
 			w.writes.take()
@@ -232,7 +235,8 @@ func TestASwitchoverThatCantBeIsRefusedWithItsSentence(t *testing.T) {
 			db := w.started("x", instances(c.instances))
 			w.agents.refuse = c.refuse
 			db = w.reconcile(w.ask(db, c.to)) // what an agent says first may be about an earlier request
-			if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, c.want) || len(db.Annotations) != 1 {
+			if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, c.want) ||
+				len(db.Annotations) != 1 {
 				t.Errorf("the annotations are %v", db.Annotations)
 			}
 			if events := w.drainEvents(); !strings.Contains(events, "Warning SwitchoverRefused "+c.want) {
@@ -249,7 +253,8 @@ func TestASwitchoverThatAnotherHasWonIsOver(t *testing.T) {
 	db := w.ask(w.started("x", instances(3)), "x-1")
 	w.lead("x-2", 2)
 	db = w.reconcile(db)
-	if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, "x-2 was elected") || len(db.Annotations) != 1 {
+	if refusal := db.Annotations[naming.AnnotationSwitchoverRefused]; !strings.Contains(refusal, "x-2 was elected") ||
+		len(db.Annotations) != 1 {
 		t.Errorf("the annotations are %v", db.Annotations)
 	}
 	if len(w.agents.switchovers) != 1 {

@@ -99,7 +99,8 @@ func TestAParameterThatNeedsARestartRestartsServersInOrder(t *testing.T) {
 		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"max_connections": "7"}
 	})
 	for i := range 3 {
-		w.agents.change("10.1.0."+string(rune('1'+i)), func(s *protocol.Status) { s.PendingRestart = []string{"max_connections"} })
+		w.agents.change("10.1.0."+string(rune('1'+i)),
+			func(s *protocol.Status) { s.PendingRestart = []string{"max_connections"} })
 	}
 	for range 4 {
 		db = w.reconcile(db)
@@ -120,7 +121,8 @@ func TestARejectedParameterIsToldInPostgreSQLsWords(t *testing.T) {
 	db = w.edit(db, func(db *v1.SampleDB) {
 		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"work_mem": "banana"}
 	})
-	if m := w.expect(db, v1.ConditionConfigurationApplied, metav1.ConditionFalse, v1.ReasonParameterRejected); !strings.Contains(m, w.agents.reject) {
+	if m := w.expect(db, v1.ConditionConfigurationApplied, metav1.ConditionFalse,
+		v1.ReasonParameterRejected); !strings.Contains(m, w.agents.reject) {
 		t.Errorf("the condition says: %s", m)
 	}
 	w.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)
@@ -226,9 +228,11 @@ func TestAFailedInitSaysWhyAndCanBeMended(t *testing.T) {
 	w := newWorld(t)
 	db := w.create("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Extensions: []string{"nonsense"}} })
 	first := w.jobs(db)[0]
-	w.initPod(first, `{"done":false,"step":"extension nonsense","message":"ERROR: extension \"nonsense\" is not available"}`)
+	w.initPod(first,
+		`{"done":false,"step":"extension nonsense","message":"ERROR: extension \"nonsense\" is not available"}`)
 	db = w.reconcile(db)
-	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonInitFailed); !strings.Contains(m, `extension "nonsense" is not available`) {
+	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonInitFailed); !strings.Contains(m,
+		`extension "nonsense" is not available`) {
 		t.Errorf("it says: %s", m)
 	}
 	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Init.Extensions = nil })
@@ -253,16 +257,20 @@ func TestAFailedInitSaysWhyAndCanBeMended(t *testing.T) {
 func TestAMissingConfigMapIsNamed(t *testing.T) {
 	w := newWorld(t)
 	db := w.create("x", func(db *v1.SampleDB) {
-		db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{ConfigMap: &v1.KeySelector{Name: "schema", Key: "tables.sql"}}}}
+		db.Spec.Init = &v1.InitSpec{
+			SQL: []v1.SQLSource{{ConfigMap: &v1.KeySelector{Name: "schema", Key: "tables.sql"}}},
+		}
 	})
-	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonConfigMapNotFound); !strings.Contains(m, "ConfigMap schema") {
+	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse,
+		v1.ReasonConfigMapNotFound); !strings.Contains(m, "ConfigMap schema") {
 		t.Errorf("it says: %s", m)
 	}
 	w.read("x", &appsv1.StatefulSet{}) // the instances start all the same
 	schema := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "schema"}}
 	w.must(w.api.Create(t.Context(), schema))
 	db = w.reconcile(db)
-	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonConfigMapNotFound); !strings.Contains(m, "key tables.sql") {
+	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse,
+		v1.ReasonConfigMapNotFound); !strings.Contains(m, "key tables.sql") {
 		t.Errorf("it says: %s", m)
 	}
 	schema.Data = map[string]string{"tables.sql": "SELECT 1"}
@@ -289,7 +297,8 @@ func TestAMissingSecretIsNamed(t *testing.T) {
 	})
 	w.initPod(w.jobs(db)[0], `{"done":false,"step":"Secret rows, key rows.sql","message":"read the SQL: open /etc/toban/sql/00/rows.sql: no such file or directory"}`)
 	db = w.reconcile(db)
-	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonSecretNotFound); !strings.Contains(m, "Secret rows, key rows.sql") {
+	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonSecretNotFound); !strings.Contains(m,
+		"Secret rows, key rows.sql") {
 		t.Errorf("it says: %s", m)
 	}
 }
@@ -299,11 +308,14 @@ func (w *world) initPod(job batchv1.Job, message string) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: job.Spec.Template.Spec}
 	pod.Namespace, pod.GenerateName = w.namespace, job.Name+"-"
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(&job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
 	w.must(w.api.Create(w.Context(), pod))
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: naming.ContainerInit, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
+		Name:  naming.ContainerInit,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
 	}}
 	w.must(w.api.Status().Update(w.Context(), pod))
 }

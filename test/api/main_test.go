@@ -40,8 +40,8 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS must be the folder with kube-apiserver and etcd: run these tests through `make test`,"+
-			" or set it to what `bin/localkube assets` prints")
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS must be the folder with kube-apiserver and etcd: "+
+			"run these tests through `make test`, or set it to what `bin/localkube assets` prints")
 		return 1
 	}
 	ctrl.SetLogger(logr.Discard())
@@ -74,7 +74,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// startServer starts an API server with our kinds and the operator's rights. The environment is to be stopped where there is one.
+// startServer starts an API server with our kinds and the operator's rights. The environment is to be
+// stopped where there is one.
 func startServer() (*envtest.Environment, *rest.Config, error) {
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},

@@ -80,7 +80,9 @@ func TestTheLeaderMoves(t *testing.T) {
 			w.must(w.api.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
 		},
 		"it is gone": func(w *appWorld, name string) {
-			w.must(w.api.Delete(w.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, client.GracePeriodSeconds(0)))
+			w.must(w.api.Delete(w.Context(),
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}},
+				client.GracePeriodSeconds(0)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +95,8 @@ func TestTheLeaderMoves(t *testing.T) {
 			if app.Status.Leader == was || app.Status.Leader == "" || w.leaders(app) != app.Status.Leader {
 				t.Fatalf("%q leads, and it says %q; before it was %s", w.leaders(app), app.Status.Leader, was)
 			}
-			patched := slices.DeleteFunc(w.writes.take(), func(write string) bool { return !strings.Contains(write, "/pods/") })
+			patched := slices.DeleteFunc(w.writes.take(),
+				func(write string) bool { return !strings.Contains(write, "/pods/") })
 			want := []string{"PATCH /api/v1/namespaces/" + w.namespace + "/pods/" + app.Status.Leader}
 			if name != "it is gone" {
 				want = append([]string{"PATCH /api/v1/namespaces/" + w.namespace + "/pods/" + was}, want...)
@@ -147,7 +150,9 @@ func TestALabelFromElsewhereIsTakenOff(t *testing.T) {
 	if len(strings.Fields(w.leaders(app))) != 1 {
 		t.Errorf("%s lead", w.leaders(app))
 	}
-	stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "stranger", Labels: map[string]string{naming.LabelLeaderOf: app.Name}},
+	stranger := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.namespace, Name: "stranger", Labels: map[string]string{naming.LabelLeaderOf: app.Name},
+	},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "theirs"}}}}
 	w.must(w.api.Create(t.Context(), stranger))
 	app = w.fresh(app)

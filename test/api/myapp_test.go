@@ -39,12 +39,14 @@ func TestTheArticlesManifestRuns(t *testing.T) {
 	app := w.again(w.app())
 	w.ready(app, metav1.ConditionFalse, appv1.ReasonStarting)
 	w.shows(app, `"phase":"Pending"`, `"ready":"0/3"`)
-	if d := w.deployment(app); *d.Spec.Replicas != 3 || d.Spec.Template.Spec.Containers[0].Image != "nginx:1.25" || !metav1.IsControlledBy(d, app) {
+	if d := w.deployment(app); *d.Spec.Replicas != 3 || d.Spec.Template.Spec.Containers[0].Image != "nginx:1.25" ||
+		!metav1.IsControlledBy(d, app) {
 		t.Errorf("the Deployment is %s", jsonOf(t, d))
 	}
 	service := &corev1.Service{}
 	w.read("sample-app", service)
-	if p := service.Spec.Ports[0]; p.Port != 80 || p.TargetPort.String() != "http" || service.Spec.Type != corev1.ServiceTypeClusterIP {
+	if p := service.Spec.Ports[0]; p.Port != 80 || p.TargetPort.String() != "http" ||
+		service.Spec.Type != corev1.ServiceTypeClusterIP {
 		t.Errorf("the Service is %s", jsonOf(t, service.Spec))
 	}
 	w.read("sample-app", &policyv1.PodDisruptionBudget{})
@@ -96,7 +98,8 @@ func TestKubectlScale(t *testing.T) {
 	w.rests(app)
 }
 
-// What somebody changes of the Deployment, adds to it or deletes is put back in one reconcile; nothing is written after it.
+// What somebody changes of the Deployment, adds to it or deletes is put back in one reconcile;
+// nothing is written after it.
 func TestTheDeploymentIsPutBack(t *testing.T) {
 	for name, change := range map[string]func(*appsv1.Deployment){
 		"the image":    func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "nginx:1.27" },
@@ -114,10 +117,13 @@ func TestTheDeploymentIsPutBack(t *testing.T) {
 			}
 		},
 		"a container": func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "spy", Image: "spy"})
+			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers,
+				corev1.Container{Name: "spy", Image: "spy"})
 		},
 		"a volume": func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			d.Spec.Template.Spec.Volumes = []corev1.Volume{
+				{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			}
 		},
 		"the label that it is known by": func(d *appsv1.Deployment) { delete(d.Labels, naming.LabelManagedBy) },
 	} {
@@ -235,7 +241,9 @@ func TestBadMyAppsAreRefusedWithTheirSentence(t *testing.T) {
 	scaling := func(least, most int32) func(*appv1.MyApp) {
 		return func(app *appv1.MyApp) {
 			app.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
-			app.Spec.Autoscaling = &appv1.AutoscalingSpec{MinReplicas: least, MaxReplicas: most, TargetCPUUtilizationPercentage: 80}
+			app.Spec.Autoscaling = &appv1.AutoscalingSpec{
+				MinReplicas: least, MaxReplicas: most, TargetCPUUtilizationPercentage: 80,
+			}
 		}
 	}
 	ingress := func(host, path string) func(*appv1.MyApp) {
@@ -245,16 +253,35 @@ func TestBadMyAppsAreRefusedWithTheirSentence(t *testing.T) {
 		change func(*appv1.MyApp)
 		want   string
 	}{
-		"no image":                {image(""), "spec.image"},
-		"an image with a space":   {image("nginx 1.25"), "image must be the name of a container image, such as nginx:1.25, without spaces"},
-		"fewer than none":         {func(app *appv1.MyApp) { app.Spec.Replicas = ptr.To[int32](-1) }, "replicas must be from 0 to 1000"},
-		"a port out of range":     {func(app *appv1.MyApp) { app.Spec.Port = 70000 }, "port must be from 1 to 65535"},
-		"a Service's port":        {func(app *appv1.MyApp) { app.Spec.Service.Port = -1 }, "service.port must be from 1 to 65535"},
-		"another kind of Service": {func(app *appv1.MyApp) { app.Spec.Service.Type = "ExternalName" }, `Unsupported value: "ExternalName"`},
-		"a variable of ours":      {func(app *appv1.MyApp) { app.Spec.Env = []corev1.EnvVar{{Name: "TOBAN_IMAGE_TO"}} }, "must not begin with TOBAN_"},
-		"a variable twice":        {func(app *appv1.MyApp) { app.Spec.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} }, "Duplicate value"},
-		"a ConfigMap with quotes": {func(app *appv1.MyApp) { app.Spec.Config.ConfigMaps = []appv1.ObjectName{`a"b`} }, "the name of an object must have lower-case letters"},
-		"a Secret in Unicode":     {func(app *appv1.MyApp) { app.Spec.Config.Secrets = []appv1.ObjectName{"秘密"} }, "the name of an object must have lower-case letters"},
+		"no image": {image(""), "spec.image"},
+		"an image with a space": {
+			image("nginx 1.25"), "image must be the name of a container image, such as nginx:1.25, without spaces",
+		},
+		"fewer than none": {
+			func(app *appv1.MyApp) { app.Spec.Replicas = ptr.To[int32](-1) }, "replicas must be from 0 to 1000",
+		},
+		"a port out of range": {func(app *appv1.MyApp) { app.Spec.Port = 70000 }, "port must be from 1 to 65535"},
+		"a Service's port": {
+			func(app *appv1.MyApp) { app.Spec.Service.Port = -1 }, "service.port must be from 1 to 65535",
+		},
+		"another kind of Service": {
+			func(app *appv1.MyApp) { app.Spec.Service.Type = "ExternalName" }, `Unsupported value: "ExternalName"`,
+		},
+		"a variable of ours": {
+			func(app *appv1.MyApp) { app.Spec.Env = []corev1.EnvVar{{Name: "TOBAN_IMAGE_TO"}} },
+			"must not begin with TOBAN_",
+		},
+		"a variable twice": {
+			func(app *appv1.MyApp) { app.Spec.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} }, "Duplicate value",
+		},
+		"a ConfigMap with quotes": {
+			func(app *appv1.MyApp) { app.Spec.Config.ConfigMaps = []appv1.ObjectName{`a"b`} },
+			"the name of an object must have lower-case letters",
+		},
+		"a Secret in Unicode": {
+			func(app *appv1.MyApp) { app.Spec.Config.Secrets = []appv1.ObjectName{"秘密"} },
+			"the name of an object must have lower-case letters",
+		},
 		"a migration of nothing": {func(app *appv1.MyApp) {
 			app.Spec.Migration = &appv1.MigrationSpec{Command: []string{"a"}, Deadline: metav1.Duration{Duration: 1e10}}
 		}, "it needs spec.database"},
@@ -267,21 +294,36 @@ func TestBadMyAppsAreRefusedWithTheirSentence(t *testing.T) {
 			app.Spec.Migration = &appv1.MigrationSpec{Command: []string{"a"}}
 		},
 			"migration.deadline must be from 1s to 168h"},
-		"another kind of database":    {func(app *appv1.MyApp) { app.Spec.Database = &appv1.DatabaseReference{Kind: "MySQL", Name: "shop"} }, `Unsupported value: "MySQL"`},
-		"a database of the same name": {func(app *appv1.MyApp) { app.Spec.Database = &appv1.DatabaseReference{Name: app.Name} }, "the application must have another name than its database"},
+		"another kind of database": {
+			func(app *appv1.MyApp) { app.Spec.Database = &appv1.DatabaseReference{Kind: "MySQL", Name: "shop"} },
+			`Unsupported value: "MySQL"`,
+		},
+		"a database of the same name": {
+			func(app *appv1.MyApp) { app.Spec.Database = &appv1.DatabaseReference{Name: app.Name} },
+			"the application must have another name than its database",
+		},
 		"scaling without a request": {func(app *appv1.MyApp) {
-			app.Spec.Autoscaling = &appv1.AutoscalingSpec{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80}
+			app.Spec.Autoscaling = &appv1.AutoscalingSpec{
+				MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 80,
+			}
 		}, "it needs spec.resources.requests.cpu"},
-		"scaling from more to less":     {scaling(3, 2), "autoscaling.minReplicas must not be greater than maxReplicas"},
+		"scaling from more to less": {
+			scaling(3, 2), "autoscaling.minReplicas must not be greater than maxReplicas",
+		},
 		"scaling to nothing":            {scaling(1, 0), "autoscaling.maxReplicas must be from 1 to 1000"},
 		"an Ingress with a scheme":      {ingress("https://shop.example.com", "/"), "ingress.host must be a host name"},
 		"an Ingress in capital letters": {ingress("Shop.example.com", "/"), "ingress.host must be a host name"},
 		"an Ingress's path":             {ingress("shop.example.com", "shop"), "ingress.path must begin with /"},
-		"a label of ours": {func(app *appv1.MyApp) { app.Spec.Pod.Labels = map[string]string{naming.LabelLeaderOf: app.Name} },
-			"pod.labels must not begin with toban.dev/"},
-		"a name over the limit": {func(app *appv1.MyApp) { app.Name = strings.Repeat("n", naming.MaxName+1) }, "metadata.name must be at most 40 characters"},
-		"a name with a digit":   {func(app *appv1.MyApp) { app.Name = "1app" }, "metadata.name must start with a letter"},
-		"a name with a dot":     {func(app *appv1.MyApp) { app.Name = "a.b" }, "metadata.name must start with a letter"},
+		"a label of ours": {
+			func(app *appv1.MyApp) { app.Spec.Pod.Labels = map[string]string{naming.LabelLeaderOf: app.Name} },
+			"pod.labels must not begin with toban.dev/",
+		},
+		"a name over the limit": {
+			func(app *appv1.MyApp) { app.Name = strings.Repeat("n", naming.MaxName+1) },
+			"metadata.name must be at most 40 characters",
+		},
+		"a name with a digit": {func(app *appv1.MyApp) { app.Name = "1app" }, "metadata.name must start with a letter"},
+		"a name with a dot":   {func(app *appv1.MyApp) { app.Name = "a.b" }, "metadata.name must start with a letter"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, w.api.Create(t.Context(), w.app(c.change)), c.want) })
 	}
@@ -309,7 +351,8 @@ func TestTheLongestNameWorks(t *testing.T) {
 func TestWhatTheAPIServerRefusesIsToldInItsWords(t *testing.T) {
 	w := newAppWorld(t)
 	app := w.served()
-	app = w.change(app, func(app *appv1.MyApp) { app.Spec.ReadinessProbe, app.Spec.Image = &corev1.Probe{}, "nginx:1.26" })
+	app = w.change(app,
+		func(app *appv1.MyApp) { app.Spec.ReadinessProbe, app.Spec.Image = &corev1.Probe{}, "nginx:1.26" })
 	message := w.ready(app, metav1.ConditionFalse, appv1.ReasonInvalidSpec)
 	if !strings.Contains(message, "must specify a handler type") {
 		t.Errorf("it says %q", message)
@@ -336,7 +379,8 @@ func TestErrorsAreRetriedAndShown(t *testing.T) {
 	}
 	// The status bears the same name, and its write does not go through Patch.
 	app = w.fresh(app)
-	if message := w.ready(app, metav1.ConditionFalse, appv1.ReasonRetrying); !strings.Contains(message, errBroken.Error()) {
+	if message := w.ready(app, metav1.ConditionFalse,
+		appv1.ReasonRetrying); !strings.Contains(message, errBroken.Error()) {
 		t.Errorf("it says %q", message)
 	}
 	if app.Status.ReadyReplicas != 3 || app.Status.Image != "nginx:1.25" || w.runs(app) != "nginx:1.25" {
@@ -352,10 +396,13 @@ func TestConfigMapsRollThePods(t *testing.T) {
 	w := newAppWorld(t)
 	app := w.made(func(app *appv1.MyApp) { app.Spec.Config.ConfigMaps = []appv1.ObjectName{"features"} })
 	message := w.ready(app, metav1.ConditionFalse, appv1.ReasonConfigNotFound)
-	if !strings.Contains(message, "ConfigMap features") || w.find(app.Name, &appsv1.Deployment{}) || app.Status.Phase != "Pending" {
+	if !strings.Contains(message, "ConfigMap features") || w.find(app.Name, &appsv1.Deployment{}) ||
+		app.Status.Phase != "Pending" {
 		t.Errorf("it says %q, %s", message, jsonOf(t, app.Status))
 	}
-	features := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "features"}, Data: map[string]string{"A": "1"}}
+	features := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "features"}, Data: map[string]string{"A": "1"},
+	}
 	w.must(w.api.Create(t.Context(), features))
 	app = w.again(app)
 	w.playDeployment(app)
@@ -398,11 +445,14 @@ func TestWhoKnowsOfAChangedSecretCanHaveThePodsReplaced(t *testing.T) {
 	w := newAppWorld(t)
 	w.postgres("shop")
 	app := w.served(func(app *appv1.MyApp) {
-		app.Spec.Config.Secrets, app.Spec.Database = []appv1.ObjectName{"payment"}, &appv1.DatabaseReference{Kind: appv1.DatabasePostgreSQL, Name: "shop"}
+		app.Spec.Config.Secrets, app.Spec.Database = []appv1.ObjectName{"payment"}, &appv1.DatabaseReference{
+			Kind: appv1.DatabasePostgreSQL, Name: "shop",
+		}
 	})
 	made := func() string { return w.deployment(app).Spec.Template.Annotations[naming.AnnotationTemplate] }
 	first := made()
-	app = w.change(app, func(app *appv1.MyApp) { app.Annotations = map[string]string{naming.AnnotationSecrets: "2026-11-21"} })
+	app = w.change(app,
+		func(app *appv1.MyApp) { app.Annotations = map[string]string{naming.AnnotationSecrets: "2026-11-21"} })
 	second := made()
 	if first == second {
 		t.Error("the annotation does not replace the Pods")
@@ -437,14 +487,17 @@ func TestAnImageThatCantBePulledIsTold(t *testing.T) {
 	})
 	app = w.again(app)
 	message := w.ready(app, metav1.ConditionFalse, appv1.ReasonImageUnusable)
-	if !strings.Contains(message, "no such tag") || !strings.Contains(message, "3 Pods") || app.Status.Phase != "Degraded" {
+	if !strings.Contains(message, "no such tag") || !strings.Contains(message, "3 Pods") ||
+		app.Status.Phase != "Degraded" {
 		t.Errorf("it says %s: %q", app.Status.Phase, message)
 	}
 	if !strings.Contains(w.drainEvents(), "no such tag") {
 		t.Error("there is no event")
 	}
 	app = w.change(app, image("nginx:1.25"))
-	w.must(w.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "sample-app-new"}}, client.GracePeriodSeconds(0)))
+	w.must(w.api.Delete(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "sample-app-new"}},
+		client.GracePeriodSeconds(0)))
 	w.playDeployment(app)
 	w.ready(w.again(app), metav1.ConditionTrue, appv1.ReasonReady)
 }
@@ -456,11 +509,14 @@ func TestAnAutoscalerHasItsOwnNumber(t *testing.T) {
 		app.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	})
 	app = w.change(app, func(app *appv1.MyApp) {
-		app.Spec.Autoscaling = &appv1.AutoscalingSpec{MinReplicas: 2, MaxReplicas: 9, TargetCPUUtilizationPercentage: 70}
+		app.Spec.Autoscaling = &appv1.AutoscalingSpec{
+			MinReplicas: 2, MaxReplicas: 9, TargetCPUUtilizationPercentage: 70,
+		}
 	})
 	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
 	w.read(app.Name, scaler)
-	if scaler.Spec.MaxReplicas != 9 || *scaler.Spec.MinReplicas != 2 || *scaler.Spec.Metrics[0].Resource.Target.AverageUtilization != 70 {
+	if scaler.Spec.MaxReplicas != 9 || *scaler.Spec.MinReplicas != 2 ||
+		*scaler.Spec.Metrics[0].Resource.Target.AverageUtilization != 70 {
 		t.Errorf("it is %s", jsonOf(t, scaler.Spec))
 	}
 	if n := *w.deployment(app).Spec.Replicas; n != 3 {
@@ -468,7 +524,8 @@ func TestAnAutoscalerHasItsOwnNumber(t *testing.T) {
 	}
 	scaled := func(n int32) {
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
-		w.must(w.api.SubResource("scale").Update(t.Context(), w.deployment(app), client.WithSubResourceBody(scale), client.FieldOwner("horizontal-pod-autoscaler")))
+		w.must(w.api.SubResource("scale").Update(t.Context(), w.deployment(app), client.WithSubResourceBody(scale),
+			client.FieldOwner("horizontal-pod-autoscaler")))
 		w.playDeployment(app)
 	}
 	scaled(7)
@@ -494,9 +551,12 @@ func TestAnAutoscalersNumberIsNotUndoneByALateCache(t *testing.T) {
 	w := newAppWorld(t)
 	app := w.served(func(app *appv1.MyApp) {
 		app.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
-		app.Spec.Autoscaling = &appv1.AutoscalingSpec{MinReplicas: 2, MaxReplicas: 9, TargetCPUUtilizationPercentage: 70}
+		app.Spec.Autoscaling = &appv1.AutoscalingSpec{
+			MinReplicas: 2, MaxReplicas: 9, TargetCPUUtilizationPercentage: 70,
+		}
 	})
-	for _, name := range []string{"nginx:1.26", "nginx:1.27"} { // the first change is also the first by server-side apply
+	// The first change is also the first by server-side apply.
+	for _, name := range []string{"nginx:1.26", "nginx:1.27"} {
 		w.broken.late = w.deployment(app)
 		wanted := *w.broken.late.Spec.Replicas + 2
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: wanted}}
@@ -523,17 +583,23 @@ func TestHowItIsReachedCanChange(t *testing.T) {
 		t.Fatalf("there is no node port: %s", jsonOf(t, service.Spec))
 	}
 	app = w.change(app, func(app *appv1.MyApp) {
-		app.Spec.Service = appv1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Port: 8080, Annotations: map[string]string{"lb": "internal"}}
-		app.Spec.Ingress = &appv1.IngressSpec{Host: "shop.example.com", Path: "/shop", ClassName: ptr.To("nginx"), TLSSecretName: "shop-tls"}
+		app.Spec.Service = appv1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Port: 8080, Annotations: map[string]string{"lb": "internal"},
+		}
+		app.Spec.Ingress = &appv1.IngressSpec{
+			Host: "shop.example.com", Path: "/shop", ClassName: ptr.To("nginx"), TLSSecretName: "shop-tls",
+		}
 	})
 	service = &corev1.Service{}
 	w.read(app.Name, service)
-	if s := service.Spec; s.Type != corev1.ServiceTypeLoadBalancer || len(s.Ports) != 1 || s.Ports[0].Port != 8080 || service.Annotations["lb"] != "internal" {
+	if s := service.Spec; s.Type != corev1.ServiceTypeLoadBalancer || len(s.Ports) != 1 || s.Ports[0].Port != 8080 ||
+		service.Annotations["lb"] != "internal" {
 		t.Errorf("the Service is %s", jsonOf(t, service))
 	}
 	ingress := &networkingv1.Ingress{}
 	w.read(app.Name, ingress)
-	if s := ingress.Spec; s.Rules[0].Host != "shop.example.com" || s.Rules[0].HTTP.Paths[0].Path != "/shop" || s.TLS[0].SecretName != "shop-tls" || *s.IngressClassName != "nginx" {
+	if s := ingress.Spec; s.Rules[0].Host != "shop.example.com" || s.Rules[0].HTTP.Paths[0].Path != "/shop" ||
+		s.TLS[0].SecretName != "shop-tls" || *s.IngressClassName != "nginx" {
 		t.Errorf("the Ingress is %s", jsonOf(t, s))
 	}
 	w.rests(app)
@@ -542,7 +608,8 @@ func TestHowItIsReachedCanChange(t *testing.T) {
 	})
 	service = &corev1.Service{}
 	w.read(app.Name, service)
-	if s := service.Spec; s.Type != corev1.ServiceTypeClusterIP || s.Ports[0].Port != 80 || s.Ports[0].NodePort != 0 || len(service.Annotations) != 1 {
+	if s := service.Spec; s.Type != corev1.ServiceTypeClusterIP || s.Ports[0].Port != 80 || s.Ports[0].NodePort != 0 ||
+		len(service.Annotations) != 1 {
 		t.Errorf("the Service is %s", jsonOf(t, service))
 	}
 	if w.find(app.Name, &networkingv1.Ingress{}) {
@@ -566,9 +633,11 @@ func TestTheFirstPodsWaitForTheDatabase(t *testing.T) {
 		t.Errorf("it does not wait: %s", app.Status.Phase)
 	}
 	for _, kind := range []string{v1.ConditionAvailable, v1.ConditionInitialized} {
-		meta.SetStatusCondition(&db.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
+		meta.SetStatusCondition(&db.Status.Conditions,
+			metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test"})
 	}
-	meta.SetStatusCondition(&db.Status.Conditions, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1.ReasonInstancesUnready})
+	meta.SetStatusCondition(&db.Status.Conditions,
+		metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1.ReasonInstancesUnready})
 	w.must(w.api.Status().Update(t.Context(), db))
 	app = w.again(app)
 	env := w.deployment(app).Spec.Template.Spec.Containers[0].Env

@@ -58,7 +58,8 @@ func TestTheFirstMigrationComesBeforeTheFirstPods(t *testing.T) {
 	w.postgres("shop")
 	w.setPostgres("shop", false)
 	app = w.again(app)
-	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonDatabaseNotReady); !strings.Contains(message, "the test's words") {
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
+		appv1.ReasonDatabaseNotReady); !strings.Contains(message, "the test's words") {
 		t.Errorf("it says %q", message)
 	}
 	if len(w.migrations()) > 0 {
@@ -68,7 +69,8 @@ func TestTheFirstMigrationComesBeforeTheFirstPods(t *testing.T) {
 	app = w.again(app)
 	job := w.goes("", "nginx:1.25")
 	spec := job.Spec
-	if *spec.BackoffLimit != 0 || *spec.ActiveDeadlineSeconds != 660 || *spec.Template.Spec.ActiveDeadlineSeconds != 600 ||
+	if *spec.BackoffLimit != 0 || *spec.ActiveDeadlineSeconds != 660 ||
+		*spec.Template.Spec.ActiveDeadlineSeconds != 600 ||
 		spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("the Job is %s", jsonOf(t, spec))
 	}
@@ -100,7 +102,8 @@ func TestAnUpdateOfTheCodeWithItsSchema(t *testing.T) {
 	w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackingUp)
 	w.tells("BackingUp")
 	backups := w.backups()
-	if len(backups) != 1 || backups[0].Spec.SampleDB != "shop" || backups[0].Spec.From != v1.BackupFromPrimary || len(backups[0].OwnerReferences) > 0 {
+	if len(backups) != 1 || backups[0].Spec.SampleDB != "shop" || backups[0].Spec.From != v1.BackupFromPrimary ||
+		len(backups[0].OwnerReferences) > 0 {
 		t.Fatalf("the backups are %s", jsonOf(t, backups))
 	}
 	app = w.again(app)
@@ -122,7 +125,8 @@ func TestAnUpdateOfTheCodeWithItsSchema(t *testing.T) {
 	w.startMigration(job)
 	app = w.again(app)
 	message := w.ready(app, metav1.ConditionFalse, appv1.ReasonMigrating)
-	if !strings.Contains(message, job.Name) || !strings.Contains(message, "3 Pods of nginx:1.25 serve") || w.runs(app) != "nginx:1.25" {
+	if !strings.Contains(message, job.Name) || !strings.Contains(message, "3 Pods of nginx:1.25 serve") ||
+		w.runs(app) != "nginx:1.25" {
 		t.Errorf("it says %q", message)
 	}
 	w.shows(app, `"phase":"Migrating"`)
@@ -161,7 +165,8 @@ func TestAFailedMigrationLeavesTheOldVersion(t *testing.T) {
 		t.Errorf("it says %q", message)
 	}
 	w.ready(app, metav1.ConditionFalse, appv1.ReasonMigrationFailed)
-	if app.Status.Phase != "Degraded" || app.Status.Image != "nginx:1.25" || app.Status.Migration.Message == "" || app.Status.Migration.CompletedAt != nil {
+	if app.Status.Phase != "Degraded" || app.Status.Image != "nginx:1.25" || app.Status.Migration.Message == "" ||
+		app.Status.Migration.CompletedAt != nil {
 		t.Errorf("it says %s", jsonOf(t, app.Status))
 	}
 	if was, is := jsonOf(t, before.Spec.Template), jsonOf(t, w.deployment(app).Spec.Template); was != is {
@@ -192,7 +197,8 @@ func TestAFailedMigrationLeavesTheOldVersion(t *testing.T) {
 func TestAFailedMigrationCanBeTriedAgain(t *testing.T) {
 	for name, again := range map[string]func(*appWorld, *appv1.MyApp){
 		"by deleting the Job": func(w *appWorld, _ *appv1.MyApp) {
-			w.must(w.api.Delete(w.Context(), w.migration(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			w.must(w.api.Delete(w.Context(), w.migration(),
+				client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		},
 		"by the annotation": func(w *appWorld, app *appv1.MyApp) {
 			w.change(app, func(app *appv1.MyApp) { app.Annotations = map[string]string{naming.AnnotationRetry: "1"} })
@@ -239,7 +245,8 @@ func TestSettingTheImageBackEndsTheMatter(t *testing.T) {
 		"after it has failed": func(w *appWorld, app *appv1.MyApp) { w.endMigration("oh"); w.again(app) },
 		"while it runs":       func(w *appWorld, app *appv1.MyApp) { w.startMigration(w.migration()); w.again(app) },
 		"before it has begun": func(w *appWorld, _ *appv1.MyApp) {
-			w.must(w.api.Delete(w.Context(), w.migration(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			w.must(w.api.Delete(w.Context(), w.migration(),
+				client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,7 +271,8 @@ func TestSettingTheImageBackEndsTheMatter(t *testing.T) {
 
 			// And it can be tried once more, but not beside a Pod that has not ended.
 			app = w.change(app, image("nginx:1.26"))
-			if w.pods(map[string]string{naming.LabelComponent: naming.ComponentMigrate}) != nil && name == "while it runs" {
+			if w.pods(map[string]string{naming.LabelComponent: naming.ComponentMigrate}) != nil &&
+				name == "while it runs" {
 				w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonMigrating)
 				if len(w.migrations()) > 0 {
 					t.Error("two migrations run at once")
@@ -291,7 +299,9 @@ func TestAMigrationThatHangsOrIsKilled(t *testing.T) {
 			w.setPod(w.startMigration(job), func(s *corev1.PodStatus) {
 				s.Phase, s.Reason = corev1.PodFailed, "DeadlineExceeded"
 				s.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-					Terminated: &corev1.ContainerStateTerminated{ExitCode: 143, Reason: "Error", Message: "waits for a lock"}}}}
+					Terminated: &corev1.ContainerStateTerminated{
+						ExitCode: 143, Reason: "Error", Message: "waits for a lock",
+					}}}}
 			})
 		}, "took longer than migration.deadline and was stopped with exit code 143: waits for a lock"},
 		"its Pod is deleted": {func(*appWorld, *batchv1.Job) {}, "was removed before it had ended"},
@@ -311,7 +321,8 @@ func TestAMigrationThatHangsOrIsKilled(t *testing.T) {
 			c.end(w, w.migration())
 			w.endJob(w.migration(), false)
 			app = w.again(app)
-			if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonMigrationFailed); !strings.Contains(message, c.want) {
+			if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
+				appv1.ReasonMigrationFailed); !strings.Contains(message, c.want) {
 				t.Errorf("it says %q, want %q", message, c.want)
 			}
 			if w.runs(app) != "nginx:1.25" {
@@ -410,7 +421,8 @@ func TestABackupThatFails(t *testing.T) {
 	app = w.change(app, image("nginx:1.26"))
 	w.endBackup(&w.backups()[0], "the bucket is full")
 	app = w.again(app)
-	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "the bucket is full") {
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
+		appv1.ReasonBackupFailed); !strings.Contains(message, "the bucket is full") {
 		t.Errorf("it says %q", message)
 	}
 	if w.runs(app) != "nginx:1.25" || app.Status.Phase != "Degraded" {
@@ -434,7 +446,8 @@ func TestNoBackupCanBeTakenWhereThereIsNoArchive(t *testing.T) {
 	withoutBackup(db)
 	w.must(w.api.Update(t.Context(), db))
 	app = w.change(app, image("nginx:1.26"))
-	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop does without an archive") {
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
+		appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop does without an archive") {
 		t.Errorf("it says %q", message)
 	}
 	// Nor of a server in another namespace, where nobody has asked for it.
@@ -443,7 +456,8 @@ func TestNoBackupCanBeTakenWhereThereIsNoArchive(t *testing.T) {
 	pg.Status.Server.Namespace = "elsewhere"
 	w.must(w.api.Status().Update(t.Context(), pg))
 	app = w.again(app)
-	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse, appv1.ReasonBackupFailed); !strings.Contains(message, "of namespace elsewhere") {
+	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
+		appv1.ReasonBackupFailed); !strings.Contains(message, "of namespace elsewhere") {
 		t.Errorf("it says %q", message)
 	}
 	w.setPostgres("shop", true)
@@ -459,8 +473,12 @@ func TestAForeignJobIsLeftAlone(t *testing.T) {
 	w.change(app, image("nginx:1.26"))
 	theirs := w.migration().DeepCopy()
 	w.must(w.api.Delete(t.Context(), theirs, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	theirs = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: theirs.Name}, Spec: batchv1.JobSpec{
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "theirs"}}}}}}
+	theirs = &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: theirs.Name}, Spec: batchv1.JobSpec{
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "theirs"}},
+			}}},
+	}
 	w.must(w.api.Create(t.Context(), theirs))
 	w.removePods()
 	app = w.again(app)

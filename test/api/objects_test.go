@@ -52,7 +52,8 @@ func TestTheFirstReconcileMakesEverything(t *testing.T) {
 
 func TestASampleDBBecomesReadyAndThenNothingIsWritten(t *testing.T) {
 	w := newWorld(t)
-	db := w.started("x", instances(3), func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"host all all all scram-sha-256"} })
+	db := w.started("x", instances(3),
+		func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"host all all all scram-sha-256"} })
 	if s := db.Status; s.Ready != "3/3" || s.Primary != "x-0" || s.Version != "17.6" || s.Phase != "Ready" ||
 		s.SystemIdentifier != identifier || s.InitializedAt == nil || s.Instances != 3 {
 		t.Errorf("status is %+v", s)
@@ -113,9 +114,11 @@ func TestDriftIsRepaired(t *testing.T) {
 	set.Spec.Replicas = ptr.To[int32](1)
 	w.must(w.api.Update(t.Context(), set))
 	w.read("x", role)
-	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	role.Rules = append(role.Rules,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
 	w.must(w.api.Update(t.Context(), role))
-	w.must(w.api.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x-ro"}}))
+	w.must(w.api.Delete(t.Context(),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x-ro"}}))
 
 	w.reconcile(db)
 
@@ -140,7 +143,9 @@ func TestDriftIsRepaired(t *testing.T) {
 func TestWhatIsTakenOutOfTheSpecIsTakenOffTheObject(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x", func(db *v1.SampleDB) {
-		db.Spec.Service = v1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"a": "1", "b": "2"}}
+		db.Spec.Service = v1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Annotations: map[string]string{"a": "1", "b": "2"},
+		}
 	})
 	before, after := &corev1.Service{}, &corev1.Service{}
 	w.read("x", before)
@@ -150,24 +155,30 @@ func TestWhatIsTakenOutOfTheSpecIsTakenOffTheObject(t *testing.T) {
 		t.Errorf("the annotations are %v", after.Annotations)
 	}
 	if after.Spec.ClusterIP != before.Spec.ClusterIP || after.Spec.Ports[0].NodePort != before.Spec.Ports[0].NodePort {
-		t.Errorf("the Service moved from %s:%d to %s:%d", before.Spec.ClusterIP, before.Spec.Ports[0].NodePort, after.Spec.ClusterIP, after.Spec.Ports[0].NodePort)
+		t.Errorf("the Service moved from %s:%d to %s:%d",
+			before.Spec.ClusterIP, before.Spec.Ports[0].NodePort, after.Spec.ClusterIP, after.Spec.Ports[0].NodePort)
 	}
 }
 
 func TestNothingOfSomebodyElsesIsTakenOver(t *testing.T) {
 	for name, foreign := range map[string]client.Object{
-		"ConfigMap x-config": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "x-config"}, Data: map[string]string{"theirs": "1"}},
-		"ServiceAccount x":   &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
-		"Lease x":            &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		"ConfigMap x-config": &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "x-config"}, Data: map[string]string{"theirs": "1"},
+		},
+		"ServiceAccount x": &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		"Lease x":          &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
 		"Service x-ro": &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "x-ro", Labels: naming.Common("x")}, // looks like ours, and has no owner
+			// Looks like ours, and has no owner.
+			ObjectMeta: metav1.ObjectMeta{Name: "x-ro", Labels: naming.Common("x")},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
 		},
 		"PersistentVolumeClaim data-x-0": &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: "data-x-0"},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")}},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: quantity("1Gi")},
+				},
 			},
 		},
 	} {
@@ -202,9 +213,14 @@ func TestAnObjectThatTheServerRefusesBecomesACondition(t *testing.T) {
 	w := newWorld(t)
 	db := w.create("x", func(db *v1.SampleDB) {
 		db.Spec.Pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn}}}, // in nothing
-			}},
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					// In nothing.
+					{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: "zone", Operator: corev1.NodeSelectorOpIn},
+					}},
+				},
+			},
 		}}
 	})
 	message := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonInvalidSpec)
@@ -245,7 +261,8 @@ func TestALoneInstanceIsProtectedFromEvictionUnlessTheSpecAllowsIt(t *testing.T)
 func TestNoSecretIsEverRead(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x")
-	w.must(w.api.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x-app"}}))
+	w.must(w.api.Delete(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x-app"}}))
 	w.agents.change("10.1.0.1", notReady)
 	for range 40 { // ten seconds each: past the longest pause between attempts
 		db = w.reconcile(db)

@@ -37,7 +37,9 @@ type databases struct {
 	err      error
 }
 
-func (d *databases) Database(_ context.Context, _ types.UID, _, _ string, request protocol.DatabaseRequest) (protocol.DatabaseResult, error) {
+func (d *databases) Database(
+	_ context.Context, _ types.UID, _, _ string, request protocol.DatabaseRequest,
+) (protocol.DatabaseResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.requests = append(d.requests, request)
@@ -73,7 +75,9 @@ func newPGWorld(t *testing.T) *pgWorld {
 
 // pgWorldIn is that of a world.
 func pgWorldIn(w *world) *pgWorld {
-	pgs := &pgWorld{world: w, databases: &databases{}, found: map[string]passwords.Found{"foodb-password": {Password: "mypassword"}}}
+	pgs := &pgWorld{world: w, databases: &databases{}, found: map[string]passwords.Found{
+		"foodb-password": {Password: "mypassword"},
+	}}
 	pgs.restart()
 	return pgs
 }
@@ -84,8 +88,8 @@ func (w *pgWorld) restart() {
 	follower, told := w.follower("foodb")
 	w.told = told
 	r := w.reconciler
-	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: follower, Credentials: r.Credentials,
-		Settings: r.Settings, Events: r.Events, Now: func() time.Time { return w.now }}
+	w.pgs = &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: w.databases, Secrets: follower,
+		Credentials: r.Credentials, Settings: r.Settings, Events: r.Events, Now: func() time.Time { return w.now }}
 }
 
 // foodb is the PostgreSQL of the documentation, changed by modifiers.
@@ -132,21 +136,30 @@ func (w *pgWorld) steps(pg *pgv1.PostgreSQL, n int) *pgv1.PostgreSQL {
 	return pg
 }
 
-// playPasswords is the kubelet: it runs the init container of each Job that has no Pod yet, and removes the Pods of Jobs that are gone.
+// playPasswords is the kubelet: it runs the init container of each Job that has no Pod yet, and removes the
+// Pods of Jobs that are gone.
 func (w *pgWorld) playPasswords() {
 	w.Helper()
 	var jobs batchv1.JobList
-	w.must(w.api.List(w.Context(), &jobs, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelComponent: naming.ComponentPasswords}))
+	w.must(w.api.List(w.Context(), &jobs, client.InNamespace(w.namespace),
+		client.MatchingLabels{naming.LabelComponent: naming.ComponentPasswords}))
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + "-" + string(job.UID)[:5], Labels: job.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}, Spec: job.Spec.Template.Spec}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + "-" + string(job.UID)[:5],
+				Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+				}},
+			Spec: job.Spec.Template.Spec,
+		}
 		err := w.api.Create(w.Context(), pod)
 		if apierrors.IsAlreadyExists(err) {
 			continue
 		}
 		w.must(err)
-		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPasswords, State: w.telling(job)}}
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{
+			{Name: naming.ContainerPasswords, State: w.telling(job)},
+		}
 		w.must(w.api.Status().Update(w.Context(), pod))
 	}
 }
@@ -173,7 +186,8 @@ func (w *pgWorld) telling(job *batchv1.Job) corev1.ContainerState {
 func (w *pgWorld) changed() {
 	w.Helper()
 	var pods corev1.PodList
-	w.must(w.api.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelComponent: naming.ComponentPasswords}))
+	w.must(w.api.List(w.Context(), &pods, client.InNamespace(w.namespace),
+		client.MatchingLabels{naming.LabelComponent: naming.ComponentPasswords}))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		job := &batchv1.Job{}
@@ -232,7 +246,8 @@ func TestAPostgreSQLGetsAServerOfItsOwn(t *testing.T) {
 	pg = w.steps(pg, 2)
 	w.wants(pg, pgv1.ReasonServerNotReady)
 	db := w.running("foodb")
-	if !metav1.IsControlledBy(db, pg) || db.Spec.Service.Type != corev1.ServiceTypeNodePort || desired.DeletionPolicy(db) != v1.DeletionSnapshot || !desired.OnVolume(db) {
+	if !metav1.IsControlledBy(db, pg) || db.Spec.Service.Type != corev1.ServiceTypeNodePort ||
+		desired.DeletionPolicy(db) != v1.DeletionSnapshot || !desired.OnVolume(db) {
 		t.Errorf("the server is not as it should be: %+v", db.Spec)
 	}
 	if w.find(naming.AppSecret("foodb"), &corev1.Secret{}) {
@@ -241,11 +256,13 @@ func TestAPostgreSQLGetsAServerOfItsOwn(t *testing.T) {
 	pg = w.steps(pg, 2)
 	w.wants(pg, pgv1.ReasonReady)
 	asked := w.databases.last().Declared
-	if !asked.Exclusive || asked.Name != "foo" || asked.Owner.Name != "foo" || asked.Owner.Password == nil || *asked.Owner.Password != "mypassword" {
+	if !asked.Exclusive || asked.Name != "foo" || asked.Owner.Name != "foo" || asked.Owner.Password == nil ||
+		*asked.Owner.Password != "mypassword" {
 		t.Errorf("declared %+v", asked)
 	}
 	secret := &corev1.Secret{}
-	if !w.find("foodb-app", secret) || string(secret.Data["password"]) != "mypassword" || !strings.Contains(string(secret.Data["uri"]), "foodb."+w.namespace) {
+	if !w.find("foodb-app", secret) || string(secret.Data["password"]) != "mypassword" ||
+		!strings.Contains(string(secret.Data["uri"]), "foodb."+w.namespace) {
 		t.Errorf("the Secret for applications is %q", secret.Data)
 	}
 	w.writes.take()
@@ -287,8 +304,9 @@ func TestEitherOrderOfASecretAndItsPostgreSQL(t *testing.T) {
 
 func TestASecretWithoutAPasswordIsSaidSo(t *testing.T) {
 	for problem, reason := range map[passwords.Problem]string{
-		passwords.SecretMissing: pgv1.ReasonSecretNotFound, passwords.KeyMissing: pgv1.ReasonPasswordInvalid, passwords.Empty: pgv1.ReasonPasswordInvalid,
-		passwords.Malformed: pgv1.ReasonPasswordInvalid, passwords.TooLong: pgv1.ReasonPasswordInvalid,
+		passwords.SecretMissing: pgv1.ReasonSecretNotFound, passwords.KeyMissing: pgv1.ReasonPasswordInvalid,
+		passwords.Empty: pgv1.ReasonPasswordInvalid, passwords.Malformed: pgv1.ReasonPasswordInvalid,
+		passwords.TooLong: pgv1.ReasonPasswordInvalid,
 	} {
 		t.Run(string(problem), func(t *testing.T) {
 			w := newPGWorld(t)
@@ -349,8 +367,9 @@ func TestAPasswordThatCannotBeReadAnyMoreChangesNothing(t *testing.T) {
 
 func TestWhatTheAgentRefusesIsTheReason(t *testing.T) {
 	for reason, want := range map[database.Reason]string{
-		database.DatabaseTaken: pgv1.ReasonDatabaseTaken, database.DatabaseExists: pgv1.ReasonDatabaseExists, database.DatabaseForeign: pgv1.ReasonDatabaseForeign,
-		database.RoleTaken: pgv1.ReasonRoleTaken, database.RoleExists: pgv1.ReasonRoleExists, database.RolePrivileged: pgv1.ReasonRolePrivileged,
+		database.DatabaseTaken: pgv1.ReasonDatabaseTaken, database.DatabaseExists: pgv1.ReasonDatabaseExists,
+		database.DatabaseForeign: pgv1.ReasonDatabaseForeign, database.RoleTaken: pgv1.ReasonRoleTaken,
+		database.RoleExists: pgv1.ReasonRoleExists, database.RolePrivileged: pgv1.ReasonRolePrivileged,
 		database.ServerRefused: pgv1.ReasonServerRefused,
 	} {
 		if string(reason) != want {
@@ -477,15 +496,22 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"pg_ user":        {func(pg *pgv1.PostgreSQL) { pg.Spec.User = "pg_monitor" }, "reserved"},
 		"control":         {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "a\nb" }, "control characters"},
 		"password itself": {func(pg *pgv1.PostgreSQL) { pg.Spec.Password = "My password!" }, "name of a Secret"},
-		"role twice":      {func(pg *pgv1.PostgreSQL) { pg.Spec.Roles = []pgv1.Role{{Name: "foo", Password: "x"}} }, "must not name spec.user"},
-		"server and size": {func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Storage = &v1.StorageSpec{Size: "2Gi"} }, "the server's"},
+		"role twice": {
+			func(pg *pgv1.PostgreSQL) { pg.Spec.Roles = []pgv1.Role{{Name: "foo", Password: "x"}} },
+			"must not name spec.user",
+		},
+		"server and size": {
+			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Storage = &v1.StorageSpec{Size: "2Gi"} }, "the server's",
+		},
 		"no backup": {func(pg *pgv1.PostgreSQL) {
 			pg.Spec.DeletionPolicy, pg.Spec.Backup = v1.DeletionSnapshot, &v1.BackupSpec{None: true}
 		}, "nor with backup.none"},
 		"unknown access": {func(pg *pgv1.PostgreSQL) {
 			pg.Spec.Roles = []pgv1.Role{{Name: "r", Password: "x", Access: "Superuser"}}
 		}, "Unsupported value"},
-		"negative limit":   {func(pg *pgv1.PostgreSQL) { n := int32(-5); pg.Spec.ConnectionLimit = &n }, "greater than or equal to 1"},
+		"negative limit": {
+			func(pg *pgv1.PostgreSQL) { n := int32(-5); pg.Spec.ConnectionLimit = &n }, "greater than or equal to 1",
+		},
 		"unknown version":  {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17 or 18"},
 		"empty db":         {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "" }, "at least 1"},
 		"name of a number": {func(pg *pgv1.PostgreSQL) { pg.Name = "1db" }, "start with a letter"},
@@ -507,13 +533,14 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 	pg := w.foodb()
 	w.must(w.api.Create(t.Context(), pg))
 	for name, change := range map[string]func(*pgv1.PostgreSQL){
-		"spec.db": func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" }, "spec.user": func(pg *pgv1.PostgreSQL) { pg.Spec.User = "bar" },
-		"spec.server": onShared,
+		"spec.db":   func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" },
+		"spec.user": func(pg *pgv1.PostgreSQL) { pg.Spec.User = "bar" }, "spec.server": onShared,
 	} {
 		now := &pgv1.PostgreSQL{}
 		w.must(w.api.Get(t.Context(), client.ObjectKeyFromObject(pg), now))
 		change(now)
-		if err := w.api.Update(t.Context(), now); err == nil || !strings.Contains(err.Error(), name+" can't be changed") {
+		if err := w.api.Update(t.Context(), now); err == nil ||
+			!strings.Contains(err.Error(), name+" can't be changed") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -526,7 +553,8 @@ func TestRolesAndTheirSecrets(t *testing.T) {
 		pg.Spec.Roles = []pgv1.Role{{Name: "reader", Password: "reader-password"}}
 	}, func(*pgv1.PostgreSQL) { w.found["reader-password"] = passwords.Found{Password: "r"} })
 	d := w.databases.last().Declared
-	if len(d.Roles) != 1 || d.Roles[0].Access != database.ReadOnly || !slices.Equal(d.Roles[0].Schemas, []string{"public"}) ||
+	if len(d.Roles) != 1 || d.Roles[0].Access != database.ReadOnly ||
+		!slices.Equal(d.Roles[0].Schemas, []string{"public"}) ||
 		d.Roles[0].Password == nil || *d.Roles[0].Password != "r" || !slices.Equal(d.Extensions, []string{"pgcrypto"}) {
 		t.Fatalf("declared %+v", d)
 	}
@@ -559,7 +587,10 @@ func TestTheOperatorOpensWhatItsPredecessorAskedFor(t *testing.T) {
 
 func TestASecretThatMayBeWatchedIsReadAsSoonAsItChanges(t *testing.T) {
 	w := newPGWorld(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "foodb-password"}, Data: map[string][]byte{passwords.Key: []byte("mypassword")}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "foodb-password"},
+		Data:       map[string][]byte{passwords.Key: []byte("mypassword")},
+	}
 	w.must(w.api.Create(t.Context(), secret))
 	w.mayWatch("foodb-password")
 	pg := w.ready()

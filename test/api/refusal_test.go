@@ -23,30 +23,66 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		change func(*v1.SampleDB)
 		want   string
 	}{
-		"unknown major":         {func(db *v1.SampleDB) { db.Spec.Version = 14 }, "version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"},
-		"no instances":          {instances(0), "instances must be from 1 to 9: one primary and up to eight standbys"},
-		"negative instances":    {instances(-1), "instances must be from 1 to 9: one primary and up to eight standbys"},
-		"unparsable quantity":   {func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" }, "storage.size must be a quantity such as 10Gi"},
-		"tiny volume":           {func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Mi" }, "storage.size must be at least 256Mi"},
-		"newline in a name":     {parameter("work_mem\nfsync", "1"), "a parameter name must be one of PostgreSQL's"},
-		"newline in a value":    {parameter("work_mem", "1\nfsync=off"), "a parameter value must be one line"},
-		"an owned parameter":    {parameter("Listen_Addresses", "*"), "belongs to the operator, which sets it itself (docs/parameters.md lists them)"},
-		"an owned prefix":       {parameter("ssl_ciphers", "x"), "belongs to the operator"},
-		"a name over the limit": {func(db *v1.SampleDB) { db.Name = strings.Repeat("n", naming.MaxName+1) }, "metadata.name must be at most 40 characters"},
-		"a name with a digit":   {func(db *v1.SampleDB) { db.Name = "1db" }, "metadata.name must start with a letter"},
-		"a name with a dot":     {func(db *v1.SampleDB) { db.Name = "a.b" }, "metadata.name must start with a letter"},
-		"a reserved owner":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: "postgres"} }, "init.owner must be a name of its own"},
-		"a reserved database":   {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Database: "template1"} }, "init.database must be a name of its own"},
-		"SQL from nowhere":      {func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{}}} }, "each item of init.sql must have either configMap or secret"},
-		"a broken hba line":     {func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"let me in"} }, "each line of postgresql.hba must start with"},
-		"another durability":    {func(db *v1.SampleDB) { db.Spec.Durability = "maybe" }, `Unsupported value: "maybe": supported values: "quorum", "async"`},
+		"unknown major": {
+			func(db *v1.SampleDB) { db.Spec.Version = 14 },
+			"version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18",
+		},
+		"no instances":       {instances(0), "instances must be from 1 to 9: one primary and up to eight standbys"},
+		"negative instances": {instances(-1), "instances must be from 1 to 9: one primary and up to eight standbys"},
+		"unparsable quantity": {
+			func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" }, "storage.size must be a quantity such as 10Gi",
+		},
+		"tiny volume": {
+			func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Mi" }, "storage.size must be at least 256Mi",
+		},
+		"newline in a name":  {parameter("work_mem\nfsync", "1"), "a parameter name must be one of PostgreSQL's"},
+		"newline in a value": {parameter("work_mem", "1\nfsync=off"), "a parameter value must be one line"},
+		"an owned parameter": {
+			parameter("Listen_Addresses", "*"),
+			"belongs to the operator, which sets it itself (docs/parameters.md lists them)",
+		},
+		"an owned prefix": {parameter("ssl_ciphers", "x"), "belongs to the operator"},
+		"a name over the limit": {
+			func(db *v1.SampleDB) { db.Name = strings.Repeat("n", naming.MaxName+1) },
+			"metadata.name must be at most 40 characters",
+		},
+		"a name with a digit": {func(db *v1.SampleDB) { db.Name = "1db" }, "metadata.name must start with a letter"},
+		"a name with a dot":   {func(db *v1.SampleDB) { db.Name = "a.b" }, "metadata.name must start with a letter"},
+		"a reserved owner": {
+			func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: "postgres"} },
+			"init.owner must be a name of its own",
+		},
+		"a reserved database": {
+			func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Database: "template1"} },
+			"init.database must be a name of its own",
+		},
+		"SQL from nowhere": {
+			func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{}}} },
+			"each item of init.sql must have either configMap or secret",
+		},
+		"a broken hba line": {
+			func(db *v1.SampleDB) { db.Spec.PostgreSQL.HBA = []string{"let me in"} },
+			"each line of postgresql.hba must start with",
+		},
+		"another durability": {
+			func(db *v1.SampleDB) { db.Spec.Durability = "maybe" },
+			`Unsupported value: "maybe": supported values: "quorum", "async"`,
+		},
 		"increments of an old PostgreSQL": {func(db *v1.SampleDB) {
 			db.Spec.Version, db.Spec.Backup = 16, &v1.BackupSpec{Incremental: &v1.IncrementalSpec{FullEvery: 7}}
 		}, "backup.incremental needs PostgreSQL 17 or newer: leave it out"},
-		"increments of nothing": {func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Incremental: &v1.IncrementalSpec{FullEvery: 1}} },
-			"backup.incremental.fullEvery must be from 2 to 100"},
-		"another eviction":  {func(db *v1.SampleDB) { db.Spec.Eviction = "Never" }, `Unsupported value: "Never": supported values: "Protect", "Allow"`},
-		"our own Pod label": {func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} }, "pod.labels must not begin with toban.dev/"},
+		"increments of nothing": {
+			func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Incremental: &v1.IncrementalSpec{FullEvery: 1}} },
+			"backup.incremental.fullEvery must be from 2 to 100",
+		},
+		"another eviction": {
+			func(db *v1.SampleDB) { db.Spec.Eviction = "Never" },
+			`Unsupported value: "Never": supported values: "Protect", "Allow"`,
+		},
+		"our own Pod label": {
+			func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"toban.dev/role": "primary"} },
+			"pod.labels must not begin with toban.dev/",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, w.api.Create(t.Context(), w.sampleDB("bad", c.change)), c.want) })
 	}
@@ -69,11 +105,28 @@ func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 		before, after func(*v1.SampleDB)
 		want          string
 	}{
-		"version":               {instances(1), func(db *v1.SampleDB) { db.Spec.Version = 18 }, "version can't be changed: a major upgrade is not an edit"},
-		"shrinking":             {instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" }, "storage.size can't shrink: Kubernetes volumes only grow"},
-		"another StorageClass":  {func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class }, func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other }, "storage.storageClassName can't be changed"},
-		"a StorageClass later":  {instances(1), func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other }, "storage.storageClassName can't be changed"},
-		"no StorageClass later": {func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class }, func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = nil }, "storage.storageClassName can't be changed"},
+		"version": {
+			instances(1), func(db *v1.SampleDB) { db.Spec.Version = 18 },
+			"version can't be changed: a major upgrade is not an edit",
+		},
+		"shrinking": {
+			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" },
+			"storage.size can't shrink: Kubernetes volumes only grow",
+		},
+		"another StorageClass": {
+			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class },
+			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other },
+			"storage.storageClassName can't be changed",
+		},
+		"a StorageClass later": {
+			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other },
+			"storage.storageClassName can't be changed",
+		},
+		"no StorageClass later": {
+			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class },
+			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = nil },
+			"storage.storageClassName can't be changed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := w.sampleDB("fixed-"+strings.ReplaceAll(strings.ToLower(name), " ", "-"), c.before)
@@ -112,7 +165,8 @@ func TestTheLongestNameAndAMinimalSpecAreTaken(t *testing.T) {
 	if db.Spec.Durability != v1.DurabilityQuorum || db.Spec.Eviction != v1.EvictionProtect {
 		t.Errorf("defaults are %q and %q", db.Spec.Durability, db.Spec.Eviction)
 	}
-	if policy := desired.DeletionPolicy(db); policy != v1.DeletionSnapshot || db.Spec.Storage.WhenScaled != v1.ScaleRetain {
+	if policy := desired.DeletionPolicy(db); policy != v1.DeletionSnapshot ||
+		db.Spec.Storage.WhenScaled != v1.ScaleRetain {
 		t.Errorf("defaults are %q and %q", policy, db.Spec.Storage.WhenScaled)
 	}
 	db = w.reconcile(db)

@@ -44,9 +44,12 @@ func (w *world) restorePod(job *batchv1.Job, name string, result *protocol.Resto
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = w.namespace, name
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
 	w.must(w.api.Create(w.Context(), pod))
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "10.9.0.2", []corev1.PodIP{{IP: "10.9.0.2"}}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, "10.9.0.2",
+		[]corev1.PodIP{{IP: "10.9.0.2"}}
 	w.must(w.api.Status().Update(w.Context(), pod))
 	if result != nil {
 		w.endRestore(pod, *result)
@@ -64,16 +67,21 @@ func (w *world) endRestore(pod *corev1.Pod, result protocol.RestoreResult) {
 	}
 	pod.Status.Phase = phase
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerRestore, Image: "x", ImageID: "x",
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)}}}}
+		State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Message: string(text)},
+		}}}
 	w.must(w.api.Status().Update(w.Context(), pod))
 }
 
 // hasMount says whether a Pod mounts something at a path.
 func hasMount(pod corev1.PodSpec, path string) bool {
-	return slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path })
+	return slices.ContainsFunc(pod.Containers[0].VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == path })
 }
 
-var backRestored = protocol.RestoreResult{Backup: taken.ID, LSN: "0/6000000", Commit: time.Date(2026, 11, 20, 3, 14, 0, 0, time.UTC)}
+var backRestored = protocol.RestoreResult{
+	Backup: taken.ID, LSN: "0/6000000", Commit: time.Date(2026, 11, 20, 3, 14, 0, 0, time.UTC),
+}
 
 func TestANewSampleDBBeginsWithABackup(t *testing.T) {
 	k, source := newWorld(t).ready("x")
@@ -91,7 +99,8 @@ func TestANewSampleDBBeginsWithABackup(t *testing.T) {
 	k.read("again-restore", &networkingv1.NetworkPolicy{})
 	k.checkRestoreSettings(b)
 	job := k.restoreJob(db)
-	if pod := job.Spec.Template.Spec; !hasMount(pod, naming.PathVolume) || !hasMount(pod, naming.PathSource) || hasMount(pod, naming.PathArchive) {
+	if pod := job.Spec.Template.Spec; !hasMount(pod, naming.PathVolume) || !hasMount(pod, naming.PathSource) ||
+		hasMount(pod, naming.PathArchive) {
 		t.Errorf("it mounts %+v", pod.Containers[0].VolumeMounts)
 	}
 	pod := k.restorePod(job, "y-restore-a", nil)
@@ -106,7 +115,8 @@ func TestANewSampleDBBeginsWithABackup(t *testing.T) {
 	k.endRestore(pod, backRestored)
 	db = k.reconcile(db)
 	k.expect(db, v1.ConditionRestored, metav1.ConditionTrue, v1.ReasonRestored)
-	if r := db.Status.Restore; r.CompletedAt == nil || r.LSN != "0/6000000" || r.LastTransactionAt == nil || r.Progress != nil {
+	if r := db.Status.Restore; r.CompletedAt == nil || r.LSN != "0/6000000" ||
+		r.LastTransactionAt == nil || r.Progress != nil {
 		t.Errorf("the status is %+v", r)
 	}
 	for range 4 {
@@ -140,7 +150,8 @@ func (k *taker) checkRestoreSettings(b *v1.DatabaseBackup) {
 	k.read("again-restore", settings)
 	var told protocol.RestoreSettings
 	k.must(json.Unmarshal([]byte(settings.Data[naming.KeyRestore]), &told))
-	if told.Backup != taken.ID || !told.Target.Immediate || told.Path != b.Status.Archive.Path || told.Instance != "again-0" ||
+	if told.Backup != taken.ID ||
+		!told.Target.Immediate || told.Path != b.Status.Archive.Path || told.Instance != "again-0" ||
 		told.Bucket.Volume == nil || !strings.Contains(told.Bucket.Volume.URL, "x-archive.") {
 		k.Errorf("the Pod is told %+v", told)
 	}
@@ -154,15 +165,25 @@ func TestWhatARestoreReadsFrom(t *testing.T) {
 		reason string
 		mounts string
 	}{
-		"another SampleDB": {"other", v1.RestoreSpec{SampleDB: "x", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.5+09:00"}},
-			v1.ReasonRestoring, naming.PathSource},
-		"itself":                    {"itself", v1.RestoreSpec{SampleDB: "itself"}, v1.ReasonRestoreSourceNotFound, ""},
-		"one that is not there":     {"nowhere", v1.RestoreSpec{SampleDB: "nobody"}, v1.ReasonRestoreSourceNotFound, ""},
-		"a volume without a claim":  {"claimless", v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1"}}, v1.ReasonRestoreSourceNotFound, ""},
-		"a claim that is not there": {"unclaimed", v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1", Claim: "gone-archive"}}, v1.ReasonRestoreSourceNotFound, ""},
+		"another SampleDB": {
+			"other", v1.RestoreSpec{SampleDB: "x", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.5+09:00"}},
+			v1.ReasonRestoring, naming.PathSource,
+		},
+		"itself":                {"itself", v1.RestoreSpec{SampleDB: "itself"}, v1.ReasonRestoreSourceNotFound, ""},
+		"one that is not there": {"nowhere", v1.RestoreSpec{SampleDB: "nobody"}, v1.ReasonRestoreSourceNotFound, ""},
+		"a volume without a claim": {
+			"claimless", v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1"}},
+			v1.ReasonRestoreSourceNotFound, "",
+		},
+		"a claim that is not there": {
+			"unclaimed", v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1", Claim: "gone-archive"}},
+			v1.ReasonRestoreSourceNotFound, "",
+		},
 		"an encrypted bucket": {"secret", v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1",
-			Store:      v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: &v1.SecretReference{Name: "s3-key"}}},
-			Encryption: &v1.EncryptionSpec{Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "age-key"}}}}, v1.ReasonRestoring, naming.PathKey},
+			Store: v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: &v1.SecretReference{Name: "s3-key"}}},
+			Encryption: &v1.EncryptionSpec{
+				Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "age-key"},
+			}}}, v1.ReasonRestoring, naming.PathKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := k.create(c.db, from(c.spec))
@@ -177,7 +198,8 @@ func TestWhatARestoreReadsFrom(t *testing.T) {
 	k.goes(source)
 	k.gone(source)
 	db := k.create("after", from(v1.RestoreSpec{Archive: &v1.ArchiveReference{Path: "n/x-1", Claim: "x-archive"}}))
-	if pod := k.restoreJob(db).Spec.Template.Spec; !hasMount(pod, naming.PathArchive) || hasMount(pod, naming.PathSource) {
+	if pod := k.restoreJob(db).Spec.Template.Spec; !hasMount(pod, naming.PathArchive) ||
+		hasMount(pod, naming.PathSource) {
 		t.Errorf("it mounts %+v", pod.Containers[0].VolumeMounts)
 	}
 }
@@ -188,12 +210,14 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 	job := k.restoreJob(db)
 	k.restorePod(job, "y-restore-a", &protocol.RestoreResult{Error: "base/b1/base.tar.00001.zst is missing"})
 	db = k.reconcile(db)
-	if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoring); !strings.Contains(words, "00001.zst is missing") {
+	if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoring); !strings.Contains(words,
+		"00001.zst is missing") {
 		t.Errorf("it says %q", words)
 	}
 	(&taker{k.world, nil}).failJob(job.Name, batchv1.JobReasonPodFailurePolicy)
 	db = k.reconcile(db)
-	if words := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoreFailed); !strings.Contains(words, "00001.zst is missing") {
+	if words := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoreFailed); !strings.Contains(words,
+		"00001.zst is missing") {
 		t.Errorf("it says %q", words)
 	}
 	k.now = time.Now().Add(restoreRetryInTests)
@@ -229,12 +253,15 @@ func TestWhatAUserCanGetWrongAboutARestore(t *testing.T) {
 	w := newWorld(t)
 	for words, spec := range map[string]v1.RestoreSpec{
 		"exactly one of backup, sampleDB and archive": {Backup: "a", SampleDB: "b"},
-		"exactly one of time, lsn, transaction":       {SampleDB: "b", Target: &v1.RestoreTarget{Name: "a", LSN: "0/1"}},
-		"does not go with name":                       {SampleDB: "b", Target: &v1.RestoreTarget{Name: "a", Exclusive: true}},
-		"target.time":                                 {SampleDB: "b", Target: &v1.RestoreTarget{Time: "yesterday"}},
-		"target.lsn":                                  {SampleDB: "b", Target: &v1.RestoreTarget{LSN: "16"}},
+		"exactly one of time, lsn, transaction": {
+			SampleDB: "b", Target: &v1.RestoreTarget{Name: "a", LSN: "0/1"},
+		},
+		"does not go with name": {SampleDB: "b", Target: &v1.RestoreTarget{Name: "a", Exclusive: true}},
+		"target.time":           {SampleDB: "b", Target: &v1.RestoreTarget{Time: "yesterday"}},
+		"target.lsn":            {SampleDB: "b", Target: &v1.RestoreTarget{LSN: "16"}},
 	} {
-		if err := w.api.Create(w.Context(), w.sampleDB("y", from(spec))); err == nil || !strings.Contains(err.Error(), words) {
+		if err := w.api.Create(w.Context(), w.sampleDB("y", from(spec))); err == nil ||
+			!strings.Contains(err.Error(), words) {
 			t.Errorf("%+v: %v, want %q", spec, err, words)
 		}
 	}

@@ -100,19 +100,25 @@ func (k *taker) sample(name string) *v1.SampleDB {
 func TestTheRestoreVerbMakesANewSampleDB(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, func(db *v1.SampleDB) {
-		db.Spec.Service = v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"name.example": "db.example.com"}}
+		db.Spec.Service = v1.ServiceSpec{
+			Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"name.example": "db.example.com"},
+		}
 		db.Labels = map[string]string{"of": "another-tool"}
 	})
 	o := k.asks("", k.restores("again", backRestored, firstJob), "x", "--into", "again", "--to", "2026-11-20T03:14:00Z")
-	o.check(t, "", "x: every moment from 2026-11-01T03:00:00Z to ", "again: begins with x as it was at 2026-11-20T03:14:00Z", "again: again-0 takes writes")
+	o.check(t, "", "x: every moment from 2026-11-01T03:00:00Z to ",
+		"again: begins with x as it was at 2026-11-20T03:14:00Z", "again: again-0 takes writes")
 	again := k.sample("again")
-	if f := again.Spec.RestoreFrom; f == nil || f.SampleDB != "x" || f.Target == nil || f.Target.Time != "2026-11-20T03:14:00Z" {
+	if f := again.Spec.RestoreFrom; f == nil || f.SampleDB != "x" || f.Target == nil ||
+		f.Target.Time != "2026-11-20T03:14:00Z" {
 		t.Errorf("it begins with %+v", f)
 	}
-	if s := again.Spec; s.Version != db.Spec.Version || s.Instances != 2 || s.Storage.Size != db.Spec.Storage.Size || s.Backup == nil {
+	if s := again.Spec; s.Version != db.Spec.Version || s.Instances != 2 ||
+		s.Storage.Size != db.Spec.Storage.Size || s.Backup == nil {
 		t.Errorf("it is %+v", s)
 	}
-	if s := again.Spec.Service; s.Annotations != nil || s.Type == corev1.ServiceTypeLoadBalancer || again.Labels["of"] != "" {
+	if s := again.Spec.Service; s.Annotations != nil || s.Type == corev1.ServiceTypeLoadBalancer ||
+		again.Labels["of"] != "" {
 		t.Errorf("it takes the name of the other outside: %+v, %v", s, again.Labels)
 	}
 	if k.sample("x").Spec.Restore != nil {
@@ -131,12 +137,15 @@ func TestTheRestoreVerbKnowsDeletedSampleDBsByTheirBackups(t *testing.T) {
 	k.asks("", func() {}, "x", "--into", "again", "--to", "latest").check(t, "name one with --backup: "+backup)
 	k.asks("", func() {}, "x", "--backup", backup).check(t, "make a new one of its backup with --into")
 	k.asks("", func() {}, "x", "--into", "again", "--backup", backup).check(t, "The data takes 25Mi")
-	o := k.asks("", k.restores("again", backRestored, firstJob), "x", "--into", "again", "--backup", backup, "--size", "2Gi", "--instances", "2")
+	o := k.asks("", k.restores("again", backRestored, firstJob), "x", "--into", "again", "--backup", backup,
+		"--size", "2Gi", "--instances", "2")
 	o.check(t, "", "again: begins with x as it was at the end of the backup "+backup, "again-0 takes writes")
-	if s := k.sample("again").Spec; s.Version != 17 || s.Storage.Size != "2Gi" || s.Instances != 2 || s.Backup == nil || s.RestoreFrom.Backup != backup || s.RestoreFrom.Target != nil {
+	if s := k.sample("again").Spec; s.Version != 17 || s.Storage.Size != "2Gi" || s.Instances != 2 || s.Backup == nil ||
+		s.RestoreFrom.Backup != backup || s.RestoreFrom.Target != nil {
 		t.Errorf("it is %+v", s)
 	}
-	k.asks("", func() {}, "x", "--into", "latest", "--backup", backup, "--to", "latest", "--size", "2Gi", "--wait=false").check(t, "")
+	k.asks("", func() {}, "x", "--into", "latest", "--backup", backup, "--to", "latest", "--size", "2Gi",
+		"--wait=false").check(t, "")
 	if f := k.sample("latest").Spec.RestoreFrom; f.Backup != "" || f.Archive == nil || f.Archive.Claim != "x-archive" {
 		t.Errorf("all of the archive is %+v", f)
 	}
@@ -151,7 +160,8 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 		"":    {"x", "--to", "0/4000100"},
 		"y\n": {"x", "--to", "0/4000100"},
 	} {
-		k.asks(typed, func() {}, args...).check(t, "it was not confirmed", "every moment from 2026-11-01T03:00:00Z", "type the name")
+		k.asks(typed, func() {}, args...).check(t, "it was not confirmed",
+			"every moment from 2026-11-01T03:00:00Z", "type the name")
 	}
 	if k.sample("x").Spec.Restore != nil {
 		t.Fatal("it was restored without a confirmation")
@@ -159,7 +169,8 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 	o := k.asks("x\n", k.restores("x", backRestored, inPlaceJob), "x", "--to", "0/4000100", "--exclusive")
 	o.check(t, "", "x: goes back to right before position 0/4000100", "is asked for", "x: x-0 takes writes")
 	db = k.sample("x")
-	if r := db.Spec.Restore; r == nil || r.Confirm != "x" || r.Target.LSN != "0/4000100" || !r.Target.Exclusive || r.Before != v1.BeforeKeep {
+	if r := db.Spec.Restore; r == nil || r.Confirm != "x" || r.Target.LSN != "0/4000100" || !r.Target.Exclusive ||
+		r.Before != v1.BeforeKeep {
 		t.Errorf("the spec has %+v", db.Spec.Restore)
 	}
 	k.expect(db, v1.ConditionRestored, metav1.ConditionTrue, v1.ReasonRestored)
@@ -168,7 +179,9 @@ func TestTheRestoreVerbGoesBackInPlace(t *testing.T) {
 
 func TestWhatTheRestoreVerbSaysOfARefusal(t *testing.T) {
 	k, _ := newWorld(t).ready("x")
-	refused := protocol.RestoreResult{Error: "restore to time 2030-01-01: outside of what can be restored: that is from 0/4000100 to 0/6000000"}
+	refused := protocol.RestoreResult{
+		Error: "restore to time 2030-01-01: outside of what can be restored: that is from 0/4000100 to 0/6000000",
+	}
 	o := k.asks("", k.restores("x", refused, inPlaceJob), "x", "--to", "2030-01-01T00:00:00Z", "--yes")
 	o.check(t, "that is from 0/4000100 to 0/6000000\nThe database is as it was, and the request is taken back")
 	if k.sample("x").Spec.Restore != nil {

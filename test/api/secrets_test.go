@@ -19,7 +19,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// follower follows Secrets for the object of a name, with the operator's rights. Told has one for each time that a controller is told of a change.
+// follower follows Secrets for the object of a name, with the operator's rights. Told has one for each time that a
+// controller is told of a change.
 func (w *world) follower(name string) (f *secrets.Follower, told chan struct{}) {
 	w.Helper()
 	config := rest.CopyConfig(w.server)
@@ -51,10 +52,16 @@ func (w *world) follower(name string) (f *secrets.Follower, told chan struct{}) 
 func (w *world) mayWatch(secret string) {
 	w.Helper()
 	w.must(w.api.Create(w.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: secret},
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"watch"}}}}))
-	w.must(w.api.Create(w.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: secret},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: secret},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: operatorNamespace, Name: "toban-operator"}}}))
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret},
+			Verbs: []string{"watch"},
+		}}}))
+	w.must(w.api.Create(w.Context(),
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: secret},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: secret},
+			Subjects: []rbacv1.Subject{
+				{Kind: "ServiceAccount", Namespace: operatorNamespace, Name: "toban-operator"},
+			}}))
 }
 
 // wait waits until a controller is told of a change.
@@ -69,9 +76,13 @@ func (w *world) wait(told <-chan struct{}) {
 
 func TestTheVersionOfASecretIsThatOfItsContent(t *testing.T) {
 	w := newWorld(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "payment"}, Data: map[string][]byte{"key": []byte("one")}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "payment"},
+		Data:       map[string][]byte{"key": []byte("one")},
+	}
 	w.must(w.api.Create(t.Context(), secret))
-	w.must(w.api.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "private"}}))
+	w.must(w.api.Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "private"}}))
 	w.mayWatch("payment")
 	w.mayWatch("missing")
 	f, told := w.follower("app")
@@ -111,14 +122,19 @@ func TestTheVersionOfASecretIsThatOfItsContent(t *testing.T) {
 
 func TestThePodsOfAMyAppAreReplacedWhenASecretChangesThatMayBeWatched(t *testing.T) {
 	w := newAppWorld(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "payment"}, Data: map[string][]byte{"key": []byte("one")}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "payment"},
+		Data:       map[string][]byte{"key": []byte("one")},
+	}
 	w.must(w.api.Create(t.Context(), secret))
 	w.mayWatch("payment")
 	app := w.app(func(app *appv1.MyApp) { app.Spec.Config.Secrets = []appv1.ObjectName{"payment"} })
 	w.must(w.api.Create(t.Context(), app))
 	w.again(app)
-	if d := (&appsv1.Deployment{}); w.find("sample-app", d) && d.Spec.Template.Annotations[naming.AnnotationSecrets] == "" {
-		t.Error("the first Pods are made before it is known which Secret they are made with, and would be replaced at once")
+	if d := (&appsv1.Deployment{}); w.find("sample-app", d) &&
+		d.Spec.Template.Annotations[naming.AnnotationSecrets] == "" {
+		t.Error("the first Pods are made before it is known which Secret they are made with, " +
+			"and would be replaced at once")
 	}
 	annotation := func() string {
 		w.settle(app)

@@ -49,7 +49,8 @@ func (k *taker) final(db *v1.SampleDB) *v1.DatabaseBackup {
 // gone lets the Pods end, and expects the SampleDB to go with its volumes.
 func (w *world) gone(db *v1.SampleDB) {
 	w.Helper()
-	w.must(w.api.DeleteAllOf(w.Context(), &corev1.Pod{}, client.InNamespace(w.namespace), client.MatchingLabels(naming.InstanceSelector(db.Name))))
+	w.must(w.api.DeleteAllOf(w.Context(), &corev1.Pod{}, client.InNamespace(w.namespace),
+		client.MatchingLabels(naming.InstanceSelector(db.Name))))
 	for range 3 {
 		if now := w.reconcile(db); now == nil {
 			break
@@ -121,8 +122,10 @@ func TestADeletionWaitsForItsSnapshotAndCanBeForced(t *testing.T) {
 func TestADeletionInTheForegroundTakesItsSnapshotAllTheSame(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	k.must(k.api.Delete(k.Context(), db, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	k.must(k.api.Delete(k.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x"}}))
-	k.must(k.api.DeleteAllOf(k.Context(), &corev1.Pod{}, client.InNamespace(k.namespace), client.MatchingLabels(naming.InstanceSelector("x"))))
+	k.must(k.api.Delete(k.Context(),
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x"}}))
+	k.must(k.api.DeleteAllOf(k.Context(), &corev1.Pod{}, client.InNamespace(k.namespace),
+		client.MatchingLabels(naming.InstanceSelector("x"))))
 	db = k.reconcile(db)
 	if slices.Contains(db.Finalizers, metav1.FinalizerDeleteDependents) {
 		t.Error("Kubernetes goes on to remove what belongs to the SampleDB")
@@ -137,7 +140,8 @@ func TestADeletionInTheForegroundTakesItsSnapshotAllTheSame(t *testing.T) {
 	db = k.reconcile(db)
 	k.waiting(db, "the last backup")
 	// Kubernetes may have been slower than that.
-	k.must(k.api.Delete(k.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x"}}))
+	k.must(k.api.Delete(k.Context(),
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x"}}))
 	k.reconcile(db)
 	if !k.find("x", &appsv1.StatefulSet{}) {
 		t.Error("there is no database of which the last backup could be taken")
@@ -173,7 +177,8 @@ func TestRemovingTheBackupFromTheSpecKeepsTheSnapshot(t *testing.T) {
 func TestADeletedNamespaceTakesItsSampleDBsWithIt(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	k.must(k.api.Delete(k.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.namespace}}))
-	k.must(k.api.DeleteAllOf(k.Context(), &corev1.Pod{}, client.InNamespace(k.namespace), client.MatchingLabels(naming.InstanceSelector("x"))))
+	k.must(k.api.DeleteAllOf(k.Context(), &corev1.Pod{}, client.InNamespace(k.namespace),
+		client.MatchingLabels(naming.InstanceSelector("x"))))
 	k.goes(db)
 	k.gone(db)
 }

@@ -20,7 +20,8 @@ func TestAMissingStorageClassIsNamedBeforeAnythingWaitsForIt(t *testing.T) {
 	w := newWorld(t)
 	db := w.create("x", inClass("later"))
 	for _, kind := range []string{v1.ConditionReady, v1.ConditionStorageReady} {
-		if m := w.expect(db, kind, metav1.ConditionFalse, v1.ReasonStorageClassNotFound); !strings.Contains(m, "StorageClass later does not exist") {
+		if m := w.expect(db, kind, metav1.ConditionFalse, v1.ReasonStorageClassNotFound); !strings.Contains(m,
+			"StorageClass later does not exist") {
 			t.Errorf("%s says: %s", kind, m)
 		}
 	}
@@ -41,7 +42,8 @@ func TestGrowingReachesOldAndNewVolumes(t *testing.T) {
 	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Storage.Size = "2Gi" })
 	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing)
 	db = w.reconcile(db)
-	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing) // the volume itself is as small as before
+	// The volume itself is as small as before.
+	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing)
 	w.bindClaim("data-x-0")
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionStorageReady, metav1.ConditionTrue, v1.ReasonBound)
@@ -66,7 +68,8 @@ func TestAClassThatCantGrowKeepsNothingElseFromBeingApplied(t *testing.T) {
 		db.Spec.Storage.Size = "2Gi"
 		db.Spec.Instances = 2
 	})
-	if m := w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizeRefused); !strings.Contains(m, "StorageClass fixed") {
+	if m := w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse,
+		v1.ReasonResizeRefused); !strings.Contains(m, "StorageClass fixed") {
 		t.Errorf("it says: %s", m)
 	}
 	w.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)

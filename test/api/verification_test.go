@@ -43,12 +43,16 @@ func (k *taker) verifies(b *v1.DatabaseBackup, asked string, result protocol.Ver
 	k.read(desired.VerifyJobName(b, asked), job)
 	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = k.namespace, job.Name+"-a"
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
 	k.must(k.api.Create(k.Context(), pod))
 	// It restores in an init container, and can be asked as soon as it has an address.
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodPending, "192.0.2.9", []corev1.PodIP{{IP: "192.0.2.9"}}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodPending, "192.0.2.9",
+		[]corev1.PodIP{{IP: "192.0.2.9"}}
 	k.must(k.api.Status().Update(k.Context(), pod))
-	if c := meta.FindStatusCondition(k.verify(b).Status.Conditions, v1.ConditionVerified); c == nil || c.Message != "replays WAL: 50 %" {
+	if c := meta.FindStatusCondition(k.verify(b).Status.Conditions, v1.ConditionVerified); c == nil ||
+		c.Message != "replays WAL: 50 %" {
 		k.Errorf("while it runs the condition is %+v", c)
 	}
 	text, err := json.Marshal(result)
@@ -70,13 +74,17 @@ func (k *taker) expectVerified(b *v1.DatabaseBackup, status metav1.ConditionStat
 }
 
 var proven = protocol.VerifyResult{LSN: "0/6000000", Recovery: 2.4,
-	Steps:   []protocol.VerifyStep{{Name: "unpack", Seconds: 1.2}, {Name: "amcheck", Skipped: "the image has no pg_amcheck"}},
+	Steps: []protocol.VerifyStep{
+		{Name: "unpack", Seconds: 1.2}, {Name: "amcheck", Skipped: "the image has no pg_amcheck"},
+	},
 	Answers: []protocol.VerifyAnswer{{Name: "orders", Rows: 1, Got: "t"}}}
 
 func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, func(db *v1.SampleDB) {
-		db.Spec.Backup.Verification = v1.VerificationSpec{AfterBackup: true, Size: "3Gi", Assertions: []v1.Assertion{{Name: "orders", SQL: "select true"}}}
+		db.Spec.Backup.Verification = v1.VerificationSpec{
+			AfterBackup: true, Size: "3Gi", Assertions: []v1.Assertion{{Name: "orders", SQL: "select true"}},
+		}
 	})
 	k.checkVerifySettings()
 	b := k.ask("one", "x")
@@ -92,10 +100,12 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 		t.Errorf("the Job has a scratch volume of %q", scratch)
 	}
 	b = k.verifies(b, "spec.verify", proven)
-	if m := k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerified); !strings.Contains(m, "0/6000000") || !strings.Contains(m, "2.4s") {
+	if m := k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerified); !strings.Contains(m, "0/6000000") ||
+		!strings.Contains(m, "2.4s") {
 		t.Errorf("it says %q", m)
 	}
-	if v := b.Status.Verification; v.RecoveryTime.Duration != 2400*time.Millisecond || len(v.Steps) != 2 || v.Answers[0].Got != "t" || v.CompletedAt == nil {
+	if v := b.Status.Verification; v.RecoveryTime.Duration != 2400*time.Millisecond || len(v.Steps) != 2 ||
+		v.Answers[0].Got != "t" || v.CompletedAt == nil {
 		t.Errorf("the status is %+v", v)
 	}
 	if db = k.reconcile(db); db.Status.Backup.LastVerified != "two" {
@@ -106,8 +116,11 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	k.must(k.api.Update(k.Context(), b))
 	b = k.verify(b)
 	k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerifying)
-	b = k.verifies(b, "again", protocol.VerifyResult{Error: "base/two/base.tar.00000.zst is altered", Objects: []string{"base/two/base.tar.00000.zst"}})
-	if m := k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerificationFailed); !strings.Contains(m, "is altered") || len(b.Status.Verification.Objects) != 1 {
+	b = k.verifies(b, "again", protocol.VerifyResult{
+		Error: "base/two/base.tar.00000.zst is altered", Objects: []string{"base/two/base.tar.00000.zst"},
+	})
+	if m := k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerificationFailed); !strings.Contains(m,
+		"is altered") || len(b.Status.Verification.Objects) != 1 {
 		t.Errorf("it says %q, %+v", m, b.Status.Verification)
 	}
 }
@@ -118,7 +131,8 @@ func (k *taker) checkVerifySettings() {
 	settings := &corev1.ConfigMap{}
 	k.read("x-backup", settings)
 	told, err := desired.ParseBackupSettings(settings)
-	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" || told.Verify.Major != 17 {
+	if err != nil || len(told.Verify.Assertions) != 1 || told.Verify.Assertions[0].Database != "app" ||
+		told.Verify.Major != 17 {
 		k.Errorf("the Pod is told %+v, %v", told.Verify, err)
 	}
 }
@@ -142,7 +156,8 @@ func (k *taker) scratch(b *v1.DatabaseBackup, asked string) string {
 func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = "nonsense" })
-	if m := k.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonScheduleInvalid); !strings.Contains(m, "verification.schedule") {
+	if m := k.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonScheduleInvalid); !strings.Contains(m,
+		"verification.schedule") {
 		t.Errorf("it says %q", m)
 	}
 	at := k.now.UTC().Add(2 * time.Hour)

@@ -61,7 +61,8 @@ func (w *world) leave(db *v1.SampleDB) {
 	w.agents.answers = map[string]protocol.Status{}
 }
 
-// Which of the volumes that a former SampleDB has left has the newest data is not known before one of its instances leads.
+// Which of the volumes that a former SampleDB has left has the newest data is not known before
+// one of its instances leads.
 func TestASampleDBThatIsMadeAgainSmallerRemovesNoVolumeUnseen(t *testing.T) {
 	w := newWorld(t)
 	w.leave(w.started("x", instances(3), whenScaledDelete))
@@ -90,7 +91,8 @@ func TestASampleDBThatIsMadeAgainSmallerRemovesNoVolumeUnseen(t *testing.T) {
 func TestVolumesOfAFormerSampleDBStayBesideANewDatabase(t *testing.T) {
 	w := newWorld(t)
 	w.leave(w.started("x", instances(2), whenScaledDelete))
-	w.must(w.api.Delete(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "data-x-0"}}))
+	w.must(w.api.Delete(t.Context(),
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "data-x-0"}}))
 	w.protectionOff("data-x-0")
 	w.nextSecond("data-x-1")
 	db := w.started("x", whenScaledDelete)
@@ -114,7 +116,8 @@ func TestInstancesThatCountComeBackWithTheirStatefulSet(t *testing.T) {
 	db := w.started("x", instances(3), whenScaledDelete)
 	w.agents.voters = []string{"x-0", "x-1", "x-2"}
 	db = w.edit(db, instances(1))
-	w.must(w.api.Delete(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x"}}))
+	w.must(w.api.Delete(t.Context(),
+		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x"}}))
 	w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace)))
 	w.agents.answers = map[string]protocol.Status{}
 	db = w.reconcile(db)
@@ -144,7 +147,8 @@ func TestARestoreInPlaceWaitsForTheInstancesThatAreTooMany(t *testing.T) {
 		inPlace("oops", "x")(db)
 	})
 	k.noJob(db)
-	if m := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse, v1.ReasonRestoring); !strings.Contains(m, "one that stays") {
+	if m := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse,
+		v1.ReasonRestoring); !strings.Contains(m, "one that stays") {
 		t.Errorf("Restored says %q", m)
 	}
 	k.lead("x-0", 3)
@@ -197,7 +201,8 @@ func (k *taker) finishes(job *batchv1.Job, pod string) {
 	k.must(k.api.Status().Update(k.Context(), job))
 }
 
-// Once it has begun, the instance with the restored data is one of those that stop and start again, whatever the spec wants by then.
+// Once it has begun, the instance with the restored data is one of those that stop and start again,
+// whatever the spec wants by then.
 func TestNoInstanceIsScaledAwayDuringARestoreInPlace(t *testing.T) {
 	k, db := newWorld(t).smaller(3)
 	k.lead("x-2", 2)
@@ -206,7 +211,8 @@ func TestNoInstanceIsScaledAwayDuringARestoreInPlace(t *testing.T) {
 	k.read(desired.InPlaceRestore(db, 2).JobName(db), job)
 	db = k.edit(db, instances(1))
 	k.expectInstances(db, 3, "")
-	if m := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonScaling); !strings.Contains(m, "a restore has not ended") {
+	if m := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonScaling); !strings.Contains(m,
+		"a restore has not ended") {
 		t.Errorf("Ready says %q", m)
 	}
 	if n := len(k.agents.switchovers); n != 0 {

@@ -55,8 +55,10 @@ func TestARecordOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	const newer = `{"format":1,"ballot":"4 x-0"}`
 	w := newWorld(t)
 	k, lease := witnessing(w, newer)
-	_, _, err := k.Operate(t.Context(), ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: ha.Voter(lease.UID)}})
-	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
+	_, _, err := k.Operate(t.Context(),
+		ha.WitnessOperation{Vote: &ha.VoteRequest{Term: 9, Candidate: "x-1.b", Voter: ha.Voter(lease.UID)}})
+	if err == nil || !strings.Contains(err.Error(), "the format 1") ||
+		!strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}
 	w.read("x", lease)

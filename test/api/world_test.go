@@ -68,7 +68,10 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld on an API server of its own.
 func newWorldOn(t *testing.T, server *rest.Config) *world {
 	t.Helper()
-	w := &world{T: t, server: server, agents: &agents{answers: map[string]protocol.Status{}}, events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now()}
+	w := &world{
+		T: t, server: server, agents: &agents{answers: map[string]protocol.Status{}},
+		events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now(),
+	}
 	var err error
 	if w.api, err = client.New(server, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
@@ -214,7 +217,8 @@ func (a *agents) countedBy(primary string, config protocol.Config) []string {
 	}
 	out := []string{primary}
 	for _, answer := range a.answers {
-		if answer.Ready && answer.Name != primary && slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Name == answer.Name }) {
+		if answer.Ready && answer.Name != primary &&
+			slices.ContainsFunc(config.Members, func(m protocol.Member) bool { return m.Name == answer.Name }) {
 			out = append(out, answer.Name)
 		}
 	}
@@ -222,7 +226,9 @@ func (a *agents) countedBy(primary string, config protocol.Config) []string {
 	return out
 }
 
-func (a *agents) Switchover(_ context.Context, _ types.UID, host string, _ protocol.Config, request protocol.Switchover) (protocol.Status, error) {
+func (a *agents) Switchover(
+	_ context.Context, _ types.UID, host string, _ protocol.Config, request protocol.Switchover,
+) (protocol.Status, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer := a.answers[host]
@@ -363,9 +369,12 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 	}
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = w.namespace, name
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: naming.Claim(set.Name, ordinal)},
-	}})
+	pod.Spec.Volumes = append(pod.Spec.Volumes,
+		corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: naming.Claim(set.Name, ordinal),
+			},
+		}})
 	w.must(w.api.Create(w.Context(), pod))
 	host := address(set, ordinal)
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host
@@ -413,7 +422,8 @@ func (w *world) finishJobs(db *v1.SampleDB) {
 func (w *world) jobs(db *v1.SampleDB) []batchv1.Job {
 	w.Helper()
 	var jobs batchv1.JobList
-	w.must(w.api.List(w.Context(), &jobs, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
+	w.must(w.api.List(w.Context(), &jobs, client.InNamespace(w.namespace),
+		client.MatchingLabels{naming.LabelSampleDB: db.Name}))
 	return jobs.Items
 }
 
@@ -455,7 +465,9 @@ func (w *world) expect(db *v1.SampleDB, kind string, status metav1.ConditionStat
 func (w *world) storageClass(name string, isDefault, grows bool) {
 	w.Helper()
 	class := &storagev1.StorageClass{
-		ObjectMeta:           metav1.ObjectMeta{Name: name, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": fmt.Sprint(isDefault)}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			"storageclass.kubernetes.io/is-default-class": fmt.Sprint(isDefault),
+		}},
 		Provisioner:          "none.example",
 		AllowVolumeExpansion: &grows,
 	}
@@ -489,7 +501,8 @@ func (w *world) observe(name string) {
 // observePods fails unless there are exactly this many Pods of instances.
 func (w *world) observePods(db *v1.SampleDB, want int) error {
 	var pods corev1.PodList
-	if err := w.api.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels(naming.InstanceSelector(db.Name))); err != nil {
+	if err := w.api.List(w.Context(), &pods, client.InNamespace(w.namespace),
+		client.MatchingLabels(naming.InstanceSelector(db.Name))); err != nil {
 		return err
 	}
 	if len(pods.Items) != want {
@@ -522,11 +535,12 @@ func (w *world) protectionOff(name string) {
 func (w *world) collectGarbage(db *v1.SampleDB) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
-		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{}, &batchv1.JobList{},
-		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{}, &coordinationv1.LeaseList{}, &policyv1.PodDisruptionBudgetList{},
-		&appsv1.DeploymentList{},
+		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{},
+		&batchv1.JobList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{},
+		&coordinationv1.LeaseList{}, &policyv1.PodDisruptionBudgetList{}, &appsv1.DeploymentList{},
 	} {
-		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels{naming.LabelSampleDB: db.Name}))
+		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace),
+			client.MatchingLabels{naming.LabelSampleDB: db.Name}))
 		w.must(meta.EachListItem(list, func(item runtime.Object) error {
 			object, ok := item.(client.Object)
 			if !ok || !metav1.IsControlledBy(object, db) {
@@ -536,7 +550,8 @@ func (w *world) collectGarbage(db *v1.SampleDB) {
 			if err := w.api.Update(w.Context(), object); err != nil {
 				return err
 			}
-			return client.IgnoreNotFound(w.api.Delete(w.Context(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+			return client.IgnoreNotFound(w.api.Delete(w.Context(), object,
+				client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		}))
 	}
 }

@@ -1,7 +1,6 @@
-// Command demo shows Toban at work on a running cluster: a database is made,
-// filled and put under load, its primary's Pod is deleted, and the rows that
-// were acknowledged are counted. At the end the database itself is deleted, and brought back. It looks from outside, as a user does. It ends
-// with an error if one is missing.
+// Command demo shows Toban at work on a running cluster: a database is made, filled and put under load, its primary's
+// Pod is deleted, and the rows that were acknowledged are counted. At the end the database itself is deleted, and
+// brought back. It looks from outside, as a user does. It ends with an error if one is missing.
 package main
 
 import (
@@ -47,7 +46,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	d.report.stages = before
-	for _, chapter := range []func(context.Context) error{d.create, d.show, d.fill, d.disturb, d.count, d.deleteAndUndelete} {
+	for _, chapter := range []func(context.Context) error{
+		d.create, d.show, d.fill, d.disturb, d.count, d.deleteAndUndelete,
+	} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}

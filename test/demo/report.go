@@ -52,7 +52,8 @@ func (r report) print(s screen) {
 	fmt.Fprintln(s.out)
 	s.line("%-42s %10s  with a last backup", "the database deleted: gone after", seconds(r.removed))
 	s.line("%-42s %10s  with its rows, roles and passwords", "undeleted: takes writes after", seconds(r.undeleted))
-	s.line("%-42s %10s  as before", "rows in pgbench_accounts and _history", group(r.returned.accounts+r.returned.history))
+	s.line("%-42s %10s  as before",
+		"rows in pgbench_accounts and _history", group(r.returned.accounts+r.returned.history))
 	fmt.Fprintln(s.out)
 	s.line("%-42s %10s", "rows acknowledged to the writer", group(int64(r.acknowledged)))
 	colour := "1;32"

@@ -15,7 +15,10 @@ func TestReport(t *testing.T) {
 		rows:   1000000, outage: 1234 * time.Millisecond, deleted: "example-database-0", acknowledged: 1500, lost: 2,
 	}
 	r.print(screen{out: &out})
-	for _, want := range []string{"3.50 s", "1,000,000 rows", "example-database-0 deleted: no writes for", "undeleted: takes writes after", "1.23 s", "1,500", "lost"} {
+	for _, want := range []string{
+		"3.50 s", "1,000,000 rows", "example-database-0 deleted: no writes for", "undeleted: takes writes after",
+		"1.23 s", "1,500", "lost",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &out)
 		}
@@ -45,8 +48,10 @@ func TestReadPgbench(t *testing.T) {
 			"number of transactions actually processed: 1234\ntps = 411.5 (without initial connection time)\n",
 			bench{transactions: 1234, tps: 411.5},
 		},
-		"a run that was cut off": {"number of transactions actually processed: 7/0\nRun was aborted\n", bench{transactions: 7}},
-		"no run at all":          {"pgbench: error: connection refused\n", bench{}},
+		"a run that was cut off": {
+			"number of transactions actually processed: 7/0\nRun was aborted\n", bench{transactions: 7},
+		},
+		"no run at all": {"pgbench: error: connection refused\n", bench{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

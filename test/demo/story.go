@@ -75,7 +75,8 @@ func (d *demo) firstWrite(ctx context.Context, began time.Time) <-chan error {
 				}
 				d.access = access
 			}
-			return d.access.Do(ctx, "CREATE TABLE IF NOT EXISTS first_write (at timestamptz); INSERT INTO first_write VALUES (now())")
+			return d.access.Do(ctx,
+				"CREATE TABLE IF NOT EXISTS first_write (at timestamptz); INSERT INTO first_write VALUES (now())")
 		})
 		if err != nil {
 			err = fmt.Errorf("write into %s: %w", name, err)

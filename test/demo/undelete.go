@@ -9,8 +9,8 @@ import (
 	"toban.dev/test/outside"
 )
 
-// deleteAndUndelete deletes the database as one would by mistake, and brings it back. The rows are counted again, and the password
-// that an application knows must be good still.
+// deleteAndUndelete deletes the database as one would by mistake, and brings it back. The rows are counted again, and
+// the password that an application knows must be good still.
 func (d *demo) deleteAndUndelete(ctx context.Context) error {
 	d.screen.chapter("The database is deleted, and brought back")
 	began := time.Now()

@@ -26,7 +26,8 @@ func TestOwnedParametersAreTheSameEverywhere(t *testing.T) {
 		t.Fatalf("only %d parameters were found in the rule: %q", len(ruled), ruled)
 	}
 	if !slices.Equal(ruled, documented) {
-		t.Errorf("docs/parameters.md lacks %q and has %q too many", without(ruled, documented), without(documented, ruled))
+		t.Errorf("docs/parameters.md lacks %q and has %q too many",
+			without(ruled, documented), without(documented, ruled))
 	}
 	for _, name := range ruled {
 		if !postgres.Owned(strings.Replace(name, "…", "x", 1)) {

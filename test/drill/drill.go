@@ -63,7 +63,8 @@ func begin(ctx context.Context, o options) (*drill, error) {
 		return nil, err
 	}
 	if d.cluster.Cluster != "up" || len(d.cluster.Faults) > 0 {
-		return nil, fmt.Errorf("the cluster is %s, with %d faults; localkube up mends it", d.cluster.Cluster, len(d.cluster.Faults))
+		return nil, fmt.Errorf("the cluster is %s, with %d faults; localkube up mends it",
+			d.cluster.Cluster, len(d.cluster.Faults))
 	}
 	if d.resolver, err = d.cluster.resolver(); err != nil {
 		return nil, err
@@ -216,7 +217,8 @@ func (d *drill) freshen(ctx context.Context) error {
 		return err
 	}
 	for _, pod := range pods {
-		ended := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+		ended := slices.ContainsFunc(pod.Status.ContainerStatuses,
+			func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
 		if !ended || pod.Labels[naming.LabelRole] != string(protocol.RoleStandby) {
 			continue
 		}
@@ -254,7 +256,8 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	}
 	var primary string
 	err := until(ctx, creation, func(ctx context.Context) (err error) {
-		// A Service may still lead to the primary before, as long as a kube-proxy that has lost the API does not know better.
+		// A Service may still lead to the primary before, as long as a kube-proxy that has lost the
+		// API does not know better.
 		primary, err = d.way.get().Ask(ctx, "SELECT current_setting('cluster_name') WHERE NOT pg_is_in_recovery()")
 		return err
 	})
@@ -399,7 +402,8 @@ func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
 		return nil
 	}
 	file := filepath.Join(d.options.histories, fmt.Sprintf("drill-%s-%d.html", r.Fault, r.At.Unix()))
-	if err := errors.Join(os.MkdirAll(d.options.histories, 0o755), porcupine.VisualizePath(model, info, file)); err != nil {
+	if err := errors.Join(os.MkdirAll(d.options.histories, 0o755),
+		porcupine.VisualizePath(model, info, file)); err != nil {
 		return fmt.Errorf("write the history: %w", err)
 	}
 	if d.shape.mayLose { // a lost write makes it so

@@ -17,7 +17,8 @@ func TestDrill(t *testing.T) {
 		rounds: 1, localkube: "../../bin/localkube", histories: "../../.local",
 		hold: 60 * time.Second, lossy: 2 * time.Minute, patience: 4 * time.Minute,
 	}
-	chosen, err := choose(faults(o), "postmaster-killed,pod-force-deleted,server-hung,node-cut,switchover,lossy-and-busy", "")
+	chosen, err := choose(faults(o),
+		"postmaster-killed,pod-force-deleted,server-hung,node-cut,switchover,lossy-and-busy", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ func TestAContainersCgroupIsFound(t *testing.T) {
 		text, controller string
 		want             group
 	}{
-		"version 1":                         {"4:memory:/a/pod1/c\n", "memory", group{dir: "/sys/fs/cgroup/memory/a/pod1/c"}},
+		"version 1": {
+			"4:memory:/a/pod1/c\n", "memory", group{dir: "/sys/fs/cgroup/memory/a/pod1/c"},
+		},
 		"version 1, with others beside":     {first, "memory", group{dir: "/sys/fs/cgroup/memory/a/pod1/c"}},
 		"version 2":                         {second, "pids", group{dir: "/sys/fs/cgroup/a/pod1/c", unified: true}},
 		"neither, since none has such name": {"9:name=systemd:/a/b\n", "pids", group{}},

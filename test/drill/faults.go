@@ -41,8 +41,8 @@ const slow = 20 * time.Second
 
 // faults is the table.
 func faults(o options) []fault {
-	return slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(), exhaustionFaults(),
-		platformFaults(), otherFaults(o))
+	return slices.Concat(serverFaults(), networkFaults(), diskFaults(o), severalFaults(), lossFaults(),
+		exhaustionFaults(), platformFaults(), otherFaults(o))
 }
 
 // serverFaults are those of the primary's processes and of its Pod.
@@ -168,8 +168,8 @@ func exhaustionFaults() []fault {
 			about:  "sessions are opened until the primary lets in no more, and kept",
 			inject: useConnections},
 		{name: "out-of-memory",
-			about: "a backend of the primary asks for more memory than its container may have, until the kernel kills it",
-			most:  1, api: needsAPI, inject: starve},
+			about: "a backend of the primary asks for more memory than its container may have, until the kernel " +
+				"kills it", most: 1, api: needsAPI, inject: starve},
 		{name: "processes-used", most: 1, lasts: slow,
 			about:  "the primary's container may have no more processes and threads than it has",
 			inject: useProcesses},

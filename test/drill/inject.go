@@ -96,7 +96,8 @@ func (s *scene) cut(ctx context.Context, node string, from []string) error {
 
 func killNode(ctx context.Context, s *scene) error {
 	node := s.primary.node
-	s.later(node+" has its power back", func(ctx context.Context) error { return s.localkube.do(ctx, "node", "start", node) })
+	s.later(node+" has its power back",
+		func(ctx context.Context) error { return s.localkube.do(ctx, "node", "start", node) })
 	s.strike()
 	return s.localkube.do(ctx, "node", "kill", node)
 }
@@ -130,7 +131,8 @@ func stopOperator(ctx context.Context, s *scene) error {
 	}
 	return until(ctx, time.Minute, func(ctx context.Context) error {
 		var pods corev1.PodList
-		err := s.List(ctx, &pods, client.InNamespace(operator.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
+		err := s.List(ctx, &pods, client.InNamespace(operator.Namespace),
+			client.MatchingLabels(d.Spec.Selector.MatchLabels))
 		if err == nil && len(pods.Items) > 0 {
 			err = fmt.Errorf("%d operators still run", len(pods.Items))
 		}

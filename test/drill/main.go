@@ -58,16 +58,19 @@ func parse() options {
 	flag.DurationVar(&o.stall, "stall", 10*time.Second, "how long a disk stalls")
 	flag.BoolVar(&o.add, "add", false, "keep the runs that the -json file has already")
 	flag.StringVar(&o.json, "json", "", "file for the raw runs; it is written after each one")
-	flag.StringVar(&o.markdown, "markdown", "", "file for the tables; between the marks of docs/drills.md if it has them")
+	flag.StringVar(&o.markdown, "markdown", "",
+		"file for the tables; between the marks of docs/drills.md if it has them")
 	flag.StringVar(&o.plot, "plot", "", "file for the distributions as SVG")
 	flag.StringVar(&o.localkube, "localkube", "bin/localkube", "localkube's program")
 	flag.DurationVar(&o.hold, "hold", 30*time.Second, "how long writes may be away before a fault is healed")
 	flag.DurationVar(&o.lossy, "lossy", 2*time.Minute, "how long lossy-and-busy lasts")
 	flag.DurationVar(&o.patience, "patience", 4*time.Minute, "how long to wait until all is whole again")
-	flag.DurationVar(&o.slow, "slow", 0, "keep the logs of rounds too in which no write got through to several hosts for longer than this")
+	flag.DurationVar(&o.slow, "slow", 0,
+		"keep the logs of rounds too in which no write got through to several hosts for longer than this")
 	flag.StringVar(&o.histories, "histories", ".local", "folder for histories that are not linearizable, and for logs")
 	flag.BoolVar(&o.listFaults, "list", false, "only show the faults")
-	flag.BoolVar(&o.renderOnlyRun, "render", false, "only make the tables and the plot, from the runs in the -json file")
+	flag.BoolVar(&o.renderOnlyRun, "render", false,
+		"only make the tables and the plot, from the runs in the -json file")
 	flag.Parse()
 	return o
 }

@@ -23,12 +23,18 @@ func TestTheLongestGapIsThatAfterTheFault(t *testing.T) {
 		acks     []write
 		from, to int
 	}{
-		"nobody is ever acknowledged":                {nil, 100, 1000},
-		"only before the fault":                      {[]write{ack("a1", 1, 2), ack("a1", 98, 99)}, 100, 1000},
-		"no outage":                                  {[]write{ack("a1", 99, 400), ack("a1", 401, 690), ack("a1", 700, 995)}, 690, 995},
-		"a longer one before the fault is not meant": {[]write{ack("a1", 1, 2), ack("a1", 300, 305), ack("b2", 890, 900)}, 305, 900},
-		"the server goes on for a moment":            {[]write{ack("a1", 101, 150), ack("b2", 800, 850), ack("b2", 900, 990)}, 150, 850},
-		"what comes after the end does not count":    {[]write{ack("a1", 101, 150), ack("b2", 1800, 1850)}, 150, 1000},
+		"nobody is ever acknowledged": {nil, 100, 1000},
+		"only before the fault":       {[]write{ack("a1", 1, 2), ack("a1", 98, 99)}, 100, 1000},
+		"no outage": {
+			[]write{ack("a1", 99, 400), ack("a1", 401, 690), ack("a1", 700, 995)}, 690, 995,
+		},
+		"a longer one before the fault is not meant": {
+			[]write{ack("a1", 1, 2), ack("a1", 300, 305), ack("b2", 890, 900)}, 305, 900,
+		},
+		"the server goes on for a moment": {
+			[]write{ack("a1", 101, 150), ack("b2", 800, 850), ack("b2", 900, 990)}, 150, 850,
+		},
+		"what comes after the end does not count": {[]write{ack("a1", 101, 150), ack("b2", 1800, 1850)}, 150, 1000},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +58,12 @@ func TestOverlapCountsWhatAnOlderPrimaryAcknowledgedTooLate(t *testing.T) {
 		"begun after": {[]write{
 			ack("a1", 1, 2), ack("b2", 3, 4), ack("a1", 5, 6), ack("b2", 7, 8), ack("a1", 10, 12), ack("b2", 13, 14),
 		}, 2, 6 * ms},
-		"a primary that comes back, on a newer timeline": {[]write{ack("a1", 1, 2), ack("b2", 3, 4), ack("a3", 5, 6)}, 0, 0},
-		"two promoted to the same timeline":              {[]write{ack("a1", 1, 2), ack("b2", 3, 4), ack("c2", 5, 6), ack("b2", 7, 8)}, 1, ms},
+		"a primary that comes back, on a newer timeline": {
+			[]write{ack("a1", 1, 2), ack("b2", 3, 4), ack("a3", 5, 6)}, 0, 0,
+		},
+		"two promoted to the same timeline": {
+			[]write{ack("a1", 1, 2), ack("b2", 3, 4), ack("c2", 5, 6), ack("b2", 7, 8)}, 1, ms,
+		},
 		"the oldest of three": {[]write{
 			ack("a1", 1, 2), ack("b2", 3, 4), ack("c3", 10, 11), ack("a1", 20, 21),
 		}, 1, 16 * ms},
@@ -71,7 +81,8 @@ func TestOverlapCountsWhatAnOlderPrimaryAcknowledgedTooLate(t *testing.T) {
 func seen(leader string, primary bool, from, to int) []sight {
 	var sights []sight
 	for m := from; m < to; m += 10 {
-		sights = append(sights, sight{instance: leader[:1], start: at(m), end: at(m + 10), primary: primary, leader: leaderOf(leader)})
+		sights = append(sights,
+			sight{instance: leader[:1], start: at(m), end: at(m + 10), primary: primary, leader: leaderOf(leader)})
 	}
 	return sights
 }
@@ -107,7 +118,8 @@ func TestTheStagesAreThoseOfTheOneThatGoesOn(t *testing.T) {
 	if want := (stages{Writable: 1000 * ms, Multi: 1060 * ms, Slice: 1200 * ms, Service: 1310 * ms}); got != want {
 		t.Errorf("breakDown = %+v, want %+v", got, want)
 	}
-	if got := breakDown(evidence{sights, routes, []write{ack("a1", 1000, 1001)}, nil}, 1000*ms, 1010*ms); got != (stages{}) {
+	if got := breakDown(evidence{sights, routes, []write{ack("a1", 1000, 1001)}, nil}, 1000*ms,
+		1010*ms); got != (stages{}) {
 		t.Errorf("without an outage: %+v", got)
 	}
 }

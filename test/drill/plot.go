@@ -38,16 +38,23 @@ func plot(rows []entry, runs []Run) string {
 	height := plotTop + rowHeight*float64(len(shown)) + plotBottom
 	x := func(v float64) float64 { return plotLeft + v/limit*(plotWidth-plotLeft-plotRight) }
 	var svg strings.Builder
-	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n", plotWidth, height)
+	fmt.Fprintf(&svg,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="13">`+"\n",
+		plotWidth, height)
 	fmt.Fprintf(&svg, `<rect width="%.0f" height="%.0f" fill="white"/>`+"\n", plotWidth, height)
-	fmt.Fprintf(&svg, `<text x="%.0f" y="24" font-size="16">Longest time without an acknowledged write, each run</text>`+"\n", plotLeft)
+	fmt.Fprintf(&svg,
+		`<text x="%.0f" y="24" font-size="16">Longest time without an acknowledged write, each run</text>`+"\n",
+		plotLeft)
 	for i, s := range series {
 		at := plotLeft + 190*float64(i)
-		fmt.Fprintf(&svg, `<circle cx="%.1f" cy="44" r="5" fill="%s"/><text x="%.1f" y="49">%s</text>`+"\n", at+5, s.colour, at+16, s.name)
+		fmt.Fprintf(&svg, `<circle cx="%.1f" cy="44" r="5" fill="%s"/><text x="%.1f" y="49">%s</text>`+"\n", at+5,
+			s.colour, at+16, s.name)
 	}
 	for v := 0.0; v <= limit+step/2; v += step {
-		fmt.Fprintf(&svg, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", x(v), plotTop, x(v), height-plotBottom)
-		fmt.Fprintf(&svg, `<text x="%.1f" y="%.1f" text-anchor="middle">%g s</text>`+"\n", x(v), height-plotBottom+20, v)
+		fmt.Fprintf(&svg, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#ddd"/>`+"\n", x(v), plotTop,
+			x(v), height-plotBottom)
+		fmt.Fprintf(&svg, `<text x="%.1f" y="%.1f" text-anchor="middle">%g s</text>`+"\n", x(v),
+			height-plotBottom+20, v)
 	}
 	for i, e := range shown {
 		row(&svg, e, plotTop+rowHeight*(float64(i)+0.5), runs, x)
@@ -71,12 +78,14 @@ func plotted(rows []entry, runs []Run) (shown []entry, most float64) {
 
 // row is one of the tables'.
 func row(svg *strings.Builder, e entry, y float64, runs []Run, x func(float64) float64) {
-	fmt.Fprintf(svg, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft-12, y+4, html.EscapeString(e.label()))
+	fmt.Fprintf(svg, `<text x="%.1f" y="%.1f" text-anchor="end">%s</text>`+"\n", plotLeft-12, y+4,
+		html.EscapeString(e.label()))
 	own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !e.has(r) })
 	for _, s := range series {
 		values := of(own, s.value)
 		for _, v := range values {
-			fmt.Fprintf(svg, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity="0.55"/>`+"\n", x(v), y+s.shift, s.colour)
+			fmt.Fprintf(svg, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s" fill-opacity="0.55"/>`+"\n",
+				x(v), y+s.shift, s.colour)
 		}
 		middle := x(quantile(values, 0.5))
 		fmt.Fprintf(svg, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="2.5"/>`+"\n",

@@ -25,10 +25,16 @@ func TestLinearizable(t *testing.T) {
 		"a stale read": {
 			[]operation{put(0, 7, 1, 2, Acked), put(0, 8, 3, 4, Acked), get(1, 7, 5, 6)}, porcupine.Illegal,
 		},
-		"a lost write":                       {[]operation{put(0, 7, 1, 2, Acked), get(1, 0, 3, 4)}, porcupine.Illegal},
-		"an unknown write seen later":        {[]operation{put(0, 7, 1, 2, Unknown), get(1, 0, 3, 4), get(1, 7, 5, 6)}, porcupine.Ok},
-		"an unknown write seen and gone":     {[]operation{put(0, 7, 1, 2, Unknown), get(1, 7, 3, 4), get(1, 0, 5, 6)}, porcupine.Illegal},
-		"a failed write that is read anyway": {[]operation{put(0, 7, 1, 2, Failed), get(1, 7, 3, 4)}, porcupine.Illegal},
+		"a lost write": {[]operation{put(0, 7, 1, 2, Acked), get(1, 0, 3, 4)}, porcupine.Illegal},
+		"an unknown write seen later": {
+			[]operation{put(0, 7, 1, 2, Unknown), get(1, 0, 3, 4), get(1, 7, 5, 6)}, porcupine.Ok,
+		},
+		"an unknown write seen and gone": {
+			[]operation{put(0, 7, 1, 2, Unknown), get(1, 7, 3, 4), get(1, 0, 5, 6)}, porcupine.Illegal,
+		},
+		"a failed write that is read anyway": {
+			[]operation{put(0, 7, 1, 2, Failed), get(1, 7, 3, 4)}, porcupine.Illegal,
+		},
 		"keys have nothing to do with each other": {
 			[]operation{put(0, 7, 1, 2, Acked), {client: 1, key: 1, start: 3, end: 4, outcome: Acked}}, porcupine.Ok,
 		},

@@ -96,7 +96,9 @@ func (r Run) wrongs() []string {
 		wrongs = append(wrongs, fmt.Sprintf("%d of %d acknowledged writes are lost: %v …", r.Lost, r.Acked, r.LostIDs))
 	}
 	if r.Overlap > 0 {
-		wrongs = append(wrongs, fmt.Sprintf("an older primary acknowledged %d writes, up to %.3f s after a newer one's first", r.Overlap, r.OverlapFor))
+		wrongs = append(wrongs,
+			fmt.Sprintf("an older primary acknowledged %d writes, up to %.3f s after a newer one's first",
+				r.Overlap, r.OverlapFor))
 	}
 	if r.Linearizable == string(porcupine.Illegal) {
 		wrongs = append(wrongs, fmt.Sprintf("the history is not linearizable (%q)", r.Linearizable))
@@ -106,10 +108,13 @@ func (r Run) wrongs() []string {
 
 // tell says what came of a run.
 func (d *drill) tell(r Run) {
-	d.say("%s: no writes for %.2f s (Service) and %.2f s (multi-host), by itself %t; whole after %.1f s", r.Fault, r.Service, r.Multi, r.ByItself, r.Whole)
-	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; unknown writes %d; two primaries %.2f s",
-		r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing, r.Operations, r.Linearizable, r.Unknown, r.TwoPrimaries)
-	d.say("  since the fault: writable %.2f, multi-host %.2f, EndpointSlice %.2f, Service %.2f", r.Stages.Writable, r.Stages.Multi, r.Stages.Slice, r.Stages.Service)
+	d.say("%s: no writes for %.2f s (Service) and %.2f s (multi-host), by itself %t; whole after %.1f s",
+		r.Fault, r.Service, r.Multi, r.ByItself, r.Whole)
+	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; "+
+		"unknown writes %d; two primaries %.2f s", r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing,
+		r.Operations, r.Linearizable, r.Unknown, r.TwoPrimaries)
+	d.say("  since the fault: writable %.2f, multi-host %.2f, EndpointSlice %.2f, Service %.2f",
+		r.Stages.Writable, r.Stages.Multi, r.Stages.Slice, r.Stages.Service)
 	for _, p := range slices.Concat(r.Notes, r.Problems) {
 		d.say("  %s", p)
 	}

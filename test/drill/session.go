@@ -66,7 +66,8 @@ func multiDoor(access outside.Access, hosts []string, resolver *net.Resolver) do
 				all = one
 				continue
 			}
-			all.Fallbacks = append(all.Fallbacks, &pgconn.FallbackConfig{Host: host, Port: one.Port, TLSConfig: one.TLSConfig})
+			all.Fallbacks = append(all.Fallbacks,
+				&pgconn.FallbackConfig{Host: host, Port: one.Port, TLSConfig: one.TLSConfig})
 		}
 		all.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
 			return resolver.LookupHost(ctx, host+".cluster.local.")

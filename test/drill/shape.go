@@ -35,7 +35,10 @@ const usual = "three"
 
 // shapes are all that there are.
 var shapes = []shape{
-	{name: usual, about: "three instances, durability quorum: every fault", instances: 3, durability: v1.DurabilityQuorum},
+	{
+		name: usual, about: "three instances, durability quorum: every fault", instances: 3,
+		durability: v1.DurabilityQuorum,
+	},
 	{name: "five", about: "five instances, durability quorum", instances: 5, durability: v1.DurabilityQuorum,
 		faults: "postmaster-killed,pod-deleted,server-hung,node-cut,primary-and-standby-node,servers-killed," +
 			"two-pods-deleted,standby-volume-lost,leader-killed-thrice,switchover"},

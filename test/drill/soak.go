@@ -143,8 +143,9 @@ func summary(seed uint64, runs []Run) string {
 		return 0
 	})
 	wrong := sum(runs, func(r Run) int { return min(len(r.wrongs()), 1) })
-	return fmt.Sprintf("seed %d: %d rounds, %d of them with something wrong: lost %d of %d acknowledged writes, overlap %d, "+
-		"not linearizable %d, needless changes %d; -seed %d makes them again", seed, len(runs), wrong,
+	return fmt.Sprintf("seed %d: %d rounds, %d of them with something wrong: lost %d of %d acknowledged writes, "+
+		"overlap %d, not linearizable %d, needless changes %d; -seed %d makes them again", seed, len(runs), wrong,
 		sum(runs, func(r Run) int { return r.Lost }), sum(runs, func(r Run) int { return r.Acked }),
-		sum(runs, func(r Run) int { return r.Overlap }), illegal, sum(runs, func(r Run) int { return r.Needless }), seed)
+		sum(runs, func(r Run) int { return r.Overlap }), illegal,
+		sum(runs, func(r Run) int { return r.Needless }), seed)
 }

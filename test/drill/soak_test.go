@@ -153,7 +153,8 @@ func TestASecondFaultThatFindsNobodyIsNoted(t *testing.T) {
 }
 
 func TestASoakEndsWithWhatCameOfIt(t *testing.T) {
-	got := summary(7, []Run{{Acked: 5, Linearizable: "Ok"}, {Acked: 5, Lost: 1, Overlap: 2, Needless: 3, Linearizable: "Illegal"}})
+	got := summary(7,
+		[]Run{{Acked: 5, Linearizable: "Ok"}, {Acked: 5, Lost: 1, Overlap: 2, Needless: 3, Linearizable: "Illegal"}})
 	const want = "seed 7: 2 rounds, 1 of them with something wrong: lost 1 of 10 acknowledged writes, overlap 2, " +
 		"not linearizable 1, needless changes 3; -seed 7 makes them again"
 	if got != want {

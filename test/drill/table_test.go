@@ -30,8 +30,14 @@ func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 var someRows = []entry{{usual, "one"}, {usual, "two <&>"}, {usual, "never made"}}
 
 var someRuns = []Run{
-	{Fault: "one", Service: 2, Multi: 1, Whole: 4, Acked: 10, ByItself: true, Linearizable: "Ok", Stages: Stages{Writable: 0.5}},
-	{Fault: "one", Service: 3, Multi: 1.5, Whole: 5, Acked: 10, Lost: 1, Overlap: 2, Needless: 1, Missing: 2, Linearizable: "Illegal"},
+	{
+		Fault: "one", Service: 2, Multi: 1, Whole: 4, Acked: 10,
+		ByItself: true, Linearizable: "Ok", Stages: Stages{Writable: 0.5},
+	},
+	{
+		Fault: "one", Service: 3, Multi: 1.5, Whole: 5, Acked: 10, Lost: 1, Overlap: 2, Needless: 1, Missing: 2,
+		Linearizable: "Illegal",
+	},
 	{Fault: "two <&>", Service: 0.02, Multi: 0.01, Acked: 5, ByItself: true, Linearizable: "Ok"},
 }
 
@@ -40,7 +46,10 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 	if len(verdicts) != 4 || len(parts) != 2 {
 		t.Fatalf("%d and %d rows", len(verdicts), len(parts))
 	}
-	want := []string{"one", "three", "2", "1", "2.00 / 3.00 / 3.00 s", "1.00 / 1.50 / 1.50 s", "1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing"}
+	want := []string{
+		"one", "three", "2", "1", "2.00 / 3.00 / 3.00 s", "1.00 / 1.50 / 1.50 s",
+		"1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing",
+	}
 	if !slices.Equal(verdicts[1], want) {
 		t.Errorf("row %q, want %q", verdicts[1], want)
 	}
@@ -51,7 +60,8 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 		t.Errorf("a row without a run is %q", last)
 	}
 	text := markdownTable(verdicts)
-	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 5 || strings.Count(lines[1], "---") != len(verdicts[0]) {
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 5 ||
+		strings.Count(lines[1], "---") != len(verdicts[0]) {
 		t.Errorf("as Markdown:\n%s", text)
 	}
 }

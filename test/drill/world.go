@@ -252,7 +252,8 @@ func soleprimary(last map[string]sight, instances int) (string, error) {
 // operatorLeads complains while no operator is at work: one whose Pod has ended may still hold the lease.
 func (w world) operatorLeads(ctx context.Context) error {
 	var lease coordinationv1.Lease
-	if err := w.Get(ctx, client.ObjectKey{Namespace: operator.Namespace, Name: naming.OperatorLease}, &lease); err != nil {
+	if err := w.Get(ctx,
+		client.ObjectKey{Namespace: operator.Namespace, Name: naming.OperatorLease}, &lease); err != nil {
 		return err
 	}
 	var pods corev1.PodList

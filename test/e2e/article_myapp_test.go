@@ -36,7 +36,8 @@ func TestTheArticleAboutMyApp(t *testing.T) {
 	sh.file("sample-app.yaml", articleApp)
 	sh.types("kubectl apply -f sample-app.yaml")
 	sh.runs(3)
-	if got := sh.types("kubectl get myapp sample-app -o jsonpath='{.spec.replicas} {.spec.image} {.status.image}'"); got != "3 nginx:1.25 nginx:1.25" {
+	if got := sh.types("kubectl get myapp sample-app -o jsonpath='{.spec.replicas} {.spec.image} " +
+		"{.status.image}'"); got != "3 nginx:1.25 nginx:1.25" {
 		t.Errorf("it is %s", got)
 	}
 	sh.welcomes()
@@ -69,7 +70,9 @@ func TestTheArticleAboutMyApp(t *testing.T) {
 	sh.runs(3)
 	sh.welcomes()
 	explained := sh.types("kubectl explain myapp.spec")
-	for _, want := range []string{`KIND: +MyApp\n`, `replicas\s+<integer>\n`, `image\s+<string> -required-\n`, `migration\s+<Object>\n`} {
+	for _, want := range []string{
+		`KIND: +MyApp\n`, `replicas\s+<integer>\n`, `image\s+<string> -required-\n`, `migration\s+<Object>\n`,
+	} {
 		if !regexp.MustCompile(want).MatchString(explained) {
 			t.Errorf("kubectl explain myapp.spec lacks %s:\n%s", want, explained)
 		}
@@ -91,7 +94,8 @@ func (sh *shell) is(phase string, replicas int) {
 	sh.Helper()
 	want := fmt.Sprintf("%s %d %d", phase, replicas, replicas)
 	sh.until(func(context.Context) error {
-		got, err := sh.try("kubectl get myapp sample-app -o jsonpath='{.status.phase} {.status.readyReplicas} {.status.replicas}'")
+		got, err := sh.try("kubectl get myapp sample-app -o jsonpath='{.status.phase} " +
+			"{.status.readyReplicas} {.status.replicas}'")
 		if err == nil && got != want {
 			err = fmt.Errorf("it is %s, not %s", got, want)
 		}
@@ -101,7 +105,8 @@ func (sh *shell) is(phase string, replicas int) {
 
 // deployment is what must stay as it is.
 func (sh *shell) deployment() string {
-	out, err := sh.try("kubectl get deployment sample-app -o jsonpath='{.metadata.labels} {.spec.replicas} {.spec.selector} {.spec.template}'")
+	out, err := sh.try("kubectl get deployment sample-app -o jsonpath='{.metadata.labels} {.spec.replicas} " +
+		"{.spec.selector} {.spec.template}'")
 	if err != nil {
 		return err.Error()
 	}

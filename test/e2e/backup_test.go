@@ -16,8 +16,8 @@ func withBackup(name string, instances int, backup string) string {
 	return sampleDB(name, instances, "backup:\n"+strings.TrimRight(indent(backup), "\n"))
 }
 
-// archived waits until all WAL that the primary has on disk now is in the archive. The slot of the archive goes on to the next segment when
-// all before it is there.
+// archived waits until all WAL that the primary has on disk now is in the archive. The slot of the archive goes on to
+// the next segment when all before it is there.
 func (s *story) archived(name string) {
 	s.Helper()
 	db, err := s.SampleDB(s.ctx, name)
@@ -25,7 +25,8 @@ func (s *story) archived(name string) {
 	end, err := s.inside(db.Status.Primary, "SELECT pg_switch_wal()")
 	must(s.T, err)
 	s.until(func(context.Context) error {
-		behind, err := s.inside(db.Status.Primary, fmt.Sprintf("SELECT restart_lsn < '%s' FROM pg_replication_slots WHERE slot_name = 'toban_archive'", end))
+		behind, err := s.inside(db.Status.Primary,
+			fmt.Sprintf("SELECT restart_lsn < '%s' FROM pg_replication_slots WHERE slot_name = 'toban_archive'", end))
 		if err == nil && behind != "f" {
 			return fmt.Errorf("the WAL before %s is not archived yet: %q", end, behind)
 		}
@@ -37,7 +38,8 @@ func (s *story) archived(name string) {
 func (s *story) completed(name string) {
 	s.Helper()
 	s.until(func(ctx context.Context) error {
-		phase, err := s.Kubectl(ctx, "get", "databasebackup", name, "-o", "jsonpath={.status.phase} {.status.conditions[*].message}")
+		phase, err := s.Kubectl(ctx, "get", "databasebackup", name,
+			"-o", "jsonpath={.status.phase} {.status.conditions[*].message}")
 		if err == nil && !strings.HasPrefix(phase, "Completed ") {
 			return fmt.Errorf("%s is %s", name, phase)
 		}
@@ -73,16 +75,19 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s.completed("now")
 	s.run("annotate", "databasebackup", "now", "toban.dev/verify=please")
 	s.until(func(ctx context.Context) error {
-		said, err := s.Kubectl(ctx, "get", "databasebackup", "now", "-o", "jsonpath={range .status.conditions[?(@.type=='Verified')]}{.status}: {.message}{end}")
+		said, err := s.Kubectl(ctx, "get", "databasebackup", "now",
+			"-o", "jsonpath={range .status.conditions[?(@.type=='Verified')]}{.status}: {.message}{end}")
 		if err == nil && !strings.HasPrefix(said, "True: ") {
 			err = fmt.Errorf("verified: %q", said)
 		}
 		return err
 	})
-	if answer := s.run("get", "databasebackup", "now", "-o", "jsonpath={.status.verification.answers[0].got}"); answer != "yes" {
+	if answer := s.run("get", "databasebackup", "now",
+		"-o", "jsonpath={.status.verification.answers[0].got}"); answer != "yes" {
 		t.Errorf("the question was answered with %q", answer)
 	}
-	if from := s.run("get", "databasebackup", "now", "-o", "jsonpath={.status.instance}"); from == s.ready("kept").Status.Primary {
+	if from := s.run("get", "databasebackup", "now",
+		"-o", "jsonpath={.status.instance}"); from == s.ready("kept").Status.Primary {
 		t.Errorf("the backup was taken from the primary %s, though standbys stream", from)
 	}
 }
@@ -92,7 +97,8 @@ func TestBackupThatCannotBe(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("odd", 1, "schedule: every now and then"))
 	s.ready("odd")
-	if message := s.condition("odd", v1.ConditionScheduled, "False", v1.ReasonScheduleInvalid); !strings.Contains(message, "every now and then") {
+	if message := s.condition("odd", v1.ConditionScheduled, "False",
+		v1.ReasonScheduleInvalid); !strings.Contains(message, "every now and then") {
 		t.Errorf("the message does not name the schedule: %s", message)
 	}
 	if next := s.ready("odd").Status.Backup.NextBackupAt; next != nil {
@@ -100,7 +106,8 @@ func TestBackupThatCannotBe(t *testing.T) {
 	}
 	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: nobodys}\nspec: {sampleDB: nobody}\n")
 	s.until(func(ctx context.Context) error {
-		reason, err := s.Kubectl(ctx, "get", "databasebackup", "nobodys", "-o", "jsonpath={.status.conditions[?(@.type=='Complete')].reason}")
+		reason, err := s.Kubectl(ctx, "get", "databasebackup", "nobodys",
+			"-o", "jsonpath={.status.conditions[?(@.type=='Complete')].reason}")
 		if err == nil && reason != v1.ReasonSampleDBNotFound {
 			err = fmt.Errorf("the reason is %q", reason)
 		}

@@ -25,7 +25,8 @@ func TestCreate(t *testing.T) {
 	s.sql("shop", "CREATE TABLE hoge (id serial, name text); INSERT INTO hoge (name) VALUES ('foo'), ('bar')")
 	readers := s.access("shop", naming.ReadOnlyService("shop"))
 	s.until(func(ctx context.Context) error {
-		names, err := readers.Ask(ctx, "SELECT string_agg(name, ' ' ORDER BY id) || ' ' || pg_is_in_recovery() FROM hoge")
+		names, err := readers.Ask(ctx,
+			"SELECT string_agg(name, ' ' ORDER BY id) || ' ' || pg_is_in_recovery() FROM hoge")
 		if err == nil && names != "foo bar true" {
 			err = fmt.Errorf("a standby has %q", names)
 		}
@@ -60,7 +61,8 @@ func (s *story) everyInstanceStreams(name string, standbys int) {
 	s.Helper()
 	s.until(func(context.Context) error {
 		// By its label: the status is the operator's word, and there may be none.
-		primary := s.run("get", "pods", "-l", naming.LabelSampleDB+"="+name+","+naming.LabelRole+"=primary", "-o", "jsonpath={.items[*].metadata.name}")
+		primary := s.run("get", "pods", "-l", naming.LabelSampleDB+"="+name+","+naming.LabelRole+"=primary",
+			"-o", "jsonpath={.items[*].metadata.name}")
 		got, err := s.inside(primary, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")
 		if err == nil && got != fmt.Sprint(standbys) {
 			err = fmt.Errorf("%s standbys stream, want %d", got, standbys)
@@ -74,7 +76,8 @@ func (s *story) connectionStrings(name string) {
 	s.Helper()
 	var secret corev1.Secret
 	must(s.T, s.Get(s.ctx, "secret/"+naming.AppSecret(name), &secret))
-	out, err := s.Kubectl(s.ctx, "exec", name+"-0", "--", "psql", string(secret.Data[naming.KeyURI]), "-XAtc", "SELECT current_user, NOT pg_is_in_recovery()")
+	out, err := s.Kubectl(s.ctx, "exec", name+"-0", "--", "psql", string(secret.Data[naming.KeyURI]),
+		"-XAtc", "SELECT current_user, NOT pg_is_in_recovery()")
 	if err != nil || strings.TrimSpace(out) != "app|t" {
 		s.Errorf("psql with the Secret's uri says %q, %v", out, err)
 	}

@@ -45,7 +45,8 @@ func TestDeletedPodLosesNoRow(t *testing.T) {
 			if len(lost) > 0 {
 				t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 			}
-			t.Logf("no write for %s; %d rows acknowledged", writer.Outage().Round(10*time.Millisecond), writer.Acknowledged())
+			t.Logf("no write for %s; %d rows acknowledged",
+				writer.Outage().Round(10*time.Millisecond), writer.Acknowledged())
 		})
 	}
 }

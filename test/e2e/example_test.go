@@ -23,7 +23,8 @@ func TestAnApplicationWithItsDatabase(t *testing.T) {
 	s.run("wait", "myapp/guestbook", "--for=condition=Ready", "--timeout=4m")
 	all := guests(s.address("guestbook"))
 	s.serves(all, 1)
-	if status, page, err := get(s.ctx, string(all)+"/"); err != nil || status != 200 || !strings.Contains(page, "Nobody has written yet.") {
+	if status, page, err := get(s.ctx, string(all)+"/"); err != nil || status != 200 ||
+		!strings.Contains(page, "Nobody has written yet.") {
 		t.Errorf("the page is %d, %v: %s", status, err, page)
 	}
 	watched := s.watchLeader("guestbook")
@@ -125,7 +126,8 @@ func (s *story) field(path string) string {
 func (s *story) fails(words *regexp.Regexp) {
 	s.Helper()
 	s.until(func(context.Context) error {
-		got, err := s.app(`{.status.conditions[?(@.type=="Migrated")].status} {.status.conditions[?(@.type=="Migrated")].message}`)
+		got, err := s.app(
+			`{.status.conditions[?(@.type=="Migrated")].status} {.status.conditions[?(@.type=="Migrated")].message}`)
 		if err == nil && (!strings.HasPrefix(got, "False ") || !words.MatchString(got)) {
 			err = fmt.Errorf("the migration is to fail with %s, and the condition Migrated is %s", words, got)
 		}

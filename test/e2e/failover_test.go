@@ -71,7 +71,8 @@ func TestTwoInstancesWithTheAPIAsWitness(t *testing.T) {
 	s.run("delete", "pod", other, "--wait=false", "--grace-period=0", "--force")
 	s.condition("pair", v1.ConditionDurable, "False", v1.ReasonWeakened)
 	s.rowsAtLeast("pair", s.count("pair")+50)
-	if record := s.run("get", "lease", "pair", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(record, other+".") {
+	if record := s.run("get", "lease", "pair",
+		"-o", "jsonpath={.metadata.annotations}"); strings.Contains(record, other+".") {
 		t.Errorf("the record still counts on %s: %s", other, record)
 	}
 	s.run("uncordon", s.node2(other))
@@ -97,7 +98,8 @@ func (s *story) node(pod string) string {
 
 func (s *story) node2(pod string) string {
 	s.Helper()
-	return s.run("get", "pvc", naming.VolumeData+"-"+pod, "-o", `jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}`)
+	return s.run("get", "pvc", naming.VolumeData+"-"+pod,
+		"-o", `jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}`)
 }
 
 // Asked by annotation, another instance takes over; the one that led before follows it.
@@ -115,7 +117,8 @@ func TestSwitchoverByAnnotation(t *testing.T) {
 		t.Errorf("%s leads, and %s was asked for", now, wanted)
 	}
 	s.until(func(context.Context) error {
-		if left := s.run("get", "sampledb", "shop", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(left, `"`+naming.AnnotationSwitchover+`"`) {
+		if left := s.run("get", "sampledb", "shop", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(left,
+			`"`+naming.AnnotationSwitchover+`"`) {
 			return fmt.Errorf("the annotation is still there: %s", left)
 		}
 		return nil
@@ -126,7 +129,8 @@ func TestSwitchoverByAnnotation(t *testing.T) {
 	// One that is none is refused with a sentence, and nothing happens.
 	s.run("annotate", "sampledb", "shop", naming.AnnotationSwitchover+"=nobody")
 	s.until(func(context.Context) error {
-		events := s.run("get", "events", "--field-selector", "reason=SwitchoverRefused", "-o", "jsonpath={.items[*].note}{.items[*].message}")
+		events := s.run("get", "events", "--field-selector", "reason=SwitchoverRefused",
+			"-o", "jsonpath={.items[*].note}{.items[*].message}")
 		if !strings.Contains(events, "nobody") {
 			return fmt.Errorf("no event says that nobody is no instance: %q", events)
 		}
@@ -146,8 +150,8 @@ func TestDrain(t *testing.T) {
 	s.ready("lone")
 	check := s.writing("shop")
 	drain := func(pod, timeout string) error {
-		_, err := s.Kubectl(s.ctx, "drain", s.node(pod), "--ignore-daemonsets", "--delete-emptydir-data", "--timeout="+timeout,
-			"--pod-selector", naming.LabelSampleDB+"="+naming.ClusterOf(pod))
+		_, err := s.Kubectl(s.ctx, "drain", s.node(pod), "--ignore-daemonsets", "--delete-emptydir-data",
+			"--timeout="+timeout, "--pod-selector", naming.LabelSampleDB+"="+naming.ClusterOf(pod))
 		return err
 	}
 	node := s.node(first)

@@ -22,14 +22,17 @@ func TestIncrementalBackup(t *testing.T) {
 	for i, want := range []string{"Incremental", "Incremental", "Full"} {
 		s.sql("grow", fmt.Sprintf("INSERT INTO kept VALUES (%d)", i+2))
 		name := fmt.Sprintf("grow-%d", i)
-		s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: " + name + "}\nspec: {sampleDB: grow, verify: " + fmt.Sprint(i == 1) + "}\n")
+		s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: " + name + "}\nspec: {sampleDB: " +
+			"grow, verify: " + fmt.Sprint(i == 1) + "}\n")
 		s.completed(name)
 		if is := s.run("get", "databasebackup", name, "-o", "jsonpath={.status.type}"); is != want {
-			t.Errorf("%s is %s, not %s: %s", name, is, want, s.run("get", "databasebackup", name, "-o", "jsonpath={.status.conditions[*].message}"))
+			t.Errorf("%s is %s, not %s: %s",
+				name, is, want, s.run("get", "databasebackup", name, "-o", "jsonpath={.status.conditions[*].message}"))
 		}
 	}
 	s.until(func(ctx context.Context) error {
-		said, err := s.Kubectl(ctx, "get", "databasebackup", "grow-1", "-o", "jsonpath={range .status.conditions[?(@.type=='Verified')]}{.status}: {.message}{end}")
+		said, err := s.Kubectl(ctx, "get", "databasebackup", "grow-1",
+			"-o", "jsonpath={range .status.conditions[?(@.type=='Verified')]}{.status}: {.message}{end}")
 		if err == nil && !strings.HasPrefix(said, "True: ") {
 			err = fmt.Errorf("verified: %q", said)
 		}
@@ -41,7 +44,8 @@ func TestIncrementalBackup(t *testing.T) {
 
 	s.backedUp("again")
 	s.archived("again")
-	if err := s.tryRestore("again", "--to", "2020-01-01T00:00:00Z", "--yes"); err == nil || !strings.Contains(err.Error(), "outside of what can be restored") {
+	if err := s.tryRestore("again", "--to", "2020-01-01T00:00:00Z", "--yes"); err == nil ||
+		!strings.Contains(err.Error(), "outside of what can be restored") {
 		t.Errorf("a moment before its first backup: %v", err)
 	}
 	s.ready("again")

@@ -63,7 +63,8 @@ func TestInit(t *testing.T) {
 			t.Errorf("%s is %s, want %s", query, got, want)
 		}
 	}
-	_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge", "-p", `{"spec":{"init":{"owner":"another"}}}`)
+	_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge",
+		"-p", `{"spec":{"init":{"owner":"another"}}}`)
 	if err == nil || !strings.Contains(err.Error(), "runs only once") {
 		t.Errorf("changing spec.init after it has run gives %v", err)
 	}

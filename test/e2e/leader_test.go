@@ -96,8 +96,8 @@ func (s *story) leaderDies(leader guests, flags []string) time.Duration {
 func (s *story) watchLeader(name string) func() {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.ctx)
-	watch := exec.CommandContext(ctx, "kubectl", "--namespace", string(s.Namespace), "get", "endpointslices", "--watch", "-o", "json",
-		"-l", discoveryv1.LabelServiceName+"="+name+"-leader")
+	watch := exec.CommandContext(ctx, "kubectl", "--namespace", string(s.Namespace), "get", "endpointslices",
+		"--watch", "-o", "json", "-l", discoveryv1.LabelServiceName+"="+name+"-leader")
 	out, err := watch.StdoutPipe()
 	must(s.T, err)
 	must(s.T, watch.Start())

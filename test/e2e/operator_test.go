@@ -88,7 +88,8 @@ func TestWithoutAnOperator(t *testing.T) {
 		return nil
 	})
 	s.until(func(ctx context.Context) error {
-		return s.access("shop", "shop").Do(ctx, "INSERT INTO kept SELECT 101 WHERE NOT EXISTS (SELECT FROM kept WHERE id = 101)")
+		return s.access("shop", "shop").Do(ctx,
+			"INSERT INTO kept SELECT 101 WHERE NOT EXISTS (SELECT FROM kept WHERE id = 101)")
 	})
 	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "101" {
 		t.Errorf("kept has %s rows, want 101", n)
@@ -207,7 +208,8 @@ func (s *story) lives(name string) string {
 		}
 		started, err := s.inside(pod.Name, "SELECT pg_postmaster_start_time()")
 		must(s.T, err)
-		text += fmt.Sprintf("%s: %s, containers restarted %d times, PostgreSQL since %s\n", pod.Name, pod.UID, restarts, started)
+		text += fmt.Sprintf("%s: %s, containers restarted %d times, PostgreSQL since %s\n",
+			pod.Name, pod.UID, restarts, started)
 	}
 	return text
 }

@@ -109,7 +109,8 @@ func (s *story) startTime(pod string) string {
 	s.Helper()
 	var at string
 	s.until(func(context.Context) (err error) {
-		at, err = s.inside(pod, "SELECT to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')")
+		at, err = s.inside(pod,
+			"SELECT to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')")
 		return err
 	})
 	return at

@@ -61,10 +61,12 @@ func (s *story) mustAs(user, password, database, sql string) string {
 	return strings.TrimSpace(out)
 }
 
-// Databases of several teams on one server: each has its own, nobody gets another's, and a password changes with its Secret.
+// Databases of several teams on one server: each has its own, nobody gets another's, and a password
+// changes with its Secret.
 func TestDatabasesOnASharedServer(t *testing.T) {
 	s := begin(t)
-	s.apply(database("foodb", "foo", "secret one", "roles: [{name: report, password: foodb-password}]", "connectionLimit: 20"))
+	s.apply(database("foodb", "foo", "secret one",
+		"roles: [{name: report, password: foodb-password}]", "connectionLimit: 20"))
 	s.pgReason("foodb", "ServerNotFound")
 	s.apply(sampleDB("shared", 1))
 	s.pgReason("foodb", "Ready")
@@ -91,7 +93,8 @@ func TestDatabasesOnASharedServer(t *testing.T) {
 	s.keepsOrDrops()
 }
 
-// changesPassword changes a Secret. The server takes the new password and not the old one, and the Secret for applications has it.
+// changesPassword changes a Secret. The server takes the new password and not the old one, and the Secret
+// for applications has it.
 func (s *story) changesPassword() {
 	s.Helper()
 	s.run("patch", "secret", "foodb-password", "-p", `{"stringData":{"postgresql_password":"secret four"}}`)
@@ -131,7 +134,8 @@ func (s *story) keepsOrDrops() {
 	if _, err := s.as("report", "secret one", "foo", "SELECT 1"); err == nil {
 		s.Error("a role that is not declared any more logs in")
 	}
-	const named = "(SELECT oid FROM pg_roles WHERE rolname = 'foo' UNION ALL SELECT oid FROM pg_database WHERE datname = 'foo') AS o"
+	const named = "(SELECT oid FROM pg_roles WHERE rolname = 'foo' UNION ALL SELECT oid FROM pg_database " +
+		"WHERE datname = 'foo') AS o"
 	dropped := s.ask("shared", "SELECT string_agg(oid::text, ',') FROM "+named)
 	s.run("delete", "pg", "foodb", "--timeout=2m")
 	// The thief may have made others of these names by now.
@@ -139,7 +143,8 @@ func (s *story) keepsOrDrops() {
 		s.Errorf("of a database that was to be dropped %s of role and database are left", out)
 	}
 	s.pgReason("thief", "Ready") // by now the names are free
-	if _, err := s.as("foo", "secret three", "foo", "SELECT count(*) FROM t"); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if _, err := s.as("foo", "secret three", "foo", "SELECT count(*) FROM t"); err == nil ||
+		!strings.Contains(err.Error(), "does not exist") {
 		s.Errorf("the new database of that name has the rows of the dropped one: %v", err)
 	}
 }

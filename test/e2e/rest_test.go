@@ -25,7 +25,8 @@ func TestAtRestNothingIsWritten(t *testing.T) {
 		t.Fatal("TOBAN_AUDIT_LOG must name the API server's audit log, as hack/e2e.sh sets it")
 	}
 	s := begin(t)
-	s.apply(sampleDB("shop", 3, "backup: {schedule: none, verification: {schedule: none}}")) // none is due in the minute that is looked at
+	// none is due in the minute that is looked at.
+	s.apply(sampleDB("shop", 3, "backup: {schedule: none, verification: {schedule: none}}"))
 	s.ready("shop")
 	s.backedUp("shop")
 	// What follows from getting ready (events, a last status) may still come.

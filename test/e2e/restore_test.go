@@ -11,7 +11,8 @@ import (
 	v1 "toban.dev/api/v1"
 )
 
-// The way back: to a moment, while the source runs on; and after the source was deleted, by the backup that was taken then.
+// The way back: to a moment, while the source runs on; and after the source was deleted, by the
+// backup that was taken then.
 func TestRestore(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("main", 1, "{}"))
@@ -30,7 +31,8 @@ func TestRestore(t *testing.T) {
 	s.everyInstanceStreams("past", 1)
 
 	s.apply(sampleDB("never", 1, "restoreFrom:\n  sampleDB: main\n  target: {time: \"2020-01-01T00:00:00Z\"}"))
-	if words := s.condition("never", v1.ConditionRestored, "False", v1.ReasonRestoreFailed); !strings.Contains(words, "outside of what can be restored") {
+	if words := s.condition("never", v1.ConditionRestored, "False", v1.ReasonRestoreFailed); !strings.Contains(words,
+		"outside of what can be restored") {
 		t.Errorf("the message does not name the window: %s", words)
 	}
 
@@ -40,10 +42,12 @@ func TestRestore(t *testing.T) {
 	at = s.clock("past")
 	s.sql("past", "DELETE FROM kept")
 	s.archived("past")
-	s.run("patch", "sampledb", "past", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"restore":{"id":"undo","confirm":"past","target":{"time":%q}}}}`, at))
+	s.run("patch", "sampledb", "past", "--type=merge",
+		"-p", fmt.Sprintf(`{"spec":{"restore":{"id":"undo","confirm":"past","target":{"time":%q}}}}`, at))
 	s.until(func(ctx context.Context) error {
 		db, err := s.SampleDB(ctx, "past")
-		if err == nil && (db.Status.Restore == nil || db.Status.Restore.ID != "undo" || db.Status.Restore.CompletedAt == nil) {
+		if err == nil &&
+			(db.Status.Restore == nil || db.Status.Restore.ID != "undo" || db.Status.Restore.CompletedAt == nil) {
 			err = fmt.Errorf("the restore in place is not done: %+v", db.Status.Restore)
 		}
 		return err
@@ -54,7 +58,8 @@ func TestRestore(t *testing.T) {
 
 	s.sql("main", "INSERT INTO kept VALUES (4)")
 	s.run("delete", "sampledb", "main", "--timeout=5m")
-	final := strings.TrimSpace(s.run("get", "databasebackups", "-o", `jsonpath={range .items[?(@.spec.from=="Primary")]}{.metadata.name}{"\n"}{end}`))
+	final := strings.TrimSpace(s.run("get", "databasebackups",
+		"-o", `jsonpath={range .items[?(@.spec.from=="Primary")]}{.metadata.name}{"\n"}{end}`))
 	if !strings.HasPrefix(final, "main-final-") {
 		t.Fatalf("the last backup is %q", final)
 	}

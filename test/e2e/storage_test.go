@@ -36,7 +36,8 @@ func TestStorageGrows(t *testing.T) {
 	if now := s.startTime(db.Status.Primary); now != before {
 		t.Errorf("the primary restarted (%s, before %s) for a larger volume", now, before)
 	}
-	_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge", "-p", `{"spec":{"storage":{"size":"512Mi"}}}`)
+	_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge",
+		"-p", `{"spec":{"storage":{"size":"512Mi"}}}`)
 	if err == nil || !strings.Contains(err.Error(), "can't shrink") {
 		t.Errorf("a smaller size gives %v", err)
 	}

@@ -183,7 +183,8 @@ func (s *story) inside(pod, query string) (string, error) {
 // sampleDB is a manifest with the least that has to be said, and more lines of spec.
 func sampleDB(name string, instances int, more ...string) string {
 	spec := append([]string{"version: 17", fmt.Sprintf("instances: %d", instances), "storage: {size: 512Mi}"}, more...)
-	return "apiVersion: toban.dev/v1\nkind: SampleDB\nmetadata: {name: " + name + "}\nspec:\n" + indent(strings.Join(spec, "\n"))
+	return "apiVersion: toban.dev/v1\nkind: SampleDB\nmetadata: {name: " + name +
+		"}\nspec:\n" + indent(strings.Join(spec, "\n"))
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }

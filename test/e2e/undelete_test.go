@@ -12,8 +12,8 @@ import (
 	"toban.dev/test/outside"
 )
 
-// The page's own manifest says nothing about backups. Deleted by mistake, it comes back with its rows, its roles and their
-// passwords, and once more after that.
+// The page's own manifest says nothing about backups. Deleted by mistake, it comes back with its rows, its roles and
+// their passwords, and once more after that.
 func TestUndelete(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 2))

@@ -12,8 +12,8 @@ import (
 // install is what the operator is installed and removed by, beside config/crds.yaml.
 const install = "../../config/install.yaml"
 
-// The operator is removed as it was installed. The databases run on, and one that is installed again goes on with them. What
-// becomes of them when their kinds go is tried in test/api: here it would take everybody's.
+// The operator is removed as it was installed. The databases run on, and one that is installed again goes on with them.
+// What becomes of them when their kinds go is tried in test/api: here it would take everybody's.
 func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
 	s := beginAlone(t)
 	s.apply(sampleDB("shop", 2, "deletionPolicy: Delete"))

@@ -161,7 +161,8 @@ func TestBucketAwayForAWhile(t *testing.T) {
 	away := folder + ".away"
 	c.must(os.Rename(folder, away))
 	c.must(os.WriteFile(folder, nil, 0o600))
-	c.exec(leader, "select pg_switch_wal()", "insert into t values (2)", "checkpoint", "select pg_switch_wal()", "insert into t values (3)", "checkpoint")
+	c.exec(leader, "select pg_switch_wal()", "insert into t values (2)", "checkpoint", "select pg_switch_wal()",
+		"insert into t values (3)", "checkpoint")
 	c.await(leader, "not archiving", func(s protocol.Status) bool {
 		return s.Archive != nil && s.Archive.Reason == protocol.ArchiveFailing && s.Archive.LagBytes > 0
 	})
@@ -207,7 +208,8 @@ func TestArchiveOfAnotherIsRefused(t *testing.T) {
 	c.must(err)
 	c.config.Archive.Owner = "uid-2"
 	c.sync()
-	c.await(leader, "refused", func(s protocol.Status) bool { return s.Archive != nil && s.Archive.Reason == protocol.ArchiveTaken })
+	c.await(leader, "refused",
+		func(s protocol.Status) bool { return s.Archive != nil && s.Archive.Reason == protocol.ArchiveTaken })
 	after, err := os.ReadDir(filepath.Join(folder, "wal"))
 	if err != nil || len(after) != len(before) {
 		t.Errorf("%d folders, before %d, %v", len(after), len(before), err)
@@ -224,7 +226,8 @@ func TestArchivedWALIsLetGo(t *testing.T) {
 	}
 	want := c.awaitArchived(leader) / backup.SegmentSize * backup.SegmentSize
 	for _, name := range c.names() {
-		c.awaitQuery(name, "select (restart_lsn >= '"+want.String()+"')::text from pg_replication_slots where slot_name = 'toban_archive'", "true")
+		c.awaitQuery(name, "select (restart_lsn >= '"+want.String()+"')::text from pg_replication_slots where "+
+			"slot_name = 'toban_archive'", "true")
 	}
 	c.config.Archive = nil
 	c.sync()

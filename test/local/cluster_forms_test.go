@@ -94,7 +94,8 @@ func TestPidFileThatNamesAStrangerDoesNotPreventTheStart(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
 	c.kill("db-0", syscall.SIGTERM)
-	// The test itself belongs to somebody else; a process that the server's user may signal is what a thread of the agent is in a Pod.
+	// The test itself belongs to somebody else; a process that the server's user may signal is what a thread
+	// of the agent is in a Pod.
 	sleeper := exec.Command("sleep", "600")
 	sleeper.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner}
 	c.must(sleeper.Start())
@@ -216,7 +217,8 @@ func TestRemovedInstanceHasNoSay(t *testing.T) {
 	c := formed(t, 3)
 	c.config.Members = c.config.Members[:2]
 	c.sync()
-	c.await("db-0", "without it as voter", func(s protocol.Status) bool { return leading(s) && slices.Equal(s.Voters, []string{"db-0", "db-1"}) })
+	c.await("db-0", "without it as voter",
+		func(s protocol.Status) bool { return leading(s) && slices.Equal(s.Voters, []string{"db-0", "db-1"}) })
 	c.kill("db-2", syscall.SIGTERM)
 	c.awaitQuery("db-0", "select count(*)::text from pg_replication_slots", "1")
 	c.exec("db-0", "insert into t values (2)")

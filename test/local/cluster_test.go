@@ -50,9 +50,13 @@ var subnets atomic.Int32
 // newCluster prepares a cluster; its agents are not started yet.
 func newCluster(t *testing.T, instances int) *cluster {
 	t.Helper()
-	c := &cluster{T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{}, logs: map[string]*bytes.Buffer{}, owner: single.User(t)}
+	c := &cluster{
+		T: t, subnet: int(subnets.Add(1)), agents: map[string]*exec.Cmd{},
+		logs: map[string]*bytes.Buffer{}, owner: single.User(t),
+	}
 	var err error
-	if c.folder, err = os.MkdirTemp("/tmp", "toban-db-"); err != nil { //nolint:usetesting // short: a socket's path has at most 107 bytes
+	if c.folder, err = os.MkdirTemp("/tmp", //nolint:usetesting // short: a socket's path has at most 107 bytes
+		"toban-db-"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(c.folder) })
@@ -238,7 +242,8 @@ func (c *cluster) sync() {
 func (c *cluster) restart(name string) {
 	c.Helper()
 	ordinal, _ := naming.Ordinal(name)
-	if _, err := c.operator.Restart(c.Context(), c.host(ordinal), protocol.Restart{Reason: "test", ConfigRevision: c.config.Revision}); err != nil {
+	if _, err := c.operator.Restart(c.Context(), c.host(ordinal),
+		protocol.Restart{Reason: "test", ConfigRevision: c.config.Revision}); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -272,7 +277,8 @@ func (c *cluster) connect(name string) (*pgx.Conn, error) {
 
 // connectTo does so at an address.
 func (c *cluster) connectTo(ctx context.Context, host string) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5", host, naming.PortPostgreSQL))
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres connect_timeout=5",
+		host, naming.PortPostgreSQL))
 	if err != nil {
 		return nil, err
 	}

@@ -63,10 +63,18 @@ func TestRefusedConfigurationLeavesTheServerAsItWas(t *testing.T) {
 		change func(*protocol.Config)
 		words  string
 	}{
-		"a value out of range":      {func(c *protocol.Config) { c.Parameters["work_mem"] = "1kB" }, "outside the valid range"},
-		"a value of the wrong type": {func(c *protocol.Config) { c.Parameters["work_mem"] = "much" }, "invalid value for parameter"},
-		"a name that is none":       {func(c *protocol.Config) { c.Parameters["work_memory"] = "1MB" }, "unrecognized configuration parameter"},
-		"a line of pg_hba.conf":     {func(c *protocol.Config) { c.HBA = []string{"host all all nowhere/x trust"} }, "pg_hba.conf"},
+		"a value out of range": {
+			func(c *protocol.Config) { c.Parameters["work_mem"] = "1kB" }, "outside the valid range",
+		},
+		"a value of the wrong type": {
+			func(c *protocol.Config) { c.Parameters["work_mem"] = "much" }, "invalid value for parameter",
+		},
+		"a name that is none": {
+			func(c *protocol.Config) { c.Parameters["work_memory"] = "1MB" }, "unrecognized configuration parameter",
+		},
+		"a line of pg_hba.conf": {
+			func(c *protocol.Config) { c.HBA = []string{"host all all nowhere/x trust"} }, "pg_hba.conf",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +90,8 @@ func TestRefusedConfigurationLeavesTheServerAsItWas(t *testing.T) {
 			}
 			c.change(&db.config)
 			db.sync()
-			s := db.await("db-0", "refusing", func(s protocol.Status) bool { return s.RejectedRevision == db.config.Revision })
+			s := db.await("db-0", "refusing",
+				func(s protocol.Status) bool { return s.RejectedRevision == db.config.Revision })
 			if !strings.Contains(s.ConfigError, c.words) || !s.Ready {
 				t.Errorf("the status is %+v, expected to be ready and to say %q", s, c.words)
 			}

@@ -12,7 +12,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// cramped is a cluster of three of which db-1 has stopped, lacks WAL that the leader has removed, and has no room for a copy beside its data.
+// cramped is a cluster of three of which db-1 has stopped, lacks WAL that the leader has removed, and has no room
+// for a copy beside its data.
 func cramped(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -31,7 +32,8 @@ func cramped(t *testing.T) *cluster {
 	c.sync()
 	c.kill("db-1", syscall.SIGTERM)
 	for range 4 {
-		c.exec(c.leader("db-1"), "insert into t select 'y' from generate_series(1, 100)", "select pg_switch_wal()", "checkpoint")
+		c.exec(c.leader("db-1"), "insert into t select 'y' from generate_series(1, 100)",
+			"select pg_switch_wal()", "checkpoint")
 	}
 	return c
 }
@@ -41,7 +43,8 @@ func (c *cluster) mended() {
 	c.Helper()
 	c.await("db-1", "streaming", streaming)
 	c.awaitQuery("db-1", "select count(*)::text from t", "60400")
-	if log := c.logs["db-1"].String(); !strings.Contains(log, "WALRemoved") || !strings.Contains(log, "gives up its data") {
+	if log := c.logs["db-1"].String(); !strings.Contains(log, "WALRemoved") ||
+		!strings.Contains(log, "gives up its data") {
 		c.Errorf("the standby was not copied for the reason expected:\n%s", log)
 	}
 }
@@ -58,7 +61,8 @@ func (c *cluster) hasData(name string) {
 // awaitLog waits until an instance has logged something so often.
 func (c *cluster) awaitLog(name, text string, times int) {
 	c.Helper()
-	for end := time.Now().Add(deadline); strings.Count(c.logs[name].String(), text) < times; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(deadline); strings.Count(c.logs[name].String(),
+		text) < times; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			c.Fatalf("%s has not logged %q %d times", name, text, times)
 		}
@@ -94,7 +98,8 @@ func TestACopyThatCannotBeginCostsNoData(t *testing.T) {
 	c.mended()
 }
 
-// Nobody gives up data that is needed: acknowledged commits would be on the leader's disk alone, while the third instance is away.
+// Nobody gives up data that is needed: acknowledged commits would be on the leader's disk alone, while
+// the third instance is away.
 func TestDataThatOthersNeedIsNotGivenUp(t *testing.T) {
 	c := cramped(t)
 	c.kill("db-2", syscall.SIGTERM)

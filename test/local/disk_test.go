@@ -105,7 +105,8 @@ func TestADiskOfThePrimaryThatStalls(t *testing.T) {
 			w := c.write3()
 			w.goesOn()
 			thaw, began := c.freeze("db-0"), time.Now()
-			c.await("db-0", "resigned", func(s protocol.Status) bool { return s.Resigned && s.Role == protocol.RoleNone })
+			c.await("db-0", "resigned",
+				func(s protocol.Status) bool { return s.Resigned && s.Role == protocol.RoleNone })
 			c.leader("db-0")
 			t.Logf("another leads after %s", time.Since(began).Round(10*time.Millisecond))
 			w.goesOn()
@@ -140,7 +141,8 @@ func TestADiskOfAStandbyThatStalls(t *testing.T) {
 	})
 	w.goesOn()
 	thaw()
-	c.await("db-1", "going on", func(s protocol.Status) bool { return !s.Election.Stalls && s.Election.Eligible && streaming(s) })
+	c.await("db-1", "going on",
+		func(s protocol.Status) bool { return !s.Election.Stalls && s.Election.Eligible && streaming(s) })
 	w.check()
 	if now, err := c.status("db-0"); err != nil || now.Term != before.Term || !leading(now) {
 		t.Errorf("db-0 is of term %d, leading: %v, %v; before of term %d", now.Term, leading(now), err, before.Term)

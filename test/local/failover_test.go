@@ -49,7 +49,8 @@ func (c *cluster) leader(not ...string) string {
 			if err == nil && leading(s) && !slices.Contains(not, name) {
 				return name
 			}
-			seen = append(seen, fmt.Sprintf("%s: %s %s term %d %s %s %v", name, s.Role, s.Reason, s.Term, s.Leader, s.Message, err))
+			seen = append(seen, fmt.Sprintf("%s: %s %s term %d %s %s %v",
+				name, s.Role, s.Reason, s.Term, s.Leader, s.Message, err))
 		}
 	}
 	c.Fatalf("nobody leads besides %v:\n%s", not, strings.Join(seen, "\n"))
@@ -313,7 +314,8 @@ func TestTooManyClientsAreNoReasonToFailOver(t *testing.T) {
 	c.await(leader, "refused by its server", func(protocol.Status) bool { return refused() > after })
 	now, err := c.status(leader)
 	if err != nil || now.Term != before.Term || !leading(now) {
-		t.Errorf("%s is of term %d, leading: %v, %v; before of term %d", leader, now.Term, leading(now), err, before.Term)
+		t.Errorf("%s is of term %d, leading: %v, %v; before of term %d",
+			leader, now.Term, leading(now), err, before.Term)
 	}
 }
 
@@ -348,7 +350,8 @@ func TestSwitchoverAsked(t *testing.T) {
 		wanted = "db-1"
 	}
 	ordinal, _ := naming.Ordinal(old)
-	if _, err := c.operator.Switchover(t.Context(), c.host(ordinal), protocol.Switchover{To: wanted, Reason: "test"}); err != nil {
+	if _, err := c.operator.Switchover(t.Context(), c.host(ordinal),
+		protocol.Switchover{To: wanted, Reason: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	c.await(wanted, "leading", leading)
@@ -366,7 +369,8 @@ func TestDurabilityChangedUnderWrites(t *testing.T) {
 	for durability, acknowledgements := range map[string]int{"async": 1, "quorum": 2} {
 		c.config.Durability = durability
 		c.sync()
-		c.await(c.leader(), durability, func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == acknowledgements })
+		c.await(c.leader(), durability,
+			func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == acknowledgements })
 		rule := map[string]string{"async": "", "quorum": "ANY 1"}[durability]
 		c.awaitQuery(c.leader(), "select left(current_setting('synchronous_standby_names'), 5)", rule)
 		w.goesOn()
@@ -388,9 +392,9 @@ func (c *cluster) process(name, title string) int {
 	return 0
 }
 
-// A leader is lost right after durability has changed from async to quorum. The next one's PostgreSQL, which was started
-// without a rule, does not know of the new one yet: its checkpointer is at something else. Nothing that it commits may be
-// acknowledged, as no standby has it.
+// A leader is lost right after durability has changed from async to quorum. The next one's PostgreSQL, which was
+// started without a rule, does not know of the new one yet: its checkpointer is at something else. Nothing that it
+// commits may be acknowledged, as no standby has it.
 func TestFailoverAfterDurabilityHasChanged(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
@@ -427,7 +431,8 @@ func TestFailoverAfterDurabilityHasChanged(t *testing.T) {
 	c.awaitLog(winner, `"msg":"elected"`, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	for err = errors.New("nothing yet"); err != nil && ctx.Err() == nil && !client.IsClosed(); time.Sleep(time.Millisecond) {
+	for err = errors.New("nothing yet"); err != nil && ctx.Err() == nil &&
+		!client.IsClosed(); time.Sleep(time.Millisecond) {
 		_, err = client.Exec(ctx, "create table acknowledged ()")
 	}
 	if err == nil {
@@ -468,8 +473,8 @@ func TestNoMajorityIsARefusalWithItsReason(t *testing.T) {
 	c.whole()
 }
 
-// A leader comes back, but its recovery takes so long that another is elected meanwhile. Nobody may read from it what that
-// one has overtaken.
+// A leader comes back, but its recovery takes so long that another is elected meanwhile. Nobody may read from it
+// what that one has overtaken.
 func TestALeaderThatComesBackTooLateLetsNobodyIn(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
@@ -507,7 +512,8 @@ const createReader = "create role reader login password 'r'; grant connect on da
 
 func (c *cluster) reader(name string) string {
 	ordinal, _ := naming.Ordinal(name)
-	return fmt.Sprintf("host=%s port=%d user=reader password=r dbname=postgres sslmode=require connect_timeout=2", c.host(ordinal), naming.PortPostgreSQL)
+	return fmt.Sprintf("host=%s port=%d user=reader password=r dbname=postgres sslmode=require connect_timeout=2",
+		c.host(ordinal), naming.PortPostgreSQL)
 }
 
 // Before the last backup of a SampleDB that is deleted, no client is there any more, and none gets in.
@@ -525,7 +531,8 @@ func TestAClosedClusterEndsItsClients(t *testing.T) {
 	if _, err := session.Exec(t.Context(), "select 1"); err == nil {
 		t.Error("a client is still there")
 	}
-	if _, err := pgx.Connect(t.Context(), c.reader(leader)); err == nil || !strings.Contains(err.Error(), "pg_hba.conf rejects") {
+	if _, err := pgx.Connect(t.Context(), c.reader(leader)); err == nil ||
+		!strings.Contains(err.Error(), "pg_hba.conf rejects") {
 		t.Errorf("a client gets in, or something else is wrong: %v", err)
 	}
 	c.config.Closed = false
@@ -542,7 +549,8 @@ func TestAStandbyThatDoesNotStreamForLongIsNotReady(t *testing.T) {
 	c := formed(t, 3)
 	leader := c.leader()
 	standby := c.standby(leader)
-	end := fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_replication where application_name like '%s.%%'", standby)
+	end := fmt.Sprintf("select pg_terminate_backend(pid) from pg_stat_replication where application_name "+
+		"like '%s.%%'", standby)
 	unready := false
 	for until := time.Now().Add(deadline); time.Now().Before(until) && !unready; time.Sleep(20 * time.Millisecond) {
 		c.exec(leader, end)
@@ -583,8 +591,8 @@ func (c *cluster) recovering(name string) int {
 	return 0
 }
 
-// readsFromPrimary tries to read from a server, as fast as it can until its agent says that it is a standby, and says so if that was as from
-// a primary.
+// readsFromPrimary tries to read from a server, as fast as it can until its agent says that it is a standby, and says
+// so if that was as from a primary.
 func readsFromPrimary(ctx context.Context, address string, log func() string) string {
 	for !strings.Contains(log(), "standby of ") {
 		conn, err := pgx.Connect(ctx, address)
@@ -618,8 +626,9 @@ func (c *cluster) promisesNothing(name string, candidate ha.Voter, before protoc
 	}
 }
 
-// A leader resigns for a later term that somebody has promised in vain, nobody else can be elected, and so it is again. What the
-// others may have of its last WAL, the record of its shutdown, is the beginning of its new WAL: they follow, without a rewind.
+// A leader resigns for a later term that somebody has promised in vain, nobody else can be elected, and so it is
+// again. What the others may have of its last WAL, the record of its shutdown, is the beginning of its new WAL: they
+// follow, without a rewind.
 func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("it takes root to make a small volume")
@@ -676,16 +685,19 @@ func TestAWinnerThatEndedBeforeItsPromotion(t *testing.T) {
 	})
 	c.elected(winner, 5, end)
 	c.start(c.names()...)
-	c.await(winner, "leading the term that it has won", func(s protocol.Status) bool { return leading(s) && s.Term == 5 })
+	c.await(winner, "leading the term that it has won",
+		func(s protocol.Status) bool { return leading(s) && s.Term == 5 })
 	c.whole()
 	log := c.logs[winner].String()
-	asked, promoted := strings.LastIndex(log, "a majority confirms the leader"), strings.LastIndex(log, "received promote request")
+	asked, promoted := strings.LastIndex(log, "a majority confirms the leader"), strings.LastIndex(log,
+		"received promote request")
 	if asked < 0 || promoted < asked {
 		t.Errorf("it has not asked (%d) before its promotion (%d)", asked, promoted)
 	}
 }
 
-// elected puts into the data of an instance that does not run that it was elected at a place in the WAL, and has no timeline of its own yet.
+// elected puts into the data of an instance that does not run that it was elected at a place in the WAL, and has no
+// timeline of its own yet.
 func (c *cluster) elected(name string, term uint64, end string) {
 	c.Helper()
 	at, err := ha.ParseLSN(end)

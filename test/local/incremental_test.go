@@ -16,17 +16,22 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// verifyBackup verifies a backup, as the containers of a Pod do, one after the other. What the second runs for has no key.
+// verifyBackup verifies a backup, as the containers of a Pod do, one after the other. What the
+// second runs for has no key.
 func (c *cluster) verifyBackup(id, volume string, args ...string) (protocol.VerifyResult, error) {
 	c.Helper()
 	return c.verifyAsking(nil, id, volume, args...)
 }
 
 // verifyAsking asks assertions too.
-func (c *cluster) verifyAsking(assertions []protocol.Assertion, id, volume string, args ...string) (protocol.VerifyResult, error) {
+func (c *cluster) verifyAsking(
+	assertions []protocol.Assertion, id, volume string, args ...string,
+) (protocol.VerifyResult, error) {
 	c.Helper()
 	settings := c.taking()
-	settings.Verify = protocol.Verification{Major: c.config.Major, Encrypted: c.config.Archive.Recipient != "", Assertions: assertions}
+	settings.Verify = protocol.Verification{
+		Major: c.config.Major, Encrypted: c.config.Archive.Recipient != "", Assertions: assertions,
+	}
 	where := []string{"--volume", volume, "--backup", id}
 	cmd, file, log := c.command("verify", settings, append(where, args...)...)
 	err := cmd.Run()
@@ -44,7 +49,8 @@ func (c *cluster) verifyAsking(assertions []protocol.Assertion, id, volume strin
 	return result, err
 }
 
-// A verification is done by two processes, of which the second adds to what the first has found. A backup says why it was made.
+// A verification is done by two processes, of which the second adds to what the first has found. A
+// backup says why it was made.
 func TestAVerificationIsOneReport(t *testing.T) {
 	t.Parallel()
 	c, folder := archived(t)
@@ -60,14 +66,17 @@ func TestAVerificationIsOneReport(t *testing.T) {
 	right := protocol.Assertion{Name: "right", Database: "postgres", SQL: "SELECT count(*) > 0 FROM orders", Want: &yes}
 	wrong := right
 	wrong.Name, wrong.Want = "wrong", &no
-	for name, asked := range map[string][]protocol.Assertion{"all is well": {right}, "an answer is wrong": {right, wrong}} {
+	for name, asked := range map[string][]protocol.Assertion{
+		"all is well": {right}, "an answer is wrong": {right, wrong},
+	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := c.verifyAsking(asked, taken.ID, c.volume("scratch-"+strings.ReplaceAll(name, " ", "-")))
 			var steps []string
 			for _, s := range result.Steps {
 				steps = append(steps, s.Name)
 			}
-			if strings.Join(steps, " ") != "unpack files recover amcheck ask" || result.LSN == "" || result.Recovery <= 0 || len(result.Answers) != len(asked) {
+			if strings.Join(steps, " ") != "unpack files recover amcheck ask" || result.LSN == "" ||
+				result.Recovery <= 0 || len(result.Answers) != len(asked) {
 				t.Errorf("the result is %+v", result)
 			}
 			if (err == nil) != (len(asked) == 1) || (result.Error == "") != (len(asked) == 1) {
@@ -115,13 +124,15 @@ func TestIncrementalBackupsOfACluster(t *testing.T) {
 		settings.FullEvery = 4
 		result, err := c.tryBackup(settings, append(args, "--key", key)...)
 		c.must(err)
-		if result.Parent != wantParent || (result.Warning == "") != (wantWarning == "") || !strings.Contains(result.Warning, wantWarning) {
+		if result.Parent != wantParent || (result.Warning == "") != (wantWarning == "") ||
+			!strings.Contains(result.Warning, wantWarning) {
 			t.Fatalf("it is %+v, and should have the parent %q, and warn of %q", result, wantParent, wantWarning)
 		}
 		return result
 	}
 	leader := c.leader()
-	c.exec(leader, "create table kept (n int)", "create table big as select i, md5(i::text) from generate_series(1, 50000) i")
+	c.exec(leader, "create table kept (n int)",
+		"create table big as select i, md5(i::text) from generate_series(1, 50000) i")
 	c.awaitArchived(leader)
 	c.settle()
 	full := take("", "")
@@ -153,7 +164,8 @@ func TestIncrementalBackupsOfACluster(t *testing.T) {
 			c.must(os.RemoveAll(filepath.Join(c.folder, name, "volume")))
 			c.startOne(name)
 			voter := c.await(name, "streaming", streaming).Election.Voter
-			c.await(leader, "with the new voter", func(s protocol.Status) bool { return s.Election.Configuration.Now.Has(voter) })
+			c.await(leader, "with the new voter",
+				func(s protocol.Status) bool { return s.Election.Configuration.Now.Has(voter) })
 			c.whole()
 		}
 	}

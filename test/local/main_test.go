@@ -23,7 +23,9 @@ import (
 const agentVariable = "TOBAN_TEST_AGENT"
 
 // commands are those that it can be.
-var commands = map[string]func() *cobra.Command{"1": cli.Agent, "take": cli.Take, "restore": cli.Restore, "verify": cli.Verify, "inspect": cli.Inspect}
+var commands = map[string]func() *cobra.Command{
+	"1": cli.Agent, "take": cli.Take, "restore": cli.Restore, "verify": cli.Verify, "inspect": cli.Inspect,
+}
 
 // program is a copy of this test program that any user may run.
 var program string

@@ -55,13 +55,15 @@ func (c *cluster) awaitProbe(words string) {
 	c.Helper()
 	body := ""
 	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", c.secondHost(), naming.PortProbe)) //nolint:noctx // it ends with the test
+		response, err := http.Get(fmt.Sprintf("http://%s:%d/readyz", //nolint:noctx // it ends with the test
+			c.secondHost(), naming.PortProbe))
 		if err != nil {
 			continue
 		}
 		text, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close() // it was read
-		if body = string(text); (response.StatusCode == http.StatusOK) == (words == "ok") && strings.Contains(body, words) {
+		if body = string(text); (response.StatusCode == http.StatusOK) == (words == "ok") &&
+			strings.Contains(body, words) {
 			return
 		}
 	}
@@ -107,8 +109,8 @@ func (c *cluster) leadsAsSecond() {
 	}
 }
 
-// A container of an earlier Pod goes on beside the one of the Pod that has replaced it. They share a volume: the later one waits, touches
-// nothing there, and says so; and goes on when the other one is killed.
+// A container of an earlier Pod goes on beside the one of the Pod that has replaced it. They share a volume: the later
+// one waits, touches nothing there, and says so; and goes on when the other one is killed.
 func TestASecondAgentOnAVolumeWaits(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
@@ -135,8 +137,8 @@ func TestASecondAgentOnAVolumeWaits(t *testing.T) {
 	}
 }
 
-// The agent of a container is dead, and one process of its server is not: it hangs, and may write when it does not any more. An agent
-// in another container, which can't see it, waits until it has ended.
+// The agent of a container is dead, and one process of its server is not: it hangs, and may write when it does not any
+// more. An agent in another container, which can't see it, waits until it has ended.
 func TestAServerWithoutItsAgentStillOwnsTheVolume(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
@@ -148,7 +150,8 @@ func TestAServerWithoutItsAgentStillOwnsTheVolume(t *testing.T) {
 	defer func() { _ = syscall.Kill(hangs, syscall.SIGKILL) }()
 	c.agents["db-0"].WaitDelay = time.Second // what hangs has its log open
 	agent := c.agents["db-0"].Process
-	c.must(errors.Join(agent.Signal(syscall.SIGSTOP), syscall.Kill(hangs, syscall.SIGSTOP), syscall.Kill(c.postmaster("db-0"), syscall.SIGKILL)))
+	c.must(errors.Join(agent.Signal(syscall.SIGSTOP), syscall.Kill(hangs, syscall.SIGSTOP),
+		syscall.Kill(c.postmaster("db-0"), syscall.SIGKILL)))
 	c.kill("db-0", syscall.SIGKILL)
 	state := filepath.Join(c.folder, "db-0/volume/toban")
 	before := c.fingerprint(state)
@@ -161,11 +164,14 @@ func TestAServerWithoutItsAgentStillOwnsTheVolume(t *testing.T) {
 	c.leadsAsSecond()
 }
 
-// The Pod of a restore into a new SampleDB that comes late, or goes on though it was deleted by force, waits for the instance.
+// The Pod of a restore into a new SampleDB that comes late, or goes on though it was deleted by
+// force, waits for the instance.
 func TestARestoreOnAVolumeInUseWaits(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 1)
-	cmd, _, log := c.restoreCommand(protocol.RestoreSettings{Instance: "db-0", Major: c.config.Major, Operator: c.config.Operator})
+	cmd, _, log := c.restoreCommand(protocol.RestoreSettings{
+		Instance: "db-0", Major: c.config.Major, Operator: c.config.Operator,
+	})
 	said := filepath.Join(c.folder, "restore.log")
 	file, err := os.Create(said)
 	c.must(err)

@@ -19,12 +19,15 @@ import (
 // command prepares one of the program's other commands, with its settings, run as the server's user.
 func (c *cluster) command(verb string, settings any, args ...string) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
 	c.Helper()
-	return c.plainCommand(verb, settings, append([]string{"--authority", filepath.Join(c.folder, "ca"), "--address", "127.0.0.1",
-		"--listen", "127.0.0.1:0"}, args...)...)
+	return c.plainCommand(verb, settings, append([]string{
+		"--authority", filepath.Join(c.folder, "ca"), "--address", "127.0.0.1", "--listen", "127.0.0.1:0",
+	}, args...)...)
 }
 
 // plainCommand prepares one that has no authority, and tells nobody how far it is.
-func (c *cluster) plainCommand(verb string, settings any, args ...string) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
+func (c *cluster) plainCommand(
+	verb string, settings any, args ...string,
+) (cmd *exec.Cmd, result string, log *bytes.Buffer) {
 	c.Helper()
 	text, err := json.Marshal(settings)
 	c.must(err)
@@ -35,7 +38,8 @@ func (c *cluster) plainCommand(verb string, settings any, args ...string) (cmd *
 	file := filepath.Join(folder, "settings.json")
 	c.must(os.WriteFile(file, text, 0o644))
 	result, log = filepath.Join(folder, "result.json"), &bytes.Buffer{}
-	cmd = exec.Command(program, append([]string{"--settings", file, "--run", folder, "--termination-log", result}, args...)...)
+	cmd = exec.Command(program,
+		append([]string{"--settings", file, "--run", folder, "--termination-log", result}, args...)...)
 	cmd.Env = c.env(verb)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.folder, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
@@ -52,7 +56,10 @@ func (c *cluster) takeBackup(args ...string) protocol.BackupResult {
 
 // taking is what the Pod of a backup is told.
 func (c *cluster) taking() protocol.BackupSettings {
-	settings := protocol.BackupSettings{Archive: *c.config.Archive, Keep: protocol.Retention{Count: 7}, Authority: c.config.Authority, Operator: c.config.Operator}
+	settings := protocol.BackupSettings{
+		Archive: *c.config.Archive, Keep: protocol.Retention{Count: 7}, Authority: c.config.Authority,
+		Operator: c.config.Operator,
+	}
 	for i := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, c.host(i))
 	}
@@ -73,7 +80,9 @@ func (c *cluster) settle() {
 }
 
 // tryBackup takes one that may fail.
-func (c *cluster) tryBackup(settings protocol.BackupSettings, args ...string) (result protocol.BackupResult, err error) {
+func (c *cluster) tryBackup(
+	settings protocol.BackupSettings, args ...string,
+) (result protocol.BackupResult, err error) {
 	c.Helper()
 	cmd, file, log := c.command("take", settings, args...)
 	if err = cmd.Run(); err != nil {
@@ -118,13 +127,14 @@ func (c *cluster) restore(settings protocol.RestoreSettings) (protocol.RestoreRe
 	return result, err
 }
 
-// history is a cluster with an archive that goes over a promotion: rows 1 in the backup, 2 before the promotion, 3 after
-// it and up to a moment, 4 after that.
+// history is a cluster with an archive that goes over a promotion: rows 1 in the backup, 2 before the promotion, 3
+// after it and up to a moment, 4 after that.
 func history(t *testing.T) (c *cluster, b protocol.BackupResult, at time.Time) {
 	t.Helper()
 	c, _ = archived(t)
 	leader := c.leader()
-	c.exec(leader, "create role shop login password 'secret'", "create table kept (n int)", "insert into kept values (1)")
+	c.exec(leader, "create role shop login password 'secret'", "create table kept (n int)",
+		"insert into kept values (1)")
 	c.awaitArchived(leader)
 	b = c.takeBackup()
 	c.exec(leader, "insert into kept values (2)", "select pg_switch_wal()")
@@ -132,7 +142,8 @@ func history(t *testing.T) (c *cluster, b protocol.BackupResult, at time.Time) {
 	c.kill(leader, syscall.SIGKILL)
 	next := c.leader(leader)
 	c.exec(next, "insert into kept values (3)")
-	text, err := c.query(next, "select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+	text, err := c.query(next,
+		"select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
 	c.must(err)
 	at, err = time.Parse(time.RFC3339, text)
 	c.must(err)
@@ -164,7 +175,8 @@ func TestANewClusterIsRestoredFromAnArchive(t *testing.T) {
 	c.await("db-0", "primary", primary)
 	c.whole()
 	c.awaitQuery("db-0", keptRows, "1,2,3")
-	c.awaitQuery("db-0", "select (rolpassword like 'SCRAM-SHA-256$%')::text from pg_authid where rolname = 'shop'", "true")
+	c.awaitQuery("db-0",
+		"select (rolpassword like 'SCRAM-SHA-256$%')::text from pg_authid where rolname = 'shop'", "true")
 	c.exec("db-0", "insert into kept values (100)")
 	c.awaitQuery("db-1", keptRows, "1,2,3,100")
 	c.awaitArchived("db-0")
@@ -184,7 +196,8 @@ func TestANewClusterIsRestoredFromAnArchive(t *testing.T) {
 	}
 }
 
-// A cluster goes back to an earlier moment in its own place. It serves while the data is made; then its instances stop, and start with it.
+// A cluster goes back to an earlier moment in its own place. It serves while the data is made; then its instances
+// stop, and start with it.
 func TestAClusterIsRestoredInPlace(t *testing.T) {
 	t.Parallel()
 	c, _, at := history(t)
@@ -227,7 +240,9 @@ func TestAClusterIsRestoredInPlace(t *testing.T) {
 			break
 		}
 	}
-	for _, left := range []string{old, filepath.Join(c.folder, place, "volume/restore"), filepath.Join(c.folder, place, "volume/restored.json")} {
+	for _, left := range []string{
+		old, filepath.Join(c.folder, place, "volume/restore"), filepath.Join(c.folder, place, "volume/restored.json"),
+	} {
 		if _, err := os.Stat(left); err == nil {
 			t.Errorf("%s is still there", left)
 		}
@@ -265,10 +280,12 @@ func TestWhereARestoreEnds(t *testing.T) {
 		target protocol.RestoreTarget
 		rows   string
 	}{
-		"at the end of the archive":       {"", protocol.RestoreTarget{}, "1,2,3,4"},
-		"where the backup did":            {b.ID, protocol.RestoreTarget{Immediate: true}, "1"},
-		"at a moment after the last row":  {"", protocol.RestoreTarget{Time: time.Now()}, "1,2,3,4"},
-		"at an LSN right at the end":      {"", protocol.RestoreTarget{LSN: source.awaitArchived(source.leader()).String()}, "1,2,3,4"},
+		"at the end of the archive":      {"", protocol.RestoreTarget{}, "1,2,3,4"},
+		"where the backup did":           {b.ID, protocol.RestoreTarget{Immediate: true}, "1"},
+		"at a moment after the last row": {"", protocol.RestoreTarget{Time: time.Now()}, "1,2,3,4"},
+		"at an LSN right at the end": {
+			"", protocol.RestoreTarget{LSN: source.awaitArchived(source.leader()).String()}, "1,2,3,4",
+		},
 		"with the backup that is named":   {b.ID, protocol.RestoreTarget{Time: time.Now()}, "1,2,3,4"},
 		"in the future is outside":        {"", protocol.RestoreTarget{Time: time.Now().Add(time.Hour)}, ""},
 		"before the backup is outside":    {"", protocol.RestoreTarget{Time: b.Started.Add(-time.Hour)}, ""},

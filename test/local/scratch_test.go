@@ -54,7 +54,8 @@ func (c *cluster) fillWhen(volume, there string, leave int64) (stop func()) {
 	return func() { close(done); <-stopped }
 }
 
-// A scratch volume without room, from the beginning or after a while: the verification says that it is the volume, and not the archive.
+// A scratch volume without room, from the beginning or after a while: the verification says that it is the
+// volume, and not the archive.
 func TestAScratchVolumeWithoutRoom(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("it takes root to make a small volume")
@@ -91,7 +92,8 @@ func TestAScratchVolumeWithoutRoom(t *testing.T) {
 			}
 			result, err := in.verifyBackup(taken.ID, volume)
 			stop()
-			if (err == nil) != (v.want == "") || !regexp.MustCompile(v.want).MatchString(result.Error) || len(result.Objects) > 0 {
+			if (err == nil) != (v.want == "") || !regexp.MustCompile(v.want).MatchString(result.Error) ||
+				len(result.Objects) > 0 {
 				t.Errorf("%v: %+v", err, result)
 			}
 			t.Log(result.Error)

@@ -18,7 +18,8 @@ import (
 func (c *cluster) handOver(from, to string) {
 	c.Helper()
 	ordinal, _ := naming.Ordinal(from)
-	if _, err := c.operator.Switchover(c.Context(), c.host(ordinal), protocol.Switchover{To: to, Reason: "test"}); err != nil {
+	if _, err := c.operator.Switchover(c.Context(), c.host(ordinal),
+		protocol.Switchover{To: to, Reason: "test"}); err != nil {
 		c.Fatal(err)
 	}
 	c.await(to, "leading", leading)
@@ -91,7 +92,8 @@ func TestAStandbyThatCannotStartIsCopiedAnewOnce(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
 	c.kill("db-1", syscall.SIGTERM)
-	label := "START WAL LOCATION: 9/99000028 (file 000000010000000900000099)\nCHECKPOINT LOCATION: 9/99000060\nBACKUP METHOD: streamed\n" +
+	label := "START WAL LOCATION: 9/99000028 (file 000000010000000900000099)\nCHECKPOINT LOCATION: " +
+		"9/99000060\nBACKUP METHOD: streamed\n" +
 		"BACKUP FROM: standby\nSTART TIME: 2026-11-21 03:00:00 UTC\nLABEL: nothing\nSTART TIMELINE: 1\n"
 	file := filepath.Join(c.folder, "db-1/volume/data/backup_label")
 	c.must(os.WriteFile(file, []byte(label), 0o600))

@@ -18,8 +18,8 @@ import (
 	"toban.dev/test/stores/servers"
 )
 
-// inS3 is a cluster of three whose archive is in an S3 server behind a proxy that behaves badly on request. The archive is
-// what the server itself has.
+// inS3 is a cluster of three whose archive is in an S3 server behind a proxy that behaves badly on request. The archive
+// is what the server itself has.
 func inS3(t *testing.T, parameters map[string]string) (c *cluster, faulty *servers.Faulty, archive bucket.Bucket) {
 	t.Helper()
 	server := servers.StartS3(t)
@@ -50,19 +50,22 @@ func inS3(t *testing.T, parameters map[string]string) (c *cluster, faulty *serve
 // noise is SQL that writes rows of 8 KiB that can't be compressed.
 const noise = `insert into load select g, (select decode(string_agg(md5(random()::text || g || s), ''), 'hex') from generate_series(1, 512) s) from generate_series(1, %d) g`
 
-// fillTable puts rows of noise into the files of all instances. No vacuum writes them once more into the WAL, at a time of its own.
+// fillTable puts rows of noise into the files of all instances. No vacuum writes them once more into the
+// WAL, at a time of its own.
 func (c *cluster) fillTable(rows int) {
 	c.Helper()
-	c.exec(c.leader(), "create table load (n int, noise bytea) with (autovacuum_enabled = off)", "alter table load alter noise set storage external",
-		fmt.Sprintf(noise, rows))
+	c.exec(c.leader(), "create table load (n int, noise bytea) with (autovacuum_enabled = off)",
+		"alter table load alter noise set storage external", fmt.Sprintf(noise, rows))
 	c.settle()
 }
 
-// load writes WAL that can't be compressed, about rate bytes a second, until it is stopped, and returns how many rows there are then.
+// load writes WAL that can't be compressed, about rate bytes a second, until it is stopped, and returns how
+// many rows there are then.
 func (c *cluster) load(rate int) (stop func() int) {
 	c.Helper()
 	leader := c.leader()
-	c.exec(leader, "create table if not exists load (n int, noise bytea)", "alter table load alter noise set storage external")
+	c.exec(leader, "create table if not exists load (n int, noise bytea)",
+		"alter table load alter noise set storage external")
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	c.Cleanup(func() { cancel(); wait.Wait() })
@@ -94,15 +97,16 @@ func (c *cluster) load(rate int) (stop func() int) {
 // walBytes is the size of an instance's pg_wal.
 func (c *cluster) walBytes(name string) (size int64) {
 	c.Helper()
-	_ = filepath.WalkDir(filepath.Join(c.folder, name, "volume/data/pg_wal"), func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // files come and go
-		}
-		if info, err := entry.Info(); err == nil && !info.IsDir() {
-			size += info.Size()
-		}
-		return nil
-	})
+	_ = filepath.WalkDir(filepath.Join(c.folder, name, "volume/data/pg_wal"),
+		func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // files come and go
+			}
+			if info, err := entry.Info(); err == nil && !info.IsDir() {
+				size += info.Size()
+			}
+			return nil
+		})
 	return size
 }
 
@@ -126,7 +130,8 @@ func (c *cluster) watch(leader string) (end func() watched) {
 			if err != nil || s.Archive == nil {
 				continue
 			}
-			seen.lagSeconds, seen.lagBytes = max(seen.lagSeconds, s.Archive.LagSeconds), max(seen.lagBytes, s.Archive.LagBytes)
+			seen.lagSeconds, seen.lagBytes = max(seen.lagSeconds,
+				s.Archive.LagSeconds), max(seen.lagBytes, s.Archive.LagBytes)
 			seen.reasons[s.Archive.Reason] = true
 		}
 	})
@@ -134,8 +139,8 @@ func (c *cluster) watch(leader string) (end func() watched) {
 	return func() watched { cancel(); wait.Wait(); return seen }
 }
 
-// A bucket that takes two megabytes a second: slow is not away, a backup takes its time and is complete, and the WAL of a
-// light load stays near behind.
+// A bucket that takes two megabytes a second: slow is not away, a backup takes its time and is complete, and the WAL of
+// a light load stays near behind.
 func TestASlowBucket(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)
@@ -148,7 +153,8 @@ func TestASlowBucket(t *testing.T) {
 	taken := c.takeBackup()
 	took := time.Since(begin)
 	seen := end()
-	t.Logf("a backup with %d bytes to store took %s; the archive was at most %.1f s and %d bytes behind", taken.Stored, took, seen.lagSeconds, seen.lagBytes)
+	t.Logf("a backup with %d bytes to store took %s; the archive was at most %.1f s and %d bytes behind",
+		taken.Stored, took, seen.lagSeconds, seen.lagBytes)
 	if slowest := time.Duration(taken.Stored/(2<<20)) * time.Second; took < slowest || slowest < 8*time.Second {
 		t.Errorf("%d bytes in %s: nothing was slow", taken.Stored, took)
 	}
@@ -172,15 +178,20 @@ func (c *cluster) checkArchived(leader string, archive bucket.Bucket) {
 	})
 }
 
-// outage is how long a bucket is away: longer than all patience with it, and than a server would wait that is not to be noticed.
+// outage is how long a bucket is away: longer than all patience with it, and than a server would wait
+// that is not to be noticed.
 const outage = 60 * time.Second
 
 // smallWAL has pg_wal be small but for what the slots keep, which is up to bound MB.
 func smallWAL(bound int) map[string]string {
-	return map[string]string{"min_wal_size": "32MB", "max_wal_size": "64MB", "wal_keep_size": "16MB", "max_slot_wal_keep_size": fmt.Sprintf("%dMB", bound)}
+	return map[string]string{
+		"min_wal_size": "32MB", "max_wal_size": "64MB", "wal_keep_size": "16MB",
+		"max_slot_wal_keep_size": fmt.Sprintf("%dMB", bound),
+	}
 }
 
-// A bucket is away for a minute, while the database writes on. What can't be archived waits in the slot, and all of it is there afterwards.
+// A bucket is away for a minute, while the database writes on. What can't be archived waits in the slot, and all
+// of it is there afterwards.
 func TestABucketAwayForLongUnderLoad(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, smallWAL(512))
@@ -190,7 +201,8 @@ func TestABucketAwayForLongUnderLoad(t *testing.T) {
 	stop, end := c.load(1<<20), c.watch(leader)
 	faulty.Away()
 	began := time.Now()
-	bad := c.await(leader, "not archiving", func(s protocol.Status) bool { return s.Archive.Reason == protocol.ArchiveFailing })
+	bad := c.await(leader, "not archiving",
+		func(s protocol.Status) bool { return s.Archive.Reason == protocol.ArchiveFailing })
 	t.Logf("%.0f s after the bucket went it says: %s", time.Since(began).Seconds(), bad.Archive.Error)
 	if result, err := c.tryBackup(c.taking()); err == nil || !strings.Contains(result.Error, "connection refused") {
 		t.Errorf("a backup into a bucket that is away: %v, %+v", err, result)
@@ -207,7 +219,8 @@ func TestABucketAwayForLongUnderLoad(t *testing.T) {
 	rows := stop()
 	c.checkArchived(leader, archive)
 	seen := end()
-	t.Logf("%d bytes behind after %s; archived %.1f s after the bucket was back; pg_wal had %d MiB at most", before.LagBytes, outage, time.Since(back).Seconds(), seen.walBytes>>20)
+	t.Logf("%d bytes behind after %s; archived %.1f s after the bucket was back; pg_wal had %d MiB at most",
+		before.LagBytes, outage, time.Since(back).Seconds(), seen.walBytes>>20)
 	if seen.lagSeconds < outage.Seconds()*3/4 || before.Since.IsZero() || before.Since.After(began.Add(outage/2)) {
 		t.Errorf("it was seen as %+v, and before the end as %+v", seen, before)
 	}
@@ -215,8 +228,8 @@ func TestABucketAwayForLongUnderLoad(t *testing.T) {
 		t.Errorf("pg_wal had %d MiB", seen.walBytes>>20)
 	}
 	for _, name := range c.names() {
-		c.awaitQuery(name, "select (pg_wal_lsn_diff(pg_last_wal_replay_lsn(), restart_lsn) < 33554432 or not pg_is_in_recovery())::text"+
-			" from pg_replication_slots where slot_name = 'toban_archive'", "true")
+		c.awaitQuery(name, "select (pg_wal_lsn_diff(pg_last_wal_replay_lsn(), restart_lsn) < 33554432 or not "+
+			"pg_is_in_recovery())::text from pg_replication_slots where slot_name = 'toban_archive'", "true")
 	}
 	// Nothing between the backup from before the outage and now is missing.
 	other := newCluster(t, 1)
@@ -288,7 +301,8 @@ func TestABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 	})
 	begin := time.Now()
 	result, err := c.tryBackup(c.taking())
-	if err == nil || !strings.Contains(result.Error, "write base/") || !strings.Contains(result.Error, "no more writes") {
+	if err == nil || !strings.Contains(result.Error, "write base/") ||
+		!strings.Contains(result.Error, "no more writes") {
 		t.Fatalf("it ends with %v: %+v", err, result)
 	}
 	t.Logf("after %.0f s: %s", time.Since(begin).Seconds(), result.Error)
@@ -298,7 +312,8 @@ func TestABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 		t.Errorf("there are the backups %v and what is left of %v", catalogue.Backups, catalogue.Unfinished)
 	}
 	c.exec(leader, "insert into t values (2)")
-	c.await(leader, "not archiving", func(s protocol.Status) bool { return s.Archive.Reason == protocol.ArchiveFailing })
+	c.await(leader, "not archiving",
+		func(s protocol.Status) bool { return s.Archive.Reason == protocol.ArchiveFailing })
 	faulty.Before(nil)
 	faulty.RefuseWritesAfter(-1)
 	taken := c.takeBackup()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Somebody promotes a standby behind its agent's back. It is stopped at once, what it has written is taken back, and it is a standby again.
+// Somebody promotes a standby behind its agent's back. It is stopped at once, what it has written is taken back,
+// and it is a standby again.
 func TestAStandbyThatSomebodyPromotes(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
@@ -26,7 +27,8 @@ func TestAStandbyThatSomebodyPromotes(t *testing.T) {
 	}
 }
 
-// A promotion takes longer than its deadline, and others elect another meanwhile. What PostgreSQL goes on with by itself must not become a primary.
+// A promotion takes longer than its deadline, and others elect another meanwhile. What PostgreSQL goes on with by
+// itself must not become a primary.
 func TestAPromotionThatEndsAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)

@@ -60,9 +60,11 @@ func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	operator, err := pki.NewAuthority(bytes.Repeat([]byte{9}, 32), "operator", time.Now())
 	c.must(err)
 	c.operator = protocol.NewClient(c.clientTLS(operator, naming.IdentityOperator), naming.PortAgent)
-	c.config = protocol.Config{Cluster: "db", Namespace: "test", Major: single.Major(t), Durability: protocol.DurabilityQuorum,
+	c.config = protocol.Config{
+		Cluster: "db", Namespace: "test", Major: single.Major(t), Durability: protocol.DurabilityQuorum,
 		Authority: string(c.authority.CertPEM()), Operator: string(operator.CertPEM()),
-		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"}}
+		Parameters: map[string]string{"max_connections": "30", "shared_buffers": "16MB"},
+	}
 	for i := range 3 {
 		c.config.Members = append(c.config.Members, protocol.Member{Name: naming.Instance("db", i), Host: c.host(i)})
 	}
@@ -158,10 +160,10 @@ func (c *cluster) start(name string) {
 		c.own(path)
 		c.own(filepath.Dir(path))
 	}
-	i.cmd = exec.Command(i.release.program, "agent", "--name", name, "--listen", c.hostOf(name), "--address", c.hostOf(name),
-		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
-		"--volume", filepath.Join(c.folder, name, "volume"), "--run", filepath.Join(c.folder, name, "run"),
-		"--termination-log", filepath.Join(c.folder, name, "last-words"))
+	i.cmd = exec.Command(i.release.program, "agent", "--name", name, "--listen", c.hostOf(name),
+		"--address", c.hostOf(name), "--config", filepath.Join(c.folder, "config.json"),
+		"--authority", filepath.Join(c.folder, "ca"), "--volume", filepath.Join(c.folder, name, "volume"),
+		"--run", filepath.Join(c.folder, name, "run"), "--termination-log", filepath.Join(c.folder, name, "last-words"))
 	i.cmd.Dir = c.folder
 	fmt.Fprintf(&i.log, "--- %s\n", i.release.version)
 	i.cmd.Stdout, i.cmd.Stderr = &i.log, &i.log

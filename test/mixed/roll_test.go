@@ -100,7 +100,8 @@ func (w *writer) roll(to release, round int) {
 		leader := w.whole()
 		fault.do(w.cluster, leader)
 		w.goesOn()
-		w.Logf("%s is of %s now (%.1f s); then %s, of %s, was %s (%.1f s)", name, to.version, rolled.Sub(began).Seconds(),
-			leader, w.instances[leader].release.version, fault.name, time.Since(rolled).Seconds())
+		w.Logf("%s is of %s now (%.1f s); then %s, of %s, was %s (%.1f s)",
+			name, to.version, rolled.Sub(began).Seconds(), leader, w.instances[leader].release.version, fault.name,
+			time.Since(rolled).Seconds())
 	}
 }

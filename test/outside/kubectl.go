@@ -27,9 +27,11 @@ func (n Namespace) Kubectl(ctx context.Context, args ...string) (string, error) 
 
 // Toban runs kubectl toban, which takes the namespace after its verb, and returns what it printed.
 func (n Namespace) Toban(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "kubectl", append(append([]string{"toban"}, args...), "--namespace", string(n))...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "kubectl",
+		append(append([]string{"toban"}, args...), "--namespace", string(n))...).CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("kubectl toban %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return string(out), fmt.Errorf("kubectl toban %s: %w: %s",
+			strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }
@@ -41,7 +43,8 @@ func (n Namespace) KubectlWith(ctx context.Context, input string, args ...string
 	var out, problem bytes.Buffer
 	command.Stdout, command.Stderr = &out, &problem
 	if err := command.Run(); err != nil {
-		return out.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(problem.String()))
+		return out.String(), fmt.Errorf("kubectl %s: %w: %s",
+			strings.Join(args, " "), err, strings.TrimSpace(problem.String()))
 	}
 	return out.String(), nil
 }

@@ -43,9 +43,11 @@ func Condition(db v1.SampleDB, kind, status, reason string) error {
 	case c == nil:
 		return fmt.Errorf("%s has no condition %s", db.Name, kind)
 	case c.ObservedGeneration < db.Generation:
-		return fmt.Errorf("%s: the condition %s is about generation %d, not %d", db.Name, kind, c.ObservedGeneration, db.Generation)
+		return fmt.Errorf("%s: the condition %s is about generation %d, not %d",
+			db.Name, kind, c.ObservedGeneration, db.Generation)
 	case string(c.Status) != status, reason != "" && c.Reason != reason:
-		return fmt.Errorf("%s: %s is %s, %s: %s (want %s %s)", db.Name, kind, c.Status, c.Reason, c.Message, status, reason)
+		return fmt.Errorf("%s: %s is %s, %s: %s (want %s %s)",
+			db.Name, kind, c.Status, c.Reason, c.Message, status, reason)
 	}
 	return nil
 }

@@ -102,8 +102,8 @@ func unpack(ctx context.Context, image, root, bin string) error {
 	}
 	for _, file := range files {
 		// Names are with or without the dot, as who has packed it likes.
-		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner", "--wildcards", "-f", file,
-			"*usr/lib/*", "*usr/lib64/*", "*usr/share/postgresql/*")); err != nil {
+		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner",
+			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*usr/share/postgresql/*")); err != nil {
 			return err
 		}
 	}

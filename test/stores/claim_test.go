@@ -24,7 +24,8 @@ func names(t *testing.T, b bucket.Bucket) (all []string) {
 	return all
 }
 
-// A store that ignores conditions replaces what is there, and says that all went well: nothing would keep two writers apart.
+// A store that ignores conditions replaces what is there, and says that all went well: nothing
+// would keep two writers apart.
 func TestAStoreThatIgnoresConditionsIsNoneForAnArchive(t *testing.T) {
 	owner := backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
 	for name, c := range map[string]struct {

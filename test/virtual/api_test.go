@@ -32,7 +32,8 @@ import (
 // leaseUID is the identity of the Lease that is the witness of two instances.
 const leaseUID = "uid-of-the-lease"
 
-// api is a Kubernetes API with what agents ask of it: a Lease, and the Pods' labels. The agents' client of it is the real one.
+// api is a Kubernetes API with what agents ask of it: a Lease, and the Pods' labels. The agents'
+// client of it is the real one.
 type api struct {
 	w     *world
 	mutex sync.Mutex
@@ -55,7 +56,9 @@ func newAPI(w *world) *api {
 func (a *api) cluster(name string) agent.Cluster {
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: "http://api", Transport: &way{a, name}, QPS: 50, Burst: 100,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+		ContentConfig: rest.ContentConfig{
+			ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON,
+		},
 	})
 	a.w.check.must(err)
 	return kube.New(client, "test", name, "db")
@@ -172,8 +175,10 @@ func (a *api) callPod(r *http.Request, pod string, body []byte) *http.Response {
 		a.roles[pod] = protocol.Role(patch.Labels[naming.LabelRole])
 	}
 	return answer(http.StatusOK, &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "test", Labels: map[string]string{naming.LabelRole: string(a.roles[pod])}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod, Namespace: "test", Labels: map[string]string{naming.LabelRole: string(a.roles[pod])},
+		},
 	})
 }
 
@@ -184,7 +189,8 @@ func answer(code int, object any) *http.Response {
 	}
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprint(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)),
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+		ContentLength: int64(len(text)),
 	}
 }
 

@@ -47,7 +47,8 @@ func (c *checker) must(err error) {
 	}
 }
 
-// leads checks a primary that begins: nobody else has won its term, and it has all that was acknowledged or read before.
+// leads checks a primary that begins: nobody else has won its term, and it has all that was
+// acknowledged or read before.
 func (c *checker) leads(p *process) {
 	name, d := p.s.name, p.s.disk
 	c.w.log(name, "LEADS term %d at %d on %v, came back: %v", p.term, len(d.wal), d.history, p.cameBack)
@@ -84,7 +85,8 @@ func (c *checker) keep(p *process, index int, how string) {
 	c.kept = append(c.kept, seen{index, id, p.term, how})
 	for _, w := range c.winners {
 		if w.term > p.term && (index >= len(w.wal) || w.wal[index].id != id) {
-			c.w.fail("nothing that was "+how+" is lost", "%d of term %d at %s, but %s won %d without it", index, p.term, p.s.name, w.name, w.term)
+			c.w.fail("nothing that was "+how+" is lost", "%d of term %d at %s, but %s won %d without it",
+				index, p.term, p.s.name, w.name, w.term)
 		}
 	}
 }
@@ -105,17 +107,18 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 	}
 }
 
-// overtaken is what must not be: somebody may still read at one primary what another has overtaken. Excepted is one that
-// has the read lease while who preempts it can't rely on the API.
+// overtaken is what must not be: somebody may still read at one primary what another has overtaken. Excepted is one
+// that has the read lease while who preempts it can't rely on the API.
 func (c *checker) overtaken(o, by *process) {
 	if c.w.api.holding() == o.term && c.w.api.hasTrouble(by.s.name) {
 		return
 	}
-	c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d", o.s.name, o.term, by.s.name, by.term)
+	c.w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
+		o.s.name, o.term, by.s.name, by.term)
 }
 
-// read is what a client does at a primary. What it sees at one that has just been elected, before the first acknowledged
-// commit there, is not promised.
+// read is what a client does at a primary. What it sees at one that has just been elected, before the first
+// acknowledged commit there, is not promised.
 func (c *checker) read(p *process) {
 	visible := p.acked
 	if p.cameBack {
@@ -145,7 +148,8 @@ func (c *checker) proven(p *process) {
 		}
 	}
 	if disks < record.Acknowledgements {
-		c.w.fail("a leader that comes back shows what is proven", "%s opens in term %d with %d, which is on %d disks of %d",
+		c.w.fail("a leader that comes back shows what is proven",
+			"%s opens in term %d with %d, which is on %d disks of %d",
 			p.s.name, p.term, p.began, disks, record.Acknowledgements)
 	}
 }
@@ -172,7 +176,8 @@ func (c *checker) discards(h *host) {
 			}
 		}
 		if have < need {
-			c.w.fail("data that others need is not given up", "%s gives up %d, which is on %d other disks", h.name, k.index, have)
+			c.w.fail("data that others need is not given up",
+				"%s gives up %d, which is on %d other disks", h.name, k.index, have)
 			return
 		}
 	}
@@ -271,7 +276,8 @@ func (w *world) watch() {
 	}
 }
 
-// primary is the server that has the highest term of those that let clients in, nil for none. It is called with the mutex.
+// primary is the server that has the highest term of those that let clients in, nil for none. It
+// is called with the mutex.
 func (w *world) primary() *process {
 	var best *process
 	for _, h := range w.hosts() {
@@ -282,7 +288,8 @@ func (w *world) primary() *process {
 	return best
 }
 
-// whole says whether the cluster is as it should be: one primary, which all others stream from, and writes are acknowledged.
+// whole says whether the cluster is as it should be: one primary, which all others stream from, and
+// writes are acknowledged.
 func (w *world) whole() bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -329,9 +336,11 @@ func (w *world) dump() {
 		}
 		h := i.host
 		s := h.agent.Status()
-		w.log(i.name, "is %s %s/%s in term %d of %s, WAL %d, voters %v: %s", s.Data, s.Role, s.Reason, s.Term, s.Leader, len(h.disk.wal), s.Voters, s.Message)
+		w.log(i.name, "is %s %s/%s in term %d of %s, WAL %d, voters %v: %s",
+			s.Data, s.Role, s.Reason, s.Term, s.Leader, len(h.disk.wal), s.Voters, s.Message)
 		if p := h.server.process; p != nil {
-			w.log(i.name, "its server: ended %v, open %v, recovery %v, streams %v, upstream %v, rule %q", p.isEnded(), p.open(), p.recovery, p.streams, p.conf.Upstream, p.conf.Synchronous)
+			w.log(i.name, "its server: ended %v, open %v, recovery %v, streams %v, upstream %v, rule %q",
+				p.isEnded(), p.open(), p.recovery, p.streams, p.conf.Upstream, p.conf.Synchronous)
 		}
 	}
 }

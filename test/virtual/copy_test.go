@@ -23,8 +23,8 @@ type copyBegun struct {
 }
 type copyEnded struct{ disk *disk }
 
-// sendCopy sends the data of a server: its files first, with the term history among them, and then the WAL that was written
-// meanwhile.
+// sendCopy sends the data of a server: its files first, with the term history among them, and then the WAL
+// that was written meanwhile.
 func (p *process) sendCopy(c *conn, asked copyAsked) {
 	p.w.mutex.Lock()
 	deaf := p.stopping || time.Now().Before(p.s.deaf)
@@ -48,7 +48,9 @@ func (p *process) sendCopy(c *conn, asked copyAsked) {
 }
 
 // fetch copies the data of a server. Between its beginning and its end it calls flows.
-func (s *server) fetch(ctx context.Context, u postgres.Upstream, kind string, flows func(begun copyBegun) error) (copyBegun, *disk, error) {
+func (s *server) fetch(
+	ctx context.Context, u postgres.Upstream, kind string, flows func(begun copyBegun) error,
+) (copyBegun, *disk, error) {
 	if err := s.takes(ctx, kind, 20*time.Millisecond, 100*time.Millisecond); err != nil {
 		return copyBegun{}, nil, err
 	}

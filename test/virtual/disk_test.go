@@ -61,7 +61,10 @@ func (d *disk) copied() *disk {
 
 // initialise makes a new database system.
 func (d *disk) initialise(system string, id func() uint64) {
-	*d = disk{data: true, system: system, history: []begin{{timeline: 1}}, known: map[uint32][]begin{}, settled: 1, state: "shut down"}
+	*d = disk{
+		data: true, system: system, history: []begin{{timeline: 1}},
+		known: map[uint32][]begin{}, settled: 1, state: "shut down",
+	}
 	for range 3 {
 		d.write(id(), "initdb")
 	}
@@ -89,7 +92,8 @@ func (d *disk) branch() {
 	d.known[highest+1] = d.history
 }
 
-// timelineAt is the timeline of a history that a place in the WAL is on (tliOfPointInHistory in PostgreSQL's timeline.c).
+// timelineAt is the timeline of a history that a place in the WAL is on (tliOfPointInHistory in
+// PostgreSQL's timeline.c).
 func timelineAt(history []begin, at int) uint32 {
 	for _, b := range slices.Backward(history) {
 		if b.at <= at {
@@ -117,7 +121,8 @@ func (d *disk) continues(history []begin, records int) error {
 	end, ok := leaves(d.history, timeline, len(d.wal))
 	switch {
 	case !ok || records > end:
-		return fmt.Errorf("requested starting point %s on timeline %d is not in this server's history", lsn(records), timeline)
+		return fmt.Errorf("requested starting point %s on timeline %d is not in this server's history",
+			lsn(records), timeline)
 	case records < d.oldest:
 		return fmt.Errorf("requested WAL segment at %s has already been removed", lsn(records))
 	}

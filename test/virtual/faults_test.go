@@ -14,7 +14,8 @@ type chaos struct {
 	*world
 	rng *rand.Rand
 	end time.Time
-	// weights is how often each kind of fault is drawn in this schedule: some never, so that others come thick and fast.
+	// weights is how often each kind of fault is drawn in this schedule: some never, so that
+	// others come thick and fast.
 	weights []int
 	lost    bool
 }
@@ -45,7 +46,8 @@ var faults = []struct {
 
 // operations are what a fault may have hang, by the names that the model gives them.
 var operations = []string{
-	"promote", "checkpoint", "fsync", "clone", "rewind", "copy ends", "recovery", "control", "start", "check", "query", "single",
+	"promote", "checkpoint", "fsync", "clone", "rewind", "copy ends", "recovery", "control", "start",
+	"check", "query", "single",
 }
 
 func newChaos(w *world) *chaos {
@@ -225,7 +227,8 @@ func (c *chaos) refuse(i *instance) {
 	l := link{c.other(i).name, i.name}
 	c.say(l.to, "refuses what %s asks for", l.from)
 	c.net.change(func() { c.net.refused[l] = true })
-	c.later(c.duration(300*time.Millisecond, 6*time.Second), func() { c.net.change(func() { delete(c.net.refused, l) }) })
+	c.later(c.duration(300*time.Millisecond, 6*time.Second),
+		func() { c.net.change(func() { delete(c.net.refused, l) }) })
 }
 
 func (c *chaos) stall(i *instance) {

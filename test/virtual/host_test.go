@@ -30,8 +30,8 @@ type instance struct {
 	disk  *disk
 	files map[string][]byte
 	boots int
-	// stalled is until when the volume takes nothing, deaf until when the server takes no replication, and hanging until
-	// when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
+	// stalled is until when the volume takes nothing, deaf until when the server takes no replication, and hanging
+	// until when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
 	stalled, deaf time.Time
 	hanging       map[string]time.Time
 	// writes is how many files of the hard state are on their way to the disk.
@@ -102,7 +102,8 @@ func (h *host) takes(ctx context.Context, what string, low, high time.Duration) 
 	})
 }
 
-// awaitVolume waits until the volume takes something, for as long as that lasts: who waits for a disk can't be told to end.
+// awaitVolume waits until the volume takes something, for as long as that lasts: who waits for a
+// disk can't be told to end.
 func (h *host) awaitVolume() error { return h.awaitVolumeFor(context.Background()) }
 
 func (h *host) awaitVolumeFor(ctx context.Context) error {
@@ -115,8 +116,8 @@ func (i *instance) start() {
 	w.mutex.Lock()
 	i.boots++
 	folder := filepath.Join(w.folder, i.name, "boot"+string(rune('a'+i.boots%26))+time.Now().Format("150405.000000"))
-	h := &host{instance: i, volume: filepath.Join(folder, "volume"), run: filepath.Join(folder, "run"), disk: i.disk.copied(),
-		conns: map[*conn]bool{}, dead: make(chan struct{}), over: make(chan struct{})}
+	h := &host{instance: i, volume: filepath.Join(folder, "volume"), run: filepath.Join(folder, "run"),
+		disk: i.disk.copied(), conns: map[*conn]bool{}, dead: make(chan struct{}), over: make(chan struct{})}
 	h.server = &server{host: h}
 	i.host, i.lastContact = h, time.Now()
 	w.mutex.Unlock()

@@ -15,8 +15,8 @@ import (
 // link is the way from one place to another: names of instances, "operator" or "api".
 type link struct{ from, to string }
 
-// network carries bytes, and the messages of PostgreSQL's model, between places. It is like TCP: what is sent arrives in
-// its order, and on a link that is cut it waits.
+// network carries bytes, and the messages of PostgreSQL's model, between places. It is like TCP: what is sent arrives
+// in its order, and on a link that is cut it waits.
 type network struct {
 	w         *world
 	mutex     sync.Mutex

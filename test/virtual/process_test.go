@@ -19,7 +19,8 @@ import (
 type process struct {
 	s *server
 	w *world
-	// conf is what it has read, loaded when, waits whether its commits wait for standbys: the checkpointer has seen the rule.
+	// conf is what it has read, loaded when, waits whether its commits wait for standbys: the
+	// checkpointer has seen the rule.
 	conf   postgres.Settings
 	loaded time.Time
 	waits  bool
@@ -27,7 +28,8 @@ type process struct {
 	ready, recovery, promoting, stopping bool
 	// hangs is until when it answers nothing.
 	hangs time.Time
-	// receives says that there is a receiver of WAL, streams that it streams; replayed is how far the WAL has been replayed.
+	// receives says that there is a receiver of WAL, streams that it streams; replayed is how far
+	// the WAL has been replayed.
 	receives, streams bool
 	replayed          int
 	endStream         context.CancelFunc
@@ -231,7 +233,8 @@ func (p *process) promote() {
 	if p.s.takes(p.life, "promote", 10*time.Millisecond, 150*time.Millisecond) != nil {
 		return
 	}
-	if p.await(p.life, func() bool { return !p.receives && p.replayed == len(p.s.disk.wal) }) != nil || p.s.awaitVolumeFor(p.life) != nil {
+	if p.await(p.life, func() bool { return !p.receives && p.replayed == len(p.s.disk.wal) }) != nil ||
+		p.s.awaitVolumeFor(p.life) != nil {
 		return
 	}
 	p.w.mutex.Lock()
@@ -374,7 +377,8 @@ func (s *server) AwaitEnforced(ctx context.Context) error {
 		return err
 	}
 	for {
-		waits, err := ask(ctx, watcher, func(*disk) bool { return watcher.waits && !watcher.satisfied(watcher.append("try")) })
+		waits, err := ask(ctx, watcher,
+			func(*disk) bool { return watcher.waits && !watcher.satisfied(watcher.append("try")) })
 		if err != nil || waits {
 			return err
 		}
@@ -407,7 +411,8 @@ func (s *server) Barrier(ctx context.Context, rule string) error {
 	if err := watcher.await(ctx, func() bool { return !watcher.waits || watcher.satisfied(end) }); err != nil {
 		return err
 	}
-	have, err := ask(ctx, watcher, func(*disk) bool { return watcher.conf.Synchronous == rule && watcher.satisfied(end) })
+	have, err := ask(ctx, watcher,
+		func(*disk) bool { return watcher.conf.Synchronous == rule && watcher.satisfied(end) })
 	if err == nil && !have {
 		err = fmt.Errorf("the standbys of %q do not have it on disk", rule)
 	}

@@ -46,7 +46,8 @@ func (w *world) elects(before *process, within time.Duration) {
 	w.Helper()
 	acks := locked(w, func() int { return w.check.acks })
 	w.eventually("another leads and takes writes", within, func() bool {
-		return locked(w, func() bool { p := w.primary(); return p != nil && p.term > before.term && w.check.acks > acks })
+		return locked(w,
+			func() bool { p := w.primary(); return p != nil && p.term > before.term && w.check.acks > acks })
 	})
 }
 
@@ -84,8 +85,8 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// A promotion takes so long that the others don't wait for it. It is given up then, but PostgreSQL would go on with it, and
-// take writes though nobody leads there: the server must have been ended.
+// A promotion takes so long that the others don't wait for it. It is given up then, but PostgreSQL would go on with it,
+// and take writes though nobody leads there: the server must have been ended.
 func TestAPromotionThatGoesOn(t *testing.T) {
 	run(t, 2, 3, func(w *world) {
 		before := w.formed()
@@ -121,14 +122,15 @@ func TestAPromotionThatGoesOn(t *testing.T) {
 	})
 }
 
-// A primary that has the read lease hears of a later term while its hard state is on its way to a disk that hangs. The fence does not wait
-// for that.
+// A primary that has the read lease hears of a later term while its hard state is on its way to a disk that hangs. The
+// fence does not wait for that.
 func TestTheFenceDoesNotWaitForTheMemory(t *testing.T) {
 	run(t, 3, 3, func(w *world) {
 		before := w.formed()
 		w.change(func() { before.s.hanging["fsync"] = time.Now().Add(time.Minute) })
 		config := locked(w, func() protocol.Config { return w.config })
-		config.Members = slices.DeleteFunc(slices.Clone(config.Members), func(m protocol.Member) bool { return m.Name == "db-2" })
+		config.Members = slices.DeleteFunc(slices.Clone(config.Members),
+			func(m protocol.Member) bool { return m.Name == "db-2" })
 		_, err := w.operator.Sync(w.ctx, before.s.name, config.Revise())
 		w.check.must(err)
 		w.eventually("the quorum is being put on record", 10*time.Second, func() bool {
@@ -162,8 +164,9 @@ func TestTheFenceDoesNotWaitForACheckpoint(t *testing.T) {
 	})
 }
 
-// Two voters lack WAL that their primary has removed, and it takes no copy. What they have stays: it is not needed for
-// nothing. When copies flow, but have no room beside the data, one gives up its data at most as long as the other has it.
+// Two voters lack WAL that their primary has removed, and it takes no copy. What they have stays: it is not
+// needed for nothing. When copies flow, but have no room beside the data, one gives up its data at most as
+// long as the other has it.
 func TestHealthyVotersKeepTheirData(t *testing.T) {
 	run(t, 5, 3, func(w *world) {
 		p := w.formed()
@@ -198,8 +201,8 @@ func TestHealthyVotersKeepTheirData(t *testing.T) {
 	})
 }
 
-// The WAL of a leader ends with commits that nobody else has when its container is killed. It comes back at once, and its
-// standbys can't stream. What it has is not shown before it is proven.
+// The WAL of a leader ends with commits that nobody else has when its container is killed. It comes back at once, and
+// its standbys can't stream. What it has is not shown before it is proven.
 func TestALeaderThatComesBackShowsWhatIsProven(t *testing.T) {
 	run(t, 6, 3, func(w *world) {
 		p := w.formed()
@@ -215,7 +218,8 @@ func TestALeaderThatComesBackShowsWhatIsProven(t *testing.T) {
 		i.start()
 		time.Sleep(5 * time.Second)
 		again := locked(w, func() *process { return i.host.server.process })
-		w.expect("it has come back in its term", again != nil && again.cameBack && again.term == p.term && !again.ended())
+		w.expect("it has come back in its term", again != nil && again.cameBack &&
+			again.term == p.term && !again.ended())
 		w.expect("it lets nobody in", again != nil && !locked(w, again.open))
 		w.heal()
 		w.eventually("the cluster is whole again", time.Minute, w.whole)

@@ -75,7 +75,8 @@ func (s *server) Control(ctx context.Context) (postgres.Control, error) {
 		return postgres.Control{}, errNoData
 	}
 	return postgres.Control{
-		SystemIdentifier: d.system, State: d.state, Checkpoint: lsn(d.checkpoint).String(), Timeline: d.settled, Least: map[string]int{},
+		SystemIdentifier: d.system, State: d.state, Checkpoint: lsn(d.checkpoint).String(), Timeline: d.settled,
+		Least: map[string]int{},
 	}, nil
 }
 
@@ -91,7 +92,8 @@ func (s *server) Initialise(ctx context.Context, _ io.Writer) error {
 	return s.putLineage(nil)
 }
 
-// putLineage puts the term history of a copy beside it, in place of the one that was there. The host's folder is a real one.
+// putLineage puts the term history of a copy beside it, in place of the one that was there. The
+// host's folder is a real one.
 func (s *server) putLineage(history []byte) error {
 	if s.isDead() {
 		return errDead
@@ -260,7 +262,8 @@ func (s *server) ForgetTimelines(after uint32) error {
 			d.history = d.history[:len(d.history)-1]
 		}
 		if d.timeline() > after {
-			s.w.fail("no WAL is forgotten that the data is of", "%s forgets what is after timeline %d, and is on %v", s.name, after, d.history)
+			s.w.fail("no WAL is forgotten that the data is of", "%s forgets what is after timeline %d, and is on %v",
+				s.name, after, d.history)
 		}
 		return true
 	})

@@ -54,7 +54,8 @@ type downstream struct {
 // receiveAlways streams from the upstream for as long as the server is a standby.
 func (p *process) receiveAlways() {
 	for {
-		err := p.await(p.life, func() bool { return p.conf.Upstream != nil && !p.promoting && !p.stopping || !p.recovery })
+		err := p.await(p.life,
+			func() bool { return p.conf.Upstream != nil && !p.promoting && !p.stopping || !p.recovery })
 		if err != nil || p.is(func() bool { return !p.recovery }) {
 			return
 		}

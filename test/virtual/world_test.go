@@ -1,6 +1,7 @@
-// Package virtual runs whole clusters of the real agent (internal/agent) in virtual time, under faults, and checks what
-// must never happen. Around the agents all is modelled: PostgreSQL, the network, the disk and the Kubernetes API can be slow, hang,
-// half-fail, and go on with what was given up. internal/ha/simulation does the same with the machine alone, many times faster.
+// Package virtual runs whole clusters of the real agent (internal/agent) in virtual time, under faults, and checks
+// what must never happen. Around the agents all is modelled: PostgreSQL, the network, the disk and the Kubernetes API
+// can be slow, hang, half-fail, and go on with what was given up. internal/ha/simulation does the same with the
+// machine alone, many times faster.
 package virtual
 
 import (
@@ -97,15 +98,19 @@ func scratch(t *testing.T) string {
 
 func newWorld(t *testing.T, seed uint64, folder string, instances int) *world {
 	t.Helper()
-	w := &world{T: t, seed: seed, folder: folder, authority: filepath.Join(folder, "ca"), began: time.Now(), changed: make(chan struct{})}
+	w := &world{
+		T: t, seed: seed, folder: folder, authority: filepath.Join(folder, "ca"),
+		began: time.Now(), changed: make(chan struct{}),
+	}
 	w.net, w.api, w.check = newNetwork(w), newAPI(w), &checker{w: w, winners: map[uint64]*win{}}
 	w.ctx, w.end = context.WithCancel(t.Context())
 	authority, operators := keys()
-	w.config = protocol.Config{Cluster: "db", Namespace: "test", Major: 17, Durability: protocol.DurabilityQuorum, Witness: leaseUID,
-		Authority: string(authority.CertPEM()), Operator: string(operators.CertPEM())}
+	w.config = protocol.Config{Cluster: "db", Namespace: "test", Major: 17, Durability: protocol.DurabilityQuorum,
+		Witness: leaseUID, Authority: string(authority.CertPEM()), Operator: string(operators.CertPEM())}
 	for i := range instances {
 		name := naming.Instance("db", i)
-		w.config.Members = append(w.config.Members, protocol.Member{Name: name, Host: naming.InstanceHost("db", "test", i)})
+		w.config.Members = append(w.config.Members,
+			protocol.Member{Name: name, Host: naming.InstanceHost("db", "test", i)})
 		w.instances = append(w.instances, &instance{w: w, name: name, disk: &disk{}, hanging: map[string]time.Time{}})
 	}
 	w.writeAuthority(authority)
@@ -205,7 +210,8 @@ func (w *world) chance(what string, p float64) bool { return float64(w.draw(what
 
 // log notes an event. It is called with the world's mutex.
 func (w *world) log(who, format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%9.3f %-8s %s", time.Since(w.began).Seconds(), who, fmt.Sprintf(format, args...)))
+	w.trace = append(w.trace,
+		fmt.Sprintf("%9.3f %-8s %s", time.Since(w.began).Seconds(), who, fmt.Sprintf(format, args...)))
 }
 
 // fail notes the first invariant that does not hold. It is called with the world's mutex.

@@ -5,7 +5,8 @@ const (
 	// ConditionReady is true when all wanted Pods serve, and are of the image and with the settings of the spec.
 	ConditionReady = "Ready"
 
-	// ConditionMigrated is true when the database's schema is that of the image of the spec. It is there with `spec.migration`.
+	// ConditionMigrated is true when the database's schema is that of the image of the spec. It is
+	// there with `spec.migration`.
 	ConditionMigrated = "Migrated"
 )
 
@@ -26,7 +27,8 @@ const (
 	// To do: wait. If it stays, `kubectl get pods -l toban.dev/myapp=NAME` shows how far they are.
 	ReasonStarting = "Starting"
 
-	// ReasonUpdating: Pods are being replaced by others that are as the spec wants them; meanwhile those that are there serve.
+	// ReasonUpdating: Pods are being replaced by others that are as the spec wants them; meanwhile
+	// those that are there serve.
 	// To do: wait; the message says how far it is.
 	ReasonUpdating = "Updating"
 
@@ -46,7 +48,8 @@ const (
 	// To do: mend `spec.image`, set it back, or add what the registry asks for to `spec.pod.imagePullSecrets`.
 	ReasonImageUnusable = "ImageUnusable"
 
-	// ReasonCrashing: a container ends again and again; the message has its last words. Pods of the version before go on.
+	// ReasonCrashing: a container ends again and again; the message has its last words. Pods of
+	// the version before go on.
 	// To do: read why in the message and in `kubectl logs POD --previous`; mend it, or set `spec.image` back.
 	ReasonCrashing = "Crashing"
 
@@ -69,7 +72,8 @@ const (
 
 // Reasons of Ready and Migrated.
 const (
-	// ReasonConfigNotFound: a ConfigMap or Secret that the application has its environment from is not there, or a key of it. What ran before goes on as it is.
+	// ReasonConfigNotFound: a ConfigMap or Secret that the application has its environment from is not there, or a key
+	// of it. What ran before goes on as it is.
 	// To do: create what the message names, or take it off the spec.
 	ReasonConfigNotFound = "ConfigNotFound"
 
@@ -85,18 +89,20 @@ const (
 	// To do: wait; `kubectl get databasebackups` shows how far it is.
 	ReasonBackingUp = "BackingUp"
 
-	// ReasonBackupFailed: there is no backup from before the migration, and so it does not begin. The version before goes on.
-	// To do: mend what the message names, and set the annotation toban.dev/retry of the MyApp to another text, such as the time; or
-	// set `spec.migration.backup: false`, or `spec.image` back.
+	// ReasonBackupFailed: there is no backup from before the migration, and so it does not begin.
+	// The version before goes on.
+	// To do: mend what the message names, and set the annotation toban.dev/retry of the MyApp to another text, such as
+	// the time; or set `spec.migration.backup: false`, or `spec.image` back.
 	ReasonBackupFailed = "BackupFailed"
 
 	// ReasonMigrating: the migration's Job runs, or waits for one before it to end. The version before goes on.
 	// To do: wait; `kubectl logs job/JOB` with the name in the message says how far it is.
 	ReasonMigrating = "Migrating"
 
-	// ReasonMigrationFailed: the migration has failed, was killed, or took longer than its deadline; the message has its last words. The version before goes on.
-	// To do: mend the image or `spec.migration`, which begins another attempt; or set the annotation toban.dev/retry of the MyApp to
-	// another text; or set `spec.image` back, which ends the matter.
+	// ReasonMigrationFailed: the migration has failed, was killed, or took longer than its deadline; the message has
+	// its last words. The version before goes on.
+	// To do: mend the image or `spec.migration`, which begins another attempt; or set the annotation toban.dev/retry of
+	// the MyApp to another text; or set `spec.image` back, which ends the matter.
 	ReasonMigrationFailed = "MigrationFailed"
 )
 

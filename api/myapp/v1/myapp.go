@@ -41,14 +41,15 @@ type MyApp struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.migration) || has(self.database)",message="spec.migration changes the schema of the application's database: it needs spec.database"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="spec.autoscaling compares the use of the CPU with what is requested: it needs spec.resources.requests.cpu"
 type MyAppSpec struct {
-	// How many Pods are to run. 0 stops the application and keeps the rest. With autoscaling any other number is left to that.
+	// How many Pods are to run. 0 stops the application and keeps the rest. With autoscaling any
+	// other number is left to that.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XValidation:rule="self >= 0 && self <= 1000",message="replicas must be from 0 to 1000"
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// The container image, for instance nginx:1.25. A change of it is a new version: the Pods are replaced one after the other, and
-	// where there is a migration, after that.
+	// The container image, for instance nginx:1.25. A change of it is a new version: the Pods are replaced one after
+	// the other, and where there is a migration, after that.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="image must be the name of a container image, such as nginx:1.25, without spaces"
@@ -158,8 +159,8 @@ type ConfigSpec struct {
 	// +optional
 	ConfigMaps []ObjectName `json:"configMaps,omitempty"`
 
-	// Secrets in the same namespace. The operator does not read them: when one changes, set the annotation toban.dev/secrets of this
-	// object to another text, or run kubectl rollout restart deployment/NAME.
+	// Secrets in the same namespace. The operator does not read them: when one changes, set the annotation
+	// toban.dev/secrets of this object to another text, or run kubectl rollout restart deployment/NAME.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -206,7 +207,8 @@ type IngressSpec struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// A Secret with the certificate (tls.crt and tls.key) for the host. Without it there is no HTTPS, unless the controller has its own way.
+	// A Secret with the certificate (tls.crt and tls.key) for the host. Without it there is no HTTPS, unless the
+	// controller has its own way.
 	// +optional
 	TLSSecretName ObjectName `json:"tlsSecretName,omitempty"`
 
@@ -239,8 +241,8 @@ const (
 	DatabaseSampleDB   DatabaseKind = "SampleDB"
 )
 
-// MigrationSpec is what brings the database's schema to the version of the image. It has the application's environment, and
-// TOBAN_IMAGE_FROM and TOBAN_IMAGE_TO.
+// MigrationSpec is what brings the database's schema to the version of the image. It has the application's environment,
+// and TOBAN_IMAGE_FROM and TOBAN_IMAGE_TO.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.command) || has(self.args)",message="migration must say what is run: command or args (in the application's image), or an image of its own"
 type MigrationSpec struct {
@@ -308,7 +310,8 @@ type MyAppStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// A summary for people: Pending, Running, Stopped, Updating, Migrating, Degraded, Failed or Deleting. The conditions say why.
+	// A summary for people: Pending, Running, Stopped, Updating, Migrating, Degraded, Failed or
+	// Deleting. The conditions say why.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 

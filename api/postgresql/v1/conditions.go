@@ -19,7 +19,8 @@ const (
 	ReasonReadingPasswords = "ReadingPasswords"
 
 	// ReasonSecretNotFound: a Secret with a password is not there, or has nothing in it.
-	// To do: create it; it is looked for again within half a minute. A role that was made already keeps the password that it has.
+	// To do: create it; it is looked for again within half a minute. A role that was made already keeps
+	// the password that it has.
 	ReasonSecretNotFound = "SecretNotFound"
 
 	// ReasonPasswordInvalid: a Secret has no key postgresql_password, or nothing in it that can be a password.
@@ -34,9 +35,10 @@ const (
 	// To do: create it, or another PostgreSQL with the right name.
 	ReasonServerNotFound = "ServerNotFound"
 
-	// ReasonServerNotAllowed: the SampleDB is in another namespace and does not allow databases from this one, or spec.adopt
-	// would take over what is there.
-	// To do: add this namespace to its annotation toban.dev/databases-from, or ask those whose it is; leave spec.adopt out.
+	// ReasonServerNotAllowed: the SampleDB is in another namespace and does not allow databases from this one, or
+	// spec.adopt would take over what is there.
+	// To do: add this namespace to its annotation toban.dev/databases-from, or ask those whose it
+	// is; leave spec.adopt out.
 	ReasonServerNotAllowed = "ServerNotAllowed"
 
 	// ReasonServerNotReady: the server takes no writes now, or is being deleted.
@@ -80,6 +82,7 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 
 	// ReasonDeleting: it is being deleted, and what it has on the server is being removed.
-	// To do: wait; if it stays, the message says for what it waits. `spec.deletionPolicy: Retain` lets it go without that.
+	// To do: wait; if it stays, the message says for what it waits. `spec.deletionPolicy: Retain`
+	// lets it go without that.
 	ReasonDeleting = "Deleting"
 )

@@ -93,10 +93,10 @@ type PostgreSQLSpec struct {
 	// +optional
 	Roles []Role `json:"roles,omitempty"`
 
-	// What becomes of the data when this object is deleted. With spec.server: Retain (the default) leaves database and roles
-	// where they are, and a PostgreSQL of the same name finds them again; Delete drops them. With a server of its own
-	// it is the server's: Snapshot takes a last backup first, Retain keeps the volumes, Delete removes them; where it
-	// is not given, Snapshot, and Retain with backup.none.
+	// What becomes of the data when this object is deleted. With spec.server: Retain (the default) leaves database and
+	// roles where they are, and a PostgreSQL of the same name finds them again; Delete drops them. With a server of its
+	// own it is the server's: Snapshot takes a last backup first, Retain keeps the volumes, Delete removes them; where
+	// it is not given, Snapshot, and Retain with backup.none.
 	// +optional
 	DeletionPolicy toban.DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -167,8 +167,8 @@ type Role struct {
 	// +required
 	Password SecretName `json:"password"`
 
-	// What it may do: ReadOnly and ReadWrite, with the tables and sequences of spec.user in `schemas`, also those to come; Owner,
-	// all that spec.user may, and what it makes belongs to spec.user.
+	// What it may do: ReadOnly and ReadWrite, with the tables and sequences of spec.user in `schemas`, also those to
+	// come; Owner, all that spec.user may, and what it makes belongs to spec.user.
 	// +kubebuilder:default=ReadOnly
 	// +optional
 	Access Access `json:"access,omitempty"`

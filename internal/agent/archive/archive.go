@@ -77,7 +77,8 @@ func (l *Loop) notArchived(err error) {
 // task is what to archive and where to; the server is nil where there is nothing to do.
 func (l *Loop) task() (protocol.Archive, []ha.TermStart, Primary) {
 	to, m, r := l.Config().Archive, l.HardState(), l.Primary()
-	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.TermHistory) == 0 || m.TermHistory[len(m.TermHistory)-1].Timeline == 0 {
+	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.TermHistory) == 0 ||
+		m.TermHistory[len(m.TermHistory)-1].Timeline == 0 {
 		return protocol.Archive{}, nil, nil
 	}
 	return *to, m.TermHistory, r
@@ -110,7 +111,9 @@ func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, hist
 	return nil
 }
 
-func (l *Loop) newArchiver(ctx context.Context, source backup.Source, to protocol.Archive, history []ha.TermStart) (*backup.Archiver, error) {
+func (l *Loop) newArchiver(
+	ctx context.Context, source backup.Source, to protocol.Archive, history []ha.TermStart,
+) (*backup.Archiver, error) {
 	b, err := bucket.Open(ctx, l.withIdentity(to.Bucket))
 	if err != nil {
 		return nil, err
@@ -120,7 +123,10 @@ func (l *Loop) newArchiver(ctx context.Context, source backup.Source, to protoco
 		return nil, err
 	}
 	b, config := bucket.Sub(b, to.Path), l.Config()
-	owner := backup.Owner{UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster, SystemIdentifier: l.Status.Get().SystemIdentifier}
+	owner := backup.Owner{
+		UID: to.Owner, Namespace: config.Namespace, Name: config.Cluster,
+		SystemIdentifier: l.Status.Get().SystemIdentifier,
+	}
 	return backup.NewArchiver(backup.ArchiverOptions{
 		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, Changed: l.archived,
 	})

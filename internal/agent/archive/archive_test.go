@@ -33,7 +33,9 @@ func (p *primary) Keep(context.Context) error {
 func (p *primary) Close() { p.closed++ }
 
 func TestWhatIsArchived(t *testing.T) {
-	leads := ha.HardState{Ballot: ha.Ballot{Term: 4}, Won: 4, TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}}}
+	leads := ha.HardState{
+		Ballot: ha.Ballot{Term: 4}, Won: 4, TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}},
+	}
 	fresh, beaten, empty := leads, leads, leads
 	fresh.TermHistory = []ha.TermStart{{Term: 4}}
 	beaten.Ballot.Term, empty.TermHistory = 5, nil
@@ -43,7 +45,9 @@ func TestWhatIsArchived(t *testing.T) {
 		runs   bool
 		want   bool
 	}{
-		"the WAL of a leader":            {protocol.Config{Archive: &protocol.Archive{Path: "shop"}}, leads, true, true},
+		"the WAL of a leader": {
+			protocol.Config{Archive: &protocol.Archive{Path: "shop"}}, leads, true, true,
+		},
 		"there is no archive":            {protocol.Config{}, leads, true, false},
 		"no primary runs":                {protocol.Config{Archive: &protocol.Archive{}}, leads, false, false},
 		"another has been elected since": {protocol.Config{Archive: &protocol.Archive{}}, beaten, true, false},
@@ -67,7 +71,8 @@ func TestWhatIsArchived(t *testing.T) {
 	}
 }
 
-// What keeps the WAL from being archived is said from when on, and is tried again; it is over when there is nothing to archive.
+// What keeps the WAL from being archived is said from when on, and is tried again; it is over when
+// there is nothing to archive.
 func TestWhyNothingIsArchived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, leads, board := &primary{err: errors.New("no connection")}, true, status.New(protocol.Status{})
@@ -87,7 +92,8 @@ func TestWhyNothingIsArchived(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		now := board.Get()
-		if a := now.Archive; a == nil || a.Error != "no connection" || a.Reason != protocol.ArchiveFailing || !a.Since.Equal(began) || now.Number != 1 {
+		if a := now.Archive; a == nil || a.Error != "no connection" || a.Reason != protocol.ArchiveFailing ||
+			!a.Since.Equal(began) || now.Number != 1 {
 			t.Errorf("after a minute, it has said %d times %+v", now.Number, a)
 		}
 		if server.asked < 60 || server.closed != server.asked {
@@ -114,8 +120,12 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 		want  protocol.ArchiveStatus
 	}{
 		"nothing is known yet": {backup.State{}, protocol.ArchiveStatus{}},
-		"all is archived":      {backup.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"}},
-		"some is not":          {backup.State{Archived: 0x2000000, Flushed: 0x2000100}, protocol.ArchiveStatus{LSN: "0/2000000", LagBytes: 256}},
+		"all is archived": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"},
+		},
+		"some is not": {backup.State{Archived: 0x2000000, Flushed: 0x2000100}, protocol.ArchiveStatus{
+			LSN: "0/2000000", LagBytes: 256,
+		}},
 		"the bucket is another's": {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},

@@ -62,11 +62,12 @@ func New(options Options, config protocol.Config) (*Identity, error) {
 		return nil, err
 	}
 	if config.Authority != "" && !authority.Vouches([]byte(config.Authority)) {
-		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: waiting for the new one")
+		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: " +
+			"waiting for the new one")
 	}
 	i := &Identity{
-		authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run, log: options.Log,
-		now: time.Now, Renewed: func() {},
+		authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run,
+		log: options.Log, now: time.Now, Renewed: func() {},
 	}
 	return i, i.renew(i.now().Round(0))
 }
@@ -112,7 +113,10 @@ func (i *Identity) write(leaf pki.Leaf) error {
 	for _, file := range []struct {
 		name    string
 		content []byte
-	}{{postgres.FileAuthority, i.authorityPEM}, {postgres.FileCertificate, leaf.CertPEM}, {postgres.FileKey, leaf.KeyPEM}} {
+	}{
+		{postgres.FileAuthority, i.authorityPEM},
+		{postgres.FileCertificate, leaf.CertPEM}, {postgres.FileKey, leaf.KeyPEM},
+	} {
 		if err := postgres.WriteFile(filepath.Join(i.run, file.name), file.content, 0o600); err != nil {
 			return err
 		}
@@ -139,20 +143,24 @@ func (i *Identity) link() error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the certificate: %w", err)
 	}
-	for name, file := range map[string]string{"tls.crt": postgres.FileCertificate, "tls.key": postgres.FileKey, "ca.crt": postgres.FileAuthority} {
-		if err := os.Symlink(filepath.Join("..", file), filepath.Join(folder, name)); err != nil && !errors.Is(err, os.ErrExist) {
+	for name, file := range map[string]string{
+		"tls.crt": postgres.FileCertificate, "tls.key": postgres.FileKey, "ca.crt": postgres.FileAuthority,
+	} {
+		if err := os.Symlink(filepath.Join("..", file), filepath.Join(folder, name)); err != nil &&
+			!errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("link the certificate: %w", err)
 		}
 	}
 	return nil
 }
 
-// renewCheck is how often it is looked whether the certificate is to be renewed. That goes by the wall clock, as its
-// validity does: the timers of a process stand still while its node is suspended, and know nothing of a clock that is set.
+// renewCheck is how often it is looked whether the certificate is to be renewed. That goes by the wall
+// clock, as its validity does: the timers of a process stand still while its node is suspended, and know
+// nothing of a clock that is set.
 const renewCheck = time.Minute
 
-// Run renews the certificate in time, until ctx ends. What fails is tried again with the next look: the certificate there
-// is lasts for days, and the server must not end for it.
+// Run renews the certificate in time, until ctx ends. What fails is tried again with the next look: the certificate
+// there is lasts for days, and the server must not end for it.
 func (i *Identity) Run(ctx context.Context) error {
 	failing := false
 	for pause.For(ctx, renewCheck) {

@@ -23,7 +23,8 @@ import (
 func one(t *testing.T, authority *pki.Authority, config protocol.Config) (*Identity, string, error) {
 	t.Helper()
 	run := t.TempDir()
-	i, err := New(Options{Name: "db-0", Address: "10.0.0.7", Authority: agenttest.Folder(t, authority), Run: run, Log: slog.New(slog.DiscardHandler)}, config)
+	i, err := New(Options{Name: "db-0", Address: "10.0.0.7", Authority: agenttest.Folder(t,
+		authority), Run: run, Log: slog.New(slog.DiscardHandler)}, config)
 	return i, run, err
 }
 
@@ -37,7 +38,9 @@ func leafOf(t *testing.T, pair tls.Certificate) *x509.Certificate {
 }
 
 func TestWhoAnInstanceIs(t *testing.T) {
-	config := protocol.Config{ServerNames: []string{"db.shop"}, Members: []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"}}}
+	config := protocol.Config{ServerNames: []string{"db.shop"}, Members: []protocol.Member{
+		{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"},
+	}}
 	i, run, err := one(t, agenttest.NewAuthority(t), config)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,9 @@ func TestWhoAnInstanceIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaf := leafOf(t, pair)
-	for name, ours := range map[string]bool{"localhost": true, "127.0.0.1": true, "10.0.0.7": true, "h0": true, "db.shop": true, "h1": false} {
+	for name, ours := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "10.0.0.7": true, "h0": true, "db.shop": true, "h1": false,
+	} {
 		if err := leaf.VerifyHostname(name); (err == nil) != ours {
 			t.Errorf("it is called %s: %v", name, err)
 		}
@@ -56,10 +61,13 @@ func TestWhoAnInstanceIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots}); err != nil || leaf.Subject.CommonName != naming.IdentityInstance {
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots}); err != nil ||
+		leaf.Subject.CommonName != naming.IdentityInstance {
 		t.Errorf("it is %s, %v", leaf.Subject.CommonName, err)
 	}
-	for link, file := range map[string]string{"tls.crt": postgres.FileCertificate, "tls.key": postgres.FileKey, "ca.crt": postgres.FileAuthority} {
+	for link, file := range map[string]string{
+		"tls.crt": postgres.FileCertificate, "tls.key": postgres.FileKey, "ca.crt": postgres.FileAuthority,
+	} {
 		linked, err := os.ReadFile(filepath.Join(Folder(run), link))
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +80,8 @@ func TestWhoAnInstanceIs(t *testing.T) {
 
 func TestWhoseAuthorityCounts(t *testing.T) {
 	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
-	if _, _, err := one(t, ours, protocol.Config{Authority: string(operators.CertPEM())}); err == nil || !strings.Contains(err.Error(), "former SampleDB") {
+	if _, _, err := one(t, ours, protocol.Config{Authority: string(operators.CertPEM())}); err == nil ||
+		!strings.Contains(err.Error(), "former SampleDB") {
 		t.Errorf("the authority of another SampleDB: %v", err)
 	}
 	i, _, err := one(t, ours, protocol.Config{Authority: string(ours.CertPEM())})
@@ -95,7 +104,9 @@ func TestWhoseAuthorityCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = leafOf(t, pair).Verify(x509.VerifyOptions{Roots: cas[identity], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+			_, err = leafOf(t, pair).Verify(x509.VerifyOptions{
+				Roots: cas[identity], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+			})
 			if (err == nil) != (authority == c.authority) {
 				t.Errorf("who says it is the %s is believed: %v", identity, err)
 			}

@@ -19,7 +19,10 @@ import (
 func issued(t *testing.T) (i *Identity, set func(time.Duration), renewals *int, log *bytes.Buffer) {
 	t.Helper()
 	log = &bytes.Buffer{}
-	options := Options{Name: "db-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Run: t.TempDir(), Log: slog.New(slog.NewTextHandler(log, nil))}
+	options := Options{
+		Name: "db-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Run: t.TempDir(),
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
 	i, err := New(options, protocol.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +87,15 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(15*24*time.Hour + time.Hour)
 		synctest.Wait()
-		if now := time.Now(); *renewals > 0 || !bytes.Equal(i.leaf.CertPEM, before.CertPEM) || now.After(before.NotAfter) {
+		if now := time.Now(); *renewals > 0 || !bytes.Equal(i.leaf.CertPEM, before.CertPEM) ||
+			now.After(before.NotAfter) {
 			t.Fatalf("renewed %d times, at %s", *renewals, now)
 		}
 		if told := strings.Count(log.String(), "could not be renewed"); told != 1 {
 			t.Errorf("it is told %d times: %s", told, log)
 		}
-		if content(i.run, "server.crt") != string(before.CertPEM) || content(i.run, "server.key") != string(before.KeyPEM) {
+		if content(i.run, "server.crt") != string(before.CertPEM) ||
+			content(i.run, "server.key") != string(before.KeyPEM) {
 			t.Error("a server that is started now has half of a certificate")
 		}
 		if err := os.Remove(inTheWay); err != nil {
@@ -98,7 +103,8 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if *renewals != 1 || content(i.run, "server.crt") != string(i.leaf.CertPEM) || !strings.Contains(log.String(), "is renewed") {
+		if *renewals != 1 || content(i.run, "server.crt") != string(i.leaf.CertPEM) ||
+			!strings.Contains(log.String(), "is renewed") {
 			t.Errorf("renewed %d times: %s", *renewals, log)
 		}
 	})

@@ -1,5 +1,5 @@
-// Package kube is what an agent does in the Kubernetes cluster around it: the label of the role on its SampleDB's own Pods,
-// and the record of the witness on the SampleDB's Lease.
+// Package kube is what an agent does in the Kubernetes cluster around it: the label of the role on its SampleDB's own
+// Pods, and the record of the witness on the SampleDB's Lease.
 package kube
 
 import (
@@ -78,7 +78,8 @@ func (k *Cluster) Published(ctx context.Context) (protocol.Role, error) {
 func (k *Cluster) depose(ctx context.Context, pod string) error {
 	test := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/labels/toban.dev~1role","value":%q},
 		{"op":"remove","path":"/metadata/labels/toban.dev~1role"}]`, protocol.RolePrimary)
-	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.JSONPatchType, test, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.JSONPatchType, test,
+		metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil // it is not there, or does not bear it
 	}
@@ -90,7 +91,8 @@ func (k *Cluster) depose(ctx context.Context, pod string) error {
 
 func (k *Cluster) label(ctx context.Context, pod string, role protocol.Role) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, naming.LabelRole, role)
-	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, pod, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("label the Pod %s: %w", pod, err)
 	}

@@ -15,15 +15,16 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// Operate does something at the SampleDB's Lease. What is changed is so by an update that fails, with witness.ErrConflict, when
-// somebody else was faster.
+// Operate does something at the SampleDB's Lease. What is changed is so by an update that fails, with
+// witness.ErrConflict, when somebody else was faster.
 func (k *Cluster) Operate(ctx context.Context, o ha.WitnessOperation) (ha.HardState, ha.WitnessAnswer, error) {
 	lease, m, err := k.read(ctx)
 	if err != nil {
 		return m, ha.WitnessAnswer{}, err
 	}
 	next, answer := o.Apply(m)
-	if !answer.Granted || next.Ballot == m.Ballot && next.ReadLease == m.ReadLease && !next.Configuration.Newer(m.Configuration) {
+	if !answer.Granted ||
+		next.Ballot == m.Ballot && next.ReadLease == m.ReadLease && !next.Configuration.Newer(m.Configuration) {
 		return m, answer, nil
 	}
 	return next, answer, k.write(ctx, lease, next)
@@ -37,11 +38,13 @@ func (k *Cluster) read(ctx context.Context) (*coordinationv1.Lease, ha.HardState
 	var m ha.HardState
 	if text := lease.Annotations[naming.AnnotationElection]; text != "" {
 		if m, err = volume.DecodeHardState([]byte(text)); err != nil {
-			return nil, ha.HardState{}, fmt.Errorf("understand the annotation %s of the Lease %s: %w", naming.AnnotationElection, k.lease, err)
+			return nil, ha.HardState{}, fmt.Errorf("understand the annotation %s of the Lease %s: %w",
+				naming.AnnotationElection, k.lease, err)
 		}
 	}
 	if m.Voter != "" && m.Voter != ha.Voter(lease.UID) {
-		return nil, ha.HardState{}, fmt.Errorf("the Lease %s has the record of another one: remove its annotation %s", k.lease, naming.AnnotationElection)
+		return nil, ha.HardState{}, fmt.Errorf("the Lease %s has the record of another one: remove its annotation %s",
+			k.lease, naming.AnnotationElection)
 	}
 	m.Voter = ha.Voter(lease.UID)
 	return lease, m, nil
@@ -59,8 +62,10 @@ func (k *Cluster) write(ctx context.Context, lease *coordinationv1.Lease, m ha.H
 	}
 	lease.Annotations[naming.AnnotationElection] = string(text)
 	transitions, now := int32(m.Ballot.Term), metav1.NowMicro()
-	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions, lease.Spec.AcquireTime = &m.Ballot.Leader, &transitions, &now
-	_, err = k.client.CoordinationV1().Leases(k.namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: fieldManager})
+	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions, lease.Spec.AcquireTime =
+		&m.Ballot.Leader, &transitions, &now
+	_, err = k.client.CoordinationV1().Leases(k.namespace).Update(ctx, lease,
+		metav1.UpdateOptions{FieldManager: fieldManager})
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("write the Lease %s: %w", k.lease, witness.ErrConflict)
 	}

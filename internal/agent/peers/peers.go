@@ -1,5 +1,5 @@
-// Package peers is what an instance hears of the others, and says to them: it asks each how it is, all the time, tells all
-// what makes them decide anew, and asks for votes.
+// Package peers is what an instance hears of the others, and says to them: it asks each how it is, all the time, tells
+// all what makes them decide anew, and asks for votes.
 package peers
 
 import (
@@ -146,7 +146,8 @@ func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {
 		go func() {
 			asked := time.Now()
-			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) { // who does not hear it asks
+			// Who does not hear it asks.
+			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
 				answered, err := p.client.News(ctx, host, status)
 				if err == nil && answered.Name == m.Name {
 					p.handleAnswer(answer{status: answered, address: host, asked: asked, at: time.Now()})
@@ -165,7 +166,9 @@ func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequ
 }
 
 // ProposeConfiguration proposes to one peer the configuration of the quorum.
-func (p *Peers) ProposeConfiguration(ctx context.Context, m protocol.Member, proposal protocol.Proposal) (ha.AcceptReply, error) {
+func (p *Peers) ProposeConfiguration(
+	ctx context.Context, m protocol.Member, proposal protocol.Proposal,
+) (ha.AcceptReply, error) {
 	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
 		return p.client.ProposeConfiguration(ctx, host, proposal)
 	})

@@ -66,7 +66,9 @@ func (n *network) Close() {}
 func meeting(answers map[string]protocol.Status) (*Peers, *network, func() []machine.Event) {
 	n, mutex, heard := &network{answers: answers}, sync.Mutex{}, []machine.Event(nil)
 	members := func() []protocol.Member {
-		return []protocol.Member{{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1", Address: "a1"}, {Name: "db-2", Host: "h2"}}
+		return []protocol.Member{
+			{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1", Address: "a1"}, {Name: "db-2", Host: "h2"},
+		}
 	}
 	p := New("db-0", n, members, func(e machine.Event) {
 		mutex.Lock()
@@ -204,26 +206,33 @@ func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
 		want  string
 		after time.Duration
 	}{
-		"the address answers":            {map[string]time.Duration{"address": time.Second, "name": time.Second}, "address", time.Second},
-		"the address fails":              {map[string]time.Duration{"address": 0, "name": time.Second}, "name", time.Second},
-		"the address does not answer":    {map[string]time.Duration{"address": time.Hour, "name": time.Second}, "name", nextWay + time.Second},
-		"the address is slow, yet first": {map[string]time.Duration{"address": 2 * time.Second, "name": time.Minute}, "address", 2 * time.Second},
-		"neither":                        {map[string]time.Duration{"address": 0, "name": 0}, "", 0},
+		"the address answers": {
+			map[string]time.Duration{"address": time.Second, "name": time.Second}, "address", time.Second,
+		},
+		"the address fails": {map[string]time.Duration{"address": 0, "name": time.Second}, "name", time.Second},
+		"the address does not answer": {
+			map[string]time.Duration{"address": time.Hour, "name": time.Second}, "name", nextWay + time.Second,
+		},
+		"the address is slow, yet first": {
+			map[string]time.Duration{"address": 2 * time.Second, "name": time.Minute}, "address", 2 * time.Second,
+		},
+		"neither": {map[string]time.Duration{"address": 0, "name": 0}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got, err := reach(t.Context(), member, answerDeadline, func(ctx context.Context, host string) (string, error) {
-					if c.takes[host] == 0 {
-						return "", errors.New("refused")
-					}
-					select {
-					case <-time.After(c.takes[host]):
-						return host, nil
-					case <-ctx.Done():
-						return "", ctx.Err()
-					}
-				})
+				got, err := reach(t.Context(), member, answerDeadline,
+					func(ctx context.Context, host string) (string, error) {
+						if c.takes[host] == 0 {
+							return "", errors.New("refused")
+						}
+						select {
+						case <-time.After(c.takes[host]):
+							return host, nil
+						case <-ctx.Done():
+							return "", ctx.Err()
+						}
+					})
 				if got != c.want || (err == nil) != (c.want != "") || time.Since(began) != c.after {
 					t.Errorf("%q answers after %v, %v", got, time.Since(began), err)
 				}
@@ -242,14 +251,16 @@ func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := protocol.Status{
-				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000", Streaming: true, Resigned: true,
-				Election: protocol.Election{Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Configuration: ha.Configuration{Term: 4}},
+				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000",
+				Streaming: true, Resigned: true, Election: protocol.Election{
+					Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Configuration: ha.Configuration{Term: 4},
+				},
 			}
 			want := machine.PeerStatus{
 				Name: "db-1", Boot: "x", Number: 3, Configuration: ha.Configuration{Term: 4},
 				Peer: ha.Peer{
-					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000, Written: c.written,
-					Streaming: true, Resigned: true, LeaderLost: true,
+					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000,
+					Written: c.written, Streaming: true, Resigned: true, LeaderLost: true,
 				},
 			}
 			if got := said(s); !reflect.DeepEqual(got, want) {

@@ -28,8 +28,8 @@ const (
 	publishRetry = time.Second
 )
 
-// firstCheck and lastCheck are after how long a primary looks whether the cluster still has it as that: soon after it was
-// published, when the one before may still be at it, and then less and less often.
+// firstCheck and lastCheck are after how long a primary looks whether the cluster still has it as that: soon after it
+// was published, when the one before may still be at it, and then less and less often.
 const (
 	firstCheck = time.Second
 	lastCheck  = time.Minute
@@ -96,7 +96,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 			term, leads := p.led()
 			switch {
 			case p.options.Cluster == nil, role == protocol.RolePrimary && !leads:
-				// One over whom another is being elected has nothing to publish: it would take the Services from that one.
+				// One over whom another is being elected has nothing to publish: it would take
+				// the Services from that one.
 			case role != last.role, role == protocol.RolePrimary && term != last.term:
 				if p.publishUntilDone(ctx, role) {
 					last = publication{role, term, time.Now().Add(firstCheck), firstCheck}
@@ -114,7 +115,8 @@ func (p *Publisher) led() (term uint64, leads bool) {
 	return m.Won, m.Won > 0 && m.Won == m.Ballot.Term && m.Ballot.Leader == p.options.Name
 }
 
-// checkPublished looks whether the cluster has this instance as primary still. If not, it is published again with the next wish.
+// checkPublished looks whether the cluster has this instance as primary still. If not, it is published
+// again with the next wish.
 func (p *Publisher) checkPublished(ctx context.Context, last *publication) {
 	last.pause = min(2*last.pause, lastCheck)
 	last.check = time.Now().Add(last.pause)

@@ -84,8 +84,8 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// A primary that has just learnt of a later term is still a primary for the moment that its server needs to stop. It published itself then, took
-// the label from the new primary, and the Services had nobody.
+// A primary that has just learnt of a later term is still a primary for the moment that its server needs to stop. It
+// published itself then, took the label from the new primary, and the Services had nobody.
 func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
 	m, cluster := publisher(t)
 	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)

@@ -34,7 +34,8 @@ const (
 
 // API answers peers and the operator.
 type API struct {
-	// Name is the instance's, Listen the address to listen on, "" for all, ListenAt listens there; Major is PostgreSQL's version.
+	// Name is the instance's, Listen the address to listen on, "" for all, ListenAt listens there; Major
+	// is PostgreSQL's version.
 	Name, Listen string
 	ListenAt     ListenAt
 	Major        int
@@ -80,7 +81,8 @@ func (a *API) ServeWaiting(ctx context.Context) error {
 func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
-	return serveUntil(ctx, server, a.ListenAt, at(a.Listen, naming.PortAgent), func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+	return serveUntil(ctx, server, a.ListenAt, at(a.Listen, naming.PortAgent),
+		func(l net.Listener) error { return server.ServeTLS(l, "", "") })
 }
 
 // only lets nobody but the holder of an identity ask for something.
@@ -112,7 +114,8 @@ func (a *API) handleVote(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
+	answer, err := a.Ask(r.Context(),
+		func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: request} })
 	reply, ok := answer.(machine.ReplyVote)
 	if err == nil && (!ok || reply.Failed) {
 		err = errors.New("this instance can't vote: it is not known how far its WAL goes")
@@ -132,7 +135,8 @@ func (a *API) handleConfiguration(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	offered := machine.Proposal{Leader: proposal.Leader, Voter: proposal.Voter, Configuration: proposal.Configuration}
-	answer, err := a.Ask(r.Context(), func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: offered} })
+	answer, err := a.Ask(r.Context(),
+		func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: offered} })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -172,7 +176,8 @@ func (a *API) handleSync(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if config.Cluster != a.Config().Cluster || config.Major != a.Major {
-		http.Error(w, fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
+		http.Error(w,
+			fmt.Sprintf("this config is for %s, PostgreSQL %d", config.Cluster, config.Major), http.StatusConflict)
 		return
 	}
 	a.Configure(config)
@@ -186,7 +191,8 @@ func (a *API) awaitApplied(ctx context.Context, revision string) {
 	for {
 		s := a.Status.Get()
 		runs := s.Role != protocol.RoleNone
-		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision || !pause.For(ctx, 20*time.Millisecond) {
+		if !runs || s.ConfigRevision == revision || s.RejectedRevision == revision ||
+			!pause.For(ctx, 20*time.Millisecond) {
 			return
 		}
 	}
@@ -200,14 +206,16 @@ func (a *API) handleRestart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if status := a.Status.Get(); status.ConfigRevision != request.ConfigRevision {
-		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s", status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
+		http.Error(w, fmt.Sprintf("the server runs with the config %s, not %s",
+			status.ConfigRevision, request.ConfigRevision), http.StatusConflict)
 		return
 	}
 	a.Log.Info("a restart is asked for", "reason", request.Reason)
 	if a.restartsElsewhere() {
 		a.Post(machine.ResignAsked{Restart: true})
 	} else {
-		a.Status.Change(func(s *protocol.Status) { s.Ready = false }) // no other restart may begin before this one is over
+		// No other restart may begin before this one is over.
+		a.Status.Change(func(s *protocol.Status) { s.Ready = false })
 		a.Post(machine.RestartAsked{})
 	}
 	writeJSON(w, a.Status.Get())
@@ -218,7 +226,8 @@ func (a *API) handleRestart(w http.ResponseWriter, r *http.Request) {
 // have lower than its primary: there all run with the old ones until the primary restarts.
 func (a *API) restartsElsewhere() bool {
 	status := a.Status.Get()
-	return status.Election.Leading && len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
+	return status.Election.Leading &&
+		len(status.Voters) > 1 && !slices.ContainsFunc(status.PendingRestart, postgres.BoundsStandby)
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {

@@ -39,16 +39,27 @@ func TestWhoMayAskWhat(t *testing.T) {
 	foreign.Cluster = "y"
 	newer := config
 	newer.Major = 18
-	peer, operator := agenttest.Client(t, ours, ours, naming.IdentityInstance), agenttest.Client(t, operators, ours, naming.IdentityOperator)
+	peer, operator := agenttest.Client(t, ours, ours, naming.IdentityInstance), agenttest.Client(t, operators, ours,
+		naming.IdentityOperator)
 	restart := protocol.Restart{Reason: "test", ConfigRevision: "runs"}
 	for name, c := range map[string]struct {
 		call  func(ctx context.Context) (protocol.Status, error)
 		words string // of the error; none wanted where empty
 	}{
-		"a peer asks for the status":       {func(ctx context.Context) (protocol.Status, error) { return peer.Status(ctx, loopback) }, ""},
-		"the operator asks for the status": {func(ctx context.Context) (protocol.Status, error) { return operator.Status(ctx, loopback) }, ""},
-		"a peer sends a config":            {func(ctx context.Context) (protocol.Status, error) { return peer.Sync(ctx, loopback, config) }, "403 Forbidden: only the operator"},
-		"a peer asks for a restart":        {func(ctx context.Context) (protocol.Status, error) { return peer.Restart(ctx, loopback, restart) }, "403 Forbidden: only the operator"},
+		"a peer asks for the status": {
+			func(ctx context.Context) (protocol.Status, error) { return peer.Status(ctx, loopback) }, "",
+		},
+		"the operator asks for the status": {
+			func(ctx context.Context) (protocol.Status, error) { return operator.Status(ctx, loopback) }, "",
+		},
+		"a peer sends a config": {
+			func(ctx context.Context) (protocol.Status, error) { return peer.Sync(ctx, loopback, config) },
+			"403 Forbidden: only the operator",
+		},
+		"a peer asks for a restart": {
+			func(ctx context.Context) (protocol.Status, error) { return peer.Restart(ctx, loopback, restart) },
+			"403 Forbidden: only the operator",
+		},
 		"the operator asks for a vote": {func(ctx context.Context) (protocol.Status, error) {
 			_, err := operator.Vote(ctx, loopback, ha.VoteRequest{})
 			return protocol.Status{}, err
@@ -63,8 +74,14 @@ func TestWhoMayAskWhat(t *testing.T) {
 		"a peer asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
 			return peer.Switchover(ctx, loopback, protocol.Switchover{})
 		}, "403 Forbidden: only the operator"},
-		"the config is another SampleDB's": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, foreign) }, "409 Conflict: this config is for y"},
-		"the config is of a later version": {func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, newer) }, "409 Conflict: this config is for x, PostgreSQL 18"},
+		"the config is another SampleDB's": {
+			func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, foreign) },
+			"409 Conflict: this config is for y",
+		},
+		"the config is of a later version": {
+			func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, newer) },
+			"409 Conflict: this config is for x, PostgreSQL 18",
+		},
 		"the restart is for a config that is gone": {func(ctx context.Context) (protocol.Status, error) {
 			return operator.Restart(ctx, loopback, protocol.Restart{ConfigRevision: "gone"})
 		}, "409 Conflict: the server runs with the config runs, not gone"},
@@ -83,7 +100,8 @@ func TestWhoMayAskWhat(t *testing.T) {
 		})
 	}
 	t.Run("the operator sends a config", func(t *testing.T) {
-		if _, err := operator.Sync(t.Context(), loopback, config); err != nil || a.Config().Revision != config.Revision {
+		if _, err := operator.Sync(t.Context(), loopback, config); err != nil ||
+			a.Config().Revision != config.Revision {
 			t.Errorf("the config is %+v, %v", a.Config(), err)
 		}
 	})
@@ -98,7 +116,10 @@ func TestWhoMayAskWhat(t *testing.T) {
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
 	alive, ready, board := true, true, status.New(protocol.Status{})
-	p := &Probes{Listen: loopback, ListenAt: protocol.Listen, Status: board, Alive: func() bool { return alive }, Ready: func() bool { return ready }}
+	p := &Probes{
+		Listen: loopback, ListenAt: protocol.Listen, Status: board, Alive: func() bool { return alive },
+		Ready: func() bool { return ready },
+	}
 	start(t, p.Serve, naming.PortProbe)
 	for name, c := range map[string]struct {
 		path         string
@@ -165,8 +186,9 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 		ListenAt: protocol.Listen,
 		Name:     "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
 		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
-		Certificate: who.Certificate, ClientCAs: func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
-		Log: slog.New(slog.DiscardHandler),
+		Certificate: who.Certificate,
+		ClientCAs:   func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
+		Log:         slog.New(slog.DiscardHandler),
 	}
 	start(t, i.Serve, naming.PortAgent)
 	return i
@@ -175,7 +197,9 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 // identified is the identity of an instance of the SampleDB with an authority.
 func identified(t *testing.T, ours *pki.Authority, config protocol.Config) *identity.Identity {
 	t.Helper()
-	i, err := identity.New(identity.Options{Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, config)
+	i, err := identity.New(identity.Options{
+		Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+	}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,9 @@ type ListenAt func(ctx context.Context, address string) (net.Listener, error)
 func at(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // serveUntil serves until ctx ends.
-func serveUntil(ctx context.Context, server *http.Server, listen ListenAt, address string, serve func(net.Listener) error) error {
+func serveUntil(
+	ctx context.Context, server *http.Server, listen ListenAt, address string, serve func(net.Listener) error,
+) error {
 	listener, err := listen(ctx, address)
 	if err != nil {
 		return fmt.Errorf("serve peers, operator and probes: %w", err)

@@ -28,7 +28,8 @@ func TestARequestThatIsNotUnderstoodIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := httptest.NewRecorder()
-			c.handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(c.body)))
+			c.handle(answer,
+				httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(c.body)))
 			if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "unknown field") {
 				t.Errorf("the answer is %d, %s", answer.Code, answer.Body)
 			}

@@ -20,8 +20,8 @@ const folderState = "toban"
 type Prepared struct {
 	// InPlace is the id of a restore in place, "" for the first data of a new SampleDB.
 	InPlace string `json:"inPlace,omitempty"`
-	// TermHistory are the terms whose WAL it goes on with in the same archive; none where it has an archive of its own. Begins
-	// is where its own WAL begins; its term is a later one than Newest.
+	// TermHistory are the terms whose WAL it goes on with in the same archive; none where it has an archive of its own.
+	// Begins is where its own WAL begins; its term is a later one than Newest.
 	TermHistory []ha.TermStart         `json:"lineage,omitempty"`
 	Begins      ha.TermStart           `json:"begins"`
 	Newest      uint64                 `json:"newest,omitempty"`
@@ -75,9 +75,9 @@ func RemoveRestore(volume string) error {
 	return nil
 }
 
-// Adopt puts restored data in the place of an instance's, which has none, and makes
-// the instance the leader of a new term, in which it is the only voter. It may be interrupted anywhere and be called again.
-// Neither a server nor an agent may run.
+// Adopt puts restored data in the place of an instance's, which has none, and makes the instance the leader of
+// a new term, in which it is the only voter. It may be interrupted anywhere and be called again. Neither a
+// server nor an agent may run.
 func Adopt(volume, instance string, p Prepared) error {
 	server := &postgres.Server{Volume: volume}
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
@@ -123,5 +123,7 @@ func moveIn(server *postgres.Server, restored string, history []ha.TermStart) er
 // leadAlone makes an instance the leader of a term, and its only voter.
 func leadAlone(m *ha.HardState, instance string, term uint64) {
 	m.Ballot, m.Won = ha.Ballot{Term: term, Leader: instance}, term
-	m.Configuration = ha.Configuration{Term: term, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1}}
+	m.Configuration = ha.Configuration{
+		Term: term, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1},
+	}
 }

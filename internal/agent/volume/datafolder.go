@@ -6,7 +6,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// moreRoom is how much more must be free than when a copy did not fit, in bytes, before it is tried again whether it does.
+// moreRoom is how much more must be free than when a copy did not fit, in bytes, before it is
+// tried again whether it does.
 const moreRoom = 256 << 20
 
 // Data is what a data directory, and the markers beside it, say of themselves. A postgres.Server is one.
@@ -21,7 +22,8 @@ type Data interface {
 type DataFolder struct {
 	data  Data
 	mutex sync.Mutex
-	// needs is how much must be free for a copy to be tried beside the data, in bytes, 0 while none has failed for want of it.
+	// needs is how much must be free for a copy to be tried beside the data, in bytes, 0 while none
+	// has failed for want of it.
 	needs uint64
 }
 
@@ -39,7 +41,8 @@ func (v *DataFolder) LackRoom() {
 	v.needs = free + moreRoom
 }
 
-// CheckRoom looks whether there is room for a copy, as far as is known. Once there is, that counts until another has failed.
+// CheckRoom looks whether there is room for a copy, as far as is known. Once there is, that counts
+// until another has failed.
 func (v *DataFolder) CheckRoom() bool {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()

@@ -28,7 +28,9 @@ func TestWhatLiesInTheDataDirectory(t *testing.T) {
 		"data":                           {folder{present: true}, ha.DataPresent},
 		"data that has gone another way": {folder{present: true, forked: true}, ha.DataForked},
 		"half a rewind":                  {folder{present: true, incomplete: true, forked: true}, ha.DataIncomplete},
-		"nobody knows":                   {folder{present: true, broken: errors.New("input/output error")}, ha.DataUnknown},
+		"nobody knows": {
+			folder{present: true, broken: errors.New("input/output error")}, ha.DataUnknown,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := NewDataFolder(&c.folder).Lies()
@@ -39,7 +41,8 @@ func TestWhatLiesInTheDataDirectory(t *testing.T) {
 	}
 }
 
-// A copy that did not fit is tried again when there is clearly more room than there was, and then as often as is wanted.
+// A copy that did not fit is tried again when there is clearly more room than there was, and
+// then as often as is wanted.
 func TestRoomForACopy(t *testing.T) {
 	data := &folder{free: 1 << 30}
 	f := NewDataFolder(data)

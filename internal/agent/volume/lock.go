@@ -1,5 +1,6 @@
-// Package volume is what an agent has on its persistent volume, apart from the server's own work: the right to work there,
-// the hard state of what the instance has promised, what a restore has left, and what lies in the data directory.
+// Package volume is what an agent has on its persistent volume, apart from the server's own work: the
+// right to work there, the hard state of what the instance has promised, what a restore has left, and what
+// lies in the data directory.
 package volume
 
 import (
@@ -21,8 +22,8 @@ import (
 const (
 	// folderLocks is where the locks lie on a volume.
 	folderLocks = "locks"
-	// lockOwner is that of who may read and change all that is on it, lockRestore that of who may change what a restore makes beside the
-	// data, which a server may use meanwhile.
+	// lockOwner is that of who may read and change all that is on it, lockRestore that of who may change what a restore
+	// makes beside the data, which a server may use meanwhile.
 	lockOwner, lockRestore = "owner", "restore"
 	// programsSuffix ends the name of the lock that also the programs have which the holder has started.
 	programsSuffix = ".programs"
@@ -33,9 +34,9 @@ const (
 // errInUse says that somebody else has a lock.
 var errInUse = errors.New("somebody else works on the volume")
 
-// Lock is the right to work on a volume, which at most one process has. It is two locks: the process's own ends with the
-// process. The other one ends when also all programs have ended that it has started since, as a server and its sessions: what they do to the
-// volume, they do after their agent's death too. The kernel releases them.
+// Lock is the right to work on a volume, which at most one process has. It is two locks: the process's own ends with
+// the process. The other one ends when also all programs have ended that it has started since, as a server and its
+// sessions: what they do to the volume, they do after their agent's death too. The kernel releases them.
 type Lock struct{ own, programs *os.File }
 
 // Own waits until nobody works on a volume any more, and has all others wait from then on for as long as this
@@ -85,7 +86,8 @@ func tryLock(volume, name string) (*Lock, error) {
 	return &Lock{own, programs}, nil
 }
 
-// awaitLock takes a lock when it is free. Programs that an earlier holder has left are ended, as far as they can be seen.
+// awaitLock takes a lock when it is free. Programs that an earlier holder has left are ended, as
+// far as they can be seen.
 func awaitLock(ctx context.Context, volume, name string, waits func(whom string)) (*Lock, error) {
 	path, err := lockPath(volume, name)
 	if err != nil {
@@ -97,7 +99,8 @@ func awaitLock(ctx context.Context, volume, name string, waits func(whom string)
 		return nil, err
 	}
 	path += programsSuffix
-	programs, err := awaitFile(ctx, path, func() { waits("a server or another program of " + whom + " that has ended") }, func() { endUsers(path) })
+	programs, err := awaitFile(ctx, path,
+		func() { waits("a server or another program of " + whom + " that has ended") }, func() { endUsers(path) })
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
@@ -112,7 +115,8 @@ func lockPath(volume, name string) (string, error) {
 	return filepath.Join(folder, name), nil
 }
 
-// awaitFile locks a file when it is free. While it is not, it calls try before each look, and waits once, when that was of no use.
+// awaitFile locks a file when it is free. While it is not, it calls try before each look, and waits once,
+// when that was of no use.
 func awaitFile(ctx context.Context, path string, waits, try func()) (*os.File, error) {
 	for looks := 1; ; looks++ {
 		file, err := lockFile(path)
@@ -129,9 +133,9 @@ func awaitFile(ctx context.Context, path string, waits, try func()) (*os.File, e
 	}
 }
 
-// lockFile locks a file for whoever has what it returns open, and fails with errInUse when somebody else has it locked. It is a lock of
-// the open file, not of the process (fcntl_locking(2), F_OFD_SETLK): it does not end when the process closes the file elsewhere, is
-// inherited, and goes to the server of an NFS, as locks by flock(2) do not everywhere.
+// lockFile locks a file for whoever has what it returns open, and fails with errInUse when somebody else has it locked.
+// It is a lock of the open file, not of the process (fcntl_locking(2), F_OFD_SETLK): it does not end when the process
+// closes the file elsewhere, is inherited, and goes to the server of an NFS, as locks by flock(2) do not everywhere.
 func lockFile(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -154,8 +158,8 @@ func lockFile(path string) (*os.File, error) {
 	return nil, errors.Join(err, file.Close())
 }
 
-// endUsers kills the processes in sight that have a file open. In a container there are none: they have ended with the agent that
-// started them. Nothing is read from the volume, which may hang.
+// endUsers kills the processes in sight that have a file open. In a container there are none: they have ended with the
+// agent that started them. Nothing is read from the volume, which may hang.
 func endUsers(path string) {
 	file, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// holderVariable names the volume that this test program is to own, instead of testing; childVariable has it start a program, too.
+	// holderVariable names the volume that this test program is to own, instead of testing; childVariable has
+	// it start a program, too.
 	holderVariable, childVariable = "TOBAN_TEST_HOLD", "TOBAN_TEST_CHILD"
 	// longDeadline is for what must come true.
 	longDeadline = 30 * time.Second
@@ -118,7 +119,8 @@ func TestAVolumeHasOneOwner(t *testing.T) {
 	}
 }
 
-// What an agent has started may outlive it, and works on the volume then: it owns that until it has ended. Who comes ends what it sees.
+// What an agent has started may outlive it, and works on the volume then: it owns that until it has ended. Who
+// comes ends what it sees.
 func TestAVolumeIsOwnedByProgramsToo(t *testing.T) {
 	volume := t.TempDir()
 	child, kill := holder(t, volume, true)

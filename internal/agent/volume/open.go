@@ -12,9 +12,9 @@ import (
 // StateFolder is where an agent keeps what outlives its data, in the volume.
 func StateFolder(volume string) string { return filepath.Join(volume, folderState) }
 
-// Open locks the volume of an instance, takes a restore in place over where that is due, and reads the hard state. Where it
-// has to wait it calls waits, with the words for whom. Until it has the lock it touches nothing on the volume. A lock that it
-// has got is returned with an error too: it is to be held until the process ends.
+// Open locks the volume of an instance, takes a restore in place over where that is due, and reads the hard state.
+// Where it has to wait it calls waits, with the words for whom. Until it has the lock it touches nothing on the volume.
+// A lock that it has got is returned with an error too: it is to be held until the process ends.
 func Open(ctx context.Context, volume, instance, restored string, waits func(whom string)) (*Lock, *StateStore, error) {
 	lock, err := Own(ctx, volume, waits)
 	if err != nil {

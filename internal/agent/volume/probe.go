@@ -23,8 +23,8 @@ const (
 // probeFile lies on the volume, and is written again and again. It is no part of what the agent has to remember.
 const probeFile = "writable"
 
-// NewProbe is the probe of a volume. tell is told for how long a write has not come back, again and again, and 0 when it
-// has.
+// NewProbe is the probe of a volume. tell is told for how long a write has not come back, again and
+// again, and 0 when it has.
 func NewProbe(volume string, tell func(unwritten time.Duration), log *slog.Logger) *Probe {
 	file, failed := filepath.Join(volume, probeFile), ""
 	done := func(err error) {

@@ -13,7 +13,9 @@ import (
 )
 
 // heardOf is what a probe tells when each of its writes takes so long, and whoever is told takes so long to hear it.
-func heardOf(t *testing.T, lasts, takes, hearing time.Duration) (longest time.Duration, last time.Duration, writes int) {
+func heardOf(
+	t *testing.T, lasts, takes, hearing time.Duration,
+) (longest time.Duration, last time.Duration, writes int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -110,7 +112,8 @@ func TestAWriteInPlaceTakesTheSameRoomAgain(t *testing.T) {
 			t.Fatalf("%v, %v", info, err)
 		}
 	}
-	if err := writeInPlace(filepath.Join(path, "below")); err == nil || !errors.Is(err, os.ErrInvalid) && err.Error() == "" {
+	if err := writeInPlace(filepath.Join(path, "below")); err == nil ||
+		!errors.Is(err, os.ErrInvalid) && err.Error() == "" {
 		t.Error("a file below a file was written")
 	}
 }

@@ -103,8 +103,8 @@ func (m *StateStore) store(memory ha.HardState) error {
 	return nil
 }
 
-// Put makes a hard state durable, its term history before the rest. A term history that is not to change is left alone: the data, and
-// with it its term history, may be replaced while the rest is on its way to the disk.
+// Put makes a hard state durable, its term history before the rest. A term history that is not to change is left alone:
+// the data, and with it its term history, may be replaced while the rest is on its way to the disk.
 func (m *StateStore) Put(next ha.HardState, history bool) error {
 	if history || m.isTorn() {
 		if err := m.SetTermHistory(next.TermHistory); err != nil {

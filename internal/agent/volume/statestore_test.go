@@ -42,7 +42,9 @@ func TestACopyBringsItsLineage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, copied := []ha.TermStart{{Term: 1, Timeline: 1}}, []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 77, Timeline: 2}}
+	before, copied := []ha.TermStart{{Term: 1, Timeline: 1}}, []ha.TermStart{
+		{Term: 1, Timeline: 1}, {Term: 2, LSN: 77, Timeline: 2},
+	}
 	next := m.Get()
 	next.TermHistory = before
 	if err := m.Put(next, true); err != nil {

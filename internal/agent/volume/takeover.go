@@ -22,8 +22,8 @@ const (
 	beforePrefix = "before-"
 	// unfinished ends it until all is in it.
 	unfinished = ".unfinished"
-	// laterTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive know
-	// of: no election since may have used them.
+	// laterTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive
+	// know of: no election since may have used them.
 	laterTerms = 1000
 )
 
@@ -38,9 +38,9 @@ func takeOverDue(volume, id string) (bool, error) {
 
 func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
 
-// takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In place").
-// The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads.
-// The others forget what they have promised: they have no vote, and follow. It may be interrupted anywhere.
+// takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In
+// place"). The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads. The
+// others forget what they have promised: they have no vote, and follow. It may be interrupted anywhere.
 func takeOver(volume, instance, id string) error {
 	file := takenOverFile(volume)
 	done, err := readTakenOver(file)
@@ -97,8 +97,8 @@ func replace(volume, instance string, p Prepared) error {
 	return Adopt(volume, instance, p)
 }
 
-// setAside moves the data and the hard state into a folder, which has its name when both are in it. That the new term is a later one
-// than any that the hard state knows of is noted first.
+// setAside moves the data and the hard state into a folder, which has its name when both are in it. That the new term
+// is a later one than any that the hard state knows of is noted first.
 func setAside(volume, instance, before string, p *Prepared) error {
 	server := &postgres.Server{Volume: volume}
 	state := filepath.Join(volume, folderState)

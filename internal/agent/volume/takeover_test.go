@@ -18,7 +18,8 @@ func volume(t *testing.T, prepared bool) string {
 	server := &postgres.Server{Volume: volume}
 	state := filepath.Join(volume, folderState)
 	write := func(path, text string) {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +27,10 @@ func volume(t *testing.T, prepared bool) string {
 	write(filepath.Join(state, memoryFile), `{"voter":"db-0.a","ballot":{"term":7,"leader":"db-0"},"won":7}`)
 	if prepared {
 		write(filepath.Join(restoredData(volume), "PG_VERSION"), "new")
-		p := Prepared{InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}}, Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 9}
+		p := Prepared{
+			InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}},
+			Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 9,
+		}
 		if err := p.Write(volume); err != nil {
 			t.Fatal(err)
 		}
@@ -48,14 +52,18 @@ func checkTakenOver(t *testing.T, volume string) {
 		t.Fatal(err)
 	}
 	now := m.Get()
-	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" || now.Voter == "db-0.a" || len(now.Configuration.Voters()) != 1 {
+	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" ||
+		now.Voter == "db-0.a" || len(now.Configuration.Voters()) != 1 {
 		t.Errorf("it remembers %+v", now)
 	}
-	if l := now.TermHistory; len(l) != 2 || l[0].Term != 3 || l[1] != (ha.TermStart{Term: now.Won, LSN: 500, Timeline: 2}) {
+	if l := now.TermHistory; len(l) != 2 || l[0].Term != 3 ||
+		l[1] != (ha.TermStart{Term: now.Won, LSN: 500, Timeline: 2}) {
 		t.Errorf("its term history is %v", l)
 	}
-	if content(data, "PG_VERSION") != "new" || content(volume, "before-oops/data/PG_VERSION") != "old" || content(volume, "before-oops", memoryFile) == "" {
-		t.Errorf("its data is %q, that before %q", content(data, "PG_VERSION"), content(volume, "before-oops/data/PG_VERSION"))
+	if content(data, "PG_VERSION") != "new" || content(volume, "before-oops/data/PG_VERSION") != "old" ||
+		content(volume, "before-oops", memoryFile) == "" {
+		t.Errorf("its data is %q, that before %q",
+			content(data, "PG_VERSION"), content(volume, "before-oops/data/PG_VERSION"))
 	}
 }
 
@@ -63,12 +71,18 @@ func checkTakenOver(t *testing.T, volume string) {
 func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 	done := filepath.Join(folderState, "restores.json")
 	for name, cut := range map[string]func(volume string) error{
-		"nowhere":               func(string) error { return nil },
-		"before anything moved": func(volume string) error { return os.Mkdir(filepath.Join(volume, "before-oops.unfinished"), 0o700) },
+		"nowhere": func(string) error { return nil },
+		"before anything moved": func(volume string) error {
+			return os.Mkdir(filepath.Join(volume, "before-oops.unfinished"), 0o700)
+		},
 		"with the data aside": func(volume string) error {
 			aside := filepath.Join(volume, "before-oops.unfinished")
-			p := Prepared{InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}}, Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms}
-			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700), os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))
+			p := Prepared{
+				InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}},
+				Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms,
+			}
+			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700),
+				os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))
 		},
 		"with all of it aside": func(volume string) error {
 			p, err := ReadPrepared(volume)
@@ -103,7 +117,8 @@ func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
 	if err := takeOver(volume, "db-0", "oops"); err == nil {
 		t.Error("it was taken over")
 	}
-	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" || content(volume, folderState, memoryFile) == "" {
+	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" ||
+		content(volume, folderState, memoryFile) == "" {
 		t.Error("the data is not where it was")
 	}
 }
@@ -127,7 +142,8 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 	data, old := (&postgres.Server{Volume: volume}).Data(), filepath.Join(volume, "before-oops/data")
 	space := func(path string, links ...string) {
 		t.Helper()
-		err := errors.Join(os.MkdirAll(filepath.Join(path, "PG_17_1/5"), 0o700), os.WriteFile(filepath.Join(path, "PG_17_1/5/1"), []byte("rows"), 0o600))
+		err := errors.Join(os.MkdirAll(filepath.Join(path, "PG_17_1/5"), 0o700),
+			os.WriteFile(filepath.Join(path, "PG_17_1/5/1"), []byte("rows"), 0o600))
 		for _, link := range links {
 			err = errors.Join(err, os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(path, link))
 		}
@@ -141,7 +157,8 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 	space(filepath.Join(elsewhere, "outside"), link(old, "3"))
 	space(filepath.Join(volume, "both"), link(old, "4"), link(data, "4"))
 	space(filepath.Join(volume, "tablespaces-oops/1"), link(data, "1"))
-	if err := errors.Join(os.Symlink(filepath.Join(volume, "gone"), link(old, "5")), os.WriteFile(filepath.Join(volume, "mine/notes"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Symlink(filepath.Join(volume, "gone"), link(old, "5")),
+		os.WriteFile(filepath.Join(volume, "mine/notes"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	removed, err := removeBefore(volume)
@@ -150,7 +167,8 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 	}
 	for path, there := range map[string]bool{
 		volume + "/before-oops": false, volume + "/tablespaces/1": false, volume + "/mine/PG_17_1": false,
-		volume + "/mine/notes": true, elsewhere + "/outside/PG_17_1/5/1": true, volume + "/both/PG_17_1/5/1": true, volume + "/tablespaces-oops/1/PG_17_1/5/1": true,
+		volume + "/mine/notes": true, elsewhere + "/outside/PG_17_1/5/1": true, volume + "/both/PG_17_1/5/1": true,
+		volume + "/tablespaces-oops/1/PG_17_1/5/1": true,
 	} {
 		if _, err := os.Stat(path); (err == nil) != there {
 			t.Errorf("%s is there: %v", path, err == nil)

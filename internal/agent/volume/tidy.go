@@ -68,7 +68,8 @@ func removeGivenUp(volume string) error {
 	return RemoveRestore(volume)
 }
 
-// removeBefore removes the data that restores in place have replaced, and its tablespaces. Those go first: the data says where they are.
+// removeBefore removes the data that restores in place have replaced, and its tablespaces. Those go first: the
+// data says where they are.
 func removeBefore(volume string) (removed []string, err error) {
 	entries, err := os.ReadDir(volume)
 	if err != nil {
@@ -91,8 +92,9 @@ func removeBefore(volume string) (removed []string, err error) {
 	return removed, nil
 }
 
-// removeTablespaces removes those of a data directory that goes, as far as they are on the volume, and the data of now has others. Of a
-// folder only what PostgreSQL has made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1), and it itself when nothing else is in it.
+// removeTablespaces removes those of a data directory that goes, as far as they are on the volume, and the data of now
+// has others. Of a folder only what PostgreSQL has made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1), and it
+// itself when nothing else is in it.
 func removeTablespaces(volume, data string) error {
 	volume, err := filepath.EvalSymlinks(volume)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// memoryFormat is the newest format of a hard state that is understood here. A release writes a higher one, as the member
-// "format", when those before must not work with what it writes. What they may simply not know needs none: it is kept.
+// memoryFormat is the newest format of a hard state that is understood here. A release writes a higher one,
+// as the member "format", when those before must not work with what it writes. What they may simply not
+// know needs none: it is kept.
 const memoryFormat = 0
 
 // DecodeHardState understands the hard state of a voter or of the witness, and refuses one of a newer format.
@@ -28,9 +29,9 @@ func DecodeHardState(text []byte) (m ha.HardState, err error) {
 	return m, json.Unmarshal(text, &m)
 }
 
-// EncodeHardState is a hard state as it is to be written in place of a text, nil for none. What that has and a newer release
-// has written is kept: members that are not known here, and also such within one that has not changed. Within one that
-// has, they were about what it said before.
+// EncodeHardState is a hard state as it is to be written in place of a text, nil for none. What that has and a newer
+// release has written is kept: members that are not known here, and also such within one that has not changed. Within
+// one that has, they were about what it said before.
 func EncodeHardState(before []byte, m ha.HardState) ([]byte, error) {
 	next, err := json.Marshal(m)
 	if err != nil || len(before) == 0 {

@@ -17,9 +17,11 @@ func TestWhatANewerReleaseHasWrittenIsKept(t *testing.T) {
 		want   string
 	}{
 		"a member that is not known": {
-			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},` + record + `,"pledge":{"until":[12345678901234567890]}}`,
+			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},` + record +
+				`,"pledge":{"until":[12345678901234567890]}}`,
 			func(m *ha.HardState) { m.Ballot = ha.Ballot{Term: 5, Leader: "db-1"} },
-			`{"ballot":{"term":5,"leader":"db-1"},"pledge":{"until":[12345678901234567890]},` + record + `,"voter":"db-0.a"}`,
+			`{"ballot":{"term":5,"leader":"db-1"},"pledge":{"until":[12345678901234567890]},` +
+				record + `,"voter":"db-0.a"}`,
 		},
 		"what is said of something goes with it": {
 			`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0","since":"noon"},` + record + `}`,
@@ -54,7 +56,8 @@ func TestWhatANewerReleaseHasWrittenIsKept(t *testing.T) {
 func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, memoryFile)
-	if err := os.WriteFile(file, []byte(`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},"pledge":7}`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`{"voter":"db-0.a","ballot":{"term":4,"leader":"db-0"},"pledge":7}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for term := range uint64(3) { // also by who has read what this release wrote
@@ -63,7 +66,8 @@ func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for step := range uint64(2) {
-			if _, err := m.Change(func(m *ha.HardState) bool { m.Ballot.Term = 5 + 2*term + step; return true }); err != nil {
+			if _, err := m.Change(
+				func(m *ha.HardState) bool { m.Ballot.Term = 5 + 2*term + step; return true }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +84,8 @@ func TestAMemoryOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := OpenStateStore("db-0", folder, t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "the format 1") || !strings.Contains(err.Error(), "run that release") {
+	if err == nil || !strings.Contains(err.Error(), "the format 1") ||
+		!strings.Contains(err.Error(), "run that release") {
 		t.Errorf("the error is %v", err)
 	}
 	if content(file) != newer {

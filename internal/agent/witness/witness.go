@@ -22,14 +22,16 @@ var ErrConflict = errors.New("somebody else has changed it meanwhile")
 
 // Object is what has the witness's record.
 type Object interface {
-	// Operate does something at the witness, and says what is on record then; its Voter is the identity of the object. It
-	// fails with ErrConflict when somebody else was faster.
+	// Operate does something at the witness, and says what is on record then; its Voter is the identity of the object.
+	// It fails with ErrConflict when somebody else was faster.
 	Operate(ctx context.Context, o ha.WitnessOperation) (ha.HardState, ha.WitnessAnswer, error)
 }
 
 // Ask asks the witness for the machine. What somebody else has changed meanwhile is changed again only by who preempts.
 // When it was asked is told by the clock at.
-func Ask(ctx context.Context, object Object, e machine.AskWitness, at func(time.Time) time.Duration) machine.WitnessAnswered {
+func Ask(
+	ctx context.Context, object Object, e machine.AskWitness, at func(time.Time) time.Duration,
+) machine.WitnessAnswered {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	for {

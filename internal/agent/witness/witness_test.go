@@ -47,12 +47,15 @@ func TestAskTheWitness(t *testing.T) {
 		"another was faster":                    {lease{fails: 1, err: overtaken}, hold, true, 1},
 		"another was faster than who overtakes": {lease{fails: 2, err: overtaken}, overtake, false, 3},
 		"it does not answer":                    {lease{answer: time.Hour}, overtake, true, 1},
-		"another is always faster, and slow":    {lease{fails: 1000, err: overtaken, answer: 2 * time.Second}, overtake, true, 3},
+		"another is always faster, and slow": {
+			lease{fails: 1000, err: overtaken, answer: 2 * time.Second}, overtake, true, 3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := Ask(t.Context(), &c.lease, machine.AskWitness{ID: 7, Operation: c.operation}, func(at time.Time) time.Duration { return at.Sub(began) })
+				got := Ask(t.Context(), &c.lease, machine.AskWitness{ID: 7, Operation: c.operation},
+					func(at time.Time) time.Duration { return at.Sub(began) })
 				if got.ID != 7 || got.Failed != c.failed || c.lease.asked != c.asked || got.Answer.Granted == c.failed {
 					t.Errorf("the answer is %+v after %d questions", got, c.lease.asked)
 				}

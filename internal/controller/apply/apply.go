@@ -62,8 +62,8 @@ func (w Writer) Apply(ctx context.Context, owner Owner, want client.Object) erro
 	return w.write(ctx, owner, want, false)
 }
 
-// ApplyWhole is Apply for an object in whose spec nobody else may add to a list either, such as a container or a variable.
-// Where want has a resourceVersion, it is only written if it is still that version.
+// ApplyWhole is Apply for an object in whose spec nobody else may add to a list either, such as a container or a
+// variable. Where want has a resourceVersion, it is only written if it is still that version.
 func (w Writer) ApplyWhole(ctx context.Context, owner Owner, want client.Object) error {
 	return w.write(ctx, owner, want, true)
 }
@@ -162,7 +162,8 @@ func MayWrite(have metav1.Object, owner Owner, kind string) error {
 	case owner.Has(have):
 		return nil
 	case other != nil && other.Kind == owner.Kind && other.Name == owner.Object.GetName():
-		return &Problem{Waiting, fmt.Sprintf("%s %s of the former %s %s is still being removed", kind, have.GetName(), owner.Kind, other.Name)}
+		return &Problem{Waiting, fmt.Sprintf("%s %s of the former %s %s is still being removed",
+			kind, have.GetName(), owner.Kind, other.Name)}
 	}
 	return &Problem{Taken, fmt.Sprintf(
 		"%s %s is not this %s's, and its name is needed: delete or rename it, or give the %s another name",
@@ -200,7 +201,9 @@ func (w Writer) change(ctx context.Context, gvk schema.GroupVersionKind, have, w
 }
 
 // send writes an object by server-side apply, and returns it as it is then.
-func (w Writer) send(ctx context.Context, gvk schema.GroupVersionKind, want client.Object) (*unstructured.Unstructured, error) {
+func (w Writer) send(
+	ctx context.Context, gvk schema.GroupVersionKind, want client.Object,
+) (*unstructured.Unstructured, error) {
 	wanted, err := content(want)
 	if err != nil {
 		return nil, err
@@ -213,8 +216,8 @@ func (w Writer) send(ctx context.Context, gvk schema.GroupVersionKind, want clie
 	return object, RefusedBy(err, "change", gvk.Kind, want.GetName())
 }
 
-// removeAdded takes out of an object that was just applied what others have added to the lists of its spec: server-side apply
-// leaves an item to whoever put it in.
+// removeAdded takes out of an object that was just applied what others have added to the lists of its spec: server-side
+// apply leaves an item to whoever put it in.
 func (w Writer) removeAdded(ctx context.Context, applied *unstructured.Unstructured, want client.Object) error {
 	wanted, err := content(want)
 	if err != nil {
@@ -225,7 +228,8 @@ func (w Writer) removeAdded(ctx context.Context, applied *unstructured.Unstructu
 	}
 	changed := applied.DeepCopy()
 	changed.Object["spec"] = overlay(changed.Object["spec"], wanted["spec"])
-	err = w.Client.Patch(ctx, changed, client.MergeFromWithOptions(applied, client.MergeFromWithOptimisticLock{}), client.FieldOwner(naming.FieldOwner))
+	err = w.Client.Patch(ctx, changed, client.MergeFromWithOptions(applied, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(naming.FieldOwner))
 	return RefusedBy(err, "change", applied.GetKind(), applied.GetName())
 }
 
@@ -266,7 +270,8 @@ func (w Writer) Remove(ctx context.Context, owner Owner, unwanted client.Object)
 		return err
 	}
 	uid := have.GetUID()
-	err = w.Client.Delete(ctx, have, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	err = w.Client.Delete(ctx, have, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", gvk.Kind, have.GetName(), err)
 	}

@@ -15,12 +15,18 @@ func TestContainsAsksOnlyForWhatIsWanted(t *testing.T) {
 		"a changed value":                   {m{"a": "y"}, m{"a": "x"}, false},
 		"a missing value":                   {m{}, m{"a": "x"}, false},
 		"an added item":                     {m{"l": []any{"x", "y"}}, m{"l": []any{"x"}}, false},
-		"a default inside an item":          {m{"l": []any{m{"p": int64(1), "d": true}}}, m{"l": []any{m{"p": int64(1)}}}, true},
+		"a default inside an item": {
+			m{"l": []any{m{"p": int64(1), "d": true}}}, m{"l": []any{m{"p": int64(1)}}}, true,
+		},
 		"an empty map where there is none":  {m{}, m{"a": m{}}, true},
 		"an empty list where there is none": {m{}, m{"a": []any{}}, true},
-		"another owner besides ours":        {m{"ownerReferences": []any{m{"uid": "o"}, m{"uid": "u"}}}, m{"ownerReferences": []any{m{"uid": "u"}}}, true},
-		"our owner is gone":                 {m{"ownerReferences": []any{m{"uid": "o"}}}, m{"ownerReferences": []any{m{"uid": "u"}}}, false},
-		"a text where a map is wanted":      {m{"a": "x"}, m{"a": m{"b": "c"}}, false},
+		"another owner besides ours": {
+			m{"ownerReferences": []any{m{"uid": "o"}, m{"uid": "u"}}}, m{"ownerReferences": []any{m{"uid": "u"}}}, true,
+		},
+		"our owner is gone": {
+			m{"ownerReferences": []any{m{"uid": "o"}}}, m{"ownerReferences": []any{m{"uid": "u"}}}, false,
+		},
+		"a text where a map is wanted": {m{"a": "x"}, m{"a": m{"b": "c"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := contains(c.have, c.want); got != c.contains {

@@ -14,7 +14,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// Hold puts our finalizer on an object: when it is deleted, it stays until LetGo. The object becomes what the API server answers.
+// Hold puts our finalizer on an object: when it is deleted, it stays until LetGo. The object becomes
+// what the API server answers.
 func (w Writer) Hold(ctx context.Context, object client.Object) error {
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok || !controllerutil.AddFinalizer(object, naming.Finalizer) {
@@ -39,11 +40,14 @@ func (w Writer) LetGo(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// KindGoes says that a CustomResourceDefinition is being deleted, or is gone. Its objects are deleted with it then, and nobody has wished
-// that of each. It is read past the cache: the objects' deletion follows that of their kind, and may be seen before it.
+// KindGoes says that a CustomResourceDefinition is being deleted, or is gone. Its objects are deleted with it then,
+// and nobody has wished that of each. It is read past the cache: the objects' deletion follows that of their kind,
+// and may be seen before it.
 func (w Writer) KindGoes(ctx context.Context, name string) (bool, error) {
 	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition",
+	})
 	err := w.Reader.Get(ctx, types.NamespacedName{Name: name}, definition)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -54,7 +58,8 @@ func (w Writer) KindGoes(ctx context.Context, name string) (bool, error) {
 	return definition.DeletionTimestamp != nil, nil
 }
 
-// unchanged is a patch that is refused where somebody has changed the object meanwhile: others' finalizers are in the same list.
+// unchanged is a patch that is refused where somebody has changed the object meanwhile: others'
+// finalizers are in the same list.
 func unchanged(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }

@@ -117,7 +117,8 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 		}
 	case ActionStop:
 		job := s.seen.job
-		err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
+		err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
+			client.Preconditions{UID: &job.UID})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete Job %s: %w", job.Name, err)
 		}
@@ -126,14 +127,16 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 	return nil
 }
 
-// reportRemoved tells of the backups whose data this one's retention has removed. It comes before its own status is over.
+// reportRemoved tells of the backups whose data this one's retention has removed. It comes
+// before its own status is over.
 func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
 	if s.seen.result == nil {
 		return nil
 	}
 	for i := range s.seen.backups {
 		other := &s.seen.backups[i]
-		if other.Status.Archive == nil || s.backup.Status.Archive == nil || other.Status.Archive.Path != s.backup.Status.Archive.Path ||
+		if other.Status.Archive == nil ||
+			s.backup.Status.Archive == nil || other.Status.Archive.Path != s.backup.Status.Archive.Path ||
 			other.Status.Phase == phaseRemoved || !slices.Contains(s.seen.result.Removed, other.Status.ID) {
 			continue
 		}
@@ -141,7 +144,8 @@ func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
 		changed.Status.Phase = phaseRemoved
 		meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
 			Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved,
-			Message: "spec.backup.retention did not keep it when " + s.backup.Name + " was complete", ObservedGeneration: other.Generation,
+			Message:            "spec.backup.retention did not keep it when " + s.backup.Name + " was complete",
+			ObservedGeneration: other.Generation,
 		})
 		err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(other), client.FieldOwner(naming.FieldOwner))
 		if client.IgnoreNotFound(err) != nil {

@@ -34,23 +34,35 @@ func TestDecide(t *testing.T) {
 		"another one first":                    {with(before), ActionNone, false, v1.ReasonWaiting},
 		"it runs":                              {with(job(jobRunning)), ActionNone, false, v1.ReasonRunning},
 		"it runs, though its SampleDB is gone": {with(job(jobRunning), noDB), ActionNone, false, v1.ReasonRunning},
-		"it runs, though the archive does not work":       {with(job(jobRunning), notReady), ActionNone, false, v1.ReasonRunning},
-		"its name is taken":                               {with(job(jobForeign)), ActionNone, false, v1.ReasonBackupNameTaken},
-		"a former Job of the name goes":                   {with(job(jobEnding)), ActionNone, false, v1.ReasonWaiting},
-		"complete":                                        {with(job(jobComplete)), ActionNone, true, v1.ReasonCompleted},
-		"complete, though cancelled":                      {with(job(jobComplete), cancel), ActionNone, true, v1.ReasonCompleted},
-		"complete, though late":                           {with(job(jobComplete), late), ActionNone, true, v1.ReasonCompleted},
-		"failed":                                          {with(job(jobFailed)), ActionNone, true, v1.ReasonFailed},
-		"stopped by the Job's own deadline":               {with(job(jobLate)), ActionNone, true, v1.ReasonDeadlineExceeded},
-		"cancelled before it began":                       {with(cancel), ActionNone, true, v1.ReasonCancelled},
-		"cancelled while it runs":                         {with(job(jobRunning), cancel), ActionStop, true, v1.ReasonCancelled},
-		"cancelled: somebody else's Job is left alone":    {with(job(jobForeign), cancel), ActionNone, true, v1.ReasonCancelled},
-		"cancelled while its Job goes":                    {with(job(jobEnding), cancel), ActionNone, true, v1.ReasonCancelled},
-		"the deadline passes while it runs":               {with(job(jobRunning), late), ActionStop, true, v1.ReasonDeadlineExceeded},
-		"the deadline passes while it waits":              {with(before, late), ActionNone, true, v1.ReasonDeadlineExceeded},
-		"the deadline passes while there is no SampleDB":  {with(noDB, late), ActionNone, true, v1.ReasonDeadlineExceeded},
-		"the deadline passes: somebody's Job stays":       {with(job(jobForeign), late), ActionNone, true, v1.ReasonDeadlineExceeded},
-		"cancelled after the deadline is still cancelled": {with(job(jobRunning), late, cancel), ActionStop, true, v1.ReasonCancelled},
+		"it runs, though the archive does not work": {
+			with(job(jobRunning), notReady), ActionNone, false, v1.ReasonRunning,
+		},
+		"its name is taken":                 {with(job(jobForeign)), ActionNone, false, v1.ReasonBackupNameTaken},
+		"a former Job of the name goes":     {with(job(jobEnding)), ActionNone, false, v1.ReasonWaiting},
+		"complete":                          {with(job(jobComplete)), ActionNone, true, v1.ReasonCompleted},
+		"complete, though cancelled":        {with(job(jobComplete), cancel), ActionNone, true, v1.ReasonCompleted},
+		"complete, though late":             {with(job(jobComplete), late), ActionNone, true, v1.ReasonCompleted},
+		"failed":                            {with(job(jobFailed)), ActionNone, true, v1.ReasonFailed},
+		"stopped by the Job's own deadline": {with(job(jobLate)), ActionNone, true, v1.ReasonDeadlineExceeded},
+		"cancelled before it began":         {with(cancel), ActionNone, true, v1.ReasonCancelled},
+		"cancelled while it runs":           {with(job(jobRunning), cancel), ActionStop, true, v1.ReasonCancelled},
+		"cancelled: somebody else's Job is left alone": {
+			with(job(jobForeign), cancel), ActionNone, true, v1.ReasonCancelled,
+		},
+		"cancelled while its Job goes": {with(job(jobEnding), cancel), ActionNone, true, v1.ReasonCancelled},
+		"the deadline passes while it runs": {
+			with(job(jobRunning), late), ActionStop, true, v1.ReasonDeadlineExceeded,
+		},
+		"the deadline passes while it waits": {with(before, late), ActionNone, true, v1.ReasonDeadlineExceeded},
+		"the deadline passes while there is no SampleDB": {
+			with(noDB, late), ActionNone, true, v1.ReasonDeadlineExceeded,
+		},
+		"the deadline passes: somebody's Job stays": {
+			with(job(jobForeign), late), ActionNone, true, v1.ReasonDeadlineExceeded,
+		},
+		"cancelled after the deadline is still cancelled": {
+			with(job(jobRunning), late, cancel), ActionStop, true, v1.ReasonCancelled,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(c.view)
@@ -65,14 +77,19 @@ func TestDecide(t *testing.T) {
 }
 
 func TestWhatWasWaitedForIsInTheMessageOfADeadline(t *testing.T) {
-	v := view{now: time.Unix(100, 0), deadline: time.Unix(99, 0), db: dbView{found: true, notReady: "the archive does not work: no bucket"}}
-	if got := decide(v).Message; got != "it took longer than spec.deadline; last: the archive does not work: no bucket" {
+	v := view{now: time.Unix(100, 0), deadline: time.Unix(99, 0), db: dbView{
+		found: true, notReady: "the archive does not work: no bucket",
+	}}
+	if got := decide(v).Message; got != "it took longer than spec.deadline; last: "+
+		"the archive does not work: no bucket" {
 		t.Errorf("it says %q", got)
 	}
 }
 
 func TestSizeIsForPeople(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0", 1023: "1023", 1 << 20: "1Mi", 1<<30 + 5: "1Gi", 25<<20 + 77: "25Mi"} {
+	for bytes, want := range map[int64]string{
+		0: "0", 1023: "1023", 1 << 20: "1Mi", 1<<30 + 5: "1Gi", 25<<20 + 77: "25Mi",
+	} {
 		if got := size(bytes); got != want {
 			t.Errorf("%d is %s, want %s", bytes, got, want)
 		}

@@ -156,7 +156,8 @@ func (s *scope) dbView() dbView {
 		out.notReady = "the SampleDB does without an archive (spec.backup.none)"
 	case archiving == nil:
 		out.notReady = "the archive has not been set up yet"
-	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap, archiving.Reason == v1.ReasonArchiveBehind:
+	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap,
+		archiving.Reason == v1.ReasonArchiveBehind:
 	default:
 		out.notReady = "the archive does not work: " + archiving.Message
 	}
@@ -169,7 +170,9 @@ func (s *scope) jobView() jobView {
 	case job == nil:
 		return jobView{}
 	case s.seen.foreign && job.DeletionTimestamp == nil:
-		return jobView{jobForeign, fmt.Sprintf("Job %s is not this backup's: delete it, or name the backup otherwise", job.Name)}
+		return jobView{
+			jobForeign, fmt.Sprintf("Job %s is not this backup's: delete it, or name the backup otherwise", job.Name),
+		}
 	case s.seen.foreign:
 		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
 	case s.succeeded():
@@ -220,7 +223,8 @@ func (s *scope) howFar() string {
 	}
 	if p := s.seen.progress; p != nil {
 		sentence = p.Step
-	} else if was := meta.FindStatusCondition(s.backup.Status.Conditions, v1.ConditionComplete); was != nil && s.running() {
+	} else if was := meta.FindStatusCondition(s.backup.Status.Conditions,
+		v1.ConditionComplete); was != nil && s.running() {
 		sentence = was.Message // not known is not changed
 	}
 	if failure := s.failure(); failure != "" && !s.running() {

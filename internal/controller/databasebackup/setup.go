@@ -35,5 +35,7 @@ func byJob(_ context.Context, object client.Object) []reconcile.Request {
 	if owner == nil || owner.Kind != "Job" || object.GetLabels()[naming.LabelComponent] != naming.ComponentBackup {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}}}
+	return []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}},
+	}
 }

@@ -43,7 +43,8 @@ func (r *Reconciler) applyAutoscaler(ctx context.Context, s *scope) error {
 	if want := myapp.Autoscaler(s.app); want != nil {
 		return r.writer().Apply(ctx, s.owner(), want)
 	}
-	return r.writer().Remove(ctx, s.owner(), &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: s.named(naming.App(s.app.Name))})
+	return r.writer().Remove(ctx, s.owner(),
+		&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: s.named(naming.App(s.app.Name))})
 }
 
 // named is the metadata of an object of the MyApp's namespace that is only pointed at.
@@ -51,7 +52,8 @@ func (s *scope) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.app.Namespace, Name: name}
 }
 
-// applyUpdate creates what was decided. Each is created once: a DatabaseBackup and a Job say what was asked for at a time.
+// applyUpdate creates what was decided. Each is created once: a DatabaseBackup and a Job say what
+// was asked for at a time.
 func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 	switch s.decision.Action {
 	case ActionBackup:
@@ -63,7 +65,8 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 		if err != nil {
 			return apply.RefusedBy(err, "create", "DatabaseBackup", backup.Name)
 		}
-		s.addEvent(eventBackingUp, fmt.Sprintf("DatabaseBackup %s before the migration to %s", backup.Name, s.app.Spec.Image))
+		s.addEvent(eventBackingUp, fmt.Sprintf("DatabaseBackup %s before the migration to %s",
+			backup.Name, s.app.Spec.Image))
 	case ActionMigrate:
 		if err := r.writer().Create(ctx, s.owner(), s.job.DeepCopy()); err != nil {
 			return err
@@ -74,11 +77,12 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// applyDeployment writes the Deployment, of the spec or, while an update is held back, of what was before. Where that is not known, what is there is
-// left as it is.
+// applyDeployment writes the Deployment, of the spec or, while an update is held back, of what was before. Where that
+// is not known, what is there is left as it is.
 func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	next := s.next()
-	if next == nil || s.seen.deployment == nil && !s.seen.settled { // the first Pods would be replaced as soon as the Secrets are known
+	// The first Pods would be replaced as soon as the Secrets are known.
+	if next == nil || s.seen.deployment == nil && !s.seen.settled {
 		return nil
 	}
 	release := myapp.Release{
@@ -86,7 +90,8 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	}
 	want := myapp.Deployment(s.app, release, s.replicas())
 	if s.app.Spec.Autoscaling != nil && s.seen.deployment != nil {
-		// The number of Pods is what was seen: if the autoscaler has changed it meanwhile, this must not change it back.
+		// The number of Pods is what was seen: if the autoscaler has changed it meanwhile, this
+		// must not change it back.
 		want.ResourceVersion = s.seen.deployment.ResourceVersion
 	}
 	s.wanted = want
@@ -132,8 +137,8 @@ func (s *scope) connection() string {
 	return s.annotated(naming.AnnotationConnection)
 }
 
-// secrets tells one content of the Secrets of a spec from another, as far as they may be watched, and has the text that somebody has
-// put on the MyApp for the others. While that is being found out it stays as it was.
+// secrets tells one content of the Secrets of a spec from another, as far as they may be watched, and has the text that
+// somebody has put on the MyApp for the others. While that is being found out it stays as it was.
 func (s *scope) secrets(spec v1.MyAppSpec) string {
 	if !s.seen.settled && s.seen.deployment != nil {
 		return s.annotated(naming.AnnotationSecrets)

@@ -1,6 +1,7 @@
-// Package myapp makes MyApps real: it observes what there is, decides whether an update may go on, makes what is missing, puts
-// back what somebody has changed, and reports what it saw. What it decides are pure functions of what it
-// sees. It must not know how an object looks (that is internal/desired/myapp's), nor how a database is run or backed up.
+// Package myapp makes MyApps real: it observes what there is, decides whether an update may go on, makes what
+// is missing, puts back what somebody has changed, and reports what it saw. What it decides are pure
+// functions of what it sees. It must not know how an object looks (that is internal/desired/myapp's), nor how
+// a database is run or backed up.
 package myapp
 
 import (
@@ -125,8 +126,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause()}, nil
 }
 
-// run observes, decides and does all steps. One that meets a problem that the user can mend does not keep the others from being
-// done: the first such problem is kept for the status.
+// run observes, decides and does all steps. One that meets a problem that the user can mend does not keep the others
+// from being done: the first such problem is kept for the status.
 func (r *Reconciler) run(ctx context.Context, s *scope) error {
 	if err := r.observe(ctx, s); err != nil {
 		return err

@@ -47,7 +47,8 @@ func (r *Reconciler) observeSampleDB(ctx context.Context, s *scope, name string)
 	d := &s.seen.database
 	d.found, d.sampleDB, d.noBackup = true, name, noBackup(db)
 	conditions := db.Status.Conditions
-	d.usable = meta.IsStatusConditionTrue(conditions, toban.ConditionAvailable) && meta.IsStatusConditionTrue(conditions, toban.ConditionInitialized)
+	d.usable = meta.IsStatusConditionTrue(conditions,
+		toban.ConditionAvailable) && meta.IsStatusConditionTrue(conditions, toban.ConditionInitialized)
 	d.ready, d.why = readiness("SampleDB", db, conditions)
 	return nil
 }
@@ -67,8 +68,9 @@ func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name strin
 		d.noBackup = fmt.Sprintf("PostgreSQL %s does not say yet on which SampleDB it lies", name)
 		return nil
 	case server.Namespace != "" && server.Namespace != s.app.Namespace:
-		d.noBackup = fmt.Sprintf("PostgreSQL %s lies on SampleDB %s of namespace %s, of which no backup can be taken from here:"+
-			" set migration.backup to false and have backups taken there", name, server.Name, server.Namespace)
+		d.noBackup = fmt.Sprintf("PostgreSQL %s lies on SampleDB %s of namespace %s, of which no backup "+
+			"can be taken from here: set migration.backup to false and have backups taken there", name,
+			server.Name, server.Namespace)
 		return nil
 	}
 	d.sampleDB = server.Name
@@ -100,7 +102,8 @@ func noBackup(db *toban.SampleDB) string {
 	case db == nil:
 		return "the SampleDB of the database is not there"
 	case desired.Backup(db) == nil:
-		return fmt.Sprintf("SampleDB %s does without an archive (spec.backup.none): remove that, or set migration.backup to false", db.Name)
+		return fmt.Sprintf("SampleDB %s does without an archive (spec.backup.none): remove that, or set "+
+			"migration.backup to false", db.Name)
 	}
 	return ""
 }

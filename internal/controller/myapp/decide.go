@@ -35,7 +35,8 @@ const (
 type jobView struct {
 	name    string
 	created time.Time
-	// wanted says that it goes from what runs to what the spec wants, attempt that it is the very Job that would be made now.
+	// wanted says that it goes from what runs to what the spec wants, attempt that it is the very
+	// Job that would be made now.
 	wanted, attempt bool
 	state           jobState
 	message         string
@@ -108,8 +109,9 @@ func (v view) waits() *Decision {
 	return &d
 }
 
-// migrate brings the schema to the version of the spec before the Pods. The first rule that holds counts: what has succeeded has
-// succeeded; nothing begins beside what has not ended; and what has failed is not tried again in the same way.
+// migrate brings the schema to the version of the spec before the Pods. The first rule that holds counts:
+// what has succeeded has succeeded; nothing begins beside what has not ended; and what has failed is not
+// tried again in the same way.
 func (v view) migrate() Decision {
 	if v.done() != "" {
 		if v.missing != "" {
@@ -146,7 +148,8 @@ func (v view) done() string {
 	return ""
 }
 
-// current is the Job that the update is at: the one that has succeeded, or runs, or would be made now; "" where there is none.
+// current is the Job that the update is at: the one that has succeeded, or runs, or would be made
+// now; "" where there is none.
 func (v view) current() string {
 	name := v.done()
 	for _, j := range v.jobs {
@@ -181,8 +184,8 @@ func (v view) begin() Decision {
 	return Decision{ActionMigrate, v1.ReasonMigrating, "the Job of the migration is being made"}
 }
 
-// obsolete are the Jobs that are to go. A migration that is not wanted any more is stopped; of what has ended, what counts stays: while
-// an update is under way what it depends on, and else the newest that has succeeded, for its log.
+// obsolete are the Jobs that are to go. A migration that is not wanted any more is stopped; of what has ended, what
+// counts stays: while an update is under way what it depends on, and else the newest that has succeeded, for its log.
 func obsolete(v view) []string {
 	var out []string
 	newest := ""

@@ -23,7 +23,8 @@ func TestDecide(t *testing.T) {
 	}
 	job := func(name string, state jobState, wanted, attempt bool) func(*view) {
 		return func(v *view) {
-			v.jobs = append(v.jobs, jobView{name: name, state: state, wanted: wanted, attempt: attempt, message: "words of " + name})
+			v.jobs = append(v.jobs,
+				jobView{name: name, state: state, wanted: wanted, attempt: attempt, message: "words of " + name})
 		}
 	}
 	backup := func(state backupState) func(*view) {
@@ -44,45 +45,89 @@ func TestDecide(t *testing.T) {
 	}{
 		"nothing is needed": {plain(), ActionRoll, v1.ReasonMigrated},
 		"the first Pods":    {plain(first), ActionRoll, v1.ReasonMigrated},
-		"the first Pods need a database that is not there":        {plain(first, wantsDB), ActionHold, v1.ReasonDatabaseNotFound},
-		"the first Pods wait until it takes connections":          {plain(first, foundDB), ActionHold, v1.ReasonDatabaseNotReady},
-		"the first Pods do not wait for its standbys":             {plain(first, usableDB), ActionRoll, v1.ReasonMigrated},
+		"the first Pods need a database that is not there": {
+			plain(first, wantsDB), ActionHold, v1.ReasonDatabaseNotFound,
+		},
+		"the first Pods wait until it takes connections": {
+			plain(first, foundDB), ActionHold, v1.ReasonDatabaseNotReady,
+		},
+		"the first Pods do not wait for its standbys": {
+			plain(first, usableDB), ActionRoll, v1.ReasonMigrated,
+		},
 		"later ones do not wait: what runs needs it just as much": {plain(wantsDB), ActionRoll, v1.ReasonMigrated},
-		"a ConfigMap is missing":                                  {plain(missing), ActionHold, v1.ReasonConfigNotFound},
+		"a ConfigMap is missing": {
+			plain(missing), ActionHold, v1.ReasonConfigNotFound,
+		},
 
-		"a migration begins":                                          {update(), ActionMigrate, v1.ReasonMigrating},
-		"before the first Pods too":                                   {update(first), ActionMigrate, v1.ReasonMigrating},
-		"its configuration is missing":                                {update(missing), ActionHold, v1.ReasonConfigNotFound},
-		"its database is not there":                                   {update(wantsDB), ActionHold, v1.ReasonDatabaseNotFound},
-		"its database is not ready":                                   {update(foundDB), ActionHold, v1.ReasonDatabaseNotReady},
-		"its database has lost a standby":                             {update(usableDB), ActionHold, v1.ReasonDatabaseNotReady},
-		"it runs":                                                     {update(job("a", jobRunning, true, true)), ActionHold, v1.ReasonMigrating},
-		"it runs, and its database has trouble":                       {update(job("a", jobRunning, true, true), foundDB), ActionHold, v1.ReasonMigrating},
-		"it runs as it was made before the spec was mended":           {update(job("a", jobRunning, true, false)), ActionHold, v1.ReasonMigrating},
-		"it has succeeded":                                            {update(job("a", jobComplete, true, true)), ActionRoll, v1.ReasonMigrated},
-		"it has succeeded as it was made before":                      {update(job("a", jobComplete, true, false)), ActionRoll, v1.ReasonMigrated},
-		"it has succeeded, whatever has become of the database since": {update(job("a", jobComplete, true, true), wantsDB), ActionRoll, v1.ReasonMigrated},
-		"it has succeeded, but its configuration is gone":             {update(job("a", jobComplete, true, true), missing), ActionHold, v1.ReasonConfigNotFound},
-		"it has failed":                                               {update(job("a", jobFailed, true, true)), ActionHold, v1.ReasonMigrationFailed},
-		"it has failed, and the database is gone":                     {update(job("a", jobFailed, true, true), wantsDB), ActionHold, v1.ReasonMigrationFailed},
-		"it has failed, and was mended since":                         {update(job("a", jobFailed, true, false)), ActionMigrate, v1.ReasonMigrating},
-		"it has failed before it succeeded":                           {update(job("a", jobFailed, true, true), job("b", jobComplete, true, false)), ActionRoll, v1.ReasonMigrated},
-		"one to another version has succeeded":                        {update(job("a", jobComplete, false, false)), ActionMigrate, v1.ReasonMigrating},
-		"one to another version has failed":                           {update(job("a", jobFailed, false, false)), ActionMigrate, v1.ReasonMigrating},
-		"one to another version runs":                                 {update(job("a", jobRunning, false, false)), ActionHold, v1.ReasonMigrating},
-		"the Pod of one that was stopped has not ended":               {update(lingering), ActionHold, v1.ReasonMigrating},
-		"it has failed, and another one still runs":                   {update(job("a", jobFailed, true, true), job("b", jobRunning, false, false)), ActionHold, v1.ReasonMigrating},
+		"a migration begins":              {update(), ActionMigrate, v1.ReasonMigrating},
+		"before the first Pods too":       {update(first), ActionMigrate, v1.ReasonMigrating},
+		"its configuration is missing":    {update(missing), ActionHold, v1.ReasonConfigNotFound},
+		"its database is not there":       {update(wantsDB), ActionHold, v1.ReasonDatabaseNotFound},
+		"its database is not ready":       {update(foundDB), ActionHold, v1.ReasonDatabaseNotReady},
+		"its database has lost a standby": {update(usableDB), ActionHold, v1.ReasonDatabaseNotReady},
+		"it runs":                         {update(job("a", jobRunning, true, true)), ActionHold, v1.ReasonMigrating},
+		"it runs, and its database has trouble": {
+			update(job("a", jobRunning, true, true), foundDB), ActionHold, v1.ReasonMigrating,
+		},
+		"it runs as it was made before the spec was mended": {
+			update(job("a", jobRunning, true, false)), ActionHold, v1.ReasonMigrating,
+		},
+		"it has succeeded": {update(job("a", jobComplete, true, true)), ActionRoll, v1.ReasonMigrated},
+		"it has succeeded as it was made before": {
+			update(job("a", jobComplete, true, false)), ActionRoll, v1.ReasonMigrated,
+		},
+		"it has succeeded, whatever has become of the database since": {
+			update(job("a", jobComplete, true, true), wantsDB), ActionRoll, v1.ReasonMigrated,
+		},
+		"it has succeeded, but its configuration is gone": {
+			update(job("a", jobComplete, true, true), missing), ActionHold, v1.ReasonConfigNotFound,
+		},
+		"it has failed": {update(job("a", jobFailed, true, true)), ActionHold, v1.ReasonMigrationFailed},
+		"it has failed, and the database is gone": {
+			update(job("a", jobFailed, true, true), wantsDB), ActionHold, v1.ReasonMigrationFailed,
+		},
+		"it has failed, and was mended since": {
+			update(job("a", jobFailed, true, false)), ActionMigrate, v1.ReasonMigrating,
+		},
+		"it has failed before it succeeded": {
+			update(job("a", jobFailed, true, true), job("b", jobComplete, true, false)), ActionRoll, v1.ReasonMigrated,
+		},
+		"one to another version has succeeded": {
+			update(job("a", jobComplete, false, false)), ActionMigrate, v1.ReasonMigrating,
+		},
+		"one to another version has failed": {
+			update(job("a", jobFailed, false, false)), ActionMigrate, v1.ReasonMigrating,
+		},
+		"one to another version runs": {
+			update(job("a", jobRunning, false, false)), ActionHold, v1.ReasonMigrating,
+		},
+		"the Pod of one that was stopped has not ended": {update(lingering), ActionHold, v1.ReasonMigrating},
+		"it has failed, and another one still runs": {
+			update(job("a", jobFailed, true, true), job("b", jobRunning, false, false)), ActionHold, v1.ReasonMigrating,
+		},
 
-		"a backup comes first":                              {update(backup(backupNone)), ActionBackup, v1.ReasonBackingUp},
-		"a backup waits for the database too":               {update(backup(backupNone), foundDB), ActionHold, v1.ReasonDatabaseNotReady},
-		"the backup is under way":                           {update(backup(backupRunning)), ActionHold, v1.ReasonBackingUp},
-		"the backup has failed":                             {update(backup(backupFailed)), ActionHold, v1.ReasonBackupFailed},
-		"the backup is complete":                            {update(backup(backupComplete)), ActionMigrate, v1.ReasonMigrating},
-		"a backup that fails late does not stop what runs":  {update(backup(backupFailed), job("a", jobRunning, true, true)), ActionHold, v1.ReasonMigrating},
-		"a backup is not taken beside another migration":    {update(backup(backupNone), job("a", jobRunning, false, false)), ActionHold, v1.ReasonMigrating},
-		"after a failure another backup is not taken":       {update(backup(backupNone), job("a", jobFailed, true, true)), ActionHold, v1.ReasonMigrationFailed},
-		"an update that was taken back needs nothing":       {plain(job("a", jobFailed, false, false)), ActionRoll, v1.ReasonMigrated},
-		"one that was taken back does not wait for its Job": {plain(job("a", jobRunning, false, false)), ActionRoll, v1.ReasonMigrated},
+		"a backup comes first": {update(backup(backupNone)), ActionBackup, v1.ReasonBackingUp},
+		"a backup waits for the database too": {
+			update(backup(backupNone), foundDB), ActionHold, v1.ReasonDatabaseNotReady,
+		},
+		"the backup is under way": {update(backup(backupRunning)), ActionHold, v1.ReasonBackingUp},
+		"the backup has failed":   {update(backup(backupFailed)), ActionHold, v1.ReasonBackupFailed},
+		"the backup is complete":  {update(backup(backupComplete)), ActionMigrate, v1.ReasonMigrating},
+		"a backup that fails late does not stop what runs": {
+			update(backup(backupFailed), job("a", jobRunning, true, true)), ActionHold, v1.ReasonMigrating,
+		},
+		"a backup is not taken beside another migration": {
+			update(backup(backupNone), job("a", jobRunning, false, false)), ActionHold, v1.ReasonMigrating,
+		},
+		"after a failure another backup is not taken": {
+			update(backup(backupNone), job("a", jobFailed, true, true)), ActionHold, v1.ReasonMigrationFailed,
+		},
+		"an update that was taken back needs nothing": {
+			plain(job("a", jobFailed, false, false)), ActionRoll, v1.ReasonMigrated,
+		},
+		"one that was taken back does not wait for its Job": {
+			plain(job("a", jobRunning, false, false)), ActionRoll, v1.ReasonMigrated,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(c.view)
@@ -119,10 +164,13 @@ func TestObsoleteJobs(t *testing.T) {
 		view view
 		want string
 	}{
-		"nothing is needed: the newest that has succeeded stays, for its log": {view{jobs: jobs}, "failed older running"},
-		"an update: what runs is not stopped":                                 {view{needed: true, jobs: jobs}, "failed old older"},
+		"nothing is needed: the newest that has succeeded stays, for its log": {
+			view{jobs: jobs}, "failed older running",
+		},
+		"an update: what runs is not stopped": {view{needed: true, jobs: jobs}, "failed old older"},
 		"an update: its own failure stays": {view{needed: true, jobs: []jobView{
-			{name: "a", state: jobFailed, wanted: true, attempt: true}, {name: "b", state: jobFailed, wanted: true}}}, "b"},
+			{name: "a", state: jobFailed, wanted: true, attempt: true},
+			{name: "b", state: jobFailed, wanted: true}}}, "b"},
 		"an update: its own success stays, also as it was made before": {view{needed: true, jobs: []jobView{
 			{name: "a", state: jobComplete, wanted: true}, {name: "b", state: jobFailed, attempt: true}}}, ""},
 		"none": {view{}, ""},

@@ -46,7 +46,8 @@ func changes(old, now v1.MyAppStatus) []event {
 	switch {
 	case old.Leader == now.Leader:
 	case now.Leader == "":
-		add(corev1.EventTypeWarning, eventLeaderChanged, fmt.Sprintf("%s does not lead any more, and no other Pod can", old.Leader))
+		add(corev1.EventTypeWarning, eventLeaderChanged,
+			fmt.Sprintf("%s does not lead any more, and no other Pod can", old.Leader))
 	case old.Leader == "":
 		add(corev1.EventTypeNormal, eventLeaderChanged, now.Leader+" leads")
 	default:

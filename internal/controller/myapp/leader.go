@@ -35,7 +35,8 @@ func lead(candidates []candidate) string {
 		return ""
 	}
 	first := slices.MinFunc(ready, func(a, b candidate) int {
-		return cmp.Or(later(a.leads, b.leads), later(a.current, b.current), a.created.Compare(b.created), strings.Compare(a.name, b.name))
+		return cmp.Or(later(a.leads, b.leads), later(a.current, b.current), a.created.Compare(b.created),
+			strings.Compare(a.name, b.name))
 	})
 	return first.name
 }
@@ -51,8 +52,8 @@ func later(a, b bool) int {
 	return 1
 }
 
-// applyLeader lets one Pod bear the label. It is given only after it was taken from all others: the Service may lead to nobody for
-// a moment, and never to two.
+// applyLeader lets one Pod bear the label. It is given only after it was taken from all others: the Service may lead to
+// nobody for a moment, and never to two.
 func (r *Reconciler) applyLeader(ctx context.Context, s *scope) error {
 	service := myapp.LeaderService(s.app)
 	chosen := ""
@@ -87,7 +88,8 @@ func (r *Reconciler) applyLeader(ctx context.Context, s *scope) error {
 // handOver gives a Pod the label, after it has looked past the cache whether another one bears it.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, next *corev1.Pod) error {
 	var bearers corev1.PodList
-	if err := r.Reader.List(ctx, &bearers, client.InNamespace(s.app.Namespace), client.MatchingLabels(naming.LeaderSelector(s.app.Name))); err != nil {
+	if err := r.Reader.List(ctx, &bearers, client.InNamespace(s.app.Namespace),
+		client.MatchingLabels(naming.LeaderSelector(s.app.Name))); err != nil {
 		return fmt.Errorf("list who leads: %w", err)
 	}
 	for i := range bearers.Items {
@@ -109,7 +111,8 @@ func (r *Reconciler) label(ctx context.Context, pod *corev1.Pod, value *string) 
 	if err != nil {
 		return fmt.Errorf("encode the label of %s: %w", pod.Name, err)
 	}
-	err = r.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.FieldOwner))
+	err = r.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
+		client.FieldOwner(naming.FieldOwner))
 	if value == nil {
 		err = client.IgnoreNotFound(err)
 	}

@@ -28,7 +28,8 @@ type observed struct {
 	jobs          []batchv1.Job
 	// config has the ConfigMaps that are named, without those that are not there.
 	config map[v1.ObjectName]map[string]string
-	// secrets are the versions of the Secrets that are named, "" where that can't be known; settled says that all that can be is.
+	// secrets are the versions of the Secrets that are named, "" where that can't be known; settled says
+	// that all that can be is.
 	secrets  map[string]string
 	settled  bool
 	database database
@@ -37,7 +38,8 @@ type observed struct {
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	for _, read := range []func(context.Context, *scope) error{
-		r.observeDeployment, r.observePods, r.observeJobs, r.observeConfig, r.observeSecrets, r.observeDatabase, r.observeBackup,
+		r.observeDeployment, r.observePods, r.observeJobs, r.observeConfig, r.observeSecrets,
+		r.observeDatabase, r.observeBackup,
 	} {
 		if err := read(ctx, s); err != nil {
 			return err
@@ -56,7 +58,8 @@ func (r *Reconciler) observeDeployment(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 	var all corev1.PodList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.app.Namespace), client.MatchingLabels{naming.LabelMyApp: s.app.Name}); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.app.Namespace),
+		client.MatchingLabels{naming.LabelMyApp: s.app.Name}); err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
 	for _, pod := range all.Items {
@@ -161,7 +164,8 @@ func (s *scope) missing(spec v1.MyAppSpec) string {
 	return text
 }
 
-// digest is that of what is in the ConfigMaps of a spec. While one of them is not there it stays as it was: what is not known replaces no Pod.
+// digest is that of what is in the ConfigMaps of a spec. While one of them is not there it stays as it was: what is
+// not known replaces no Pod.
 func (s *scope) digest(spec v1.MyAppSpec) string {
 	if len(spec.Config.ConfigMaps) == 0 {
 		return ""

@@ -146,8 +146,9 @@ func mayMakePods(s *scope) *verdict {
 		return failed(v1.ReasonInvalidSpec, "the cluster refuses the Pods: "+c.Message+s.meanwhile())
 	}
 	if s.seen.deployment.Spec.Paused {
-		return failed(v1.ReasonUpdating, fmt.Sprintf("somebody has paused the Deployment: kubectl rollout resume deployment/%s%s",
-			s.seen.deployment.Name, s.meanwhile()))
+		return failed(v1.ReasonUpdating,
+			fmt.Sprintf("somebody has paused the Deployment: kubectl rollout resume deployment/%s%s",
+				s.seen.deployment.Name, s.meanwhile()))
 	}
 	return nil
 }
@@ -164,7 +165,8 @@ func (s *scope) progress(kind appsv1.DeploymentConditionType) *appsv1.Deployment
 // noTrouble fails where something keeps a Pod from running.
 func noTrouble(s *scope) *verdict {
 	reasons := map[pods.Cause]string{
-		pods.Unschedulable: v1.ReasonUnschedulable, pods.Image: v1.ReasonImageUnusable, pods.Config: v1.ReasonConfigNotFound, pods.Crashing: v1.ReasonCrashing,
+		pods.Unschedulable: v1.ReasonUnschedulable, pods.Image: v1.ReasonImageUnusable,
+		pods.Config: v1.ReasonConfigNotFound, pods.Crashing: v1.ReasonCrashing,
 	}
 	for _, pod := range s.unready() {
 		if t := pods.TroubleOf(pod); t != nil {
@@ -193,13 +195,16 @@ func allReplaced(s *scope) *verdict {
 	case d.UpdatedReplicas >= wanted && d.Replicas <= wanted:
 		return nil
 	case d.UpdatedReplicas == d.Replicas && d.Replicas > wanted:
-		return failed(v1.ReasonScaling, fmt.Sprintf("Pods are being removed: %d are there, %d wanted", d.Replicas, wanted))
+		return failed(v1.ReasonScaling,
+			fmt.Sprintf("Pods are being removed: %d are there, %d wanted", d.Replicas, wanted))
 	case s.serving() == 0:
-		return failed(v1.ReasonStarting, fmt.Sprintf("the Pods are being started: %d of %d are there", d.UpdatedReplicas, wanted))
+		return failed(v1.ReasonStarting, fmt.Sprintf("the Pods are being started: %d of %d are there",
+			d.UpdatedReplicas, wanted))
 	case d.UpdatedReplicas == d.Replicas:
 		return failed(v1.ReasonScaling, fmt.Sprintf("Pods are being added: %d of %d are there", d.Replicas, wanted))
 	}
-	return failed(v1.ReasonUpdating, fmt.Sprintf("Pods are being replaced: %d of %d are new%s", d.UpdatedReplicas, wanted, s.meanwhile()))
+	return failed(v1.ReasonUpdating, fmt.Sprintf("Pods are being replaced: %d of %d are new%s",
+		d.UpdatedReplicas, wanted, s.meanwhile()))
 }
 
 // allServe fails while fewer Pods serve than are wanted.
@@ -228,7 +233,8 @@ func allServe(s *scope) *verdict {
 
 // begun says that a Pod's container runs: what it waits for is itself.
 func begun(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Running != nil })
+	return slices.ContainsFunc(pod.Status.ContainerStatuses,
+		func(c corev1.ContainerStatus) bool { return c.State.Running != nil })
 }
 
 // completed says that the Deployment has once had all of its present Pods, or has given up waiting for them.

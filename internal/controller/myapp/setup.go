@@ -60,15 +60,20 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("myapp").
-		For(&v1.MyApp{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&toban.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(statusChanged())).
-		Watches(&toban.SampleDB{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase), builder.WithPredicates(statusChanged())).
-		Watches(&pgv1.PostgreSQL{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase), builder.WithPredicates(statusChanged())).
+		For(&v1.MyApp{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+			predicate.AnnotationChangedPredicate{}))).
+		Watches(&toban.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(byLabel),
+			builder.WithPredicates(statusChanged())).
+		Watches(&toban.SampleDB{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase),
+			builder.WithPredicates(statusChanged())).
+		Watches(&pgv1.PostgreSQL{}, handler.EnqueueRequestsFromMapFunc(r.byDatabase),
+			builder.WithPredicates(statusChanged())).
 		WatchesRawSource(source.Kind(configMaps, configMap(), handler.TypedEnqueueRequestsFromMapFunc(r.byConfigMap))).
 		WatchesRawSource(source.Channel(r.Secrets.Changed(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
+				lastRetry),
 		})
 	for _, object := range Watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
@@ -76,11 +81,12 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// metadataCache is a second cache beside the manager's, which has ours only: users' ConfigMaps, by their names and versions. What is
-// in them is read when it is needed.
+// metadataCache is a second cache beside the manager's, which has ours only: users' ConfigMaps, by their names and
+// versions. What is in them is read when it is needed.
 func metadataCache(manager ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(manager.GetConfig(), cache.Options{
-		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(), Mapper: manager.GetRESTMapper(), DefaultTransform: bare,
+		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(),
+		Mapper: manager.GetRESTMapper(), DefaultTransform: bare,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for the names of ConfigMaps: %w", err)

@@ -26,7 +26,8 @@ const (
 	phaseDeleting  = "Deleting"  // goes
 )
 
-// status is what the MyApp's status should be now. Where the reconcile did not get to see anything, all but why stays as it was.
+// status is what the MyApp's status should be now. Where the reconcile did not get to see anything, all
+// but why stays as it was.
 func (s *scope) status() v1.MyAppStatus {
 	out := *s.app.Status.DeepCopy()
 	out.ObservedGeneration = s.app.Generation
@@ -99,8 +100,8 @@ func (s *scope) migration() *v1.MigrationStatus {
 	return keepBackup(out, last)
 }
 
-// keepBackup keeps the name of the backup that an attempt was made after, when the attempt has become another one since: its Job
-// was already made then.
+// keepBackup keeps the name of the backup that an attempt was made after, when the attempt has become another one
+// since: its Job was already made then.
 func keepBackup(out, last *v1.MigrationStatus) *v1.MigrationStatus {
 	if out.Backup == "" && last != nil && last.Image == out.Image && last.Job != "" && last.Job == out.Job {
 		out.Backup = last.Backup
@@ -114,7 +115,8 @@ var (
 	migratingReasons = []string{v1.ReasonMigrating, v1.ReasonBackingUp, v1.ReasonDatabaseNotReady}
 	// waitingReasons may end without the user where nothing serves yet.
 	waitingReasons = []string{
-		v1.ReasonStarting, v1.ReasonDatabaseNotReady, v1.ReasonDatabaseNotFound, v1.ReasonConfigNotFound, v1.ReasonUnschedulable, v1.ReasonRetrying,
+		v1.ReasonStarting, v1.ReasonDatabaseNotReady, v1.ReasonDatabaseNotFound, v1.ReasonConfigNotFound,
+		v1.ReasonUnschedulable, v1.ReasonRetrying,
 	}
 )
 
@@ -142,6 +144,8 @@ func phase(v verdict, serving int32) string {
 // current says that the Deployment is as it should be, as far as was seen before it was written.
 func (s *scope) current() bool {
 	have := s.seen.deployment
-	return have != nil && s.wanted != nil && have.Annotations[naming.AnnotationApplied] == s.wanted.Annotations[naming.AnnotationApplied] &&
-		have.Spec.Replicas != nil && *have.Spec.Replicas == *s.wanted.Spec.Replicas && have.Status.ObservedGeneration >= have.Generation
+	return have != nil && s.wanted != nil &&
+		have.Annotations[naming.AnnotationApplied] == s.wanted.Annotations[naming.AnnotationApplied] &&
+		have.Spec.Replicas != nil && *have.Spec.Replicas == *s.wanted.Spec.Replicas &&
+		have.Status.ObservedGeneration >= have.Generation
 }

@@ -33,7 +33,8 @@ func (s *scope) buildView() view {
 
 // needed says that a migration comes before the spec may be rolled out.
 func (s *scope) needed() bool {
-	return s.app.Spec.Migration != nil && (s.deployed == nil || myapp.Version(s.deployed.Spec) != myapp.Version(s.app.Spec))
+	return s.app.Spec.Migration != nil &&
+		(s.deployed == nil || myapp.Version(s.deployed.Spec) != myapp.Version(s.app.Spec))
 }
 
 func (s *scope) jobViews() []jobView {
@@ -87,14 +88,16 @@ func (s *scope) howFar(job *batchv1.Job) string {
 func (s *scope) failed(job *batchv1.Job, condition *batchv1.JobCondition) string {
 	pod := s.podOf(job)
 	switch {
-	case condition.Reason == batchv1.JobReasonDeadlineExceeded, pod != nil && pod.Status.Reason == batchv1.JobReasonDeadlineExceeded:
+	case condition.Reason == batchv1.JobReasonDeadlineExceeded, pod != nil &&
+		pod.Status.Reason == batchv1.JobReasonDeadlineExceeded:
 		sentence := fmt.Sprintf("Job %s took longer than migration.deadline and was stopped", job.Name)
 		if pod == nil {
 			return sentence
 		}
 		return sentence + lastWords(pod)
 	case pod == nil:
-		return fmt.Sprintf("the Pod of Job %s was removed before it had ended (%s)", job.Name, cmp.Or(condition.Message, condition.Reason))
+		return fmt.Sprintf("the Pod of Job %s was removed before it had ended (%s)",
+			job.Name, cmp.Or(condition.Message, condition.Reason))
 	}
 	return fmt.Sprintf("Job %s has failed%s", job.Name, lastWords(pod))
 }

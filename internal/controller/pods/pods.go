@@ -1,4 +1,5 @@
-// Package pods asks the Pods that work on an archive how far they are, and says of any Pod what keeps it from running. It must not know what they do.
+// Package pods asks the Pods that work on an archive how far they are, and says of any Pod what keeps it from running.
+// It must not know what they do.
 package pods
 
 import (
@@ -23,7 +24,8 @@ const patience = 2 * time.Second
 
 // Asker asks Pods.
 type Asker interface {
-	// Progress asks the Pod at an address how far it is. Its certificate is for an identity, by the SampleDB's authority (PEM).
+	// Progress asks the Pod at an address how far it is. Its certificate is for an identity, by the
+	// SampleDB's authority (PEM).
 	Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error)
 }
 
@@ -46,22 +48,27 @@ func (p HTTPS) Progress(ctx context.Context, identity, authority, host string) (
 	return c.Backup(ctx, host)
 }
 
-// Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say. A Pod with an address can be
-// asked while it is Pending too: it is that for as long as an init container works.
-func Ask(ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod) *protocol.BackupProgress {
+// Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say. A Pod with an
+// address can be asked while it is Pending too: it is that for as long as an init container works.
+func Ask(
+	ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod,
+) *protocol.BackupProgress {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if ended || pod.Status.PodIP == "" {
 		return nil
 	}
 	progress, err := ask(ctx, reader, asker, identity, pod)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is", "pod", pod.Name, "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("the Pod could not be asked how far it is",
+			"pod", pod.Name, "reason", err.Error())
 		return nil
 	}
 	return &progress
 }
 
-func ask(ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod) (protocol.BackupProgress, error) {
+func ask(
+	ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod,
+) (protocol.BackupProgress, error) {
 	config := &corev1.ConfigMap{}
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: naming.ConfigMap(pod.Labels[naming.LabelSampleDB])}
 	if err := reader.Get(ctx, key, config); err != nil {

@@ -28,7 +28,8 @@ type Trouble struct {
 // TroubleOf is what keeps a Pod from running, nil when nothing is known to.
 func TroubleOf(pod *corev1.Pod) *Trouble {
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable {
 			return &Trouble{Unschedulable, fmt.Sprintf("no node takes %s: %s", pod.Name, c.Message)}
 		}
 	}
@@ -43,8 +44,11 @@ func TroubleOf(pod *corev1.Pod) *Trouble {
 
 // Reasons for which a container waits, as the kubelet gives them.
 var (
-	pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"}
-	runReasons  = []string{"CreateContainerError", "RunContainerError"}
+	pullReasons = []string{
+		"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+		"ImageInspectError", "RegistryUnavailable",
+	}
+	runReasons = []string{"CreateContainerError", "RunContainerError"}
 )
 
 const (

@@ -30,17 +30,22 @@ func (r *Reconciler) ask(ctx context.Context, s *scope, drop bool) answer {
 func (s *scope) declared() database.Declared {
 	spec := s.pg.Spec
 	d := database.Declared{
-		Claimant:        s.pg.Namespace + "/" + s.pg.Name,
-		Exclusive:       spec.Server == nil,
-		Adopt:           spec.Adopt || spec.Server == nil,
-		Name:            spec.DB,
-		Owner:           database.Login{Name: string(spec.User), Password: s.password(spec.Password), ConnectionLimit: -1},
+		Claimant:  s.pg.Namespace + "/" + s.pg.Name,
+		Exclusive: spec.Server == nil,
+		Adopt:     spec.Adopt || spec.Server == nil,
+		Name:      spec.DB,
+		Owner: database.Login{
+			Name: string(spec.User), Password: s.password(spec.Password), ConnectionLimit: -1,
+		},
 		ConnectionLimit: limit(spec.ConnectionLimit),
 		Extensions:      spec.Extensions,
 	}
 	for _, role := range spec.Roles {
 		d.Roles = append(d.Roles, database.Role{
-			Login:   database.Login{Name: string(role.Name), Password: s.password(role.Password), ConnectionLimit: limit(role.ConnectionLimit)},
+			Login: database.Login{
+				Name: string(role.Name), Password: s.password(role.Password),
+				ConnectionLimit: limit(role.ConnectionLimit),
+			},
 			Access:  database.Access(role.Access),
 			Schemas: role.Schemas,
 		})
@@ -65,8 +70,9 @@ func limit(n *int32) int32 {
 	return *n
 }
 
-// applySecret writes the Secret for applications where its content is another one than was written last. The operator may create Secrets, and
-// neither change nor delete any: one whose content is not true any more goes with the revision that it belongs to.
+// applySecret writes the Secret for applications where its content is another one than was written last. The operator
+// may create Secrets, and neither change nor delete any: one whose content is not true any more goes with the
+// revision that it belongs to.
 func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	password := s.password(s.pg.Spec.Password)
 	if password == nil {
@@ -85,7 +91,9 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision"))}
+	secret.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision")),
+	}
 	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		s.secretInTheWay = true
@@ -102,7 +110,8 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string) (*appsv1.ControllerRevision, error) {
 	want := desired.SecretRevision(s.pg, digest)
 	var all appsv1.ControllerRevisionList
-	if err := r.Reader.List(ctx, &all, client.InNamespace(s.pg.Namespace), client.MatchingLabels{naming.LabelPostgreSQL: s.pg.Name}); err != nil {
+	if err := r.Reader.List(ctx, &all, client.InNamespace(s.pg.Namespace),
+		client.MatchingLabels{naming.LabelPostgreSQL: s.pg.Name}); err != nil {
 		return nil, fmt.Errorf("list the revisions of the Secret: %w", err)
 	}
 	for i := range all.Items {
@@ -112,7 +121,8 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string)
 		case have.Name == want.Name && have.DeletionTimestamp == nil:
 			return have, nil
 		default:
-			if err := r.Client.Delete(ctx, have, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			if err := r.Client.Delete(ctx, have,
+				client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 				return nil, fmt.Errorf("delete the former revision of the Secret: %w", err)
 			}
 		}
@@ -123,8 +133,8 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string)
 	return want, nil
 }
 
-// labelPods says on the Pods of a server of its own which of them serve the application: those that are ready, while its database is
-// there.
+// labelPods says on the Pods of a server of its own which of them serve the application: those that are ready,
+// while its database is there.
 func (r *Reconciler) labelPods(ctx context.Context, s *scope, ready bool) error {
 	for i := range s.seen.instances {
 		pod := &s.seen.instances[i]

@@ -1,6 +1,7 @@
-// Package postgresql brings PostgreSQLs about: a server of its own where there is to be one, the passwords out of the users' Secrets,
-// the database with its roles by the primary's agent, and the Secret for applications. What it decides is a pure function of what
-// it sees. It must not know how a database is made (internal/database) nor how an object looks (internal/desired).
+// Package postgresql brings PostgreSQLs about: a server of its own where there is to be one, the passwords out of the
+// users' Secrets, the database with its roles by the primary's agent, and the Secret for applications. What it decides
+// is a pure function of what it sees. It must not know how a database is made (internal/database) nor how an object
+// looks (internal/desired).
 package postgresql
 
 import (
@@ -33,7 +34,8 @@ import (
 // Databases asks the agent of a SampleDB's primary, at a host, to make a database. The cluster is the SampleDB's UID,
 // the authority (PEM) its own.
 type Databases interface {
-	Database(ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest) (protocol.DatabaseResult, error)
+	Database(ctx context.Context, cluster types.UID, authority, host string,
+		request protocol.DatabaseRequest) (protocol.DatabaseResult, error)
 }
 
 // Reconciler reconciles PostgreSQLs. All fields must be set.
@@ -150,7 +152,8 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (Decision, error) {
 		case s.secretInTheWay:
 			d = secretInTheWay(s.pg, s.now)
 		case !s.seen.reachable:
-			d = wait(pgv1.ReasonServerNotReady, "the database is there, and the primary's Pod is not ready yet: no Service leads to it")
+			d = wait(pgv1.ReasonServerNotReady,
+				"the database is there, and the primary's Pod is not ready yet: no Service leads to it")
 		}
 	}
 	return d, r.labelPods(ctx, s, d.Reason == pgv1.ReasonReady)
@@ -160,8 +163,8 @@ func (r *Reconciler) writer() apply.Writer { return apply.Writer{Client: r.Clien
 
 func ownerOf(pg *pgv1.PostgreSQL) apply.Owner { return apply.Owner{Object: pg, Kind: "PostgreSQL"} }
 
-// claimFinalizer keeps a PostgreSQL on somebody else's server until what it has there is as its deletionPolicy says. A server of
-// its own has a finalizer of its own.
+// claimFinalizer keeps a PostgreSQL on somebody else's server until what it has there is as its deletionPolicy says. A
+// server of its own has a finalizer of its own.
 func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 	if s.pg.Spec.Server == nil {
 		return nil

@@ -65,7 +65,8 @@ func decide(v view) Decision {
 	}
 	if v.stranger {
 		return wait(pgv1.ReasonServerNotAllowed,
-			"spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own namespace may: leave it out")
+			"spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own "+
+				"namespace may: leave it out")
 	}
 	if !v.read && !v.was {
 		return wait(pgv1.ReasonReadingPasswords, "a Pod reads the Secrets with the passwords")
@@ -94,17 +95,21 @@ func judge(v view, a answer) Decision {
 func wrongPassword(secret string, problem passwords.Problem) (reason, message string) {
 	switch problem {
 	case passwords.SecretMissing:
-		return pgv1.ReasonSecretNotFound, fmt.Sprintf("there is no Secret %s: create it, with the key %s", secret, passwords.Key)
+		return pgv1.ReasonSecretNotFound, fmt.Sprintf("there is no Secret %s: create it, with the key %s",
+			secret, passwords.Key)
 	case passwords.KeyMissing:
 		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("the Secret %s has no key %s", secret, passwords.Key)
 	case passwords.Empty:
 		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s is empty", passwords.Key, secret)
 	case passwords.TooLong:
-		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s has more than %d bytes", passwords.Key, secret, passwords.MaxLength)
+		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s has more than %d bytes",
+			passwords.Key, secret, passwords.MaxLength)
 	case passwords.Malformed:
-		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s has a line break or a NUL in it, or is no UTF-8", passwords.Key, secret)
+		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s has a line break or a NUL in it, "+
+			"or is no UTF-8", passwords.Key, secret)
 	}
-	return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s can't be used: %s", passwords.Key, secret, problem)
+	return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s can't be used: %s",
+		passwords.Key, secret, problem)
 }
 
 // unwritten is how it is when an object could not be written.
@@ -122,11 +127,14 @@ func unwritten(p *apply.Problem) Decision {
 // secretInTheWay is how it is while a Secret of the name NAME-app is there that is not this one's, or not yet gone.
 func secretInTheWay(pg *pgv1.PostgreSQL, now time.Time) Decision {
 	c := meta.FindStatusCondition(pg.Status.Conditions, pgv1.ConditionReady)
-	if c != nil && c.Reason == pgv1.ReasonNameTaken || c != nil && c.Reason == pgv1.ReasonWritingSecret && now.Sub(c.LastTransitionTime.Time) > patienceSecret {
-		return wait(pgv1.ReasonNameTaken, fmt.Sprintf("a Secret %s is there already, and it is not this one's: delete it, or give the PostgreSQL another name",
+	if c != nil && c.Reason == pgv1.ReasonNameTaken ||
+		c != nil && c.Reason == pgv1.ReasonWritingSecret && now.Sub(c.LastTransitionTime.Time) > patienceSecret {
+		return wait(pgv1.ReasonNameTaken, fmt.Sprintf("a Secret %s is there already, and it is not this one's: "+
+			"delete it, or give the PostgreSQL another name",
 			naming.AppSecret(pg.Name)))
 	}
-	return wait(pgv1.ReasonWritingSecret, fmt.Sprintf("waits for the former Secret %s to go", naming.AppSecret(pg.Name)))
+	return wait(pgv1.ReasonWritingSecret, fmt.Sprintf("waits for the former Secret %s to go",
+		naming.AppSecret(pg.Name)))
 }
 
 // patienceSecret is how long a former Secret may take to go.
@@ -139,7 +147,8 @@ func (d Decision) pause(s *scope) time.Duration {
 		return pauseResting
 	case pgv1.ReasonSecretNotFound, pgv1.ReasonPasswordInvalid:
 		return s.pollAfter()
-	case pgv1.ReasonReadingPasswords, pgv1.ReasonServerNotReady, pgv1.ReasonDeleting, pgv1.ReasonNameTaken, pgv1.ReasonWritingSecret:
+	case pgv1.ReasonReadingPasswords, pgv1.ReasonServerNotReady, pgv1.ReasonDeleting, pgv1.ReasonNameTaken,
+		pgv1.ReasonWritingSecret:
 		return pauseWorking
 	}
 	return pauseStuck

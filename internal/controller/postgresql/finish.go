@@ -10,7 +10,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// finish is what remains of a PostgreSQL that is being deleted. A server of its own goes with it, by its own deletionPolicy.
+// finish is what remains of a PostgreSQL that is being deleted. A server of its own goes with it,
+// by its own deletionPolicy.
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -40,7 +41,8 @@ func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
 	}
 	switch goes, err := r.writer().KindGoes(ctx, naming.DefinitionPostgreSQL); {
 	case err != nil:
-		return wait(pgv1.ReasonDeleting, "the database is to be dropped (spec.deletionPolicy: Delete), if that is wished: "+err.Error())
+		return wait(pgv1.ReasonDeleting,
+			"the database is to be dropped (spec.deletionPolicy: Delete), if that is wished: "+err.Error())
 	case goes: // and takes all PostgreSQLs with it, which is no wish about this one
 		return Decision{}
 	}

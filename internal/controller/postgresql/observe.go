@@ -26,7 +26,8 @@ type observed struct {
 	// db is the server, nil where there is none. Config is what its agents have.
 	db        *v1.SampleDB
 	authority string
-	// primary is the address of the instance that takes writes, "" where none is known; reachable says that Services lead to it.
+	// primary is the address of the instance that takes writes, "" where none is known; reachable says
+	// that Services lead to it.
 	primary   string
 	reachable bool
 	// instances are the Pods of a server of its own.
@@ -67,7 +68,9 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 	s.seen.db = db
 	var instances corev1.PodList
 	if err := r.Client.List(ctx, &instances, client.InNamespace(db.Namespace),
-		client.MatchingLabels{naming.LabelSampleDB: db.Name, naming.LabelComponent: naming.ComponentInstance}); err != nil {
+		client.MatchingLabels{
+			naming.LabelSampleDB: db.Name, naming.LabelComponent: naming.ComponentInstance,
+		}); err != nil {
 		return fmt.Errorf("list the instances of %s: %w", key, err)
 	}
 	for _, pod := range instances.Items {
@@ -116,11 +119,12 @@ func (s *scope) server() serverView {
 	case db == nil:
 		return serverView{serverMissing, fmt.Sprintf("there is no SampleDB %s", name)}
 	case !allowed(db, s.pg.Namespace):
-		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s takes no databases of the namespace %s: its annotation %s would have to name it",
-			name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
+		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s takes no databases of the namespace %s: "+
+			"its annotation %s would have to name it", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
 	case db.DeletionTimestamp != nil:
 		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
-	case s.seen.primary == "" || s.seen.authority == "" || !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
+	case s.seen.primary == "" || s.seen.authority == "" ||
+		!meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
 		message := fmt.Sprintf("the SampleDB %s takes no writes now", name)
 		if c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAvailable); c != nil {
 			message += ": " + c.Message

@@ -16,8 +16,8 @@ import (
 	"toban.dev/internal/passwords"
 )
 
-// applyPasswords sees to it that a Pod reads the passwords, and takes what it has told. When that has ended, because something is different, it is
-// made anew and reads again: nothing is missed between one and the next.
+// applyPasswords sees to it that a Pod reads the passwords, and takes what it has told. When that has ended, because
+// something is different, it is made anew and reads again: nothing is missed between one and the next.
 func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 	recipient, err := r.Credentials.Recipient(s.pg.UID)
 	if err != nil {
@@ -52,7 +52,9 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 }
 
 // sortJobs finds the Job of this name, or whether it is going, and deletes the others: those of a former spec.
-func (r *Reconciler) sortJobs(ctx context.Context, s *scope, name string) (current *batchv1.Job, ending bool, err error) {
+func (r *Reconciler) sortJobs(
+	ctx context.Context, s *scope, name string,
+) (current *batchv1.Job, ending bool, err error) {
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
 		switch {
@@ -70,7 +72,9 @@ func (r *Reconciler) sortJobs(ctx context.Context, s *scope, name string) (curre
 }
 
 // readReport takes what the Pods of a Job have left, and says whether there will be no more from it.
-func (r *Reconciler) readReport(ctx context.Context, s *scope, job *batchv1.Job, recipient passwords.Recipient) (over bool) {
+func (r *Reconciler) readReport(
+	ctx context.Context, s *scope, job *batchv1.Job, recipient passwords.Recipient,
+) (over bool) {
 	pod := newest(s.seen.pods, job)
 	if pod == nil {
 		return false

@@ -30,30 +30,34 @@ const workers = 10
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named("postgresql").
-		For(&pgv1.PostgreSQL{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, reloadChanged()))).
+		For(&pgv1.PostgreSQL{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, reloadChanged()))).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(byPod)).
-		Watches(&v1.SampleDB{}, handler.EnqueueRequestsFromMapFunc(r.byServer), builder.WithPredicates(serverChanged())).
+		Watches(&v1.SampleDB{}, handler.EnqueueRequestsFromMapFunc(r.byServer),
+			builder.WithPredicates(serverChanged())).
 		WatchesRawSource(source.Channel(r.Secrets.Changed(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-// reloadChanged lets the wish for another look at the passwords through, which is an annotation and so no new generation.
+// reloadChanged lets the wish for another look at the passwords through, which is an annotation
+// and so no new generation.
 func reloadChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[naming.AnnotationReload] != e.ObjectNew.GetAnnotations()[naming.AnnotationReload]
+		return e.ObjectOld.GetAnnotations()[naming.AnnotationReload] !=
+			e.ObjectNew.GetAnnotations()[naming.AnnotationReload]
 	}}
 }
 
-// serverChanged lets a SampleDB through when it comes or goes, or when what matters here is different: who is primary, whether it takes
-// writes, and whom it takes.
+// serverChanged lets a SampleDB through when it comes or goes, or when what matters here is different: who is primary,
+// whether it takes writes, and whom it takes.
 func serverChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.SampleDB)
 		is, isOne := e.ObjectNew.(*v1.SampleDB)
-		return wasOne && isOne && (was.Status.Primary != is.Status.Primary || available(was) != available(is) || was.Generation != is.Generation ||
-			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		return wasOne && isOne && (was.Status.Primary != is.Status.Primary || available(was) != available(is) ||
+			was.Generation != is.Generation || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
 			was.Annotations[naming.AnnotationDatabasesFrom] != is.Annotations[naming.AnnotationDatabasesFrom])
 	}}
 }
@@ -62,7 +66,8 @@ func available(db *v1.SampleDB) bool {
 	return meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable)
 }
 
-// byPod is the PostgreSQL that a Pod reads passwords for, or that has the server of which it is an instance, which bears its name.
+// byPod is the PostgreSQL that a Pod reads passwords for, or that has the server of which it is an
+// instance, which bears its name.
 func byPod(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[naming.LabelPostgreSQL]
 	if name == "" && object.GetLabels()[naming.LabelShortName] == object.GetLabels()[naming.LabelSampleDB] {
@@ -78,7 +83,8 @@ func byPod(_ context.Context, object client.Object) []reconcile.Request {
 func (r *Reconciler) byServer(ctx context.Context, object client.Object) []reconcile.Request {
 	var all pgv1.PostgreSQLList
 	if err := r.Client.List(ctx, &all); err != nil {
-		log.FromContext(ctx).Error(err, "the PostgreSQLs on a SampleDB could not be listed; they are looked at within 5 minutes anyway")
+		log.FromContext(ctx).Error(err,
+			"the PostgreSQLs on a SampleDB could not be listed; they are looked at within 5 minutes anyway")
 		return nil
 	}
 	var out []reconcile.Request

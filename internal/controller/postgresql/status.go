@@ -48,7 +48,8 @@ func phase(d Decision) string {
 		return phaseReady
 	case pgv1.ReasonDeleting:
 		return phaseDeleting
-	case pgv1.ReasonReadingPasswords, pgv1.ReasonSecretNotFound, pgv1.ReasonServerNotReady, pgv1.ReasonServerNotFound, pgv1.ReasonWritingSecret:
+	case pgv1.ReasonReadingPasswords, pgv1.ReasonSecretNotFound, pgv1.ReasonServerNotReady, pgv1.ReasonServerNotFound,
+		pgv1.ReasonWritingSecret:
 		return phasePending
 	}
 	return phaseFailed

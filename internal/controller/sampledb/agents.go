@@ -30,7 +30,8 @@ type Agents interface {
 	// Restart asks an agent to restart its server.
 	Restart(ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string) error
 	// Switchover asks the primary's agent to hand over, and returns how its instance is.
-	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover) (protocol.Status, error)
+	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config,
+		request protocol.Switchover) (protocol.Status, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }
@@ -51,7 +52,9 @@ type agentClient struct {
 }
 
 // Sync is of Agents.
-func (a *HTTPSAgents) Sync(ctx context.Context, cluster types.UID, host string, config protocol.Config) (protocol.Status, error) {
+func (a *HTTPSAgents) Sync(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config,
+) (protocol.Status, error) {
 	c, err := a.client(cluster, config.Authority)
 	if err != nil {
 		return protocol.Status{}, err
@@ -60,7 +63,9 @@ func (a *HTTPSAgents) Sync(ctx context.Context, cluster types.UID, host string, 
 }
 
 // Restart is of Agents.
-func (a *HTTPSAgents) Restart(ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string) error {
+func (a *HTTPSAgents) Restart(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string,
+) error {
 	c, err := a.client(cluster, config.Authority)
 	if err != nil {
 		return err
@@ -80,7 +85,8 @@ func (a *HTTPSAgents) Switchover(
 	return c.Switchover(ctx, host, request)
 }
 
-// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority (PEM) is the SampleDB's.
+// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority
+// (PEM) is the SampleDB's.
 func (a *HTTPSAgents) Database(
 	ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest,
 ) (protocol.DatabaseResult, error) {
@@ -144,7 +150,8 @@ func (r *Reconciler) syncAgents(ctx context.Context, s *scope) map[string]protoc
 		wait.Go(func() {
 			status, err := r.Agents.Sync(ctx, s.db.UID, pod.Status.PodIP, config)
 			if err != nil {
-				log.FromContext(ctx).V(1).Info("an agent could not be asked", "instance", pod.Name, "reason", err.Error())
+				log.FromContext(ctx).V(1).Info("an agent could not be asked",
+					"instance", pod.Name, "reason", err.Error())
 				return
 			}
 			mu.Lock()

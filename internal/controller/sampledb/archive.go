@@ -73,8 +73,8 @@ func (s *scope) archiving() verdict {
 	primary, state := s.primary(), s.archiveState()
 	switch {
 	case s.backup == nil:
-		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. What is deleted or changed by mistake, "+
-			"or lost with the volumes, can't be brought back")
+		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. What is deleted or "+
+			"changed by mistake, or lost with the volumes, can't be brought back")
 	case primary == "" && len(s.silent()) > 0:
 		return unknown("the agents could not be asked")
 	case primary == "":
@@ -92,7 +92,8 @@ func (s *scope) archiving() verdict {
 	case state.LSN == "":
 		return no(v1.ReasonArchiveStarting, primary+" is looking where the archive ends")
 	case state.LagSeconds > archiveBehind:
-		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %d s", archiveBehind))
+		return no(v1.ReasonArchiveBehind,
+			fmt.Sprintf("WAL has waited for the archive for longer than %d s", archiveBehind))
 	}
 	return yes(v1.ReasonArchiving, "the WAL reaches the archive as it is written")
 }
@@ -126,18 +127,21 @@ func (s *scope) archivePath() string {
 	return naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 }
 
-// archiveNewsEvery is how often the status says how far the archive has come while all goes well. It comes further with every
-// commit, and a status that said so each time would be a write to the API server that nobody needs: the metrics have it.
+// archiveNewsEvery is how often the status says how far the archive has come while all goes well. It comes
+// further with every commit, and a status that said so each time would be a write to the API server that nobody
+// needs: the metrics have it.
 const archiveNewsEvery = 10 * time.Minute
 
 // archiveNews is what the status says of the archive: what is new, or while all goes on as before, what it said last.
 func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
 	was, is := old.Backup, now.Backup
-	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery || turned(old, now, v1.ConditionArchiving) != nil {
+	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery ||
+		turned(old, now, v1.ConditionArchiving) != nil {
 		return is
 	}
 	out := is.DeepCopy()
-	out.ArchivedLSN, out.Latest, out.LagBytes, out.LagSeconds = was.ArchivedLSN, was.Latest, was.LagBytes, was.LagSeconds
+	out.ArchivedLSN, out.Latest, out.LagBytes, out.LagSeconds = was.ArchivedLSN, was.Latest,
+		was.LagBytes, was.LagSeconds
 	return out
 }
 

@@ -36,7 +36,8 @@ func TestTheStatusSaysHowFarTheArchiveIsNowAndThen(t *testing.T) {
 	}
 	backup := status("0/2000000", began.Add(time.Minute), v1.ReasonArchiving)
 	backup.Backup.LastBackup = "x-1"
-	if got := archiveNews(old, backup, began.Add(time.Minute)); got.LastBackup != "x-1" || got.LagBytes != old.Backup.LagBytes {
+	if got := archiveNews(old, backup, began.Add(time.Minute)); got.LastBackup != "x-1" ||
+		got.LagBytes != old.Backup.LagBytes {
 		t.Errorf("a backup that is complete is told at once, and nothing else: %+v", got)
 	}
 	if got := archiveNews(v1.SampleDBStatus{}, backup, began); got != backup.Backup {

@@ -74,7 +74,8 @@ func scheduled(schedule string, err error) verdict {
 // on record, and not from what is just being seen.
 func (s *scope) backupPlan() backupPlan {
 	out := backupPlan{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
-	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil && archiveWorks(c) && !s.starting() {
+	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil &&
+		archiveWorks(c) && !s.starting() {
 		out.working = c.LastTransitionTime.Time
 		if c.Reason == v1.ReasonArchiveGap {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
@@ -96,8 +97,8 @@ func (s *scope) backupPlan() backupPlan {
 	return out
 }
 
-// leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete. Those from before
-// may be of what was left.
+// leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete.
+// Those from before may be of what was left.
 func (s *scope) leftBranch() time.Time {
 	r := s.db.Status.Restore
 	if r == nil || r.ID == "" || r.CompletedAt == nil {
@@ -139,7 +140,8 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 		case c.Reason == v1.ReasonArchiveGap:
 			out = append(out, event{corev1.EventTypeWarning, eventArchiveGap, c.Message})
 		case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
-			out = append(out, event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
+			out = append(out,
+				event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
 		}
 	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {

@@ -106,7 +106,8 @@ func ready(s *scope) verdict {
 	if s.instances() == 1 {
 		return yes(v1.ReasonReady, s.primary()+" takes writes")
 	}
-	return yes(v1.ReasonReady, fmt.Sprintf("%s takes writes, and all %d instances are ready", s.primary(), s.instances()))
+	return yes(v1.ReasonReady, fmt.Sprintf("%s takes writes, and all %d instances are ready",
+		s.primary(), s.instances()))
 }
 
 func notDeleting(s *scope) *verdict {
@@ -174,7 +175,8 @@ func noneTooMany(s *scope) *verdict {
 		}
 	}
 	if s.scaling.message != "" {
-		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s", s.scaling.replicas, desired.Instances(s.db), s.scaling.message)}
+		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s",
+			s.scaling.replicas, desired.Instances(s.db), s.scaling.message)}
 	}
 	if len(extra) == 0 {
 		return nil
@@ -247,7 +249,8 @@ func configurationApplied(s *scope) verdict {
 		case !known:
 			unasked = append(unasked, i.name)
 		case answer.RejectedRevision != "" && answer.RejectedRevision == s.config.Revision:
-			return no(v1.ReasonParameterRejected, fmt.Sprintf("%s keeps its former configuration: %s", i.name, answer.ConfigError))
+			return no(v1.ReasonParameterRejected, fmt.Sprintf("%s keeps its former configuration: %s",
+				i.name, answer.ConfigError))
 		case answer.ConfigRevision != s.config.Revision:
 			behind = append(behind, i.name)
 		case len(i.pending) > 0:
@@ -275,9 +278,11 @@ func durable(s *scope) verdict {
 	case s.instances() == 1:
 		return no(v1.ReasonSingleInstance, "there is one instance by the spec: what its volume loses is lost")
 	case s.db.Spec.Durability == v1.DurabilityAsync:
-		return no(v1.ReasonAsynchronous, "by spec.durability a commit waits for the primary's disk only: a lost primary takes the last ones with it")
+		return no(v1.ReasonAsynchronous,
+			"by spec.durability a commit waits for the primary's disk only: a lost primary takes the last ones with it")
 	case slices.Contains([]string{"off", "local", "remote_write"}, s.config.Parameters["synchronous_commit"]):
-		return no(v1.ReasonAsynchronous, fmt.Sprintf("by synchronous_commit = %s in spec.postgresql.parameters a commit does not wait for the disks of the standbys",
+		return no(v1.ReasonAsynchronous, fmt.Sprintf("by synchronous_commit = %s in spec.postgresql.parameters a "+
+			"commit does not wait for the disks of the standbys",
 			s.config.Parameters["synchronous_commit"]))
 	case primary == "":
 		return unknown("no instance is known to take writes")
@@ -286,8 +291,9 @@ func durable(s *scope) verdict {
 	case answer.Acknowledgements == 1:
 		return no(v1.ReasonWeakened, primary+" goes on alone: what is written now is on its disk only")
 	}
-	return yes(v1.ReasonDurable, fmt.Sprintf("an acknowledged commit is on the disks of %d instances: losing one of them loses nothing",
-		answer.Acknowledgements))
+	return yes(v1.ReasonDurable,
+		fmt.Sprintf("an acknowledged commit is on the disks of %d instances: losing one of them loses nothing",
+			answer.Acknowledgements))
 }
 
 // storageReady is true when every volume has the size of the spec.

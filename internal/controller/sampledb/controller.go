@@ -171,7 +171,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
-	was, is := meta.FindStatusCondition(old.Conditions, v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
+	was, is := meta.FindStatusCondition(old.Conditions,
+		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
@@ -213,7 +214,8 @@ func (s *scope) untilChange() time.Duration {
 	switch {
 	case s.asked() || s.inPlace():
 		return pauseWorking
-	case state.Phase == phaseReady && s.backup != nil && !meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
+	case state.Phase == phaseReady && s.backup != nil &&
+		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
 	case state.Phase == phaseReady && s.backup != nil:
 		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret

@@ -21,10 +21,10 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 	return r.writer().Hold(ctx, s.db)
 }
 
-// cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking an agent: the
-// StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It
-// returns true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it
-// nothing goes, and only the claims are let go of.
+// cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking
+// an agent: the StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It returns
+// true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it nothing
+// goes, and only the claims are let go of.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 	switch s.fate.reason {
 	case fateUnknown:
@@ -58,7 +58,8 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 
 func (r *Reconciler) deleteObject(ctx context.Context, object client.Object) error {
 	uid := object.GetUID()
-	err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
+	err := r.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %T %s: %w", object, object.GetName(), err)
 	}

@@ -13,9 +13,10 @@ import (
 
 // The events of a SampleDB, all of them: what a person would want to be told.
 const (
-	eventPrimaryReady      = "PrimaryReady"          // an instance takes writes, the first one or the same as before
-	eventPrimaryChanged    = "PrimaryChanged"        // another instance takes writes
-	eventNotPromoted       = "NotPromoted"           // no instance takes writes, and the agents say why none is promoted
+	eventPrimaryReady   = "PrimaryReady"   // an instance takes writes, the first one or the same as before
+	eventPrimaryChanged = "PrimaryChanged" // another instance takes writes
+	// No instance takes writes, and the agents say why none is promoted.
+	eventNotPromoted       = "NotPromoted"
 	eventSwitchover        = "Switchover"            // another instance was asked to take over, and has
 	eventSwitchoverRefused = "SwitchoverRefused"     // it was asked to and can't
 	eventNoPrimary         = "NoPrimary"             // writes are no longer taken
@@ -96,9 +97,11 @@ func primaryChanges(old, now v1.SampleDBStatus) []event {
 		add(corev1.EventTypeNormal, eventPrimaryChanged, fmt.Sprintf("from %s to %s", last, now.Primary))
 	}
 	if now.Refusal != "" && now.Refusal != old.Refusal {
-		add(corev1.EventTypeWarning, eventNotPromoted, fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
+		add(corev1.EventTypeWarning, eventNotPromoted,
+			fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
 	}
-	if c := turned(old, now, v1.ConditionAvailable); c != nil && c.Status == metav1.ConditionFalse && old.Primary != "" {
+	if c := turned(old, now, v1.ConditionAvailable); c != nil &&
+		c.Status == metav1.ConditionFalse && old.Primary != "" {
 		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
 	}
 	return out

@@ -24,7 +24,8 @@ const (
 type deletion struct {
 	// orphans says that Kubernetes is to leave what belongs to the SampleDB; ownerless that it has done so.
 	orphans, ownerless bool
-	// uninstalled is a CustomResourceDefinition that is being deleted or gone, whose objects so go too; "" for none. err is why that is not known.
+	// uninstalled is a CustomResourceDefinition that is being deleted or gone, whose objects so go too; "" for none.
+	// err is why that is not known.
 	uninstalled string
 	err         error
 }
@@ -36,18 +37,21 @@ type fate struct{ reason, message string }
 func decideFate(d deletion) fate {
 	switch {
 	case d.orphans || d.ownerless:
-		return fate{fateOrphaned, "the SampleDB is deleted and leaves all that belongs to it (--cascade=orphan): its instances run on, without the operator"}
+		return fate{fateOrphaned, "the SampleDB is deleted and leaves all that belongs to it (--cascade=orphan): " +
+			"its instances run on, without the operator"}
 	case d.err != nil:
 		return fate{fateUnknown, "it to be known why the SampleDB is deleted: " + d.err.Error()}
 	case d.uninstalled != "":
 		return fate{fateUninstalled, fmt.Sprintf(
-			"the SampleDB goes with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of its name takes them over", d.uninstalled)}
+			"the SampleDB goes with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of its name "+
+				"takes them over", d.uninstalled)}
 	}
 	return fate{reason: fateByPolicy}
 }
 
-// observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here on, whatever the spec
-// has. What is not known changes nothing: who closes the database to its clients for its last backup, keeps it closed.
+// observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here
+// on, whatever the spec has. What is not known changes nothing: who closes the database to its clients for its last
+// backup, keeps it closed.
 func (r *Reconciler) observeFate(ctx context.Context, s *scope) {
 	if s.db.DeletionTimestamp == nil {
 		return
@@ -67,7 +71,8 @@ func (r *Reconciler) observeFate(ctx context.Context, s *scope) {
 	}
 }
 
-// definitions are the CustomResourceDefinitions with which a SampleDB goes: its own, and that of the PostgreSQL that it is the server of.
+// definitions are the CustomResourceDefinitions with which a SampleDB goes: its own, and that of the PostgreSQL
+// that it is the server of.
 func definitions(db *v1.SampleDB) []string {
 	if o := metav1.GetControllerOf(db); o != nil && o.Kind == "PostgreSQL" {
 		return []string{naming.DefinitionSampleDB, naming.DefinitionPostgreSQL}
@@ -75,11 +80,13 @@ func definitions(db *v1.SampleDB) []string {
 	return []string{naming.DefinitionSampleDB}
 }
 
-// ownerless says that something of the SampleDB's belongs to nobody any more: Kubernetes has left it, as it was told, and has already
-// taken the note of that off the SampleDB. Of these the Lease is read past the cache, after the SampleDB, so that it can't have an owner still.
+// ownerless says that something of the SampleDB's belongs to nobody any more: Kubernetes has left it, as it was told,
+// and has already taken the note of that off the SampleDB. Of these the Lease is read past the cache, after the
+// SampleDB, so that it can't have an owner still.
 func (s *scope) ownerless() bool {
 	left := func(object metav1.Object) bool {
 		return metav1.GetControllerOf(object) == nil && object.GetLabels()[naming.LabelSampleDB] == s.db.Name
 	}
-	return s.seen.lease != nil && left(s.seen.lease) || s.seen.set != nil && left(s.seen.set) || s.seen.config != nil && left(s.seen.config)
+	return s.seen.lease != nil && left(s.seen.lease) ||
+		s.seen.set != nil && left(s.seen.set) || s.seen.config != nil && left(s.seen.config)
 }

@@ -62,7 +62,8 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 	}
 	s.initial = progress(s.seen.initPods, current)
 	if failed := pods.Finished(current, batchv1.JobFailed); failed != nil &&
-		(current.Annotations[naming.AnnotationSources] != sources || s.now.Sub(failed.LastTransitionTime.Time) > initRetry) {
+		(current.Annotations[naming.AnnotationSources] != sources ||
+			s.now.Sub(failed.LastTransitionTime.Time) > initRetry) {
 		return r.deleteJob(ctx, current)
 	}
 	return nil
@@ -79,7 +80,8 @@ func (r *Reconciler) sortJobs(ctx context.Context, s *scope, component, name str
 	var current *batchv1.Job
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
-		if job.Labels[naming.LabelComponent] != component || !metav1.IsControlledBy(job, s.db) || job.DeletionTimestamp != nil {
+		if job.Labels[naming.LabelComponent] != component || !metav1.IsControlledBy(job, s.db) ||
+			job.DeletionTimestamp != nil {
 			continue
 		}
 		if job.Name == name {
@@ -126,7 +128,8 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 		var object corev1.ConfigMap
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: selector.Name}, &object)
 		if apierrors.IsNotFound(err) {
-			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or mend spec.init", selector.Name), nil
+			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or mend "+
+				"spec.init", selector.Name), nil
 		}
 		if err != nil {
 			return "", "", fmt.Errorf("read ConfigMap %s: %w", selector.Name, err)
@@ -136,7 +139,8 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 			text, ok = string(binary), true
 		}
 		if !ok {
-			return "", fmt.Sprintf("ConfigMap %s has no key %s, which spec.init.sql names: add it or mend spec.init", selector.Name, selector.Key), nil
+			return "", fmt.Sprintf("ConfigMap %s has no key %s, which spec.init.sql names: add it or mend spec.init",
+				selector.Name, selector.Key), nil
 		}
 		texts = append(texts, text)
 	}
@@ -159,7 +163,8 @@ func progress(tries []corev1.Pod, job *batchv1.Job) verdict {
 	case newest != nil:
 		return failure(said(newest), failed)
 	case failed:
-		return no(v1.ReasonInitFailed, fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
+		return no(v1.ReasonInitFailed,
+			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
 	}
 	return no(v1.ReasonInitRunning, "the init Job waits for the primary")
 }

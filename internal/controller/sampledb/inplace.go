@@ -47,17 +47,20 @@ func (s *scope) restoreWanted() bool {
 
 // restoreBegun says that a restore has chosen its instance and has not ended, or that something of one still runs.
 func (s *scope) restoreBegun() bool {
-	return s.restoringInstance() != "" || s.restoring() != nil || slices.ContainsFunc(s.seen.jobs, func(job batchv1.Job) bool {
+	return s.restoringInstance() != "" ||
+		s.restoring() != nil || slices.ContainsFunc(s.seen.jobs, func(job batchv1.Job) bool {
 		return job.Labels[naming.LabelComponent] == naming.ComponentRestore &&
 			pods.Finished(&job, batchv1.JobComplete) == nil && pods.Finished(&job, batchv1.JobFailed) == nil
 	})
 }
 
-// least is how many members the instances are told of at least: up to the one with the data of a restore in place, until one that the
-// spec wants leads. The others have forgotten what they had promised then, and one that is the only member would lead with its old data.
+// least is how many members the instances are told of at least: up to the one with the data of a restore in place,
+// until one that the spec wants leads. The others have forgotten what they had promised then, and one that is the only
+// member would lead with its old data.
 func (s *scope) least() int {
 	r, status := s.db.Status.Restore, s.db.Status
-	if r == nil || r.ID == "" || r.CompletedAt != nil && stays(cmp.Or(status.Primary, status.LastPrimary), desired.Instances(s.db)) {
+	if r == nil || r.ID == "" ||
+		r.CompletedAt != nil && stays(cmp.Or(status.Primary, status.LastPrimary), desired.Instances(s.db)) {
 		return 0
 	}
 	if ordinal, known := naming.Ordinal(r.Instance); known {
@@ -66,8 +69,9 @@ func (s *scope) least() int {
 	return 0
 }
 
-// applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that of the
-// primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that leaves the database as it is.
+// applyInPlace brings the state that spec.restore wants back (docs/backup.md, "In place"). The data is made beside that
+// of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
+// leaves the database as it is.
 func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 	spec := s.db.Spec.Restore
 	taken := s.restore != nil && s.restore.ID != "" && s.restore.ID == s.config.Restored
@@ -103,7 +107,8 @@ func (s *scope) tooMany() bool {
 // prepare has the data made on the volume of the primary.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	if s.restore.Instance == "" && s.tooMany() {
-		s.restored = no(v1.ReasonRestoring, "waits until the instances that are too many are gone: the data is made on the volume of one that stays")
+		s.restored = no(v1.ReasonRestoring,
+			"waits until the instances that are too many are gone: the data is made on the volume of one that stays")
 		return nil
 	}
 	if s.restore.Instance == "" {

@@ -34,13 +34,14 @@ func podTrouble(pod *corev1.Pod) *verdict {
 		return nil
 	}
 	reason := map[pods.Cause]string{
-		pods.Unschedulable: v1.ReasonUnschedulable, pods.Image: v1.ReasonImageUnusable, pods.Config: v1.ReasonInvalidSpec, pods.Crashing: v1.ReasonCrashing,
+		pods.Unschedulable: v1.ReasonUnschedulable, pods.Image: v1.ReasonImageUnusable,
+		pods.Config: v1.ReasonInvalidSpec, pods.Crashing: v1.ReasonCrashing,
 	}[t.Cause]
 	return &verdict{"", reason, t.Message}
 }
 
-// unusable is what an agent says that finds no PostgreSQL in the image: it ends with ExitImageUnusable and says so in its
-// termination message. That is told at once, and not when it has ended again and again.
+// unusable is what an agent says that finds no PostgreSQL in the image: it ends with ExitImageUnusable and says so in
+// its termination message. That is told at once, and not when it has ended again and again.
 func unusable(pod *corev1.Pod) *verdict {
 	for _, c := range pod.Status.ContainerStatuses {
 		ended := c.State.Terminated
@@ -48,7 +49,8 @@ func unusable(pod *corev1.Pod) *verdict {
 			ended = c.LastTerminationState.Terminated
 		}
 		running := c.State.Running != nil && c.Started != nil && *c.Started
-		if c.Name == naming.ContainerPostgreSQL && ended != nil && ended.ExitCode == naming.ExitImageUnusable && !running {
+		if c.Name == naming.ContainerPostgreSQL && ended != nil &&
+			ended.ExitCode == naming.ExitImageUnusable && !running {
 			return &verdict{"", v1.ReasonImageUnusable, strings.TrimSpace(ended.Message)}
 		}
 	}

@@ -39,7 +39,8 @@ type volume struct {
 	pod string
 	// restoring says that a restore is wanted or under way.
 	restoring bool
-	// primary takes writes; "" where none is known to. voters are those that it has recorded; empty where that is not known.
+	// primary takes writes; "" where none is known to. voters are those that it has recorded; empty
+	// where that is not known.
 	primary string
 	voters  []string
 	// setAside is the restore in place whose replaced data is on the volume, "" for none.
@@ -55,8 +56,8 @@ type removal struct {
 	message string
 }
 
-// remove decides whether the volume of an instance that was scaled away goes. It goes when a primary takes writes without
-// it, and nothing is on it that the primary has not. What is not known removes nothing.
+// remove decides whether the volume of an instance that was scaled away goes. It goes when a primary takes writes
+// without it, and nothing is on it that the primary has not. What is not known removes nothing.
 func remove(v volume) removal {
 	keep := func(reason, format string, args ...any) removal {
 		return removal{reason: reason, message: fmt.Sprintf(format, args...)}
@@ -79,9 +80,11 @@ func remove(v volume) removal {
 	case v.primary == v.instance || slices.Contains(v.voters, v.instance):
 		return keep(removalVoting, "%s still counts for commits and votes", v.instance)
 	case v.setAside != "":
-		return keep(removalSetAside, "it has the data that the restore %s has replaced; delete it when nobody needs that", v.setAside)
+		return keep(removalSetAside,
+			"it has the data that the restore %s has replaced; delete it when nobody needs that", v.setAside)
 	case v.former:
-		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is not; delete it when nobody needs it", v.primary)
+		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is not; "+
+			"delete it when nobody needs it", v.primary)
 	}
 	return removal{remove: true, reason: removalReleased}
 }
@@ -104,7 +107,8 @@ func (s *scope) volume(ordinal int) volume {
 func (s *scope) scaledBelow(ordinal int) bool {
 	set := s.seen.set
 	return set != nil && set.DeletionTimestamp == nil &&
-		set.Spec.Replicas != nil && int(*set.Spec.Replicas) <= ordinal && set.Status.ObservedGeneration == set.Generation
+		set.Spec.Replicas != nil &&
+		int(*set.Spec.Replicas) <= ordinal && set.Status.ObservedGeneration == set.Generation
 }
 
 // user is a Pod that uses the volume of an instance: its own, in whatever state, or one that has not ended.
@@ -127,14 +131,15 @@ func usedBy(pod *corev1.Pod, users map[string]string) {
 	}
 }
 
-// setAside is the restore in place whose replaced data is on the volume of an instance, "" for none, or where the spec wants such data removed.
-// The status knows the last one, the claim also those before.
+// setAside is the restore in place whose replaced data is on the volume of an instance, "" for none, or where the spec
+// wants such data removed. The status knows the last one, the claim also those before.
 func (s *scope) setAside(ordinal int) string {
 	if spec := s.db.Spec.Restore; spec != nil && spec.Before == v1.BeforeDelete {
 		return ""
 	}
 	last := s.db.Status.Restore
-	if last != nil && last.ID != "" && last.ID == s.config.Restored && last.Instance == naming.Instance(s.db.Name, ordinal) {
+	if last != nil && last.ID != "" && last.ID == s.config.Restored &&
+		last.Instance == naming.Instance(s.db.Name, ordinal) {
 		return last.ID
 	}
 	if claim := s.seen.claims[ordinal]; claim != nil {
@@ -143,8 +148,8 @@ func (s *scope) setAside(ordinal int) string {
 	return ""
 }
 
-// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and that the primary's is not: then
-// the primary's data may be another.
+// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and that the
+// primary's is not: then the primary's data may be another.
 func (s *scope) isFormer(ordinal int) bool {
 	older := func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim != nil && claim.CreationTimestamp.Before(&s.db.CreationTimestamp)

@@ -94,7 +94,10 @@ func decide(f fleet) decision {
 	}
 	for _, i := range due {
 		if len(i.outdated) > 0 && i.exists && !i.running && !i.ready {
-			return decision{actionReplace, i.name, reasonBroken, "its Pod is not ready, and it is outdated: " + strings.Join(i.outdated, ", ")}
+			return decision{
+				actionReplace, i.name, reasonBroken,
+				"its Pod is not ready, and it is outdated: " + strings.Join(i.outdated, ", "),
+			}
 		}
 	}
 	if f.moving != "" {
@@ -109,11 +112,16 @@ func (f fleet) inTurn(target instance) decision {
 		switch {
 		case other.name == target.name || other.ready && !other.joining:
 		case other.ready:
-			return decision{actionWait, target.name, reasonOthersJoining, fmt.Sprintf("%s restarts when %s counts for commits and votes", target.name, other.name)}
+			return decision{
+				actionWait, target.name, reasonOthersJoining,
+				fmt.Sprintf("%s restarts when %s counts for commits and votes", target.name, other.name),
+			}
 		case !other.known && other.running:
-			return decision{actionWait, target.name, reasonUnknown, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
+			return decision{actionWait, target.name, reasonUnknown, fmt.Sprintf("%s restarts when %s is ready",
+				target.name, other.name)}
 		default:
-			return decision{actionWait, target.name, reasonOthersUnready, fmt.Sprintf("%s restarts when %s is ready", target.name, other.name)}
+			return decision{actionWait, target.name, reasonOthersUnready, fmt.Sprintf("%s restarts when %s is ready",
+				target.name, other.name)}
 		}
 	}
 	switch {
@@ -124,7 +132,9 @@ func (f fleet) inTurn(target instance) decision {
 	case !target.ready:
 		return decision{actionWait, target.name, reasonRestarting, "its server is not back yet"}
 	}
-	return decision{actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", ")}
+	return decision{
+		actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", "),
+	}
 }
 
 // next is the one of those due that restarts first.

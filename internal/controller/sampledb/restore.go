@@ -67,7 +67,10 @@ func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
 		return err
 	}
 	if pod := s.restoring(); pod != nil {
-		return &problem{v1.ReasonCreating, fmt.Sprintf("waits for Pod %s of a restore to end, which is not wanted any more", pod.Name), waitGone}
+		return &problem{
+			v1.ReasonCreating,
+			fmt.Sprintf("waits for Pod %s of a restore to end, which is not wanted any more", pod.Name), waitGone,
+		}
 	}
 	s.restore = nil
 	return nil
@@ -93,9 +96,11 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
 	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
 		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
-			return errors.Join(r.deleteJob(ctx, job), &problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
+			return errors.Join(r.deleteJob(ctx, job),
+				&problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
 		}
-		words = cmp.Or(words, fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
+		words = cmp.Or(words,
+			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
 		return &problem{v1.ReasonRestoreFailed, words, waitUser}
 	}
 	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
@@ -104,7 +109,9 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 // startRestore makes what the Pod of a restore needs, and its Job.
 func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Restore) error {
 	if pod := s.restoring(); pod != nil {
-		return &problem{v1.ReasonRestoring, fmt.Sprintf("waits for Pod %s of a former restore to end", pod.Name), waitGone}
+		return &problem{
+			v1.ReasonRestoring, fmt.Sprintf("waits for Pod %s of a former restore to end", pod.Name), waitGone,
+		}
 	}
 	source, err := r.restoreSource(ctx, s, x)
 	if err != nil {
@@ -118,7 +125,9 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 	if err != nil {
 		return err
 	}
-	for _, object := range []client.Object{config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, x, source)} {
+	for _, object := range []client.Object{
+		config, desired.RestorePolicy(s.db, r.Settings), desired.RestoreJob(s.db, r.Settings, x, source),
+	} {
 		if err := r.apply(ctx, s.db, object); err != nil {
 			return err
 		}
@@ -132,7 +141,8 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 	return &problem{v1.ReasonRestoring, "its Pod is being started", waitRestore}
 }
 
-// restoreProgress asks the Pod how far it is, in a sentence and in the status. What the Pods before have said goes with it.
+// restoreProgress asks the Pod how far it is, in a sentence and in the status. What the Pods
+// before have said goes with it.
 func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string) string {
 	sentence := "its Pod is being started"
 	pod := s.restoring()
@@ -206,7 +216,8 @@ func (s *scope) restoring() *corev1.Pod {
 
 // podsOf are the Pods of a Job, the oldest first.
 func podsOf(pods []corev1.Pod, job *batchv1.Job) []corev1.Pod {
-	return oldestFirst(slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) }))
+	return oldestFirst(slices.DeleteFunc(slices.Clone(pods),
+		func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) }))
 }
 
 func oldestFirst(pods []corev1.Pod) []corev1.Pod {

@@ -73,7 +73,8 @@ func scale(z size) scaling {
 	case !stays(z.primary, z.want):
 		return handOver(z, keep)
 	}
-	if voting := slices.DeleteFunc(slices.Clone(z.voters), func(v string) bool { return stays(v, z.want) }); len(voting) > 0 {
+	if voting := slices.DeleteFunc(slices.Clone(z.voters),
+		func(v string) bool { return stays(v, z.want) }); len(voting) > 0 {
 		return keep(scalingVoting, "%s still counted for commits and votes", strings.Join(voting, ", "))
 	}
 	return scaling{replicas: z.want, reason: scalingReleased}

@@ -10,36 +10,59 @@ func TestScaleLetsGoOnlyOfWhatIsNotMissed(t *testing.T) {
 		reason    string
 		successor string
 	}{
-		"the first time":                       {size{want: 3}, 3, scalingCurrent, ""},
-		"as many as wanted":                    {size{have: 3, want: 3, data: true}, 3, scalingCurrent, ""},
-		"more are wanted: at once":             {size{have: 1, want: 3, data: true}, 3, scalingCurrent, ""},
-		"fewer, of which none has any data":    {size{have: 3, want: 1}, 1, scalingNoData, ""},
-		"nobody is known to take writes":       {size{have: 3, want: 1, data: true, ready: []string{"x-0"}}, 3, scalingNoPrimary, ""},
-		"the primary does not say who counts":  {size{have: 3, want: 1, data: true, primary: "x-0"}, 3, scalingUnknown, ""},
-		"those to go still count":              {size{have: 3, want: 1, data: true, primary: "x-0", voters: three}, 3, scalingVoting, ""},
-		"one of those to go still counts":      {size{have: 3, want: 1, data: true, primary: "x-0", voters: three[:2]}, 3, scalingVoting, ""},
-		"those to go count no more":            {size{have: 3, want: 1, data: true, primary: "x-0", voters: three[:1]}, 1, scalingReleased, ""},
-		"of those that stay some do not count": {size{have: 3, want: 2, data: true, primary: "x-1", voters: []string{"x-1"}}, 2, scalingReleased, ""},
+		"the first time":                    {size{want: 3}, 3, scalingCurrent, ""},
+		"as many as wanted":                 {size{have: 3, want: 3, data: true}, 3, scalingCurrent, ""},
+		"more are wanted: at once":          {size{have: 1, want: 3, data: true}, 3, scalingCurrent, ""},
+		"fewer, of which none has any data": {size{have: 3, want: 1}, 1, scalingNoData, ""},
+		"nobody is known to take writes": {
+			size{have: 3, want: 1, data: true, ready: []string{"x-0"}}, 3, scalingNoPrimary, "",
+		},
+		"the primary does not say who counts": {
+			size{have: 3, want: 1, data: true, primary: "x-0"}, 3, scalingUnknown, "",
+		},
+		"those to go still count": {
+			size{have: 3, want: 1, data: true, primary: "x-0", voters: three}, 3, scalingVoting, "",
+		},
+		"one of those to go still counts": {
+			size{have: 3, want: 1, data: true, primary: "x-0", voters: three[:2]}, 3, scalingVoting, "",
+		},
+		"those to go count no more": {
+			size{have: 3, want: 1, data: true, primary: "x-0", voters: three[:1]}, 1, scalingReleased, "",
+		},
+		"of those that stay some do not count": {
+			size{have: 3, want: 2, data: true, primary: "x-1", voters: []string{"x-1"}}, 2, scalingReleased, "",
+		},
 		"the primary is to go": {
-			size{have: 3, want: 2, data: true, primary: "x-2", voters: three, ready: three[:2]}, 3, scalingHandOver, "x-0"},
+			size{have: 3, want: 2, data: true, primary: "x-2", voters: three, ready: three[:2]}, 3,
+			scalingHandOver, "x-0"},
 		"the primary is to go, and the first that stays is not ready": {
-			size{have: 3, want: 2, data: true, primary: "x-2", voters: three, ready: three[1:2]}, 3, scalingHandOver, "x-1"},
+			size{have: 3, want: 2, data: true, primary: "x-2", voters: three, ready: three[1:2]}, 3,
+			scalingHandOver, "x-1"},
 		"the primary is to go, and the first that stays does not count": {
-			size{have: 3, want: 2, data: true, primary: "x-2", voters: three[1:], ready: three[:2]}, 3, scalingHandOver, "x-1"},
+			size{have: 3, want: 2, data: true, primary: "x-2", voters: three[1:], ready: three[:2]}, 3,
+			scalingHandOver, "x-1"},
 		"the primary is to go, and none that stays is ready": {
 			size{have: 3, want: 2, data: true, primary: "x-2", voters: three}, 3, scalingNobody, ""},
 		"the primary is to go, and none that stays counts": {
-			size{have: 2, want: 1, data: true, primary: "x-1", voters: three[1:2], ready: three[:1]}, 2, scalingNobody, ""},
+			size{have: 2, want: 1, data: true, primary: "x-1", voters: three[1:2], ready: three[:1]}, 2,
+			scalingNobody, ""},
 		"the primary is to go, and does not say who counts": {
 			size{have: 2, want: 1, data: true, primary: "x-1", ready: three[:1]}, 2, scalingUnknown, ""},
 		"those to go count no more, and a restore is under way": {
-			size{have: 3, want: 1, data: true, restoring: true, primary: "x-0", voters: three[:1]}, 3, scalingRestoring, ""},
+			size{have: 3, want: 1, data: true, restoring: true, primary: "x-0", voters: three[:1]},
+			3, scalingRestoring, ""},
 		"the primary is to go, and a restore is under way": {
-			size{have: 3, want: 1, data: true, restoring: true, primary: "x-2", voters: three, ready: three[:1]}, 3, scalingRestoring, ""},
-		"nobody leads while all start with what was restored": {size{have: 3, want: 1, data: true, restoring: true}, 3, scalingRestoring, ""},
-		"more are wanted during a restore":                    {size{have: 1, want: 3, data: true, restoring: true}, 3, scalingCurrent, ""},
+			size{have: 3, want: 1, data: true, restoring: true, primary: "x-2", voters: three, ready: three[:1]},
+			3, scalingRestoring, ""},
+		"nobody leads while all start with what was restored": {
+			size{have: 3, want: 1, data: true, restoring: true}, 3, scalingRestoring, "",
+		},
+		"more are wanted during a restore": {
+			size{have: 1, want: 3, data: true, restoring: true}, 3, scalingCurrent, "",
+		},
 		"an ordinal of two digits is a number and no text": {
-			size{have: 11, want: 9, data: true, primary: "x-0", voters: []string{"x-0", "x-10"}}, 11, scalingVoting, ""},
+			size{have: 11, want: 9, data: true, primary: "x-0", voters: []string{"x-0", "x-10"}}, 11,
+			scalingVoting, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := scale(c.size)

@@ -15,8 +15,9 @@ type backupPlan struct {
 	// schedule and zone are as in the spec.
 	schedule, zone string
 	now            time.Time
-	// working is since when the archive works, zero while it does not; anew since when a backup is needed at once, for the reason why:
-	// the archive has a gap, or goes on along another branch. It is zero where none is, or one has made that good.
+	// working is since when the archive works, zero while it does not; anew since when a backup is needed at
+	// once, for the reason why: the archive has a gap, or goes on along another branch. It is zero where none is,
+	// or one has made that good.
 	working, anew time.Time
 	why           string
 	// last is for when the latest backup was due, or when it was asked for; zero where there is none.
@@ -74,7 +75,8 @@ func parseSchedule(field, text, zone string) (cron.Schedule, error) {
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily", field, text, err)
+		return nil, fmt.Errorf("%s %q can't be understood (%w): it must be like \"0 3 * * *\", or @daily",
+			field, text, err)
 	}
 	return zoned{schedule, location}, nil
 }

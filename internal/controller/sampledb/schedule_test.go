@@ -17,7 +17,10 @@ func at(text string) time.Time {
 func TestDecideWhenABackupIsDue(t *testing.T) {
 	working := at("2026-11-01 12:00:00")
 	base := func(modify ...func(*backupPlan)) backupPlan {
-		a := backupPlan{schedule: "0 3 * * *", now: at("2026-11-20 12:00:00"), working: working, last: at("2026-11-20 03:00:00"), complete: true}
+		a := backupPlan{
+			schedule: "0 3 * * *", now: at("2026-11-20 12:00:00"), working: working,
+			last: at("2026-11-20 03:00:00"), complete: true,
+		}
 		for _, m := range modify {
 			m(&a)
 		}
@@ -37,28 +40,61 @@ func TestDecideWhenABackupIsDue(t *testing.T) {
 		agenda    backupPlan
 		due, next string
 	}{
-		"nothing before the next time":                       {base(), "", "2026-11-21 03:00:00"},
-		"the first one as soon as the archive works":         {base(none), "2026-11-01 12:00:00", "2026-11-21 03:00:00"},
-		"the first one without a schedule too":               {base(none, every("", "")), "2026-11-01 12:00:00", ""},
-		"none while the archive does not work":               {base(none, down), "", "2026-11-21 03:00:00"},
-		"none while one is under way":                        {base(last("2026-11-18 03:00:00"), busy), "", "2026-11-21 03:00:00"},
-		"one that is due":                                    {base(now("2026-11-21 03:00:00")), "2026-11-21 03:00:00", "2026-11-22 03:00:00"},
-		"of many that were missed only the last":             {base(last("2026-09-01 03:00:00")), "2026-11-20 03:00:00", "2026-11-21 03:00:00"},
-		"of a schedule of every minute, missed for a year":   {base(every("* * * * *", ""), last("2025-11-20 03:00:00")), "2026-11-20 12:00:00", "2026-11-20 12:01:00"},
-		"of a schedule of every year":                        {base(every("@yearly", ""), last("2023-06-01 00:00:00")), "2026-01-01 00:00:00", "2027-01-01 00:00:00"},
-		"in a time zone":                                     {base(every("0 3 * * *", "Asia/Tokyo")), "", "2026-11-20 18:00:00"},
-		"missed, in a time zone":                             {base(every("0 3 * * *", "Asia/Tokyo"), last("2026-11-18 18:00:00")), "2026-11-19 18:00:00", "2026-11-20 18:00:00"},
-		"over a gap, though the schedule is not due":         {base(gap("2026-11-20 11:00:00")), "2026-11-20 11:00:00", "2026-11-21 03:00:00"},
-		"not at once again for a gap that one was made for":  {base(gap("2026-11-20 02:00:00"), now("2026-11-20 03:59:00")), "", "2026-11-21 03:00:00"},
-		"but an hour later, if it did not mend it":           {base(gap("2026-11-20 02:00:00")), "2026-11-20 04:00:00", "2026-11-21 03:00:00"},
-		"another first one an hour after the first failed":   {base(failed), "2026-11-20 04:00:00", "2026-11-21 03:00:00"},
-		"but not before":                                     {base(failed, now("2026-11-20 03:30:00")), "", "2026-11-21 03:00:00"},
-		"a date that never comes":                            {base(every("0 0 30 2 *", "")), "", ""},
-		"summer time begins: 2:30 is left out that day":      {base(every("30 2 * * *", "Europe/Berlin"), last("2026-03-28 01:30:00"), now("2026-03-29 12:00:00")), "", "2026-03-30 00:30:00"},
-		"summer time begins: 4:00 comes an hour sooner":      {base(every("0 4 * * *", "Europe/Berlin"), last("2026-03-28 03:00:00"), now("2026-03-29 12:00:00")), "2026-03-29 02:00:00", "2026-03-30 02:00:00"},
-		"summer time ends: 4:00 comes an hour later":         {base(every("0 4 * * *", "Europe/Berlin"), last("2026-10-24 02:00:00"), now("2026-10-25 12:00:00")), "2026-10-25 03:00:00", "2026-10-26 03:00:00"},
-		"summer time ends: every hour is every hour of UTC":  {base(every("@hourly", "Europe/Berlin"), last("2026-10-25 00:00:00"), now("2026-10-25 01:30:00")), "2026-10-25 01:00:00", "2026-10-25 02:00:00"},
-		"a clock that was set back: nothing before the last": {base(now("2026-11-20 01:00:00")), "", "2026-11-20 03:00:00"},
+		"nothing before the next time":               {base(), "", "2026-11-21 03:00:00"},
+		"the first one as soon as the archive works": {base(none), "2026-11-01 12:00:00", "2026-11-21 03:00:00"},
+		"the first one without a schedule too":       {base(none, every("", "")), "2026-11-01 12:00:00", ""},
+		"none while the archive does not work":       {base(none, down), "", "2026-11-21 03:00:00"},
+		"none while one is under way": {
+			base(last("2026-11-18 03:00:00"), busy), "", "2026-11-21 03:00:00",
+		},
+		"one that is due": {base(now("2026-11-21 03:00:00")), "2026-11-21 03:00:00", "2026-11-22 03:00:00"},
+		"of many that were missed only the last": {
+			base(last("2026-09-01 03:00:00")), "2026-11-20 03:00:00", "2026-11-21 03:00:00",
+		},
+		"of a schedule of every minute, missed for a year": {
+			base(every("* * * * *", ""), last("2025-11-20 03:00:00")), "2026-11-20 12:00:00", "2026-11-20 12:01:00",
+		},
+		"of a schedule of every year": {
+			base(every("@yearly", ""), last("2023-06-01 00:00:00")), "2026-01-01 00:00:00", "2027-01-01 00:00:00",
+		},
+		"in a time zone": {base(every("0 3 * * *", "Asia/Tokyo")), "", "2026-11-20 18:00:00"},
+		"missed, in a time zone": {
+			base(every("0 3 * * *", "Asia/Tokyo"), last("2026-11-18 18:00:00")),
+			"2026-11-19 18:00:00", "2026-11-20 18:00:00",
+		},
+		"over a gap, though the schedule is not due": {
+			base(gap("2026-11-20 11:00:00")), "2026-11-20 11:00:00", "2026-11-21 03:00:00",
+		},
+		"not at once again for a gap that one was made for": {
+			base(gap("2026-11-20 02:00:00"), now("2026-11-20 03:59:00")), "", "2026-11-21 03:00:00",
+		},
+		"but an hour later, if it did not mend it": {
+			base(gap("2026-11-20 02:00:00")), "2026-11-20 04:00:00", "2026-11-21 03:00:00",
+		},
+		"another first one an hour after the first failed": {
+			base(failed), "2026-11-20 04:00:00", "2026-11-21 03:00:00",
+		},
+		"but not before":          {base(failed, now("2026-11-20 03:30:00")), "", "2026-11-21 03:00:00"},
+		"a date that never comes": {base(every("0 0 30 2 *", "")), "", ""},
+		"summer time begins: 2:30 is left out that day": {
+			base(every("30 2 * * *", "Europe/Berlin"), last("2026-03-28 01:30:00"), now("2026-03-29 12:00:00")),
+			"", "2026-03-30 00:30:00",
+		},
+		"summer time begins: 4:00 comes an hour sooner": {
+			base(every("0 4 * * *", "Europe/Berlin"), last("2026-03-28 03:00:00"), now("2026-03-29 12:00:00")),
+			"2026-03-29 02:00:00", "2026-03-30 02:00:00",
+		},
+		"summer time ends: 4:00 comes an hour later": {
+			base(every("0 4 * * *", "Europe/Berlin"), last("2026-10-24 02:00:00"), now("2026-10-25 12:00:00")),
+			"2026-10-25 03:00:00", "2026-10-26 03:00:00",
+		},
+		"summer time ends: every hour is every hour of UTC": {
+			base(every("@hourly", "Europe/Berlin"), last("2026-10-25 00:00:00"), now("2026-10-25 01:30:00")),
+			"2026-10-25 01:00:00", "2026-10-25 02:00:00",
+		},
+		"a clock that was set back: nothing before the last": {
+			base(now("2026-11-20 01:00:00")), "", "2026-11-20 03:00:00",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.agenda.decide()
@@ -90,7 +126,10 @@ func shown(t time.Time) string {
 
 // What was caught up is not caught up again: with the backup on record, nothing is due.
 func TestAMissedRunIsCaughtUpOnce(t *testing.T) {
-	a := backupPlan{schedule: "*/5 * * * *", now: at("2026-11-20 12:03:00"), working: at("2026-11-01 12:00:00"), last: at("2026-11-19 00:00:00"), complete: true}
+	a := backupPlan{
+		schedule: "*/5 * * * *", now: at("2026-11-20 12:03:00"),
+		working: at("2026-11-01 12:00:00"), last: at("2026-11-19 00:00:00"), complete: true,
+	}
 	first, _ := a.decide()
 	a.last = first.due
 	if second, _ := a.decide(); !second.due.IsZero() {
@@ -106,7 +145,9 @@ func TestAScheduleThatCantBeUnderstoodIsASentence(t *testing.T) {
 		"no zone":      {"@daily", "Mars/Base", `spec.backup.timeZone "Mars/Base"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := backupPlan{schedule: c.schedule, zone: c.zone, now: at("2026-11-20 12:00:00"), working: at("2026-11-01 12:00:00")}
+			a := backupPlan{
+				schedule: c.schedule, zone: c.zone, now: at("2026-11-20 12:00:00"), working: at("2026-11-01 12:00:00"),
+			}
 			got, err := a.decide()
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("it says %v", err)

@@ -13,7 +13,8 @@ import (
 // scope is what the phases of one reconcile share: what was seen, what was
 // decided, and what is to be reported. It lives as long as that reconcile.
 type scope struct {
-	// db is the SampleDB as the cache has it; deletionPolicy is Retain where its deletion does not mean the data. Nobody changes it.
+	// db is the SampleDB as the cache has it; deletionPolicy is Retain where its deletion does not mean the
+	// data. Nobody changes it.
 	db *v1.SampleDB
 	// backup is its spec.backup with defaults, nil where it has no archive.
 	backup *v1.BackupSpec
@@ -41,8 +42,8 @@ type scope struct {
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision
-	// scheduled is the condition Scheduled, plannedBackup when backups are due, verifiesNext when the next verification is
-	// (zero where none will be).
+	// scheduled is the condition Scheduled, plannedBackup when backups are due, verifiesNext when the next verification
+	// is (zero where none will be).
 	scheduled    verdict
 	planned      plannedBackup
 	verifiesNext time.Time

@@ -67,8 +67,8 @@ type attempt struct {
 const (
 	firstPause = 2 * time.Second
 	lastPause  = 30 * time.Second
-	// restPause is the shortest one at rest. Each is longer by up to as much again, so that a thousand that were found at once are not
-	// tried at once.
+	// restPause is the shortest one at rest. Each is longer by up to as much again, so that a thousand that were found
+	// at once are not tried at once.
 	restPause = 8 * time.Minute
 )
 

@@ -38,14 +38,14 @@ const workers = 10
 // watched are the kinds of objects that belong to SampleDBs.
 func watched() []client.Object {
 	return []client.Object{
-		&corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.PersistentVolumeClaim{},
-		&appsv1.StatefulSet{}, &appsv1.Deployment{}, &batchv1.Job{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
-		&rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},
+		&corev1.PersistentVolumeClaim{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}, &batchv1.Job{},
+		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
 }
 
-// CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of their field owners
-// only what apply needs.
+// CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of their field
+// owners only what apply needs.
 func CacheOptions(others ...client.Object) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.ManagedBy})
 	byObject, kinds := map[client.Object]cache.ByObject{}, map[reflect.Type]bool{}
@@ -68,7 +68,8 @@ func slim() toolscache.TransformFunc {
 		}
 		var kept []metav1.ManagedFieldsEntry
 		for _, entry := range accessor.GetManagedFields() {
-			if entry.Manager == naming.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" {
+			if entry.Manager == naming.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
+				entry.Subresource == "" {
 				kept = []metav1.ManagedFieldsEntry{{Manager: entry.Manager, Operation: entry.Operation}}
 			}
 		}
@@ -81,9 +82,11 @@ func slim() toolscache.TransformFunc {
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
-		For(&v1.SampleDB{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
+		For(&v1.SampleDB{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready)).
-		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec), builder.WithPredicates(backupEnded())).
+		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
+			builder.WithPredicates(backupEnded())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, object := range watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
@@ -95,7 +98,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 // and so no new generation.
 func switchoverChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[naming.AnnotationSwitchover] != e.ObjectNew.GetAnnotations()[naming.AnnotationSwitchover]
+		return e.ObjectOld.GetAnnotations()[naming.AnnotationSwitchover] !=
+			e.ObjectNew.GetAnnotations()[naming.AnnotationSwitchover]
 	}}
 }
 
@@ -104,7 +108,8 @@ func backupEnded() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
-		return wasOne && isOne && (ended(was) != ended(is) || !equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
+		return wasOne && isOne &&
+			(ended(was) != ended(is) || !equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
 	}}
 }
 
@@ -123,14 +128,17 @@ func bySpec(_ context.Context, object client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.SampleDB}}}
+	return []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.SampleDB}},
+	}
 }
 
 // everyUnready are the SampleDBs whose storage a StorageClass may unblock.
 func (r *Reconciler) everyUnready(ctx context.Context, _ client.Object) []reconcile.Request {
 	var all v1.SampleDBList
 	if err := r.Client.List(ctx, &all); err != nil {
-		log.FromContext(ctx).Error(err, "SampleDBs that wait for a StorageClass could not be listed; they are looked at within 30 s anyway")
+		log.FromContext(ctx).Error(err,
+			"SampleDBs that wait for a StorageClass could not be listed; they are looked at within 30 s anyway")
 		return nil
 	}
 	var out []reconcile.Request

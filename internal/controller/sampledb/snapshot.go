@@ -88,8 +88,8 @@ func finalBackup(b *v1.DatabaseBackup) string {
 	case meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete):
 		return ""
 	case ended(b):
-		return fmt.Sprintf("the last backup, %s, which has ended without success (%s): delete it to have it tried again, "+
-			"or set spec.deletionPolicy to Retain or Delete to do without", b.Name, c.Message)
+		return fmt.Sprintf("the last backup, %s, which has ended without success (%s): delete it to have it tried "+
+			"again, or set spec.deletionPolicy to Retain or Delete to do without", b.Name, c.Message)
 	}
 	return fmt.Sprintf("the last backup, %s: %s", b.Name, c.Message)
 }

@@ -45,7 +45,8 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (de
 	}
 	named, err := r.backupSource(ctx, s.db, backup)
 	if err == nil && named.Archive.Path != source.Archive.Path {
-		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: make a new SampleDB with restoreFrom of it", backup)
+		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: make a new SampleDB with "+
+			"restoreFrom of it", backup)
 	}
 	source.Backup = named.Backup
 	return source, err
@@ -63,7 +64,8 @@ func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name str
 		return desired.Source{}, err
 	case backup == nil:
 		return desired.Source{}, noSource("there is no DatabaseBackup %s in the namespace", name)
-	case !meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete), backup.Status.Archive == nil, backup.Status.ID == "":
+	case !meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete),
+		backup.Status.Archive == nil, backup.Status.ID == "":
 		return desired.Source{}, noSource("the DatabaseBackup %s is not complete", name)
 	}
 	source := desired.Source{Archive: *backup.Status.Archive.DeepCopy(), Backup: backup.Status.ID}
@@ -75,7 +77,8 @@ func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name str
 
 func (r *Reconciler) sampleSource(ctx context.Context, db *v1.SampleDB, name string) (v1.ArchiveReference, error) {
 	if name == db.Name {
-		return v1.ArchiveReference{}, noSource("a new SampleDB can't be restored from itself: name its backup, or its former archive")
+		return v1.ArchiveReference{}, noSource("a new SampleDB can't be restored from itself: name its backup, " +
+			"or its former archive")
 	}
 	other, err := find(ctx, r.Client, db, name, &v1.SampleDB{})
 	switch {
@@ -89,8 +92,8 @@ func (r *Reconciler) sampleSource(ctx context.Context, db *v1.SampleDB, name str
 	return desired.ArchiveReference(other), nil
 }
 
-// volumeSource finds who has the volume of an archive: the server of the SampleDB that it belongs to, if there is one, else
-// the Pod of the restore mounts it.
+// volumeSource finds who has the volume of an archive: the server of the SampleDB that it belongs to, if there is one,
+// else the Pod of the restore mounts it.
 func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source desired.Source) (desired.Source, error) {
 	name, ok := strings.CutSuffix(source.Archive.Claim, naming.Archive(""))
 	if source.Archive.Claim == "" {

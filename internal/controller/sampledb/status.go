@@ -116,7 +116,8 @@ func (s *scope) condition(kind string, v verdict) metav1.Condition {
 	}
 }
 
-// instanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still there or that still count.
+// instanceStatuses are those of the wanted instances, and beyond them of those whose Pod is still
+// there or that still count.
 func (s *scope) instanceStatuses() []v1.InstanceStatus {
 	ordinals := map[int]bool{}
 	for i := range s.instances() {
@@ -166,7 +167,8 @@ func (s *scope) votes(name string) bool {
 	if s.primary() != "" {
 		return slices.Contains(s.voters(), name)
 	}
-	return slices.ContainsFunc(s.db.Status.InstanceStatuses, func(i v1.InstanceStatus) bool { return i.Name == name && i.Voter })
+	return slices.ContainsFunc(s.db.Status.InstanceStatuses,
+		func(i v1.InstanceStatus) bool { return i.Name == name && i.Voter })
 }
 
 // shownRole is the role that an agent claims, but for a primary that another has
@@ -196,7 +198,8 @@ var (
 		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound,
 	}
 	updatingReasons = []string{
-		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting, v1.ReasonResizing, v1.ReasonProvisioning,
+		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,
+		v1.ReasonResizing, v1.ReasonProvisioning,
 	}
 )
 

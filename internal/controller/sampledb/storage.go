@@ -78,7 +78,8 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class
 	if ordinal >= s.instances() || grows && class.fixed {
 		if grows && ordinal < s.instances() {
 			s.storage = no(v1.ReasonResizeRefused, fmt.Sprintf(
-				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion", claim.Name, s.db.Spec.Storage.Size, class.name))
+				"volume %s can't grow to %s: StorageClass %s has no allowVolumeExpansion",
+				claim.Name, s.db.Spec.Storage.Size, class.name))
 		}
 		return r.applyClaim(ctx, s, ordinal, claim)
 	}
@@ -125,7 +126,8 @@ func bound(s *scope) verdict {
 		case claim == nil || claim.Status.Phase != corev1.ClaimBound:
 			return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being made", naming.Claim(s.db.Name, ordinal)))
 		case claim.DeletionTimestamp != nil:
-			return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being deleted; it will be made anew", claim.Name))
+			return no(v1.ReasonProvisioning,
+				fmt.Sprintf("volume %s is being deleted; it will be made anew", claim.Name))
 		case growing(claim):
 			return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
 		}
@@ -169,7 +171,8 @@ func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, err
 	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
 	if apierrors.IsNotFound(err) {
 		return class{name: *name, missing: fmt.Sprintf(
-			"StorageClass %s does not exist: create it, or create the SampleDB anew with another storage.storageClassName", *name)}, nil
+			"StorageClass %s does not exist: create it, or create the SampleDB anew with another "+
+				"storage.storageClassName", *name)}, nil
 	}
 	if err != nil {
 		return class{}, fmt.Errorf("read StorageClass %s: %w", *name, err)
@@ -192,7 +195,8 @@ func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
 		}
 	}
 	if chosen == nil {
-		return class{missing: "the cluster has no default StorageClass: mark one as the default, or create the SampleDB anew with storage.storageClassName"}, nil
+		return class{missing: "the cluster has no default StorageClass: mark one as the default, or create the " +
+			"SampleDB anew with storage.storageClassName"}, nil
 	}
 	return known(*chosen), nil
 }

@@ -157,7 +157,8 @@ func (r *Reconciler) refuseSwitchover(ctx context.Context, s *scope, sentence st
 // settled are the annotations when a request is over.
 func settled(refusal string) map[string]string {
 	return map[string]string{
-		naming.AnnotationSwitchover: "", naming.AnnotationSwitchoverFrom: "", naming.AnnotationSwitchoverRefused: refusal,
+		naming.AnnotationSwitchover: "", naming.AnnotationSwitchoverFrom: "",
+		naming.AnnotationSwitchoverRefused: refusal,
 	}
 }
 
@@ -196,9 +197,11 @@ func (r *Reconciler) askSwitchover(ctx context.Context, s *scope, to, reason str
 	if pod == nil {
 		return protocol.Status{}, fmt.Errorf("the primary %s has no Pod any more", s.primary())
 	}
-	answer, err := r.Agents.Switchover(ctx, s.db.UID, pod.Status.PodIP, s.config, protocol.Switchover{To: to, Reason: reason})
+	answer, err := r.Agents.Switchover(ctx, s.db.UID, pod.Status.PodIP, s.config,
+		protocol.Switchover{To: to, Reason: reason})
 	if err != nil {
-		log.FromContext(ctx).Info("the primary could not be asked to hand over; it will be asked again", "instance", pod.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("the primary could not be asked to hand over; it will be asked again",
+			"instance", pod.Name, "reason", err.Error())
 	}
 	return answer, err
 }

@@ -15,26 +15,46 @@ func TestNextStepOfASwitchover(t *testing.T) {
 		request request
 		want    step
 	}{
-		"nobody asks":                            {request{primary: "x-0", members: three}, stepNone},
-		"nobody asks any more":                   {request{from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepForget},
-		"to one that is not there":               {request{to: "x-3", primary: "x-0", members: three}, stepRefuse},
-		"to one of another SampleDB":             {request{to: "y-1", primary: "x-0", members: three}, stepRefuse},
-		"there is only one":                      {request{to: "any", primary: "x-0", members: three[:1]}, stepRefuse},
-		"to the only one":                        {request{to: "x-0", primary: "x-0", members: three[:1]}, stepRefuse},
-		"nobody takes writes":                    {request{to: "x-1", members: three}, stepWait},
-		"nobody takes writes any more":           {request{to: "any", from: "x-0", fromTerm: 4, members: three}, stepWait},
-		"a named one, for the first time":        {request{to: "x-1", primary: "x-0", term: 4, members: three}, stepAsk},
-		"a named one, once more":                 {request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepAsk},
-		"a named one leads":                      {request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-1", term: 5, members: three}, stepDone},
-		"a named one leads already":              {request{to: "x-1", primary: "x-1", term: 4, members: three}, stepDone},
-		"a third one was elected":                {request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-2", term: 5, members: three}, stepRefuse},
-		"the one that was asked was elected":     {request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-0", term: 5, members: three}, stepRefuse},
-		"any, for the first time":                {request{to: "any", primary: "x-0", term: 4, members: three}, stepAsk},
-		"any, once more":                         {request{to: "any", from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepAsk},
-		"any, and another one leads":             {request{to: "any", from: "x-0", fromTerm: 4, primary: "x-2", term: 5, members: three}, stepDone},
-		"any, and the one that was asked leads":  {request{to: "any", from: "x-0", fromTerm: 4, primary: "x-0", term: 5, members: three}, stepRefuse},
-		"a former one claims to lead once more":  {request{to: "any", from: "x-1", fromTerm: 5, primary: "x-1", term: 4, members: three}, stepAsk},
-		"what was noted is of no use: ask again": {request{to: "any", from: "", primary: "x-1", term: 4, members: three}, stepAsk},
+		"nobody asks": {request{primary: "x-0", members: three}, stepNone},
+		"nobody asks any more": {
+			request{from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepForget,
+		},
+		"to one that is not there":        {request{to: "x-3", primary: "x-0", members: three}, stepRefuse},
+		"to one of another SampleDB":      {request{to: "y-1", primary: "x-0", members: three}, stepRefuse},
+		"there is only one":               {request{to: "any", primary: "x-0", members: three[:1]}, stepRefuse},
+		"to the only one":                 {request{to: "x-0", primary: "x-0", members: three[:1]}, stepRefuse},
+		"nobody takes writes":             {request{to: "x-1", members: three}, stepWait},
+		"nobody takes writes any more":    {request{to: "any", from: "x-0", fromTerm: 4, members: three}, stepWait},
+		"a named one, for the first time": {request{to: "x-1", primary: "x-0", term: 4, members: three}, stepAsk},
+		"a named one, once more": {
+			request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepAsk,
+		},
+		"a named one leads": {
+			request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-1", term: 5, members: three}, stepDone,
+		},
+		"a named one leads already": {request{to: "x-1", primary: "x-1", term: 4, members: three}, stepDone},
+		"a third one was elected": {
+			request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-2", term: 5, members: three}, stepRefuse,
+		},
+		"the one that was asked was elected": {
+			request{to: "x-1", from: "x-0", fromTerm: 4, primary: "x-0", term: 5, members: three}, stepRefuse,
+		},
+		"any, for the first time": {request{to: "any", primary: "x-0", term: 4, members: three}, stepAsk},
+		"any, once more": {
+			request{to: "any", from: "x-0", fromTerm: 4, primary: "x-0", term: 4, members: three}, stepAsk,
+		},
+		"any, and another one leads": {
+			request{to: "any", from: "x-0", fromTerm: 4, primary: "x-2", term: 5, members: three}, stepDone,
+		},
+		"any, and the one that was asked leads": {
+			request{to: "any", from: "x-0", fromTerm: 4, primary: "x-0", term: 5, members: three}, stepRefuse,
+		},
+		"a former one claims to lead once more": {
+			request{to: "any", from: "x-1", fromTerm: 5, primary: "x-1", term: 4, members: three}, stepAsk,
+		},
+		"what was noted is of no use: ask again": {
+			request{to: "any", from: "", primary: "x-1", term: 4, members: three}, stepAsk,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, sentence := c.request.next()
@@ -73,11 +93,15 @@ func TestARequestForASwitchoverIsSeenAtOnce(t *testing.T) {
 		"it is set":         {&v1.SampleDB{}, with(naming.AnnotationSwitchover, "any"), true},
 		"it is another one": {with(naming.AnnotationSwitchover, "any"), with(naming.AnnotationSwitchover, "x-1"), true},
 		"it is taken back":  {with(naming.AnnotationSwitchover, "any"), &v1.SampleDB{}, true},
-		"it is the same":    {with(naming.AnnotationSwitchover, "any"), with(naming.AnnotationSwitchover, "any"), false},
-		"it is not ours":    {&v1.SampleDB{}, with("team", "shop"), false},
+		"it is the same": {
+			with(naming.AnnotationSwitchover, "any"), with(naming.AnnotationSwitchover, "any"), false,
+		},
+		"it is not ours": {&v1.SampleDB{}, with("team", "shop"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := switchoverChanged().Update(ctrlevent.UpdateEvent{ObjectOld: c.old, ObjectNew: c.now}); got != c.want {
+			if got := switchoverChanged().Update(ctrlevent.UpdateEvent{
+				ObjectOld: c.old, ObjectNew: c.now,
+			}); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})

@@ -1,5 +1,6 @@
-// Package secrets notices when users' Secrets change, where their namespaces let the operator watch them, one by one and by
-// name. Of what is in them it keeps a digest. Where it is not allowed to, it knows nothing, which is said and is no error.
+// Package secrets notices when users' Secrets change, where their namespaces let the operator watch them, one
+// by one and by name. Of what is in them it keeps a digest. Where it is not allowed to, it knows nothing, which
+// is said and is no error.
 package secrets
 
 import (
@@ -56,10 +57,14 @@ const absent = "absent"
 
 // New makes a Follower. The digest must be the same after a restart.
 func New(client kubernetes.Interface, digest func([]byte) string) *Follower {
-	return &Follower{client: client, digest: digest, changed: make(chan event.GenericEvent), watches: map[types.NamespacedName]*following{}}
+	return &Follower{
+		client: client, digest: digest, changed: make(chan event.GenericEvent),
+		watches: map[types.NamespacedName]*following{},
+	}
 }
 
-// Changed has an event for each object of which a Secret has changed: its name, and nothing else. A controller has to take them.
+// Changed has an event for each object of which a Secret has changed: its name, and nothing else. A
+// controller has to take them.
 func (f *Follower) Changed() <-chan event.GenericEvent { return f.changed }
 
 // Follow sets which Secrets an object follows; without names it follows none any more.
@@ -88,8 +93,8 @@ func (f *Follower) Follow(user types.NamespacedName, names ...string) {
 	}
 }
 
-// Versions are those of the Secrets that an object follows, by their names: something else after each change, and "" where that can't be known.
-// They are not settled yet while that is being found out.
+// Versions are those of the Secrets that an object follows, by their names: something else after each change, and ""
+// where that can't be known. They are not settled yet while that is being found out.
 func (f *Follower) Versions(user types.NamespacedName) (versions map[string]string, settled bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +113,8 @@ func (f *Follower) run(ctx context.Context, key types.NamespacedName) {
 	forbidden := firstForbidden
 	for ctx.Err() == nil {
 		stream, err := f.client.CoreV1().Secrets(key.Namespace).
-			Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name).String()})
+			Watch(ctx,
+				metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", key.Name).String()})
 		pause := pauseBroken
 		switch {
 		case apierrors.IsForbidden(err):
@@ -126,7 +132,8 @@ func (f *Follower) run(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-// followStream takes what a watch tells until it ends. It begins with the Secret as it is; of one that is not there it tells nothing.
+// followStream takes what a watch tells until it ends. It begins with the Secret as it is; of one that is
+// not there it tells nothing.
 func (f *Follower) followStream(ctx context.Context, key types.NamespacedName, stream watch.Interface) {
 	defer stream.Stop()
 	quiet := time.After(settling)
@@ -182,7 +189,9 @@ func (f *Follower) set(ctx context.Context, key types.NamespacedName, version st
 	}
 	f.mu.Unlock()
 	for _, user := range users {
-		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: user.Namespace, Name: user.Name}}
+		object := &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Namespace: user.Namespace, Name: user.Name},
+		}
 		select {
 		case f.changed <- event.GenericEvent{Object: client.Object(object)}:
 		case <-ctx.Done():

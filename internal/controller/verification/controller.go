@@ -1,6 +1,6 @@
 // Package verification proves backups: a DatabaseBackup that is complete and is to be verified gets a Job, whose Pod
-// restores it into a scratch volume, checks it and asks it questions. What it finds goes into the status. It must not know how a
-// backup is restored (that is internal/backup's) nor how the Pod looks (that is internal/desired's).
+// restores it into a scratch volume, checks it and asks it questions. What it finds goes into the status. It must not
+// know how a backup is restored (that is internal/backup's) nor how the Pod looks (that is internal/desired's).
 package verification
 
 import (
@@ -80,7 +80,8 @@ func (r *Reconciler) create(ctx context.Context, db *v1.SampleDB, backup *v1.Dat
 	if err != nil {
 		return err
 	}
-	if err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner)); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
 	}
 	return nil
@@ -89,8 +90,9 @@ func (r *Reconciler) create(ctx context.Context, db *v1.SampleDB, backup *v1.Dat
 // observe reads what the decision depends on.
 func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (view, *v1.SampleDB, error) {
 	v := view{
-		complete: meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete) && backup.Status.ID != "" && backup.DeletionTimestamp == nil,
-		asked:    asked(backup),
+		complete: meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete) &&
+			backup.Status.ID != "" && backup.DeletionTimestamp == nil,
+		asked: asked(backup),
 	}
 	if old := backup.Status.Verification; old != nil && old.CompletedAt != nil {
 		v.done = old.Asked
@@ -154,8 +156,8 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	return nil
 }
 
-// observePod takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to run; one that has
-// not leaves what it has found to the next.
+// observePod takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to
+// run; one that has not leaves what it has found to the next.
 func (v *view) observePod(pod *corev1.Pod) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -208,7 +210,8 @@ func (r *Reconciler) report(ctx context.Context, backup *v1.DatabaseBackup, v vi
 	case d.over && d.reason == v1.ReasonVerified:
 		r.Events.Eventf(backup, nil, corev1.EventTypeNormal, eventVerified, eventActionReported, "%s", d.message)
 	case d.over:
-		r.Events.Eventf(backup, nil, corev1.EventTypeWarning, eventVerificationFailed, eventActionReported, "%s", d.message)
+		r.Events.Eventf(backup, nil, corev1.EventTypeWarning, eventVerificationFailed,
+			eventActionReported, "%s", d.message)
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func status(backup *v1.DatabaseBackup, v view, d decision, now time.Time) v1.Dat
 	if d.over {
 		out.Verification = found(v, at)
 	} else if meta.FindStatusCondition(out.Conditions, v1.ConditionVerified) != nil {
-		verified = meta.FindStatusCondition(out.Conditions, v1.ConditionVerified).Status // what was found before still holds
+		// What was found before still holds.
+		verified = meta.FindStatusCondition(out.Conditions, v1.ConditionVerified).Status
 	}
 	meta.SetStatusCondition(&out.Conditions, metav1.Condition{
 		Type: v1.ConditionVerified, Status: verified, Reason: d.reason, Message: written.Message(d.message),
@@ -103,7 +104,8 @@ func found(v view, at metav1.Time) *v1.VerificationStatus {
 		out.Steps = append(out.Steps, v1.VerificationStep{Name: s.Name, Took: duration(s.Seconds), Skipped: s.Skipped})
 	}
 	for _, a := range r.Answers {
-		out.Answers = append(out.Answers, v1.VerificationAnswer{Name: a.Name, Rows: int64(a.Rows), Got: a.Got, Problem: a.Problem})
+		out.Answers = append(out.Answers,
+			v1.VerificationAnswer{Name: a.Name, Rows: int64(a.Rows), Got: a.Got, Problem: a.Problem})
 	}
 	return out
 }

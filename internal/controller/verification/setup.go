@@ -34,7 +34,8 @@ func askedOrComplete() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
-		return wasOne && isOne && (asked(was) != asked(is) || (was.Status.CompletedAt == nil) != (is.Status.CompletedAt == nil))
+		return wasOne &&
+			isOne && (asked(was) != asked(is) || (was.Status.CompletedAt == nil) != (is.Status.CompletedAt == nil))
 	}}
 }
 
@@ -45,12 +46,15 @@ func (r *Reconciler) byJob(ctx context.Context, object client.Object) []reconcil
 		return nil
 	}
 	job := &batchv1.Job{}
-	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, job); err != nil {
+	if err := r.Client.Get(ctx,
+		types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, job); err != nil {
 		return nil // it is looked at again within seconds
 	}
 	backup := metav1.GetControllerOf(job)
 	if backup == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: backup.Name}}}
+	return []reconcile.Request{
+		{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: backup.Name}},
+	}
 }

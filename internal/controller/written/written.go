@@ -1,5 +1,5 @@
-// Package written remembers the statuses that a controller has written, until its cache has them too. A cache is behind after every
-// write, and for up to a minute after the API server was away: a status compared with an old one would be
+// Package written remembers the statuses that a controller has written, until its cache has them too. A cache is behind
+// after every write, and for up to a minute after the API server was away: a status compared with an old one would be
 // held for written, and a lie would stay until something else changes.
 package written
 
@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Statuses are the last written ones, by the objects' UIDs. The zero value is ready for use; it is safe for concurrent use.
+// Statuses are the last written ones, by the objects' UIDs. The zero value is ready for use; it is
+// safe for concurrent use.
 type Statuses[S any] struct {
 	mu   sync.Mutex
 	last map[types.UID]entry[S]
@@ -31,7 +32,8 @@ func (w *Statuses[S]) Latest(object metav1.Object, cached S) S {
 		return cached
 	}
 	// Resource versions of one kind are numbers that grow (Kubernetes 1.35 documentation, "Resource versions").
-	if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), e.version); err != nil || order >= 0 {
+	if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(),
+		e.version); err != nil || order >= 0 {
 		delete(w.last, object.GetUID())
 		return cached
 	}

@@ -19,8 +19,8 @@ const lastRequests = 3
 type Release struct {
 	// Spec is the spec of the MyApp, or while an update is held back, that of before.
 	Spec v1.MyAppSpec
-	// Config is the digest of what is in its ConfigMaps, Secrets what somebody has noted about its Secrets, and Connection tells
-	// one content of the database's Secret from another. Pods are replaced when one of them changes.
+	// Config is the digest of what is in its ConfigMaps, Secrets what somebody has noted about its Secrets, and
+	// Connection tells one content of the database's Secret from another. Pods are replaced when one of them changes.
 	Config, Secrets, Connection string
 }
 
@@ -34,8 +34,8 @@ func PodPart(spec v1.MyAppSpec) v1.MyAppSpec {
 	return out
 }
 
-// Replicas is how many Pods are wanted. With autoscaling they stay as many as there are (present, nil where there is no Deployment),
-// but for the start and for none, which the autoscaler neither leaves nor enters.
+// Replicas is how many Pods are wanted. With autoscaling they stay as many as there are (present, nil where there is no
+// Deployment), but for the start and for none, which the autoscaler neither leaves nor enters.
 func Replicas(spec v1.MyAppSpec, present *int32) int32 {
 	wanted := int32(1)
 	if spec.Replicas != nil {
@@ -82,7 +82,8 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 		Spec: podSpec(spec, appContainer(spec)),
 	}
 	for key, value := range map[string]string{
-		naming.AnnotationConfig: release.Config, naming.AnnotationSecrets: release.Secrets, naming.AnnotationConnection: release.Connection,
+		naming.AnnotationConfig: release.Config, naming.AnnotationSecrets: release.Secrets,
+		naming.AnnotationConnection: release.Connection,
 	} {
 		if value != "" {
 			out.Annotations[key] = value
@@ -91,7 +92,9 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 	out.Spec.Affinity = affinity(app, spec)
 	if spec.Leader {
 		out.Spec.Volumes = []corev1.Volume{leaderVolume()}
-		out.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: volumeLeader, MountPath: naming.PathLeader, ReadOnly: true}}
+		out.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+			{Name: volumeLeader, MountPath: naming.PathLeader, ReadOnly: true},
+		}
 	}
 	out.Annotations[naming.AnnotationTemplate] = desired.Hash(out)
 	return out
@@ -109,7 +112,8 @@ func podSpec(spec v1.MyAppSpec, container corev1.Container) corev1.PodSpec {
 	}
 	return corev1.PodSpec{
 		Containers: []corev1.Container{container},
-		// It has no business with the Kubernetes API, and other Services' addresses only get into the way of its own variables.
+		// It has no business with the Kubernetes API, and other Services' addresses only get into the
+		// way of its own variables.
 		AutomountServiceAccountToken: &no,
 		EnableServiceLinks:           &no,
 		SecurityContext:              security,
@@ -126,12 +130,14 @@ func appContainer(spec v1.MyAppSpec) corev1.Container {
 	c.Command, c.Args = spec.Command, spec.Args
 	c.Ports = []corev1.ContainerPort{{Name: naming.PortApp, ContainerPort: spec.Port, Protocol: corev1.ProtocolTCP}}
 	c.ReadinessProbe, c.LivenessProbe, c.StartupProbe = spec.ReadinessProbe, spec.LivenessProbe, spec.StartupProbe
-	c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lastRequests}}}
+	c.Lifecycle = &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: lastRequests}},
+	}
 	return c
 }
 
-// container is what containers of the application and of its migrations have in common. What one that has failed wrote last
-// becomes its message.
+// container is what containers of the application and of its migrations have in common. What one that has failed wrote
+// last becomes its message.
 func container(spec v1.MyAppSpec, name, image string) corev1.Container {
 	return corev1.Container{
 		Name:                     name,
@@ -148,12 +154,16 @@ const volumeLeader = "leader"
 
 // leaderVolume has the file that says whether the Pod leads. The kubelet writes it anew when the label comes or goes.
 func leaderVolume() corev1.Volume {
-	return corev1.Volume{Name: volumeLeader, VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{{
-			Path:     naming.FileLeader,
-			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['" + naming.LabelLeaderOf + "']"},
-		}},
-	}}}
+	return corev1.Volume{Name: volumeLeader, VolumeSource: corev1.VolumeSource{
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{
+			Items: []corev1.DownwardAPIVolumeFile{{
+				Path: naming.FileLeader,
+				FieldRef: &corev1.ObjectFieldSelector{
+					APIVersion: "v1", FieldPath: "metadata.labels['" + naming.LabelLeaderOf + "']",
+				},
+			}},
+		},
+	}}
 }
 
 // affinity spreads the Pods over nodes as far as possible, unless the user has rules of their own.

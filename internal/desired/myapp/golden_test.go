@@ -54,15 +54,20 @@ func withMigration(app *v1.MyApp) {
 func full(app *v1.MyApp) {
 	yes, no, user := true, false, int64(1000)
 	probe := func(path string) *corev1.Probe {
-		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http")}}}
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("http")},
+		}}
 	}
 	withMigration(app)
 	app.Annotations = map[string]string{naming.AnnotationSecrets: "2026-11-21", naming.AnnotationRetry: "1"}
 	s := &app.Spec
-	s.Image, s.Command, s.Args, s.Port = "registry.example/shop:2.0", []string{"/shop"}, []string{"serve", "--port=8080"}, 8080
+	s.Image, s.Command, s.Args, s.Port = "registry.example/shop:2.0", []string{"/shop"},
+		[]string{"serve", "--port=8080"}, 8080
 	s.Env = []corev1.EnvVar{{Name: "PGHOST", Value: "shop-ro"}, {Name: "GREETING", Value: "from $(PGUSER)"}}
 	s.Config = v1.ConfigSpec{ConfigMaps: []v1.ObjectName{"features", "texts"}, Secrets: []v1.ObjectName{"payment"}}
-	s.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.1")}}
+	s.Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("0.1")},
+	}
 	s.ReadinessProbe, s.LivenessProbe, s.StartupProbe = probe("/readyz"), probe("/livez"), probe("/started")
 	s.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: &no}
 	s.PodSecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user}
@@ -74,7 +79,9 @@ func full(app *v1.MyApp) {
 		PriorityClassName: "high",
 		ImagePullSecrets:  []corev1.LocalObjectReference{{Name: "pull"}},
 	}
-	s.Service = v1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Port: 8000, Annotations: map[string]string{"lb.example/internal": "true"}}
+	s.Service = v1.ServiceSpec{
+		Type: corev1.ServiceTypeLoadBalancer, Port: 8000, Annotations: map[string]string{"lb.example/internal": "true"},
+	}
 	s.Ingress = &v1.IngressSpec{
 		Host: "shop.example.com", ClassName: ptr.To("nginx"), Path: "/", TLSSecretName: "shop-tls",
 		Annotations: map[string]string{"cert-manager.io/cluster-issuer": "letsencrypt"},

@@ -20,7 +20,8 @@ const startPatience = time.Minute
 // backupPatience is how long the backup before a migration may take.
 const backupPatience = 24 * time.Hour
 
-// Version identifies the code and the schema that a spec asks for: another one is an update, which its migration comes before.
+// Version identifies the code and the schema that a spec asks for: another one is an update, which
+// its migration comes before.
 func Version(spec v1.MyAppSpec) string {
 	m := spec.Migration
 	if m == nil {
@@ -45,7 +46,8 @@ func MigrationJob(app *v1.MyApp, update Update) *batchv1.Job {
 	object := meta(app, naming.MigrationJob(app.Name, attempt(app, update)))
 	object.Labels = pod.Labels
 	object.Annotations = map[string]string{
-		naming.AnnotationMigration: Version(app.Spec), naming.AnnotationRevision: strconv.FormatInt(update.Revision, 10),
+		naming.AnnotationMigration: Version(app.Spec),
+		naming.AnnotationRevision:  strconv.FormatInt(update.Revision, 10),
 	}
 	return &batchv1.Job{
 		ObjectMeta: object,
@@ -58,14 +60,15 @@ func MigrationJob(app *v1.MyApp, update Update) *batchv1.Job {
 	}
 }
 
-// attempt is the hash of all that may make a migration succeed that has failed: another one is another try. It is not that of the
-// Pod, which a new version of the operator may make otherwise.
+// attempt is the hash of all that may make a migration succeed that has failed: another one is another try. It is not
+// that of the Pod, which a new version of the operator may make otherwise.
 func attempt(app *v1.MyApp, update Update) string {
 	spec, m := app.Spec, *app.Spec.Migration
 	m.Backup = false
 	return desired.Hash([]any{
 		app.UID, update, app.Annotations[naming.AnnotationRetry], app.Annotations[naming.AnnotationSecrets],
-		spec.Image, m, spec.Database, spec.Env, spec.Config, spec.Resources, spec.SecurityContext, spec.PodSecurityContext, spec.Pod,
+		spec.Image, m, spec.Database, spec.Env, spec.Config, spec.Resources, spec.SecurityContext,
+		spec.PodSecurityContext, spec.Pod,
 	})
 }
 
@@ -78,7 +81,8 @@ func migrationPod(app *v1.MyApp, update Update) corev1.PodTemplateSpec {
 	c := container(spec, naming.ContainerMigrate, image)
 	c.Command, c.Args = m.Command, m.Args
 	c.Env = append(c.Env,
-		corev1.EnvVar{Name: naming.EnvImageFrom, Value: update.From}, corev1.EnvVar{Name: naming.EnvImageTo, Value: spec.Image})
+		corev1.EnvVar{Name: naming.EnvImageFrom, Value: update.From},
+		corev1.EnvVar{Name: naming.EnvImageTo, Value: spec.Image})
 	pod := podSpec(spec, c)
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	// The kubelet ends a Pod that takes too long and keeps what it wrote last; the Job's own deadline would delete it.
@@ -86,14 +90,15 @@ func migrationPod(app *v1.MyApp, update Update) corev1.PodTemplateSpec {
 	pod.ActiveDeadlineSeconds = &deadline
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels: merged(spec.Pod.Labels, naming.AppLabels(app.Name), map[string]string{naming.LabelComponent: naming.ComponentMigrate}),
+			Labels: merged(spec.Pod.Labels, naming.AppLabels(app.Name),
+				map[string]string{naming.LabelComponent: naming.ComponentMigrate}),
 		},
 		Spec: pod,
 	}
 }
 
-// MigrationBackup is the backup that is taken of a SampleDB before a Job. No owner reference ties it to the MyApp: it is worth
-// most when that is gone. It is of the primary, and so has all that was committed before it ends.
+// MigrationBackup is the backup that is taken of a SampleDB before a Job. No owner reference ties it to the MyApp: it
+// is worth most when that is gone. It is of the primary, and so has all that was committed before it ends.
 func MigrationBackup(app *v1.MyApp, job *batchv1.Job, sampleDB string) *toban.DatabaseBackup {
 	hash := job.Name[len(naming.MigrationJob(app.Name, "")):]
 	return &toban.DatabaseBackup{
@@ -101,6 +106,8 @@ func MigrationBackup(app *v1.MyApp, job *batchv1.Job, sampleDB string) *toban.Da
 			Name: naming.MigrationBackup(app.Name, hash), Namespace: app.Namespace,
 			Labels: map[string]string{naming.LabelMyApp: app.Name, naming.LabelSampleDB: sampleDB},
 		},
-		Spec: toban.DatabaseBackupSpec{SampleDB: sampleDB, From: toban.BackupFromPrimary, Deadline: metav1.Duration{Duration: backupPatience}},
+		Spec: toban.DatabaseBackupSpec{
+			SampleDB: sampleDB, From: toban.BackupFromPrimary, Deadline: metav1.Duration{Duration: backupPatience},
+		},
 	}
 }

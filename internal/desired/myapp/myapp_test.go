@@ -17,15 +17,23 @@ func TestReplicas(t *testing.T) {
 		present *int32
 		want    int32
 	}{
-		"one where nothing is said":                          {v1.MyAppSpec{}, nil, 1},
-		"as many as the spec says":                           {v1.MyAppSpec{Replicas: ptr.To[int32](3)}, ptr.To[int32](7), 3},
-		"none":                                               {v1.MyAppSpec{Replicas: ptr.To[int32](0)}, ptr.To[int32](7), 0},
-		"an autoscaler's number is left alone":               {v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, ptr.To[int32](4), 4},
-		"an autoscaler begins with the spec's number":        {v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, nil, 3},
-		"but not with fewer than its least":                  {v1.MyAppSpec{Replicas: ptr.To[int32](1), Autoscaling: scaling}, nil, 2},
-		"nor with more than its most":                        {v1.MyAppSpec{Replicas: ptr.To[int32](9), Autoscaling: scaling}, nil, 5},
-		"none also with an autoscaler, which does not stop":  {v1.MyAppSpec{Replicas: ptr.To[int32](0), Autoscaling: scaling}, ptr.To[int32](4), 0},
-		"an autoscaler does not begin by itself after none":  {v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, ptr.To[int32](0), 3},
+		"one where nothing is said": {v1.MyAppSpec{}, nil, 1},
+		"as many as the spec says":  {v1.MyAppSpec{Replicas: ptr.To[int32](3)}, ptr.To[int32](7), 3},
+		"none":                      {v1.MyAppSpec{Replicas: ptr.To[int32](0)}, ptr.To[int32](7), 0},
+		"an autoscaler's number is left alone": {
+			v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, ptr.To[int32](4), 4,
+		},
+		"an autoscaler begins with the spec's number": {
+			v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, nil, 3,
+		},
+		"but not with fewer than its least": {v1.MyAppSpec{Replicas: ptr.To[int32](1), Autoscaling: scaling}, nil, 2},
+		"nor with more than its most":       {v1.MyAppSpec{Replicas: ptr.To[int32](9), Autoscaling: scaling}, nil, 5},
+		"none also with an autoscaler, which does not stop": {
+			v1.MyAppSpec{Replicas: ptr.To[int32](0), Autoscaling: scaling}, ptr.To[int32](4), 0,
+		},
+		"an autoscaler does not begin by itself after none": {
+			v1.MyAppSpec{Replicas: ptr.To[int32](3), Autoscaling: scaling}, ptr.To[int32](0), 3,
+		},
 		"a number beyond its bounds is the autoscaler's too": {v1.MyAppSpec{Autoscaling: scaling}, ptr.To[int32](9), 9},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,11 +48,13 @@ func TestReplicas(t *testing.T) {
 func TestTheStampOfADeploymentIsNotOfItsReplicas(t *testing.T) {
 	app := article("x")
 	release := Release{Spec: app.Spec}
-	if Deployment(app, release, 3).Annotations[naming.AnnotationApplied] != Deployment(app, release, 9).Annotations[naming.AnnotationApplied] {
+	if Deployment(app, release,
+		3).Annotations[naming.AnnotationApplied] != Deployment(app, release, 9).Annotations[naming.AnnotationApplied] {
 		t.Error("it is another one with other replicas")
 	}
 	release.Config = "other"
-	if Deployment(app, Release{Spec: app.Spec}, 3).Annotations[naming.AnnotationApplied] == Deployment(app, release, 3).Annotations[naming.AnnotationApplied] {
+	if Deployment(app, Release{Spec: app.Spec},
+		3).Annotations[naming.AnnotationApplied] == Deployment(app, release, 3).Annotations[naming.AnnotationApplied] {
 		t.Error("it is the same with another config")
 	}
 }
@@ -72,8 +82,10 @@ func TestAVersionIsTheCodeAndTheSchema(t *testing.T) {
 		change func(*v1.MyAppSpec)
 		other  bool
 	}{
-		"another image":                 {func(s *v1.MyAppSpec) { s.Image = "nginx:1.26" }, true},
-		"another command":               {func(s *v1.MyAppSpec) { s.Migration.Command = []string{"/shop", "up"} }, true},
+		"another image": {func(s *v1.MyAppSpec) { s.Image = "nginx:1.26" }, true},
+		"another command": {
+			func(s *v1.MyAppSpec) { s.Migration.Command = []string{"/shop", "up"} }, true,
+		},
 		"another image of migrations":   {func(s *v1.MyAppSpec) { s.Migration.Image = "m" }, true},
 		"another database":              {func(s *v1.MyAppSpec) { s.Database.Name = "other" }, true},
 		"no migration any more":         {func(s *v1.MyAppSpec) { s.Migration = nil }, true},
@@ -103,8 +115,12 @@ func TestAnAttemptIsAnotherWhereItMayEndOtherwise(t *testing.T) {
 		change func(*v1.MyApp)
 		other  bool
 	}{
-		"a retry is asked for":    {func(a *v1.MyApp) { a.Annotations = map[string]string{naming.AnnotationRetry: "1"} }, true},
-		"a Secret has changed":    {func(a *v1.MyApp) { a.Annotations = map[string]string{naming.AnnotationSecrets: "1"} }, true},
+		"a retry is asked for": {
+			func(a *v1.MyApp) { a.Annotations = map[string]string{naming.AnnotationRetry: "1"} }, true,
+		},
+		"a Secret has changed": {
+			func(a *v1.MyApp) { a.Annotations = map[string]string{naming.AnnotationSecrets: "1"} }, true,
+		},
 		"a variable":              {func(a *v1.MyApp) { a.Spec.Env = []corev1.EnvVar{{Name: "A"}} }, true},
 		"a longer deadline":       {func(a *v1.MyApp) { a.Spec.Migration.Deadline.Duration *= 2 }, true},
 		"another object":          {func(a *v1.MyApp) { a.UID = "other" }, true},

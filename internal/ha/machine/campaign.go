@@ -28,7 +28,8 @@ type campaign struct {
 	term uint64
 	// renewal says that the candidate is a primary, which alone has a vote, and goes on meanwhile.
 	renewal bool
-	// resigned is the term that its leader has given up, by its own word; ended says that the leader before has surely ended.
+	// resigned is the term that its leader has given up, by its own word; ended says that the leader
+	// before has surely ended.
 	resigned uint64
 	ended    bool
 	end      ha.LSN
@@ -57,7 +58,9 @@ func (i *Instance) startCampaign(renewal bool) {
 		return
 	}
 	l := i.View().Local
-	c.poll = i.ask(ha.VoteRequest{Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received))}, preVoteDeadline)
+	c.poll = i.ask(ha.VoteRequest{
+		Term: c.term, Resigned: c.resigned, PreVote: true, Position: i.hardState.Position(max(l.End, l.Received)),
+	}, preVoteDeadline)
 	i.countVotes()
 }
 
@@ -112,9 +115,12 @@ func (i *Instance) votePatience() time.Duration {
 func (i *Instance) ask(r ha.VoteRequest, patience time.Duration) *poll {
 	m := i.hardState
 	r.Candidate = m.Voter
-	p := &poll{round: i.nextID(), request: r, asked: i.now, deadline: i.now + patience, replies: map[ha.Voter]ha.VoteReply{
-		m.Voter: {Granted: true, Ballot: m.Ballot, Position: r.Position, Configuration: m.Configuration},
-	}}
+	p := &poll{
+		round: i.nextID(), request: r, asked: i.now, deadline: i.now + patience,
+		replies: map[ha.Voter]ha.VoteReply{
+			m.Voter: {Granted: true, Ballot: m.Ballot, Position: r.Position, Configuration: m.Configuration},
+		},
+	}
 	for _, v := range m.Configuration.Voters() {
 		if v == m.Voter {
 			continue

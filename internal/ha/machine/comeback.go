@@ -73,9 +73,9 @@ func (i *Instance) comeBackElected() {
 	i.askConfirmation()
 }
 
-// comeBack opens the server when a majority says that this instance still leads, and its WAL is proven. Until then others
-// may have elected another, and who reads here would read what that one has overtaken; or read what nobody else has, and
-// what is lost with this instance.
+// comeBack opens the server when a majority says that this instance still leads, and its WAL is proven. Until then
+// others may have elected another, and who reads here would read what that one has overtaken; or read what nobody else
+// has, and what is lost with this instance.
 func (i *Instance) comeBack() {
 	switch {
 	case i.server.open || !i.server.seen.Answers: // it is still recovering
@@ -98,7 +98,8 @@ func (i *Instance) comeBack() {
 	}
 }
 
-// prove has all WAL acknowledged by the quorum: it may have commits at its end that nobody else has. Then clients are let in.
+// prove has all WAL acknowledged by the quorum: it may have commits at its end that nobody else has.
+// Then clients are let in.
 func (i *Instance) prove() {
 	if i.server.demanded != 0 || i.server.proving || i.quorum.tighter != nil {
 		return

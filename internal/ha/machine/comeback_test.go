@@ -6,8 +6,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// A leader that comes back starts its server closed. It asks the others whether it still leads, then has its WAL acknowledged, and
-// then lets clients in.
+// A leader that comes back starts its server closed. It asks the others whether it still leads, then has its WAL
+// acknowledged, and then lets clients in.
 func TestALeaderThatComesBackIsConfirmedAndProvenFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, memoryOf("db-0.a", 4, "db-0"))

@@ -8,7 +8,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// copier is db-1, which has lost its way to the leader of term 4 and copies its data anew since a moment. Its WAL ends at 100.
+// copier is db-1, which has lost its way to the leader of term 4 and copies its data anew since a
+// moment. Its WAL ends at 100.
 func copier(t *testing.T) (r *rig, copies Command) {
 	t.Helper()
 	r = standby(t)
@@ -44,9 +45,11 @@ func TestDataIsGivenUpOnWhatOthersHaveSaidSinceTheCopyBegan(t *testing.T) {
 		"another leads a later term by now": {[]func(*rig){leads, has(100), func(r *rig) {
 			r.other("db-2.c", func(p *ha.Peer) { p.Ballot, p.Leading = ha.Ballot{Term: 9, Leader: "db-2"}, true })
 		}}, "an earlier term"},
-		"how far its WAL goes is not known, and the other has less than the leader": {[]func(*rig){leads, has(0x6f), func(r *rig) {
-			r.watch.known, r.watch.end = false, 0
-		}}, "must have it up to 0/70"},
+		"how far its WAL goes is not known, and the other has less than the leader": {
+			[]func(*rig){leads, has(0x6f), func(r *rig) {
+				r.watch.known, r.watch.end = false, 0
+			}}, "must have it up to 0/70",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +62,8 @@ func TestDataIsGivenUpOnWhatOthersHaveSaidSinceTheCopyBegan(t *testing.T) {
 			if len(replies) != 1 {
 				t.Fatalf("the answers are %+v", replies)
 			}
-			if needed := replies[0].Needed; (needed == "") != (c.refusal == "") || !strings.Contains(needed, c.refusal) {
+			if needed := replies[0].Needed; (needed == "") != (c.refusal == "") ||
+				!strings.Contains(needed, c.refusal) {
 				t.Errorf("got %q, expected %q", needed, c.refusal)
 			}
 			if empty := r.Peer().Data == ha.DataEmpty; empty != (c.refusal == "") {

@@ -2,13 +2,13 @@ package machine
 
 import "toban.dev/internal/ha"
 
-// Effect is something that is to be done. Effects of one step are begun in their order. None is waited for: what comes of
-// it is an event.
+// Effect is something that is to be done. Effects of one step are begun in their order. None is waited for: what
+// comes of it is an event.
 type Effect interface{ effect() }
 
-// Store puts a hard state on disk, its term history before the rest. Stored follows. Inherits says that the term history is another's,
-// whose WAL is received from then on. TermHistory says that it changes at all: where it does not, that of the data stays, which a copy
-// may be about to bring.
+// Store puts a hard state on disk, its term history before the rest. Stored follows. Inherits says that the term
+// history is another's, whose WAL is received from then on. TermHistory says that it changes at all: where it does not,
+// that of the data stays, which a copy may be about to bring.
 type Store struct {
 	ID          uint64
 	HardState   ha.HardState
@@ -16,9 +16,9 @@ type Store struct {
 	Inherits    bool
 }
 
-// Fence ends the server at once, in whatever state it is, and the command that is being carried out. It waits for nothing.
-// Killed follows when nothing of the server can answer anybody any more, Done when no process of it is left; of the
-// command that it ended nothing is heard any more.
+// Fence ends the server at once, in whatever state it is, and the command that is being carried out. It waits for
+// nothing. Killed follows when nothing of the server can answer anybody any more, Done when no process of it is left;
+// of the command that it ended nothing is heard any more.
 type Fence struct{ ID uint64 }
 
 // Command is something that is to be done with the server, one after the other. Done follows.
@@ -108,7 +108,8 @@ type Broadcast struct{}
 // Publish makes the Services find this instance as the primary.
 type Publish struct{}
 
-// ReplyDiscard answers DiscardAsked: the data may be given up where Needed is "", which else says what for it is needed.
+// ReplyDiscard answers DiscardAsked: the data may be given up where Needed is "", which else
+// says what for it is needed.
 type ReplyDiscard struct {
 	ID     uint64
 	Needed string

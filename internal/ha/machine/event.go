@@ -36,8 +36,8 @@ type PeerAnswered struct {
 	Asked  time.Duration
 }
 
-// PeerAnnounced is what another instance says of itself without having been asked. It may have been on its way for long, so it
-// does not count where it matters when something was so.
+// PeerAnnounced is what another instance says of itself without having been asked. It may have been on its way for
+// long, so it does not count where it matters when something was so.
 type PeerAnnounced struct{ Status PeerStatus }
 
 // PeerRefused says that nobody listens at another instance's address.
@@ -60,7 +60,8 @@ type PeerStatus struct {
 	Limits ha.Limits
 }
 
-// VoteAsked is a question for a vote, a pre-vote or a confirmation. It is answered by ReplyVote with its ID, or not at all.
+// VoteAsked is a question for a vote, a pre-vote or a confirmation. It is answered by ReplyVote
+// with its ID, or not at all.
 type VoteAsked struct {
 	ID      uint64
 	Request ha.VoteRequest
@@ -74,7 +75,8 @@ type VoteAnswered struct {
 	Failed bool
 }
 
-// ConfigurationProposed is a configuration of the quorum from its leader. It is answered by ReplyConfiguration with its ID.
+// ConfigurationProposed is a configuration of the quorum from its leader. It is answered by
+// ReplyConfiguration with its ID.
 type ConfigurationProposed struct {
 	ID       uint64
 	Proposal Proposal
@@ -172,8 +174,8 @@ type ServerEnded struct {
 	Why string
 }
 
-// DiscardAsked is the question of a Clone or Rewind whether the data here may be given up now: before the copy is whole,
-// or, Whole, for one that is. It is answered by ReplyDiscard.
+// DiscardAsked is the question of a Clone or Rewind whether the data here may be given up now: before the copy is
+// whole, or, Whole, for one that is. It is answered by ReplyDiscard.
 type DiscardAsked struct {
 	ID    uint64
 	Whole bool

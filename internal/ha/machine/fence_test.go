@@ -28,14 +28,20 @@ func TestTheFenceWaitsForNothing(t *testing.T) {
 		}, isolate},
 		"its memory is being written": {func(r *rig) {
 			r.holds = never
-			r.step(ConfigurationProposed{ID: 1, Proposal: Proposal{Leader: "db-0", Voter: "db-0.a", Configuration: ha.Configuration{Term: 4, Version: 9, Now: r.HardState().Configuration.Now}}})
+			r.step(ConfigurationProposed{
+				ID: 1, Proposal: Proposal{Leader: "db-0", Voter: "db-0.a", Configuration: ha.Configuration{
+					Term: 4, Version: 9, Now: r.HardState().Configuration.Now,
+				}},
+			})
 			if r.storing == nil {
 				t.Error("it writes nothing")
 			}
 		}, isolate},
 		"the rule is being changed": {func(r *rig) {
 			r.holds = never
-			r.step(Configured{Config: Config{Members: []string{"db-0", "db-1", "db-2"}, SystemIdentifier: "7", Async: true}})
+			r.step(Configured{
+				Config: Config{Members: []string{"db-0", "db-1", "db-2"}, SystemIdentifier: "7", Async: true},
+			})
 			r.pass(time.Second)
 		}, isolate},
 		"the witness is asked":          {func(r *rig) { r.holds = never; r.pass(time.Second) }, isolate},
@@ -63,7 +69,8 @@ func TestTheFenceWaitsForNothing(t *testing.T) {
 	}
 }
 
-// A server that can't be ended, because it waits for a disk, is ended again and again. Nothing else is done with it meanwhile.
+// A server that can't be ended, because it waits for a disk, is ended again and again. Nothing else
+// is done with it meanwhile.
 func TestAFenceThatFailsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := served(t)

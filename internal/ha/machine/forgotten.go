@@ -9,8 +9,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// progress is how far a voter has come, by its own word. What lies on its volume never goes back (invariant 3), so one that
-// has gone back has been given an older state of its volume: it has forgotten what it promised since.
+// progress is how far a voter has come, by its own word. What lies on its volume never goes back (invariant 3), so one
+// that has gone back has been given an older state of its volume: it has forgotten what it promised since.
 type progress struct {
 	voter  ha.Voter
 	term   uint64
@@ -19,8 +19,8 @@ type progress struct {
 	at time.Duration
 }
 
-// goesBack takes in what a voter says, and whether it has gone back: by an answer to a question that was asked after it was
-// heard to have come further. Any other word may be an old one that was on its way.
+// goesBack takes in what a voter says, and whether it has gone back: by an answer to a question that was asked after it
+// was heard to have come further. Any other word may be an old one that was on its way.
 func (p *progress) goesBack(s PeerStatus, asked, now time.Duration) bool {
 	if s.Peer.Voter == "" {
 		return false // its agent has just started, and does not know yet
@@ -56,7 +56,8 @@ func (i *Instance) watchProgress(s PeerStatus, asked time.Duration) {
 	}
 }
 
-// forgets notes that a voter has forgotten what it promised. That is so for good: the instance comes back as another voter.
+// forgets notes that a voter has forgotten what it promised. That is so for good: the instance
+// comes back as another voter.
 func (i *Instance) forgets(v ha.Voter) {
 	if v == "" || i.news.forgotten[v] {
 		return
@@ -74,11 +75,12 @@ func (i *Instance) Forgotten() []ha.Voter {
 			counted = append(counted, h.said.Peer.Voter)
 		}
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.news.forgotten)), func(v ha.Voter) bool { return !slices.Contains(counted, v) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(i.news.forgotten)),
+		func(v ha.Voter) bool { return !slices.Contains(counted, v) })
 }
 
-// beginAnew makes the instance another voter, when this one has forgotten what it promised: it has no say until it is on
-// record, as one that has lost its volume. Who alone has a vote has promised nobody anything.
+// beginAnew makes the instance another voter, when this one has forgotten what it promised: it has no say until it is
+// on record, as one that has lost its volume. Who alone has a vote has promised nobody anything.
 func (i *Instance) beginAnew() bool {
 	m := i.hardState
 	if !i.news.forgotten[m.Voter] || m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) {

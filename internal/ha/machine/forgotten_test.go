@@ -13,8 +13,11 @@ func (r *rig) says(v ha.Voter, boot string, asked time.Duration, term, version u
 	r.Helper()
 	r.said++
 	r.step(PeerAnswered{Asked: asked, Status: PeerStatus{Name: v.Instance(), Boot: boot, Number: r.said,
-		Peer:          ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: ha.Ballot{Term: term, Leader: "db-0"}},
-		Configuration: ha.Configuration{Term: 4, Version: version, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}}}})
+		Peer: ha.Peer{
+			Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: ha.Ballot{Term: term, Leader: "db-0"},
+		}, Configuration: ha.Configuration{
+			Term: 4, Version: version, Now: ha.Quorum{Voters: voters, Acknowledgements: 2},
+		}}})
 }
 
 // A voter whose own word goes back has forgotten what it promised. A word that was on its way for long says nothing.
@@ -34,10 +37,14 @@ func TestAVoterThatGoesBackIsNoticed(t *testing.T) {
 		"it is another voter": {func(r *rig) { r.says("db-2.new", "2", r.now, 0, 0) }, false},
 		"it was asked before": {func(r *rig) { r.says("db-2.c", "2", r.now-time.Minute, 3, 3) }, false},
 		"it was not asked": {func(r *rig) {
-			r.step(PeerAnnounced{PeerStatus{Name: "db-2", Boot: "2", Peer: ha.Peer{Voter: "db-2.c", Ballot: ha.Ballot{Term: 3, Leader: "db-0"}}}})
+			r.step(PeerAnnounced{PeerStatus{
+				Name: "db-2", Boot: "2", Peer: ha.Peer{Voter: "db-2.c", Ballot: ha.Ballot{Term: 3, Leader: "db-0"}},
+			}})
 		}, false},
 		"another has noticed it": {func(r *rig) {
-			r.step(PeerAnnounced{PeerStatus{Name: "db-0", Boot: "2", Peer: ha.Peer{Voter: "db-0.a"}, Forgotten: []ha.Voter{"db-2.c"}}})
+			r.step(PeerAnnounced{
+				PeerStatus{Name: "db-0", Boot: "2", Peer: ha.Peer{Voter: "db-0.a"}, Forgotten: []ha.Voter{"db-2.c"}},
+			})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +66,9 @@ func TestAVoteThatIsForgottenIsNoticed(t *testing.T) {
 	for term, notices := range map[uint64]bool{4: true, 5: false} {
 		r := standby(t)
 		r.elect(func() {})
-		r.step(VoteAnswered{Voter: "db-2.c", Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}})
+		r.step(VoteAnswered{
+			Voter: "db-2.c", Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}},
+		})
 		r.pass(time.Second)
 		r.other("db-2.c", func(p *ha.Peer) { p.Ballot = ha.Ballot{Term: term, Leader: "db-0"} })
 		if noticed := slices.Contains(r.Forgotten(), "db-2.c"); r.HardState().Won != 5 || noticed != notices {
@@ -68,19 +77,20 @@ func TestAVoteThatIsForgottenIsNoticed(t *testing.T) {
 	}
 }
 
-// Nobody counts on the vote of one that has forgotten what it promised, on its word about later terms, or on its having a
-// record; and it gets no vote: it may lack acknowledged commits.
+// Nobody counts on the vote of one that has forgotten what it promised, on its word about later terms, or on its having
+// a record; and it gets no vote: it may lack acknowledged commits.
 func TestAVoterThatHasForgottenIsNotCountedOn(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
 	r.forgets("db-2.c")
 	r.wanted = nil
 	for _, pre := range []bool{true, false} {
-		r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", PreVote: pre, Resigned: 4,
-			Position: ha.Position{Term: 4, LSN: 900}}})
+		r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", PreVote: pre,
+			Resigned: 4, Position: ha.Position{Term: 4, LSN: 900}}})
 	}
 	replies := wants[ReplyVote](r)
-	if len(replies) != 2 || replies[0].Reply.Granted || replies[1].Reply.Granted || replies[1].Reply.Reason != ha.RefusedForgotten {
+	if len(replies) != 2 || replies[0].Reply.Granted || replies[1].Reply.Granted ||
+		replies[1].Reply.Reason != ha.RefusedForgotten {
 		t.Errorf("asked for its vote it says %+v", replies)
 	}
 	r = standby(t)
@@ -120,9 +130,12 @@ func TestWhoHasForgottenIsAnotherVoter(t *testing.T) {
 				m = ha.LeadAlone(m, 4)
 			}
 			r := newRig(t, m)
-			r.step(PeerAnnounced{PeerStatus{Name: "db-1", Boot: "2", Peer: ha.Peer{Voter: "db-1.b"}, Forgotten: []ha.Voter{"db-0.a"}}})
+			r.step(PeerAnnounced{
+				PeerStatus{Name: "db-1", Boot: "2", Peer: ha.Peer{Voter: "db-1.b"}, Forgotten: []ha.Voter{"db-0.a"}},
+			})
 			now := r.HardState()
-			if other := now.Voter != "db-0.a"; other == alone || other && (now.Won > 0 || r.Leads() || now.Voter.Instance() != "db-0") {
+			if other := now.Voter != "db-0.a"; other == alone ||
+				other && (now.Won > 0 || r.Leads() || now.Voter.Instance() != "db-0") {
 				t.Errorf("it is the voter %s and has won %d: %s", now.Voter, now.Won, r.Instance)
 			}
 			if !alone && r.server.role == ha.ServerPrimary {

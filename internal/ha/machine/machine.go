@@ -1,8 +1,9 @@
-// Package machine is what one instance does about elections, as a deterministic state machine: Step takes in an event and
-// returns what is to be done. It has no I/O, no clock, no goroutine, and knows neither Kubernetes nor how a server is run.
-// The agent carries out its effects with real disks, networks and servers, the simulation with simulated ones.
+// Package machine is what one instance does about elections, as a deterministic state machine: Step takes in an event
+// and returns what is to be done. It has no I/O, no clock, no goroutine, and knows neither Kubernetes nor how a server
+// is run. The agent carries out its effects with real disks, networks and servers, the simulation with simulated ones.
 //
-// What is decided is package ha's: this package only remembers, asks, waits and counts. Its words are those of docs/ha.md.
+// What is decided is package ha's: this package only remembers, asks, waits and counts. Its words
+// are those of docs/ha.md.
 package machine
 
 import (
@@ -29,7 +30,10 @@ type Rules struct {
 
 // DefaultRules are those of package ha.
 func DefaultRules() Rules {
-	return Rules{Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule, Stands: ha.StillStands, PreVotes: true}
+	return Rules{
+		Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule,
+		Stands: ha.StillStands, PreVotes: true,
+	}
 }
 
 // Options are what an Instance begins with.
@@ -93,7 +97,10 @@ type Instance struct {
 
 // New is the machine of an instance whose process has just started: no server runs.
 func New(o Options) *Instance {
-	i := &Instance{name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now, hardState: o.HardState}
+	i := &Instance{
+		name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config,
+		now: o.Now, hardState: o.HardState,
+	}
 	i.news = newNews()
 	i.watch = newWatch(o.HardState, o.Now)
 	i.witness.at, i.witness.asked = never, never
@@ -197,7 +204,8 @@ type storing struct {
 	failed func(err string)
 }
 
-// store puts a hard state on disk, and goes on then. A server that must not go on by it is ended first: that waits for no disk.
+// store puts a hard state on disk, and goes on then. A server that must not go on by it is ended
+// first: that waits for no disk.
 func (i *Instance) store(m ha.HardState, then func()) {
 	if i.server.role == ha.ServerPrimary && !leads(m, i.name) && m.Ballot.Leader != i.name {
 		i.fenceServer("a later term is known")
@@ -267,7 +275,8 @@ func leads(m ha.HardState, name string) bool {
 
 // String is the state for people.
 func (i *Instance) String() string {
-	return fmt.Sprintf("last %+v, server %+v, command %+v, fence %v, storing %v, trouble %+v, campaign %+v, takeover %+v, comeback %+v, "+
-		"quorum %+v, witness %+v, wish %+v, watch %+v, waiting %d, votes %d", i.last, i.server, i.command, i.fence != nil, i.storing != nil,
-		i.trouble, i.campaign, i.preemption, i.comeback, i.quorum, i.witness, i.wish, i.watch, len(i.waiting), len(i.votes))
+	return fmt.Sprintf("last %+v, server %+v, command %+v, fence %v, storing %v, trouble %+v, campaign %+v, "+
+		"takeover %+v, comeback %+v, quorum %+v, witness %+v, wish %+v, watch %+v, waiting %d, votes %d", i.last,
+		i.server, i.command, i.fence != nil, i.storing != nil, i.trouble, i.campaign, i.preemption, i.comeback,
+		i.quorum, i.witness, i.wish, i.watch, len(i.waiting), len(i.votes))
 }

@@ -102,13 +102,15 @@ func (i *Instance) handleNews(e Event) {
 	}
 }
 
-// handleStatus keeps what an instance says, unless a later word of its process is known: then it only counts that it came.
+// handleStatus keeps what an instance says, unless a later word of its process is known: then it
+// only counts that it came.
 func (i *Instance) handleStatus(s PeerStatus, asked time.Duration) {
 	if !slices.Contains(i.Peers(), s.Name) {
 		return
 	}
 	h := i.news.entry(s.Name)
-	i.moved = h.at == never || decisive(h.said.Peer) != decisive(s.Peer) || s.Configuration.Newer(i.hardState.Configuration)
+	i.moved = h.at == never ||
+		decisive(h.said.Peer) != decisive(s.Peer) || s.Configuration.Newer(i.hardState.Configuration)
 	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
 		s = h.said
 	}
@@ -120,8 +122,8 @@ func (i *Instance) handleStatus(s PeerStatus, asked time.Duration) {
 	}
 }
 
-// meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it refuse, nor has it
-// resigned.
+// meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it
+// refuse, nor has it resigned.
 func (i *Instance) meet(name string) {
 	h := i.news.entry(name)
 	h.refused = never
@@ -176,8 +178,8 @@ func (i *Instance) resignedTerm() uint64 {
 	return 0
 }
 
-// newestHardState is the hard state with the newest configuration in it that anybody has said: who has missed a change can't be elected,
-// and may not know whom to ask.
+// newestHardState is the hard state with the newest configuration in it that anybody has said: who has missed a change
+// can't be elected, and may not know whom to ask.
 func (i *Instance) newestHardState() ha.HardState {
 	m := i.hardState
 	for _, name := range i.Peers() {
@@ -199,15 +201,16 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 		local.WitnessBallot = seen.Ballot
 	}
 	local.Alone = ha.Unconfirmed(m, i.ageOfAnswer, math.MaxInt64)
-	local.HasReadLease = i.Leads() && seen.ReadLease == m.Won && seen.Ballot.Term <= m.Won && age <= i.limits().ReadLease
+	local.HasReadLease = i.Leads() && seen.ReadLease == m.Won &&
+		seen.Ballot.Term <= m.Won && age <= i.limits().ReadLease
 	if seen.Ballot.Term > m.Ballot.Term {
 		age = math.MaxInt64 // it knows of a later term
 	}
 	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfAnswer, age)
 }
 
-// ageOfAnswer is how long ago a voter said last that it knows of no later term. One that has lost the leader may be giving
-// its vote to another.
+// ageOfAnswer is how long ago a voter said last that it knows of no later term. One that has lost the leader may be
+// giving its vote to another.
 func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 	h := i.news.peer(voter.Instance())
 	if h == nil || h.asked == never || h.said.Peer.Voter != voter || i.news.forgotten[voter] {

@@ -7,8 +7,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Times of one that was elected over another: how long the API may take to say whether that one has the read lease, and how often is
-// looked whether it has stopped.
+// Times of one that was elected over another: how long the API may take to say whether that one has the read lease, and
+// how often is looked whether it has stopped.
 const (
 	preemptDeadline = 300 * time.Millisecond
 	releaseInterval = 100 * time.Millisecond
@@ -107,8 +107,8 @@ func (i *Instance) leavePreemption(may bool) {
 	then(may)
 }
 
-// promote makes the standby the primary of the term that it has won. Where that does not come to its end, PostgreSQL may go
-// on with it by itself: the server is ended at once.
+// promote makes the standby the primary of the term that it has won. Where that does not come to its end, PostgreSQL
+// may go on with it by itself: the server is ended at once.
 func (i *Instance) promote() {
 	i.server.role, i.server.open, i.server.confirmed, i.server.following = ha.ServerPrimary, false, false, ha.Ballot{}
 	i.server.seen = ServerSeen{Run: i.server.run, Answers: true, Full: i.server.seen.Full}
@@ -124,8 +124,8 @@ func (i *Instance) promote() {
 	})
 }
 
-// storeTimeline puts on disk where the WAL of the term begins that this instance has been promoted in. It is not followed
-// before: who follows takes over the term history. A disk that does not take it is tried again (lead).
+// storeTimeline puts on disk where the WAL of the term begins that this instance has been promoted in. It is not
+// followed before: who follows takes over the term history. A disk that does not take it is tried again (lead).
 func (i *Instance) storeTimeline() {
 	m := i.hardState
 	m.TermHistory = slices.Clone(m.TermHistory)

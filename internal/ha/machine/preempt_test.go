@@ -18,11 +18,18 @@ func TestAWinnerWaitsForALeaderThatHoldsOn(t *testing.T) {
 		promotes bool
 		atLeast  time.Duration
 	}{
-		"nobody holds on":           {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
-		"the one before does":       {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 0, true, ha.PreemptWait},
-		"the one before stops":      {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 300 * time.Millisecond, true, 300 * time.Millisecond},
-		"a later term is on record": {ha.HardState{Ballot: ha.Ballot{Term: 6, Leader: "db-2"}, ReadLease: 4}, false, 0, false, 0},
-		"the API is away":           {ha.HardState{ReadLease: 4}, true, 0, true, 0},
+		"nobody holds on": {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
+		"the one before does": {
+			ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 0, true, ha.PreemptWait,
+		},
+		"the one before stops": {
+			ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 300 * time.Millisecond,
+			true, 300 * time.Millisecond,
+		},
+		"a later term is on record": {
+			ha.HardState{Ballot: ha.Ballot{Term: 6, Leader: "db-2"}, ReadLease: 4}, false, 0, false, 0,
+		},
+		"the API is away": {ha.HardState{ReadLease: 4}, true, 0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,8 @@ func TestATimelineThatIsNotWrittenIsWrittenAgain(t *testing.T) {
 			r.others(func(p *ha.Peer) { p.LeaderLost, p.Eligible = false, false })
 			r.pass(250 * time.Millisecond)
 		}
-		if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 2}); len(stores()) != tries+1 || begun(stores()[tries].HardState) != want {
+		if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 2}); len(stores()) != tries+1 ||
+			begun(stores()[tries].HardState) != want {
 			t.Fatalf("it is not written again: %s", r.Instance)
 		}
 	}
@@ -60,8 +61,8 @@ func TestATimelineThatIsNotWrittenIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// A promotion that fails may have happened. The server is ended, and promoted again in its term when a majority says that
-// it still may be; nobody follows before where its WAL begins is on disk.
+// A promotion that fails may have happened. The server is ended, and promoted again in its term when a majority says
+// that it still may be; nobody follows before where its WAL begins is on disk.
 func TestAPromotionThatFailsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := elected(t)
@@ -83,7 +84,8 @@ func TestAPromotionThatFailsIsMadeAgain(t *testing.T) {
 		t.Fatalf("it is not promoted again: %s", r.Instance)
 	}
 	r.step(Done{ID: second.ID, Timeline: 3, Begins: 100})
-	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 3}); begun(r.HardState()) != want || !r.Peer().Leading || r.Trouble() != "" {
+	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 3}); begun(r.HardState()) != want ||
+		!r.Peer().Leading || r.Trouble() != "" {
 		t.Errorf("its term history is %v: %s", r.HardState().TermHistory, r.Instance)
 	}
 }

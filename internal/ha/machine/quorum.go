@@ -8,7 +8,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// How often a configuration is offered to one that has not accepted it, and how long a change that failed is left alone.
+// How often a configuration is offered to one that has not accepted it, and how long a change
+// that failed is left alone.
 const (
 	offerInterval = 250 * time.Millisecond
 	changeRest    = 250 * time.Millisecond
@@ -17,7 +18,8 @@ const (
 // quorum is a leader's work on the quorum: it says whose acknowledgement counts, and sees to it that it is known.
 type quorum struct {
 	term uint64
-	// accepted is the newest configuration that each voter, and "" for the witness, has accepted; offered when it was offered last.
+	// accepted is the newest configuration that each voter, and "" for the witness, has accepted; offered
+	// when it was offered last.
 	accepted map[ha.Voter]ha.Configuration
 	offered  map[ha.Voter]time.Duration
 	look     map[uint64]ha.Configuration
@@ -37,11 +39,12 @@ func (i *Instance) rule() ha.Rule {
 	return i.rules.CommitRule(i.hardState.Configuration, i.hardState.Voter)
 }
 
-// maintainQuorum does the next step of a leader: what is on record is told to all; a change that has begun is finished; a
-// change that is due begins.
+// maintainQuorum does the next step of a leader: what is on record is told to all; a change that has begun is finished;
+// a change that is due begins.
 func (i *Instance) maintainQuorum() {
 	m := i.hardState
-	if i.server.role != ha.ServerPrimary || !i.Leads() || i.server.stopping || i.fence != nil || i.command != nil && i.command.Kind != Checkpoint {
+	if i.server.role != ha.ServerPrimary || !i.Leads() || i.server.stopping || i.fence != nil ||
+		i.command != nil && i.command.Kind != Checkpoint {
 		return
 	}
 	if i.quorum.term != m.Won {
@@ -64,11 +67,12 @@ func (i *Instance) maintainQuorum() {
 	}
 }
 
-// beginChange demands what both quorums demand, makes sure that all that was acknowledged before is where both would look
-// for it, and only then puts the change on record.
+// beginChange demands what both quorums demand, makes sure that all that was acknowledged before is where both would
+// look for it, and only then puts the change on record.
 func (i *Instance) beginChange(next ha.Quorum, reason string) {
 	m := i.hardState
-	i.log("changes the quorum", "from", m.Configuration.Now.String(), "to", next.String(), "acknowledgements", next.Acknowledgements, "reason", reason)
+	i.log("changes the quorum", "from", m.Configuration.Now.String(), "to", next.String(), "acknowledgements",
+		next.Acknowledgements, "reason", reason)
 	joint := ha.Configuration{Term: m.Won, Version: m.Configuration.Version + 1, Now: m.Configuration.Now, Next: &next}
 	before, rule := i.rule(), i.rules.CommitRule(joint, m.Voter)
 	i.quorum.tighter = &rule
@@ -89,7 +93,8 @@ func (i *Instance) putOffChange(why string) {
 	i.demand(i.rule(), false, false, nil)
 }
 
-// adoptConfiguration makes a configuration of this term durable here. Its rule holds already, or is less than the one that does.
+// adoptConfiguration makes a configuration of this term durable here. Its rule holds already, or is
+// less than the one that does.
 func (i *Instance) adoptConfiguration(r ha.Configuration) {
 	if !i.Leads() || i.hardState.Won != r.Term {
 		return
@@ -112,8 +117,8 @@ func (i *Instance) finishChange() {
 	i.adoptConfiguration(ha.Configuration{Term: i.hardState.Won, Version: r.Version + 1, Now: *r.Next})
 }
 
-// proposeConfiguration offers the configuration to those who have not accepted it. The witness, "", is told even where it has no vote:
-// people look there.
+// proposeConfiguration offers the configuration to those who have not accepted it. The witness, "", is told even where
+// it has no vote: people look there.
 func (i *Instance) proposeConfiguration() {
 	for _, name := range i.Peers() {
 		h := i.news.peer(name)
@@ -148,7 +153,8 @@ func (i *Instance) proposesTo(v ha.Voter) bool {
 
 // configurationAnswered notes who has accepted the configuration.
 func (i *Instance) configurationAnswered(e ConfigurationAnswered) {
-	if e.Reply.Accepted && !i.news.forgotten[e.Voter] && i.quorum.term == e.Configuration.Term && e.Configuration.Newer(i.quorum.accepted[e.Voter]) {
+	if e.Reply.Accepted && !i.news.forgotten[e.Voter] && i.quorum.term == e.Configuration.Term &&
+		e.Configuration.Newer(i.quorum.accepted[e.Voter]) {
 		i.quorum.accepted[e.Voter] = e.Configuration
 		delete(i.quorum.offered, e.Voter)
 	}

@@ -6,8 +6,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// A change of the quorum: the rule of both, then the configuration of both, which a majority of each accepts, then the configuration of the next
-// alone, and its rule.
+// A change of the quorum: the rule of both, then the configuration of both, which a majority of each accepts, then the
+// configuration of the next alone, and its rule.
 func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	t.Parallel()
 	r := served(t)
@@ -19,7 +19,9 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 		return false
 	}
 	r.wanted = nil
-	r.step(Configured{Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.step(Configured{
+		Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true},
+	})
 	r.others(asIs)
 	r.pass(changeRest)
 	demands := wants[Demand](r)
@@ -31,7 +33,8 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 	if len(joint) != 1 || joint[0].HardState.Configuration.Next == nil {
 		t.Fatalf("after the barrier it wants %+v", r.wanted)
 	}
-	if proposed := wants[Propose](r); len(proposed) > 0 && proposed[len(proposed)-1].Proposal.Configuration.Next != nil {
+	if proposed := wants[Propose](r); len(proposed) > 0 &&
+		proposed[len(proposed)-1].Proposal.Configuration.Next != nil {
 		t.Error("it proposes what is not on its own disk")
 	}
 	r.step(Stored{ID: joint[0].ID})
@@ -48,18 +51,22 @@ func TestAChangeOfTheQuorumGoesStepByStep(t *testing.T) {
 		r.step(ConfigurationAnswered{Voter: v, Configuration: record, Reply: ha.AcceptReply{Accepted: true}})
 	}
 	final := wants[Store](r)
-	if len(final) != 2 || final[1].HardState.Configuration.Next != nil || len(final[1].HardState.Configuration.Now.Voters) != 2 {
+	if len(final) != 2 || final[1].HardState.Configuration.Next != nil ||
+		len(final[1].HardState.Configuration.Now.Voters) != 2 {
 		t.Fatalf("after all have accepted it wants %+v", final)
 	}
 }
 
-// A change whose configuration the disk does not take is put off, and begun anew: with the rule of both, and the barrier.
+// A change whose configuration the disk does not take is put off, and begun anew: with the rule
+// of both, and the barrier.
 func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	r := served(t)
 	r.holds = func(e Effect) bool { _, is := e.(Store); return is }
 	r.wanted = nil
-	r.step(Configured{Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true}})
+	r.step(Configured{
+		Config: Config{Members: []string{"db-0", "db-1"}, SystemIdentifier: "7", Witness: "uid", API: true},
+	})
 	r.others(asIs)
 	r.pass(changeRest)
 	joint := wants[Store](r)
@@ -71,12 +78,14 @@ func TestAChangeThatIsNotWrittenIsBegunAnew(t *testing.T) {
 	r.others(asIs)
 	r.pass(2 * changeRest)
 	demands, again := wants[Demand](r), wants[Store](r)
-	if len(again) != 1 || again[0].HardState.Configuration.Next == nil || len(demands) == 0 || !demands[len(demands)-1].Barrier {
+	if len(again) != 1 || again[0].HardState.Configuration.Next == nil || len(demands) == 0 ||
+		!demands[len(demands)-1].Barrier {
 		t.Errorf("it is not begun anew: %s", r.Instance)
 	}
 }
 
-// Who is no member any more is looked at as long as it has a vote: one that has lost its hard state can't be waited for.
+// Who is no member any more is looked at as long as it has a vote: one that has lost its hard
+// state can't be waited for.
 func TestThoseThatLeaveAreKnownInTheElectorate(t *testing.T) {
 	t.Parallel()
 	r := served(t)

@@ -8,7 +8,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// rig is an instance among three, and what it wants. Its disk and its server do what they are told at once, unless they are held.
+// rig is an instance among three, and what it wants. Its disk and its server do what they are told at
+// once, unless they are held.
 type rig struct {
 	*testing.T
 	*Instance
@@ -106,7 +107,10 @@ func (r *rig) others(change func(*ha.Peer)) {
 func (r *rig) other(v ha.Voter, change func(*ha.Peer)) {
 	r.Helper()
 	b := r.HardState().Ballot
-	p := ha.Peer{Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: b, TermHistory: []ha.TermStart{{Term: 4, LSN: 0, Timeline: 1}}, Position: ha.Position{Term: 4, LSN: 90}}
+	p := ha.Peer{
+		Voter: v, Data: ha.DataPresent, SystemIdentifier: "7", Ballot: b,
+		TermHistory: []ha.TermStart{{Term: 4, LSN: 0, Timeline: 1}}, Position: ha.Position{Term: 4, LSN: 90},
+	}
 	p.Leading, p.Streaming, p.Eligible = b.Leader == v.Instance(), b.Leader != v.Instance(), b.Leader != v.Instance()
 	change(&p)
 	r.said++

@@ -67,8 +67,10 @@ func (i *Instance) learn() bool {
 
 // announce notes a decision when it is another one.
 func (i *Instance) announce(d ha.Decision) {
-	if d.Action != i.last.Action || d.Target != i.last.Target || d.Reason != i.last.Reason || d.Ballot != i.last.Ballot {
-		i.log("decided", "action", string(d.Action), "target", d.Target, "term", d.Ballot.Term, "reason", d.Reason, "message", d.Message)
+	if d.Action != i.last.Action || d.Target != i.last.Target || d.Reason != i.last.Reason ||
+		d.Ballot != i.last.Ballot {
+		i.log("decided", "action", string(d.Action), "target", d.Target, "term", d.Ballot.Term, "reason",
+			d.Reason, "message", d.Message)
 	}
 	if d.Action != i.last.Action {
 		i.trouble = trouble{}
@@ -135,8 +137,8 @@ func (i *Instance) act(d ha.Decision) {
 	}
 }
 
-// stopInOrder stops the server in order. A primary writes a checkpoint first, while it serves on: the stop is short then.
-// What was decided is asked for again after it, because it may have been long.
+// stopInOrder stops the server in order. A primary writes a checkpoint first, while it serves on: the stop is short
+// then. What was decided is asked for again after it, because it may have been long.
 func (i *Instance) stopInOrder(then func()) {
 	if i.server.role != ha.ServerPrimary || i.server.stopping {
 		i.stop(then)
@@ -157,8 +159,8 @@ func (i *Instance) resign(d ha.Decision) {
 	i.watch.failed = ""
 }
 
-// initialise makes a new database system, where there is no data yet, and leads its first term. The hard state comes first:
-// whoever it names tries again.
+// initialise makes a new database system, where there is no data yet, and leads its first term. The hard state comes
+// first: whoever it names tries again.
 func (i *Instance) initialise() {
 	m := ha.LeadAlone(i.hardState, 1)
 	i.store(m, func() {
@@ -305,8 +307,8 @@ func (i *Instance) inherit(history []ha.TermStart, then func()) {
 	put(0, "")
 }
 
-// await makes the instance a standby of nobody: nothing is received, all that is there is replayed, and so the end of its
-// WAL is known.
+// await makes the instance a standby of nobody: nothing is received, all that is there is replayed, and so the
+// end of its WAL is known.
 func (i *Instance) await() {
 	switch {
 	case i.server.role == ha.ServerStopped:

@@ -14,8 +14,8 @@ type server struct {
 	role ha.Server
 	// following is whom a standby follows, zero for nobody.
 	following ha.Ballot
-	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum looks
-	// for it, proving that this is being seen to, open that clients are let in.
+	// confirmed says that a primary leads by the word of a majority, proven that all of its WAL is where the quorum
+	// looks for it, proving that this is being seen to, open that clients are let in.
 	confirmed, proving, proven, open bool
 	// begins is where the timeline begins that the server was promoted to, as long as it runs.
 	begins ha.TermStart
@@ -91,7 +91,8 @@ func (i *Instance) fenceDone(e Done) {
 	}
 }
 
-// fenceServer ends the server at once, and with it what is being done. It is not waited for: nothing is led from now on.
+// fenceServer ends the server at once, and with it what is being done. It is not waited for:
+// nothing is led from now on.
 func (i *Instance) fenceServer(why string) {
 	if i.fence != nil || i.server.role == ha.ServerStopped && i.command == nil {
 		return
@@ -150,7 +151,8 @@ func (i *Instance) handleServerSeen(e Event) {
 
 // differs says whether what is seen now may change what is decided. That WAL goes on alone does not.
 func (s ServerSeen) differs(o ServerSeen) bool {
-	return s.Following != o.Following || s.Answers != o.Answers || s.Streaming != o.Streaming || s.Known != o.Known || s.Failure != o.Failure ||
+	return s.Following != o.Following || s.Answers != o.Answers ||
+		s.Streaming != o.Streaming || s.Known != o.Known || s.Failure != o.Failure ||
 		s.Unelected != o.Unelected || s.Full != o.Full || !slices.Equal(s.Standbys, o.Standbys)
 }
 
@@ -179,7 +181,9 @@ func (i *Instance) startStandby(of ha.Ballot, then func(Done)) {
 // follow has a running standby follow another leader, or nobody.
 func (i *Instance) followOther(of ha.Ballot) {
 	i.server.following = of
-	i.server.seen = ServerSeen{Run: i.server.run, Following: of.Term, Full: i.server.seen.Full, Answers: i.server.seen.Answers}
+	i.server.seen = ServerSeen{
+		Run: i.server.run, Following: of.Term, Full: i.server.seen.Full, Answers: i.server.seen.Answers,
+	}
 	i.do(Command{Kind: Follow, Ballot: of}, func(d Done) {
 		if d.Err != "" {
 			i.server.following = ha.Ballot{} // whom it follows is not known: it is told again
@@ -258,8 +262,8 @@ const (
 	lastRetry  = 10 * time.Second
 )
 
-// record notes that a step of what was decided last has failed, or by "" that it has not: then there is no trouble with it
-// any more.
+// record notes that a step of what was decided last has failed, or by "" that it has not: then there is no
+// trouble with it any more.
 func (t *trouble) record(i *Instance, step Kind, err string) {
 	if err == "" {
 		if t.step == step {

@@ -6,7 +6,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// Who follows takes over the leader's term history, so nobody may before it says where the leader's WAL begins, on the leader's own disk.
+// Who follows takes over the leader's term history, so nobody may before it says where the leader's WAL begins,
+// on the leader's own disk.
 func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	t.Parallel()
 	r := elected(t)
@@ -15,7 +16,9 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	r.step(Done{ID: promotion.ID, Timeline: 2, Begins: 100})
 	stores := wants[Store](r)
 	last := stores[len(stores)-1]
-	if want := (ha.TermStart{Term: 5, LSN: 100, Timeline: 2}); last.HardState.TermHistory[len(last.HardState.TermHistory)-1] != want {
+	if want := (ha.TermStart{
+		Term: 5, LSN: 100, Timeline: 2,
+	}); last.HardState.TermHistory[len(last.HardState.TermHistory)-1] != want {
 		t.Fatalf("it stores %+v", last.HardState.TermHistory)
 	}
 	if r.Peer().Leading {
@@ -33,7 +36,9 @@ func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	r := standby(t)
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Cut }
 	r.wanted = nil
-	r.other("db-0.a", func(p *ha.Peer) { p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false }) // in its place
+	// In its place.
+	r.other("db-0.a",
+		func(p *ha.Peer) { p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false })
 	commands := wants[Command](r)
 	if len(commands) != 1 || commands[0].Kind != Cut {
 		t.Fatalf("it does not end its stream: %+v", commands)
@@ -43,7 +48,8 @@ func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	r.step(ConfigurationProposed{ID: 70, Proposal: Proposal{Leader: "db-0", Voter: "db-1.b", Configuration: record}})
 	r.step(Done{ID: commands[0].ID, End: 100})
 	stores := wants[Store](r)
-	if last := stores[len(stores)-1]; !last.Inherits || last.HardState.Configuration.Version != record.Version || r.HardState().Configuration.Version != record.Version {
+	if last := stores[len(stores)-1]; !last.Inherits || last.HardState.Configuration.Version != record.Version ||
+		r.HardState().Configuration.Version != record.Version {
 		t.Errorf("it writes %+v", last.HardState)
 	}
 }

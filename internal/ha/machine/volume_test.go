@@ -158,7 +158,10 @@ func TestOfTwoTheOtherOnAVolumeThatStallsDoesNotCount(t *testing.T) {
 			r.step(ServerSeen{Run: r.server.run, Answers: true, Standbys: voters[1:2]})
 			for _, p := range wants[Propose](r) {
 				if !stalls {
-					r.step(ConfigurationAnswered{Voter: p.Proposal.Voter, Configuration: p.Proposal.Configuration, Reply: ha.AcceptReply{Accepted: true}})
+					r.step(ConfigurationAnswered{
+						Voter: p.Proposal.Voter, Configuration: p.Proposal.Configuration,
+						Reply: ha.AcceptReply{Accepted: true},
+					})
 				}
 			}
 			r.pass(50 * time.Millisecond)

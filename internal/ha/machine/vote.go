@@ -28,8 +28,8 @@ func (i *Instance) answerVote(e VoteAsked) {
 	switch r := e.Request; {
 	case i.news.forgotten[r.Candidate]:
 		i.emit(ReplyVote{ID: e.ID, Reply: ha.VoteReply{
-			Reason: ha.RefusedForgotten, Message: string(r.Candidate) + " has forgotten what it promised: its volume has gone back in time",
-			Ballot: i.hardState.Ballot, Configuration: i.hardState.Configuration,
+			Reason: ha.RefusedForgotten, Message: string(r.Candidate) + " has forgotten what it promised: its volume " +
+				"has gone back in time", Ballot: i.hardState.Ballot, Configuration: i.hardState.Configuration,
 		}})
 	case r.Confirm:
 		i.confirm(e)
@@ -83,7 +83,8 @@ func (i *Instance) grant(e VoteAsked, end ha.LSN, failed string) {
 	voting := i.voting()
 	voting.End, voting.Known = end, true
 	reply := i.rules.Grant(voting, e.Request)
-	i.log("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted, "message", reply.Message)
+	i.log("voted", "term", e.Request.Term, "candidate", string(e.Request.Candidate), "granted", reply.Granted,
+		"message", reply.Message)
 	i.emit(ReplyVote{ID: e.ID, Reply: reply})
 }
 
@@ -109,8 +110,8 @@ func (i *Instance) voting() ha.Voting {
 	v := i.View()
 	l := v.Local
 	return ha.Voting{
-		HardState: l.HardState, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known), LeaderLost: v.LeaderLost(),
-		Primary: l.Server == ha.ServerPrimary, End: l.End, Known: l.Known,
+		HardState: l.HardState, HasData: l.Data == ha.DataPresent && (l.Server != ha.ServerStopped || l.Known),
+		LeaderLost: v.LeaderLost(), Primary: l.Server == ha.ServerPrimary, End: l.End, Known: l.Known,
 	}
 }
 

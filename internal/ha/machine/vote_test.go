@@ -17,9 +17,12 @@ func TestAVoteIsGivenAfterItIsPromisedAndTheStreamIsCut(t *testing.T) {
 	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading = false })
 	r.campaign, r.wanted = nil, nil
 	r.watch.rests = r.now + 1000000000 // it does not stand itself
-	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{
+		Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100},
+	}})
 	stores := wants[Store](r)
-	if len(stores) != 1 || ballotOf(stores[0]) != (ha.Ballot{Term: 9, Leader: "db-2"}) || r.commanded(Cut) || len(wants[ReplyVote](r)) > 0 {
+	if len(stores) != 1 || ballotOf(stores[0]) != (ha.Ballot{Term: 9, Leader: "db-2"}) || r.commanded(Cut) ||
+		len(wants[ReplyVote](r)) > 0 {
 		t.Fatalf("before the promise is on disk: %+v", r.wanted)
 	}
 	r.step(Stored{ID: stores[0].ID})
@@ -39,7 +42,9 @@ func TestAPreVotePromisesNothing(t *testing.T) {
 	r.wanted = nil
 	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading = false })
 	r.wanted = nil
-	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", PreVote: true, Position: ha.Position{Term: 4, LSN: 100}}})
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{
+		Term: 9, Candidate: "db-2.c", Voter: "db-1.b", PreVote: true, Position: ha.Position{Term: 4, LSN: 100},
+	}})
 	if replies := wants[ReplyVote](r); len(replies) != 1 || len(wants[Store](r)) > 0 || r.commanded(Cut) {
 		t.Errorf("it wants %+v", r.wanted)
 	}
@@ -55,7 +60,9 @@ func TestAPromiseThatIsNotWrittenGivesNoVote(t *testing.T) {
 	r.holds = func(Effect) bool { return true }
 	r.wanted = nil
 	before := r.HardState().Ballot
-	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{
+		Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100},
+	}})
 	for _, s := range wants[Store](r) {
 		r.step(Stored{ID: s.ID, Err: "no space left on device"})
 	}
@@ -75,19 +82,24 @@ func TestACandidateThatPromisesALaterTermDoesNotWin(t *testing.T) {
 		t.Fatalf("it does not stand: %s", r.Instance)
 	}
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Promote }
-	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100}}})
+	r.step(VoteAsked{ID: 77, Request: ha.VoteRequest{
+		Term: 9, Candidate: "db-2.c", Voter: "db-1.b", Position: ha.Position{Term: 4, LSN: 100},
+	}})
 	if r.HardState().Ballot.Term != 9 {
 		t.Fatalf("it has promised %v", r.HardState().Ballot)
 	}
 	for _, v := range []ha.Voter{"db-0.a", "db-2.c"} {
-		r.step(VoteAnswered{Round: poll.round, Voter: v, Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}}})
+		r.step(VoteAnswered{
+			Round: poll.round, Voter: v, Reply: ha.VoteReply{Granted: true, Ballot: ha.Ballot{Term: 5, Leader: "db-1"}},
+		})
 	}
 	if r.HardState().Won != 0 || r.commanded(Promote) {
 		t.Errorf("it has won %d: %s", r.HardState().Won, r.Instance)
 	}
 }
 
-// How far the WAL goes decides who is elected: one that has lost its leader is looked at more often than one that follows.
+// How far the WAL goes decides who is elected: one that has lost its leader is looked at more
+// often than one that follows.
 func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
@@ -111,8 +123,8 @@ func TestAStandbyThatHasLostItsLeaderIsLookedAt(t *testing.T) {
 	}
 }
 
-// A primary that alone has a vote takes a later term in its place. When it is ended while that is being written, it asks
-// nobody any more.
+// A primary that alone has a vote takes a later term in its place. When it is ended while that is being written,
+// it asks nobody any more.
 func TestARenewalEndsWithItsServer(t *testing.T) {
 	t.Parallel()
 	m := memoryOf("db-0.a", 4, "db-0")

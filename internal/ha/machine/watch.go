@@ -12,8 +12,8 @@ type watch struct {
 	ballot ha.Ballot
 	// since is when the ballot became what it is, led when somebody was last seen to lead in it.
 	since, led time.Duration
-	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though it
-	// leads, streams since when it has, or never.
+	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
+	// it leads, streams since when it has, or never.
 	idle, stalled, streams time.Duration
 	// rests is until when no campaign begins, resigned when this instance gave up the term resignedTerm.
 	rests, resigned time.Duration
@@ -36,7 +36,10 @@ type watch struct {
 }
 
 func newWatch(m ha.HardState, now time.Duration) watch {
-	return watch{ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never, resigned: never, preempts: m.Won}
+	return watch{
+		ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never,
+		resigned: never, preempts: m.Won,
+	}
 }
 
 // observe measures what only time and the present state tell. It asks nobody, and changes nothing else.
@@ -154,7 +157,10 @@ func (i *Instance) viewLeader(local *ha.Local) {
 func (i *Instance) Says(now time.Duration) PeerStatus {
 	i.now = now
 	i.said++
-	return PeerStatus{Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Configuration: i.hardState.Configuration, Forgotten: i.Forgotten(), Limits: i.own}
+	return PeerStatus{
+		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Configuration: i.hardState.Configuration,
+		Forgotten: i.Forgotten(), Limits: i.own,
+	}
 }
 
 // Peer is this instance as others see it.
@@ -167,9 +173,9 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 		Voter: m.Voter, Data: l.Data, SystemIdentifier: l.SystemIdentifier, Ballot: m.Ballot, Leading: i.leading(l),
 		Resigned: l.Resigned, Successor: i.successor, TermHistory: m.TermHistory, Oldest: i.server.seen.Oldest,
 		Defeated: v.Defeated() && (i.campaign == nil || i.campaign.term > m.Ballot.Term) && i.storing == nil,
-		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(), Eligible: v.Eligible(),
-		Rebuilding: i.last.Action == ha.Rewind || i.last.Action == ha.Clone && l.Data != ha.DataEmpty,
-		Stalls:     l.Stalls(),
+		Position: m.Position(max(l.End, l.Received)), Streaming: l.Streaming, LeaderLost: v.LeaderLost(),
+		Eligible: v.Eligible(), Rebuilding: i.last.Action == ha.Rewind ||
+			i.last.Action == ha.Clone && l.Data != ha.DataEmpty, Stalls: l.Stalls(),
 	}
 	if p.Leading {
 		p.Written = i.server.seen.Written
@@ -179,7 +185,8 @@ func (i *Instance) peer(v ha.View) ha.Peer {
 
 // leading says that this instance is a primary that can be followed, in the term that it has won.
 func (i *Instance) leading(l ha.Local) bool {
-	return i.Leads() && i.server.role == ha.ServerPrimary && i.server.confirmed && l.Failed == "" && i.fence == nil && !i.server.stopping
+	return i.Leads() && i.server.role == ha.ServerPrimary && i.server.confirmed && l.Failed == "" &&
+		i.fence == nil && !i.server.stopping
 }
 
 // decisives are what of an instance makes others decide anew.
@@ -211,10 +218,11 @@ func (i *Instance) broadcastNews(said ha.Peer) {
 // lookInterval is how often a standby is looked at that may have to take over.
 const lookInterval = 100 * time.Millisecond
 
-// observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who is
-// elected, and the server is looked at too seldom for that while all is well.
+// observeServer wants to know how far the WAL of a standby goes that has lost its leader: what came last may decide who
+// is elected, and the server is looked at too seldom for that while all is well.
 func (i *Instance) observeServer(said ha.Peer) {
-	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil && i.now-i.watch.looked >= lookInterval {
+	if said.LeaderLost && i.server.role == ha.ServerStandby && i.command == nil &&
+		i.now-i.watch.looked >= lookInterval {
 		i.watch.looked = i.now
 		i.emit(ObserveServer{})
 	}

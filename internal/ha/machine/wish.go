@@ -40,7 +40,9 @@ func (i *Instance) wishFor(e Event) {
 	case ResignAsked:
 		again := w.Resign && e.Restart == w.restart && e.To == w.To // one that is asked again is the same wish
 		if w.refused = ""; !w.Leaving && !again {
-			*w = wish{Wish: ha.Wish{Resign: true, To: e.To}, since: i.now, restart: e.Restart, restartServer: w.restartServer}
+			*w = wish{
+				Wish: ha.Wish{Resign: true, To: e.To}, since: i.now, restart: e.Restart, restartServer: w.restartServer,
+			}
 		}
 	}
 }
@@ -72,8 +74,8 @@ func (i *Instance) dropWish() {
 // WishRefused is why the last wish could not be met, "" where it could.
 func (i *Instance) WishRefused() string { return i.wish.refused }
 
-// MayEnd says that the instance was told to stop and nobody needs it any more: it did not lead, or another leads, or has
-// had its time.
+// MayEnd says that the instance was told to stop and nobody needs it any more: it did not lead, or another
+// leads, or has had its time.
 func (i *Instance) MayEnd() bool {
 	w := i.wish
 	if !w.Leaving {

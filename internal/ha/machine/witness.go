@@ -12,8 +12,8 @@ const (
 	witnessDeadline = time.Second
 )
 
-// witness is what is known of the record in the Kubernetes API. It is looked at only while that matters: at rest the API is
-// not asked.
+// witness is what is known of the record in the Kubernetes API. It is looked at only while that matters: at
+// rest the API is not asked.
 type witness struct {
 	// seen is what was on record when it was asked for, at, or never.
 	seen ha.HardState
@@ -24,8 +24,8 @@ type witness struct {
 	look   uint64
 	asked  time.Duration
 	sent   map[uint64]time.Duration
-	// releases is the term in which this instance had the read lease, to be taken off the record, released the one that the open
-	// question is to take off; 0 for none.
+	// releases is the term in which this instance had the read lease, to be taken off the record, released the one that
+	// the open question is to take off; 0 for none.
 	releases, released uint64
 }
 
@@ -61,8 +61,8 @@ func (i *Instance) witnessAnswered(e WitnessAnswered) {
 	i.configurationAtWitness(e)
 }
 
-// observeWitness looks at the witness while that matters, and puts on record there that this instance has the read lease, or no
-// longer does.
+// observeWitness looks at the witness while that matters, and puts on record there that this instance has the read
+// lease, or no longer does.
 func (i *Instance) observeWitness() {
 	if !i.config.API {
 		return
@@ -90,8 +90,8 @@ func (i *Instance) needsReadLease() bool {
 	return local.Alone > readLeaseAfter
 }
 
-// chooseRelease notes that this instance no longer has the read lease though it is on record that it does: it has its majority
-// again, or has stopped. Somebody may be waiting for that.
+// chooseRelease notes that this instance no longer has the read lease though it is on record that it does: it has its
+// majority again, or has stopped. Somebody may be waiting for that.
 func (i *Instance) chooseRelease(holds bool) {
 	w, won := &i.witness, i.hardState.Won
 	stopped := i.server.role != ha.ServerPrimary

@@ -2,14 +2,15 @@ package simulation
 
 import "testing"
 
-// TestBreakages leaves out one step at a time: the invariants must notice. Most are noticed within some hundred schedules.
+// TestBreakages leaves out one step at a time: the invariants must notice. Most are noticed
+// within some hundred schedules.
 func TestBreakages(t *testing.T) {
 	const room = 10_000
 	for _, broken := range []Breakage{
 		NoRevocation, PromiseNotDurable, VoteTwice, PositionIgnored, TermlessPosition, TermForgotten, VoterKept,
-		ShrinkUnrecorded, RuleTooEarly, NoBarrier, NotSuperseded, CloneFromOld, StrangersCount, NoConfirmation, NoCompare,
-		PromoteBeforeStop, NoJoinCheck, TermHistoryNotStored, WinsAfterPromise, RenewInPlace, NoFence, PreemptsUnasked,
-		OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked, KilledTooEarly,
+		ShrinkUnrecorded, RuleTooEarly, NoBarrier, NotSuperseded, CloneFromOld, StrangersCount, NoConfirmation,
+		NoCompare, PromoteBeforeStop, NoJoinCheck, TermHistoryNotStored, WinsAfterPromise, RenewInPlace, NoFence,
+		PreemptsUnasked, OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked, KilledTooEarly,
 	} {
 		t.Run(string(broken), func(t *testing.T) {
 			failed, ran := sweep(broken, 1, 1+room, nil)

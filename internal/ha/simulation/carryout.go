@@ -93,7 +93,9 @@ func (n *node) askVote(e machine.AskVote) {
 	}
 	if r.Confirm && n.w.breaks(OpensUnasked) {
 		n.later(ms, func() {
-			n.step(machine.VoteAnswered{Round: e.Round, Voter: r.Voter, Reply: ha.VoteReply{Granted: true, Ballot: n.mem.Ballot}})
+			n.step(machine.VoteAnswered{
+				Round: e.Round, Voter: r.Voter, Reply: ha.VoteReply{Granted: true, Ballot: n.mem.Ballot},
+			})
 		})
 		return
 	}
@@ -101,12 +103,13 @@ func (n *node) askVote(e machine.AskVote) {
 		if p.busy() {
 			return
 		}
-		p.asks(func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: r} }, func(answer machine.Effect) {
-			said := answer.(machine.ReplyVote) //nolint:errcheck,forcetypeassert // it answers nothing else
-			reply(func() {
-				n.step(machine.VoteAnswered{Round: e.Round, Voter: r.Voter, Reply: said.Reply, Failed: said.Failed})
+		p.asks(func(id uint64) machine.Event { return machine.VoteAsked{ID: id, Request: r} },
+			func(answer machine.Effect) {
+				said := answer.(machine.ReplyVote) //nolint:errcheck,forcetypeassert // it answers nothing else
+				reply(func() {
+					n.step(machine.VoteAnswered{Round: e.Round, Voter: r.Voter, Reply: said.Reply, Failed: said.Failed})
+				})
 			})
-		})
 	}, nil)
 }
 
@@ -127,10 +130,11 @@ func (n *node) propose(proposal machine.Proposal) {
 		if p.busy() {
 			return
 		}
-		p.asks(func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: proposal} }, func(answer machine.Effect) {
-			said := answer.(machine.ReplyConfiguration) //nolint:errcheck,forcetypeassert // it answers nothing else
-			reply(func() { answered(said.Reply) })
-		})
+		p.asks(func(id uint64) machine.Event { return machine.ConfigurationProposed{ID: id, Proposal: proposal} },
+			func(answer machine.Effect) {
+				said := answer.(machine.ReplyConfiguration) //nolint:errcheck,forcetypeassert // it answers nothing else
+				reply(func() { answered(said.Reply) })
+			})
 	}, nil)
 }
 
@@ -217,7 +221,8 @@ func (n *node) operate(o ha.WitnessOperation, answer func(ha.HardState, ha.Witne
 	var version int
 	n.call(func() { m, version = n.w.api.memory, n.w.api.version }, func() {
 		next, a := o.Apply(m)
-		if next.Ballot == m.Ballot && next.ReadLease == m.ReadLease && !next.Configuration.Newer(m.Configuration) || !a.Granted {
+		if next.Ballot == m.Ballot &&
+			next.ReadLease == m.ReadLease && !next.Configuration.Newer(m.Configuration) || !a.Granted {
 			answer(m, a, false)
 			return
 		}

@@ -42,7 +42,8 @@ func strong(q ha.Quorum) bool { return q.Acknowledgements > len(q.Voters)/2 }
 // all that was acknowledged before.
 func (w *World) wins(n *node, term uint64) {
 	if promised := n.mem.Ballot.Term; promised > term {
-		w.fail("who wins a term has promised no later one", "%s wins term %d, and has promised %d", n.name, term, promised)
+		w.fail("who wins a term has promised no later one",
+			"%s wins term %d, and has promised %d", n.name, term, promised)
 	}
 	for _, o := range w.check.wins {
 		if o.term == term && (o.node != n || term > 1) {
@@ -62,38 +63,43 @@ func (w *World) checkLeader(n *node) { w.checkComplete(n, n.mem.Won) }
 func (w *World) checkComplete(n *node, term uint64) {
 	for _, a := range w.check.acks {
 		if a.kept && a.since <= term && sumAt(n.wal, a.index+1) != a.sum {
-			w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d", n.name, term, len(n.wal), a.index, a.term)
+			w.fail("no acknowledged write is lost", "%s leads term %d with %d, but lacks %d of term %d",
+				n.name, term, len(n.wal), a.index, a.term)
 			return
 		}
 	}
 }
 
-// checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there for a later term
-// only now and then. That its agent hangs is not held against it.
+// checkComesBack checks that a leader which lets clients in again has not been overtaken. With a witness it looks there
+// for a later term only now and then. That its agent hangs is not held against it.
 func (w *World) checkComesBack(n *node) {
 	if l := n.lead(); l.strong && l.proven < l.began && !w.breaks(OpensUnasked) {
-		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are", n.name, l.began, l.proven)
+		w.fail("a leader that comes back shows what is proven", "%s opens with %d, of which %d are",
+			n.name, l.began, l.proven)
 	}
 	if n.mem.Configuration.Witnesses(witnessID) || n.busy() {
 		return
 	}
 	for _, a := range w.check.acks {
 		if a.kept && a.term > n.mem.Won {
-			w.fail("a leader that comes back reads nothing stale", "%s opens in term %d, and %d was acknowledged in term %d", n.name, n.mem.Won, a.index, a.term)
+			w.fail("a leader that comes back reads nothing stale",
+				"%s opens in term %d, and %d was acknowledged in term %d", n.name, n.mem.Won, a.index, a.term)
 			return
 		}
 	}
 }
 
-// checkPreempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts. A pause is not held
-// against it, nor that the leader could not ask at the API who has the read lease.
+// checkPreempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts.
+// A pause is not held against it, nor that the leader could not ask at the API who has the read lease.
 func (w *World) checkPreempted(n *node, a acknowledged) {
 	for _, o := range w.nodes {
 		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
-		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.HasReadLease || n.onWord && o.cameBack {
+		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.HasReadLease ||
+			n.onWord && o.cameBack {
 			continue
 		}
-		w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d", o.name, o.lead().term, n.name, a.term)
+		w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",
+			o.name, o.lead().term, n.name, a.term)
 	}
 }
 
@@ -142,13 +148,14 @@ func (w *World) checkBehind(n *node, a acknowledged) {
 			continue
 		}
 		if p := o.mem.Position(o.end()); !p.Before(at) {
-			w.fail("who lacks an acknowledged write has an earlier position", "%s has %v, lacks %v of %s", o.name, p, at, n.name)
+			w.fail("who lacks an acknowledged write has an earlier position",
+				"%s has %v, lacks %v of %s", o.name, p, at, n.name)
 		}
 	}
 }
 
-// checkDiscard checks that what an instance gives up for a copy is still on as many disks as is promised. That others have lost theirs
-// a moment ago, which nobody can know yet, is not held against it.
+// checkDiscard checks that what an instance gives up for a copy is still on as many disks as is promised. That others
+// have lost theirs a moment ago, which nobody can know yet, is not held against it.
 func (w *World) checkDiscard(n *node) {
 	record := w.newestConfiguration()
 	if !record.Has(n.mem.Voter) || n.data != ha.DataPresent || w.now < w.excused {
@@ -167,7 +174,8 @@ func (w *World) checkDiscard(n *node) {
 			}
 		}
 		if have < record.Now.Acknowledgements {
-			w.fail("data that others need is not given up", "%s gives up %d of term %d, which is on %d other disks, of %d that are promised",
+			w.fail("data that others need is not given up",
+				"%s gives up %d of term %d, which is on %d other disks, of %d that are promised",
 				n.name, a.index, a.term, have, record.Now.Acknowledgements)
 			return
 		}
@@ -193,7 +201,8 @@ func (n *node) checkTermHistory() {
 		return
 	}
 	if p := n.mem.Position(n.end()); p.Term != n.wal[len(n.wal)-1].term {
-		n.w.fail("a term history tells who wrote the WAL", "%s takes its end %d for one of term %d, it is of term %d (%v)",
+		n.w.fail("a term history tells who wrote the WAL",
+			"%s takes its end %d for one of term %d, it is of term %d (%v)",
 			n.name, len(n.wal), p.Term, n.wal[len(n.wal)-1].term, n.mem.TermHistory)
 	}
 }
@@ -221,11 +230,13 @@ func (n *node) checkIsolation() {
 // stream from it, all are voters, and writes are acknowledged.
 func (w *World) alive() bool {
 	n := w.check.last
-	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up || n.lead() == nil || !n.serves(n.lead().term) {
+	if n == nil || w.check.lastAck <= w.check.healed+time.Second || w.now-w.check.lastAck > time.Second || !n.up ||
+		n.lead() == nil || !n.serves(n.lead().term) {
 		return false
 	}
 	r := n.mem.Configuration
-	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) || strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
+	if r.Next != nil || len(r.Now.Voters) != len(w.op.members) ||
+		strong(r.Now) == (w.op.async && len(w.op.members) > 1) {
 		return false
 	}
 	return w.allFollow(n)
@@ -236,7 +247,8 @@ func (w *World) allFollow(n *node) bool {
 	r := n.mem.Configuration
 	for _, name := range w.op.members {
 		m := w.nodes[indexOf(name)]
-		if !r.Has(m.mem.Voter) || m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
+		if !r.Has(m.mem.Voter) ||
+			m != n && (!m.streaming() || m.conn().leader != n.index || m.server.following != n.lead().term) {
 			return false
 		}
 	}
@@ -323,8 +335,8 @@ func (w *World) dump() {
 	for _, n := range w.nodes {
 		if n.exists {
 			d := ha.Decide(n.machine.View())
-			n.log("is %s/%s, memory %+v, wal %d, known %v, streaming %v: %s %s %s %s", n.data, n.role(), n.mem, len(n.wal),
-				n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
+			n.log("is %s/%s, memory %+v, wal %d, known %v, streaming %v: %s %s %s %s",
+				n.data, n.role(), n.mem, len(n.wal), n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
 			n.log("the machine: %s", n.machine)
 			if l := n.lead(); l != nil {
 				n.log("leads: %+v, rule %s", *l, n.server.rule)

@@ -18,8 +18,8 @@ func (w *World) schedule() {
 	}
 }
 
-// refuseReplication has the leader take no replication for a while, in some runs: nobody streams from it or copies its data, though the agents hear each
-// other. It removes WAL meanwhile.
+// refuseReplication has the leader take no replication for a while, in some runs: nobody streams from it or copies its
+// data, though the agents hear each other. It removes WAL meanwhile.
 func (w *World) refuseReplication() {
 	if !w.scarce {
 		return
@@ -244,7 +244,8 @@ func (w *World) loseVolume(n *node) {
 func (w *World) fragile(n *node) bool {
 	count := 0
 	for _, o := range w.nodes {
-		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Configuration.Has(o.mem.Voter) && len(o.mem.Configuration.Now.Voters) > 1 {
+		if o != n && o.exists && o.data == ha.DataPresent && o.mem.Configuration.Has(o.mem.Voter) &&
+			len(o.mem.Configuration.Now.Voters) > 1 {
 			count++
 		}
 	}
@@ -361,7 +362,8 @@ func (w *World) heal() {
 	w.api.away = [maxNodes]bool{}
 	w.check.healed = w.now
 	for _, n := range w.nodes {
-		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil, w.now), min(n.deafUntil, w.now)
+		n.pausedUntil, n.busyUntil, n.deafUntil = min(n.pausedUntil, w.now), min(n.busyUntil,
+			w.now), min(n.deafUntil, w.now)
 		n.stalledUntil, n.rewoundUntil = min(n.stalledUntil, w.now), min(n.rewoundUntil, w.now)
 		if n.exists && !n.up {
 			n.start()

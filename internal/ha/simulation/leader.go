@@ -11,8 +11,8 @@ type leadership struct {
 	conns   [maxNodes]*downstreamConn
 	closing bool
 	strong  bool // the quorum in force promises durability
-	// began is how far the WAL went when the server began to lead: all of that is seen by readers. proven is how far it has
-	// met the rule since.
+	// began is how far the WAL went when the server began to lead: all of that is seen by readers. proven is how far
+	// it has met the rule since.
 	began, proven int
 }
 
@@ -49,7 +49,8 @@ func (n *node) caughtUp() []ha.Voter {
 	return all
 }
 
-// configurationStored notes that another configuration is on a leader's disk. The one that follows a change alone is in force then.
+// configurationStored notes that another configuration is on a leader's disk. The one that follows a
+// change alone is in force then.
 func (n *node) configurationStored(before, now ha.Configuration) {
 	n.w.check.changes++
 	if now.Term != n.mem.Won || !n.leads() {

@@ -89,7 +89,8 @@ func (n *node) start() {
 	seed := n.w.rng.Uint64()
 	n.replies = map[uint64]func(machine.Effect){}
 	n.machine = machine.New(machine.Options{
-		Name: n.name, Boot: fmt.Sprint(n.epoch), HardState: n.mem, Config: n.config, Rules: n.rules(), Limits: ha.OwnLimits(),
+		Name: n.name, Boot: fmt.Sprint(n.epoch), HardState: n.mem, Config: n.config,
+		Rules: n.rules(), Limits: ha.OwnLimits(),
 		Random: rand.New(rand.NewPCG(seed, 3)), Now: n.clock(), // #nosec G404 -- a simulation must be repeatable
 	})
 	n.log("starts: voter %s, ballot %v, won %d, record %d.%d, data %s of %d", n.mem.Voter, n.mem.Ballot, n.mem.Won,
@@ -149,7 +150,8 @@ func (n *node) store(m ha.HardState) {
 	switch {
 	case m.Voter != old.Voter:
 		n.maxTerms = [2]uint64{}
-		if n.w.broken == Whole && n.w.now > n.w.excused { // by a clock that goes back, what was asked before seems to be asked later
+		// By a clock that goes back, what was asked before seems to be asked later.
+		if n.w.broken == Whole && n.w.now > n.w.excused {
 			n.w.fail("nobody has forgotten what it promised", "%s was %s, and is %s", n.name, old.Voter, m.Voter)
 		}
 	case m.Ballot.Term < n.maxTerms[0]:
@@ -157,7 +159,8 @@ func (n *node) store(m ha.HardState) {
 	case m.Won < n.maxTerms[1]:
 		n.w.fail("terms never go back", "%s had won %d, now %d", n.name, n.maxTerms[1], m.Won)
 	case old.Configuration.Newer(m.Configuration):
-		n.w.fail("configurations never go back", "%s had the configuration %d.%d", n.name, old.Configuration.Term, old.Configuration.Version)
+		n.w.fail("configurations never go back", "%s had the configuration %d.%d",
+			n.name, old.Configuration.Term, old.Configuration.Version)
 	}
 	n.maxTerms = [2]uint64{max(n.maxTerms[0], m.Ballot.Term), max(n.maxTerms[1], m.Won)}
 	n.mem = m

@@ -58,7 +58,9 @@ func pick(w *World, weights ...int) int {
 }
 
 func (w *World) config() machine.Config {
-	return machine.Config{Members: w.op.members, SystemIdentifier: w.op.system, Async: w.op.async, Witness: witnessID, API: true}
+	return machine.Config{
+		Members: w.op.members, SystemIdentifier: w.op.system, Async: w.op.async, Witness: witnessID, API: true,
+	}
 }
 
 // reconcile is a round of the operator.

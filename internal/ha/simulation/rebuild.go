@@ -44,7 +44,8 @@ func (n *node) endRebuild(r *rebuild, d machine.Done) {
 // fetch asks the leader for its WAL; the copy is whole after a while more.
 func (n *node) fetch(r *rebuild, took time.Duration) {
 	n.ask(r.source, func(p *node, reply func(func())) {
-		if p.refuses() || !p.serves(r.command.Ballot.Term) && (!n.w.breaks(CloneFromOld) || p.role() != ha.ServerPrimary) {
+		if p.refuses() ||
+			!p.serves(r.command.Ballot.Term) && (!n.w.breaks(CloneFromOld) || p.role() != ha.ServerPrimary) {
 			return
 		}
 		wal, history, system, term := p.wal[:len(p.wal):len(p.wal)], p.mem.TermHistory, p.system, p.mem.Won
@@ -57,7 +58,8 @@ func (n *node) fetch(r *rebuild, took time.Duration) {
 	n.later(took+1000*ms, func() { n.endRebuild(r, machine.Done{Err: "the copy does not come to its end"}) })
 }
 
-// makeRoom gives up the data for a copy that flows, where the volume has no room for both and nothing is lost by it; else the copy.
+// makeRoom gives up the data for a copy that flows, where the volume has no room for both and nothing is
+// lost by it; else the copy.
 func (n *node) makeRoom(r *rebuild, then func()) {
 	if !n.rebuilds(r) {
 		return
@@ -118,7 +120,8 @@ func (n *node) finishRebuild(r *rebuild, wal []entry, history []ha.TermStart, sy
 	n.mayDiscard(r, true, func() { n.replace(r, wal, history, system, term) })
 }
 
-// minimum is how long a rewound server replays before it is consistent: in most schedules for no time, as far as elections notice.
+// minimum is how long a rewound server replays before it is consistent: in most schedules for no time, as
+// far as elections notice.
 func (n *node) minimum() time.Duration {
 	if !n.w.scarce || n.w.volumes.Float64() < 0.3 {
 		return 0
@@ -129,7 +132,8 @@ func (n *node) minimum() time.Duration {
 // replace puts the copy in the place of the data.
 func (n *node) replace(r *rebuild, wal []entry, history []ha.TermStart, system string, term uint64) {
 	if n.mem.Ballot.Term > term {
-		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d", n.name, term, n.mem.Ballot.Term)
+		n.w.fail("data is replaced only from the leader of the highest term", "%s copied from term %d, knows %d",
+			n.name, term, n.mem.Ballot.Term)
 	}
 	n.mem.TermHistory = history
 	n.data, n.wal, n.system, n.oldest = ha.DataPresent, append([]entry(nil), wal...), system, len(wal)/2

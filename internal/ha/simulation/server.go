@@ -149,7 +149,8 @@ func (n *node) startStandby(c machine.Command) {
 	n.monitor(c.ID)
 }
 
-// startPrimary starts the server of a leader that comes back. It lets nobody in until it has recovered, which may take long.
+// startPrimary starts the server of a leader that comes back. It lets nobody in until it has
+// recovered, which may take long.
 func (n *node) startPrimary(c machine.Command) {
 	n.endServer()
 	n.task = c.ID
@@ -322,8 +323,8 @@ func (n *node) demand(e machine.Demand) {
 	})
 }
 
-// opensUnproven says that a leader which comes back does not wait for its WAL to be proven. One that nobody confirms gets no
-// proof either: without a question, and with the proof, nothing would be noticed.
+// opensUnproven says that a leader which comes back does not wait for its WAL to be proven. One that nobody confirms
+// gets no proof either: without a question, and with the proof, nothing would be noticed.
 func (n *node) opensUnproven() bool { return n.w.breaks(OpensUnproven) || n.w.breaks(OpensUnasked) }
 
 func (n *node) awaitBarrier(id uint64, end int, until time.Duration) {

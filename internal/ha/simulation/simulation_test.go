@@ -73,8 +73,9 @@ func TestSimulation(t *testing.T) {
 			exempt++
 		}
 	})
-	t.Logf("%d schedules in %s: %d terms, %d records, %d acknowledged writes, %s of virtual time; %d lost too much to go on",
-		ran, time.Since(start).Round(time.Millisecond), sum.Terms, sum.Changes, sum.Acknowledged, sum.Time.Round(time.Hour), exempt)
+	t.Logf("%d schedules in %s: %d terms, %d records, %d acknowledged writes, %s of virtual time; "+
+		"%d lost too much to go on", ran, time.Since(start).Round(time.Millisecond), sum.Terms, sum.Changes,
+		sum.Acknowledged, sum.Time.Round(time.Hour), exempt)
 	if failed != none {
 		replay(t, failed)
 	}
@@ -86,7 +87,8 @@ var kept = map[uint64]string{
 	1369:  "a leader waits for a successor that may not lead by the record: nobody can follow it",
 	8330:  "a standby joins a leader whose term begins before the one it took over and never received",
 	33722: "nobody but the witness knows of the record that makes the last one a voter",
-	99421: "a server ends before its start is taken in, which waits for a memory to be written: it is taken to run for ever",
+	99421: "a server ends before its start is taken in, which waits for a memory to be written: it is " +
+		"taken to run for ever",
 }
 
 func TestKept(t *testing.T) {

@@ -151,7 +151,8 @@ func (n *node) receive(id uint64, from int, before uint64, entries []entry) {
 		return
 	}
 	if sumAt(n.wal, from) != before {
-		n.w.fail("a follower's WAL is the beginning of its leader's", "%s at %d, following %s in term %d", n.name, from, nameOf(c.leader), c.term)
+		n.w.fail("a follower's WAL is the beginning of its leader's", "%s at %d, following %s in term %d",
+			n.name, from, nameOf(c.leader), c.term)
 		return
 	}
 	n.wal = append(n.wal, entries...)

@@ -21,9 +21,9 @@ type event struct {
 // World is one cluster with everything around it.
 type World struct {
 	rng *rand.Rand
-	// scarce says that volumes have no room for a copy beside the data, copies fail, disks do not take a hard state, and leaders
-	// take no replication for a while. In most schedules it is not so. volumes decides when: a source of its own, so that
-	// those stay as they are.
+	// scarce says that volumes have no room for a copy beside the data, copies fail, disks do not take a hard state,
+	// and leaders take no replication for a while. In most schedules it is not so. volumes decides when: a source of
+	// its own, so that those stay as they are.
 	scarce  bool
 	volumes *rand.Rand
 	// firewall decides when one resets connections. It is a source of its own, too.
@@ -69,7 +69,10 @@ type Result struct {
 // Run runs one schedule.
 func Run(seed uint64, broken Breakage, tracing bool) Result {
 	// #nosec G404 -- a simulation must be repeatable
-	w := &World{rng: rand.New(rand.NewPCG(seed, 1)), volumes: rand.New(rand.NewPCG(seed, 2)), broken: broken, tracing: tracing, preVotes: seed%3 == 0}
+	w := &World{
+		rng: rand.New(rand.NewPCG(seed, 1)), volumes: rand.New(rand.NewPCG(seed, 2)), broken: broken,
+		tracing: tracing, preVotes: seed%3 == 0,
+	}
 	w.firewall = rand.New(rand.NewPCG(seed, 4)) // #nosec G404 -- a simulation must be repeatable
 	w.queue = make([]event, 0, 256)
 	w.scarce = w.volumes.Float64() < 0.3

@@ -37,7 +37,8 @@ var programs = map[string]func() int{
 	"kube-proxy":              command(proxy.NewProxyCommand),
 	"kube-scheduler":          command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 	"kubectl":                 runKubectl,
-	"kubelet":                 command(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+	"kubelet": command(
+		func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
 }
 
 func main() {
@@ -82,7 +83,8 @@ func runEtcd() int {
 // runKubectl is kubectl's own main: it sets up logging by hand, because
 // plugins are looked up while the command is built, before flags are parsed.
 func runKubectl() int {
-	logs.GlogSetter(kubectlcmd.GetLogVerbosity(os.Args)) //nolint:errcheck // as kubectl does: a bad level is reported later
+	logs.GlogSetter( //nolint:errcheck // as kubectl does: a bad level is reported later
+		kubectlcmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(kubectlcmd.NewDefaultKubectlCommand()); err != nil {
 		kubectlutil.CheckErr(err)
 	}

@@ -155,6 +155,8 @@ func smallComponent(t *testing.T, main string) (Builder, Recipe) {
 			t.Fatal(err)
 		}
 	}
-	recipe := Recipe{Name: "small", Module: "// require example.com/thing", Packages: []string{"."}, Links: []string{"alias"}}
+	recipe := Recipe{
+		Name: "small", Module: "// require example.com/thing", Packages: []string{"."}, Links: []string{"alias"},
+	}
 	return Builder{Components: components, Cache: t.TempDir(), Progress: t.Output()}, recipe
 }

@@ -161,7 +161,8 @@ func goVersion(ctx context.Context) (string, error) {
 	command.Env = append(os.Environ(), "GOTOOLCHAIN=local")
 	out, err := command.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("there is no go command in PATH: install Go 1.26 from https://go.dev/dl (or your system's package golang)")
+		return "", errors.New("there is no go command in PATH: install Go 1.26 from https://go.dev/dl (or your " +
+			"system's package golang)")
 	}
 	if err != nil {
 		return "", fmt.Errorf("ask go for its version: %w", err)

@@ -45,7 +45,8 @@ func Detect() (Tree, error) {
 	}
 	tree := Tree{hierarchies: hierarchies(string(mounts)), processes: filepath.Join(base, "freezer")}
 	if !slices.Contains(tree.hierarchies, tree.processes) {
-		return Tree{}, fmt.Errorf("the cgroup hierarchy %s is not mounted: run `mount -t cgroup -o freezer cgroup %[1]s`", tree.processes)
+		return Tree{}, fmt.Errorf("the cgroup hierarchy %s is not mounted: run `mount -t cgroup -o freezer cgroup "+
+			"%[1]s`", tree.processes)
 	}
 	return tree, nil
 }
@@ -107,7 +108,8 @@ func (t Tree) Branch(path string) {
 // One that is missing is missed by the kubelet, in its own words.
 func delegate(dir string) {
 	for _, controller := range []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"} {
-		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o600) //nolint:errcheck // see above
+		os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), //nolint:errcheck // see above
+			[]byte("+"+controller), 0o600)
 	}
 }
 
@@ -210,7 +212,8 @@ func (t Tree) Kill(ctx context.Context, path string) error {
 			return nil
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return fmt.Errorf("processes %v in the cgroup %s survive SIGKILL: they may hang in a system call", pids, path)
+			return fmt.Errorf("processes %v in the cgroup %s survive SIGKILL: they may hang in a system call",
+				pids, path)
 		}
 		for _, pid := range pids {
 			unix.Kill(pid, unix.SIGKILL) //nolint:errcheck // it has ended meanwhile

@@ -123,7 +123,8 @@ func execCommand() *cobra.Command {
 				return err
 			}
 			// `ip netns exec` would mount another /sys, in which the cgroups are hidden.
-			run := exec.CommandContext(cmd.Context(), "nsenter", append([]string{"--net=" + node.NetnsPath(), "--"}, args[1:]...)...)
+			run := exec.CommandContext(cmd.Context(), "nsenter",
+				append([]string{"--net=" + node.NetnsPath(), "--"}, args[1:]...)...)
 			run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return run.Run()
 		},

@@ -41,18 +41,22 @@ and undone twice; "localkube status" shows those there are, "localkube up" undoe
 		command.AddCommand(&cobra.Command{
 			Use: verb.name + " NODE", Short: verb.short, Args: cobra.ExactArgs(1), ValidArgsFunction: nodeNames,
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return change(cmd, func(ctx context.Context, c *cluster.Cluster) error { return verb.do(c, ctx, args[0]) })
+				return change(cmd,
+					func(ctx context.Context, c *cluster.Cluster) error { return verb.do(c, ctx, args[0]) })
 			},
 		})
 	}
 	command.AddCommand(
 		partCommand("cut", "Cut a node off: from everything, or from what --from names", (*cluster.Cluster).CutNode),
-		partCommand("join", "Undo cuts of a node: all of them, or those that --from names", (*cluster.Cluster).JoinNode))
+		partCommand("join", "Undo cuts of a node: all of them, or those that --from names",
+			(*cluster.Cluster).JoinNode))
 	return command
 }
 
 // partCommand is `localkube node cut` or `localkube node join`.
-func partCommand(name, short string, do func(*cluster.Cluster, context.Context, string, []string) error) *cobra.Command {
+func partCommand(
+	name, short string, do func(*cluster.Cluster, context.Context, string, []string) error,
+) *cobra.Command {
 	var from []string
 	command := &cobra.Command{
 		Use:   name + " NODE [--from api|NODE...]",
@@ -68,7 +72,8 @@ func partCommand(name, short string, do func(*cluster.Cluster, context.Context, 
 			}
 			// `--from worker1 worker2` says the same as `--from worker1,worker2`.
 			others := slices.Concat(from, args[1:])
-			return change(cmd, func(ctx context.Context, c *cluster.Cluster) error { return do(c, ctx, args[0], others) })
+			return change(cmd,
+				func(ctx context.Context, c *cluster.Cluster) error { return do(c, ctx, args[0], others) })
 		},
 	}
 	command.Flags().StringSliceVar(&from, "from", nil, `"api" or names of nodes; without it, everything`)

@@ -92,7 +92,9 @@ func (c *Cluster) reboot(ctx context.Context, n plan.Node) error {
 	if err := mount.Remove(n.Dir()); err != nil {
 		return err
 	}
-	for _, volatile := range []string{filepath.Join(n.Run(), "containerd"), filepath.Join(n.Run(), "s"), filepath.Join(n.Run(), "runc")} {
+	for _, volatile := range []string{
+		filepath.Join(n.Run(), "containerd"), filepath.Join(n.Run(), "s"), filepath.Join(n.Run(), "runc"),
+	} {
 		if err := mount.RemoveTree(volatile); err != nil {
 			return err
 		}
@@ -283,7 +285,8 @@ func (c *Cluster) StartControl(ctx context.Context, name string) error {
 }
 
 func unknownControl(name string) error {
-	return fmt.Errorf("no part of the control plane is called %q: there are api, controller-manager, dns, etcd, provisioner and scheduler", name)
+	return fmt.Errorf("no part of the control plane is called %q: there are api, controller-manager, dns, etcd, "+
+		"provisioner and scheduler", name)
 }
 
 // connect makes the network be as the faults say, of all nodes: a Service's

@@ -50,7 +50,8 @@ func Down(ctx context.Context, out io.Writer) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		// The state is kept: it has the logs, and the settings to restore.
-		return fmt.Errorf("some of the cluster is left; when what is in the way is gone, run `localkube down` again:\n%w", err)
+		return fmt.Errorf("some of the cluster is left; when what is in the way is gone, run `localkube "+
+			"down` again:\n%w", err)
 	}
 	if err := mount.RemoveTree(plan.State); err != nil {
 		return err

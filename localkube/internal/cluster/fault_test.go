@@ -95,9 +95,11 @@ func TestCutsSaysAsFaultsWhatTheUserSaysAsNames(t *testing.T) {
 		want []Fault
 		err  string
 	}{
-		"everything":  {"worker0", nil, []Fault{{Kind: Cut, On: "worker0"}}, ""},
-		"the API":     {"worker0", []string{"api"}, []Fault{{Kind: CutFromAPI, On: "worker0"}}, ""},
-		"a node":      {"worker0", []string{"worker1"}, []Fault{{Kind: CutFromNode, On: "worker0", From: "worker1"}}, ""},
+		"everything": {"worker0", nil, []Fault{{Kind: Cut, On: "worker0"}}, ""},
+		"the API":    {"worker0", []string{"api"}, []Fault{{Kind: CutFromAPI, On: "worker0"}}, ""},
+		"a node": {
+			"worker0", []string{"worker1"}, []Fault{{Kind: CutFromNode, On: "worker0", From: "worker1"}}, "",
+		},
 		"itself":      {"worker0", []string{"worker0"}, nil, "itself"},
 		"nobody":      {"worker0", []string{"worker7"}, nil, `"worker7"`},
 		"an odd node": {"worker7", nil, nil, `"worker7"`},
@@ -125,7 +127,8 @@ func TestCutOfAndGatewayFollowFromTheFaults(t *testing.T) {
 	if cut := c.cutOf(c.nodes[0], faults); !cut.Link || cut.API || len(cut.Nodes) > 0 {
 		t.Errorf("a killed node's cut is %+v", cut)
 	}
-	if cut := c.cutOf(c.nodes[1], faults); cut.Link || !cut.API || len(cut.Nodes) != 1 || cut.Nodes[0].Name != "worker2" {
+	if cut := c.cutOf(c.nodes[1], faults); cut.Link || !cut.API || len(cut.Nodes) != 1 ||
+		cut.Nodes[0].Name != "worker2" {
 		t.Errorf("worker1's cut is %+v", cut)
 	}
 	if got := c.gateway(faults); got.Name != "worker1" {
@@ -136,16 +139,21 @@ func TestCutOfAndGatewayFollowFromTheFaults(t *testing.T) {
 func TestStatusPrintsFaultsAndProcesses(t *testing.T) {
 	c := sample(t)
 	status := Status{
-		Cluster:   "partial",
-		Nodes:     []NodeStatus{{Node: c.nodes[0], Ready: "unknown", Link: "down"}},
-		Processes: []ProcessStatus{{Name: "etcd", State: "running", PID: 7}, {Name: "worker0-kubelet", State: "stopped"}},
-		Faults:    []Fault{{Kind: CutFromNode, On: "worker0", From: "worker1"}},
+		Cluster: "partial",
+		Nodes:   []NodeStatus{{Node: c.nodes[0], Ready: "unknown", Link: "down"}},
+		Processes: []ProcessStatus{
+			{Name: "etcd", State: "running", PID: 7}, {Name: "worker0-kubelet", State: "stopped"},
+		},
+		Faults: []Fault{{Kind: CutFromNode, On: "worker0", From: "worker1"}},
 	}
 	var b strings.Builder
 	if err := status.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"unknown  down  198.18.0.10", "etcd             running  7", "worker0-kubelet  stopped  -", "worker0 cut-from-node worker1"} {
+	for _, want := range []string{
+		"unknown  down  198.18.0.10", "etcd             running  7",
+		"worker0-kubelet  stopped  -", "worker0 cut-from-node worker1",
+	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, b.String())
 		}

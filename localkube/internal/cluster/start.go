@@ -171,7 +171,8 @@ func (c *Cluster) await(ctx context.Context, processes []string, what string, pr
 		for _, name := range processes {
 			if record, readErr := c.table.Get(name); readErr != nil || !record.Alive() {
 				log := plan.Log(name)
-				return fmt.Errorf("%s has ended while waiting for %s. The last lines of %s:\n%s", name, what, log, proc.Tail(log, 15))
+				return fmt.Errorf("%s has ended while waiting for %s. The last lines of %s:\n%s",
+					name, what, log, proc.Tail(log, 15))
 			}
 		}
 		if time.Now().After(deadline) {

@@ -131,7 +131,9 @@ type expectedProcess struct {
 // expected are the processes of a cluster that is up.
 func expected(nodes []plan.Node) []expectedProcess {
 	var list []expectedProcess
-	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", "provisioner"} {
+	for _, name := range []string{
+		"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", "provisioner",
+	} {
 		list = append(list, expectedProcess{name: name})
 	}
 	for _, n := range nodes {

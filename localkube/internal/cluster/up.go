@@ -116,7 +116,8 @@ func (c *Cluster) decide(options Options, programs render.Programs) error {
 	case err != nil:
 		return err
 	case options.Nodes != 0 && options.Nodes != config.Nodes:
-		return fmt.Errorf("there is a cluster of %d nodes already: run `localkube down` first to have one of %d", config.Nodes, options.Nodes)
+		return fmt.Errorf("there is a cluster of %d nodes already: run `localkube down` first to have one of %d",
+			config.Nodes, options.Nodes)
 	}
 	config.Programs = programs
 	if config.Kubeconfig, err = filepath.Abs(options.Kubeconfig); err != nil {

@@ -16,11 +16,13 @@ func TestSet(t *testing.T) {
 		entries []Entry
 		after   string
 	}{
-		"the block goes to the end":              {"127.0.0.1 localhost\n", two, "127.0.0.1 localhost\n" + block},
-		"a missing last newline is added":        {"127.0.0.1 localhost", two, "127.0.0.1 localhost\n" + block},
-		"setting it again changes nothing":       {"127.0.0.1 localhost\n" + block, two, "127.0.0.1 localhost\n" + block},
-		"lines after the block are kept":         {"a\n" + block + "b\n", nil, "a\nb\n"},
-		"the block changes size":                 {"a\n" + block, two[:1], "a\n# localkube: begin\n198.18.0.10 worker0\n# localkube: end\n"},
+		"the block goes to the end":        {"127.0.0.1 localhost\n", two, "127.0.0.1 localhost\n" + block},
+		"a missing last newline is added":  {"127.0.0.1 localhost", two, "127.0.0.1 localhost\n" + block},
+		"setting it again changes nothing": {"127.0.0.1 localhost\n" + block, two, "127.0.0.1 localhost\n" + block},
+		"lines after the block are kept":   {"a\n" + block + "b\n", nil, "a\nb\n"},
+		"the block changes size": {
+			"a\n" + block, two[:1], "a\n# localkube: begin\n198.18.0.10 worker0\n# localkube: end\n",
+		},
 		"several blocks become none":             {block + "a\n" + block, nil, "a\n"},
 		"without its end only the marker goes":   {"# localkube: begin\na\n", nil, "a\n"},
 		"an empty file":                          {"", two, block},

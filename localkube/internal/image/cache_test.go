@@ -83,7 +83,8 @@ func TestPruneRemovesOldTarsOfOneRepositoryOnly(t *testing.T) {
 		others []string
 	}{
 		"a repository whose name another begins with": {
-			"docker.io/library/toban:1", []string{"docker.io/library/toban-anything:1", "docker.io/library/toban/more:1"},
+			"docker.io/library/toban:1",
+			[]string{"docker.io/library/toban-anything:1", "docker.io/library/toban/more:1"},
 		},
 		"a registry with a port": {
 			"localhost:5000/toban:1", []string{"localhost:5000/other:1", "localhost:5001/toban:1"},

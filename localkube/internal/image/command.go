@@ -75,7 +75,8 @@ func binaryCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&p.Name, "name", "", "name of the image, for example toban:dev")
-	cmd.Flags().StringVar(&p.Path, "binary", "", "path of the static binary; in the image it lies at the root, under its own name")
+	cmd.Flags().StringVar(&p.Path, "binary", "",
+		"path of the static binary; in the image it lies at the root, under its own name")
 	cmd.Flags().StringVar(&p.Description, "description", "", "what the image's label says that it is")
 	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
 	_ = cmd.MarkFlagRequired("binary")

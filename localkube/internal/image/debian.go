@@ -134,7 +134,8 @@ func script(variables string, names ...string) string {
 }
 
 func writeScript(path, text string) error {
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil { //nolint:gosec // a program is executable
+	if err := os.WriteFile(path, //nolint:gosec // a program is executable
+		[]byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		return fmt.Errorf("write the hook: %w", err)
 	}
 	return nil

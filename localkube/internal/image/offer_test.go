@@ -22,7 +22,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	return &world{T: t, Builder: Builder{CacheDir: t.TempDir()}, has: map[string]string{"postgresql-17": "17.11-0+deb13u1"}}
+	return &world{
+		T: t, Builder: Builder{CacheDir: t.TempDir()}, has: map[string]string{"postgresql-17": "17.11-0+deb13u1"},
+	}
 }
 
 // image has an image made as a command does, and returns its tar.
@@ -68,7 +70,9 @@ func TestAnImageIsMadeAnewWhenDebianHasANewerMinor(t *testing.T) {
 		"a day":                          {[]func(*world){(*world).dayLater}, want{2, 1, false}},
 		"a newer minor, and a day":       {[]func(*world){newer, (*world).dayLater}, want{2, 2, false}},
 		"the archives can't be reached, on the same day": {[]func(*world){unreachable}, want{1, 1, false}},
-		"the archives can't be reached a day later":      {[]func(*world){unreachable, (*world).dayLater}, want{2, 1, false}},
+		"the archives can't be reached a day later": {
+			[]func(*world){unreachable, (*world).dayLater}, want{2, 1, false},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +136,8 @@ Conf postgresql-17 (17.99 Debian:13.7/stable [amd64])
 I: success in 7.5893 seconds
 `
 	got, err := planned(output, []string{"postgresql-17", "locales"})
-	if want := map[string]string{"postgresql-17": "17.12-0+deb13u1", "locales": "2.41-12+deb13u4"}; err != nil || !maps.Equal(got, want) {
+	if want := map[string]string{"postgresql-17": "17.12-0+deb13u1", "locales": "2.41-12+deb13u4"}; err != nil ||
+		!maps.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if got, err := planned(output, []string{"postgresql-18"}); err == nil {
@@ -143,17 +148,22 @@ I: success in 7.5893 seconds
 func TestArchivesAreThoseOfTheMachinesApt(t *testing.T) {
 	cases := map[string]struct{ targets, mirror, security string }{
 		"Debian's own": {
-			"Debian http://deb.debian.org/debian/\nDebian http://deb.debian.org/debian/\nDebian-Security http://deb.debian.org/debian-security/\n",
+			"Debian http://deb.debian.org/debian/\nDebian " +
+				"http://deb.debian.org/debian/\nDebian-Security http://deb.debian.org/debian-security/\n",
 			"http://deb.debian.org/debian/", "http://deb.debian.org/debian-security/",
 		},
 		"a mirror, with security": {
 			"Debian-Security http://mirror.example.com/security/\nDebian http://mirror.example.com/debian/\n",
 			"http://mirror.example.com/debian/", "http://mirror.example.com/security/",
 		},
-		"a mirror, without security": {"Debian http://mirror.example.com/debian/\n", "http://mirror.example.com/debian/", ""},
-		"Debian's, without security": {"Debian https://deb.debian.org/debian\n", "https://deb.debian.org/debian", defaultSecurity},
-		"another distribution":       {"Ubuntu http://archive.ubuntu.com/ubuntu/\n", defaultMirror, defaultSecurity},
-		"no apt":                     {"", defaultMirror, defaultSecurity},
+		"a mirror, without security": {
+			"Debian http://mirror.example.com/debian/\n", "http://mirror.example.com/debian/", "",
+		},
+		"Debian's, without security": {
+			"Debian https://deb.debian.org/debian\n", "https://deb.debian.org/debian", defaultSecurity,
+		},
+		"another distribution": {"Ubuntu http://archive.ubuntu.com/ubuntu/\n", defaultMirror, defaultSecurity},
+		"no apt":               {"", defaultMirror, defaultSecurity},
 		"others' packages beside it": {
 			"Node Source https://deb.nodesource.com/node_20.x/\nDebian http://deb.debian.org/debian/\n",
 			"http://deb.debian.org/debian/", defaultSecurity,

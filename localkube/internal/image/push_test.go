@@ -35,7 +35,8 @@ func TestPushedImageIsWhole(t *testing.T) {
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 
-	tar, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(), Program{Path: program(t), Name: "toban:dev", Description: "a test"})
+	tar, err := Builder{CacheDir: t.TempDir()}.Binary(t.Context(),
+		Program{Path: program(t), Name: "toban:dev", Description: "a test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,8 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // Apply makes the object at path be as the YAML says.
 func (c *Client) Apply(ctx context.Context, path, yaml string) error {
-	_, err := c.do(ctx, http.MethodPatch, path+"?fieldManager=localkube&force=true", "application/apply-patch+yaml", []byte(yaml))
+	_, err := c.do(ctx, http.MethodPatch, path+"?fieldManager=localkube&force=true",
+		"application/apply-patch+yaml", []byte(yaml))
 	return err
 }
 

@@ -25,7 +25,8 @@ func Write(path, server, text string) error {
 	case err == nil && string(old) == text:
 		return nil
 	case err == nil && !leadsOnlyTo(server, old):
-		return fmt.Errorf("%s is not a kubeconfig of this cluster (%s) alone, so it is left as it is: choose another file with --kubeconfig", path, server)
+		return fmt.Errorf("%s is not a kubeconfig of this cluster (%s) alone, so it is left as it is: "+
+			"choose another file with --kubeconfig", path, server)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}

@@ -108,7 +108,8 @@ func TestOnlyAKubeconfigOfThisClusterAloneIsReplacedAndRemoved(t *testing.T) {
 
 func TestAFileThatIsNoKubeconfigIsLeftAlone(t *testing.T) {
 	for name, text := range map[string]string{
-		"an empty one": "", "one without clusters": "apiVersion: v1\nkind: Config\n", "no YAML": "{", "a shopping list": "- milk\n",
+		"an empty one": "", "one without clusters": "apiVersion: v1\nkind: Config\n", "no YAML": "{",
+		"a shopping list": "- milk\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -15,10 +15,12 @@ import (
 // Check refuses machines and users with which nothing can come of it.
 func Check() error {
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("localkube makes network namespaces and cgroups, which only Linux has: this is %s; use a Linux machine or a virtual one", runtime.GOOS)
+		return fmt.Errorf("localkube makes network namespaces and cgroups, which only Linux has: this is %s; "+
+			"use a Linux machine or a virtual one", runtime.GOOS)
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("localkube makes network namespaces, mounts and cgroups, for which it has to be root: run it with sudo")
+		return errors.New("localkube makes network namespaces, mounts and cgroups, for which it has to be " +
+			"root: run it with sudo")
 	}
 	return nil
 }

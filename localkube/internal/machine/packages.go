@@ -80,7 +80,8 @@ func InstallPackages(ctx context.Context, packages []string, progress io.Writer)
 	}
 	command := "apt-get update && apt-get install -y --no-install-recommends " + strings.Join(packages, " ")
 	if !there("apt-get") {
-		return fmt.Errorf("this machine lacks programs; on Debian `%s` would install them: install what they are called here", command)
+		return fmt.Errorf("this machine lacks programs; on Debian `%s` would install them: install what they "+
+			"are called here", command)
 	}
 	fmt.Fprintf(progress, "installing what is missing: %s\n", strings.Join(packages, " "))
 	apt := exec.CommandContext(ctx, "sh", "-c", command)

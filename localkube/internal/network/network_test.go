@@ -30,13 +30,17 @@ func TestRules(t *testing.T) {
 	}{
 		"a cut from the API names both ports": {
 			apiRules(nodes[0], true),
-			[]string{"delete table inet localkube_api_worker0", "198.18.0.10, 198.18.16.0/24", "dport 6443 drop", "sport 6443 drop", "dport 10250 drop"}, "peers",
+			[]string{
+				"delete table inet localkube_api_worker0", "198.18.0.10, 198.18.16.0/24", "dport 6443 drop",
+				"sport 6443 drop", "dport 10250 drop",
+			}, "peers",
 		},
 		"joined to the API there are no rules": {
 			apiRules(nodes[0], false), []string{"delete table inet localkube_api_worker0"}, "drop",
 		},
 		"a cut from nodes names them and their Pods": {
-			peerRules(nodes[1:]), []string{"198.18.0.11, 198.18.17.0/24, 198.18.0.12, 198.18.18.0/24", "hook forward"}, "6443",
+			peerRules(nodes[1:]),
+			[]string{"198.18.0.11, 198.18.17.0/24, 198.18.0.12, 198.18.18.0/24", "hook forward"}, "6443",
 		},
 		"joined to all nodes there are no rules": {
 			peerRules(nil), []string{"delete table inet localkube_peers"}, "drop",

@@ -151,7 +151,8 @@ func TestAStartThatFailsLeavesNoFileOpen(t *testing.T) {
 		}
 		now := openFiles(t)
 		// The process's own handle is closed when it has been reaped.
-		for deadline := time.Now().Add(5 * time.Second); now > before && time.Now().Before(deadline); now = openFiles(t) {
+		for deadline := time.Now().Add(5 * time.Second); now > before &&
+			time.Now().Before(deadline); now = openFiles(t) {
 			time.Sleep(time.Millisecond)
 		}
 		if now > before {

@@ -69,7 +69,8 @@ func openLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the log's directory: %w", err)
 	}
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // users who are not root read logs too
+	log, err := os.OpenFile(path, //nolint:gosec // users who are not root read logs too
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
@@ -169,7 +170,8 @@ func (t Table) Stop(ctx context.Context, name string, grace time.Duration) error
 		return err
 	}
 	if !awaitEnd(ctx, record.Identity, 10*time.Second) {
-		return fmt.Errorf("%s (process %d) is still there after SIGKILL: it may hang in a system call", name, record.PID)
+		return fmt.Errorf("%s (process %d) is still there after SIGKILL: it may hang in a system call",
+			name, record.PID)
 	}
 	if err := os.Remove(t.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget %s: %w", name, err)

@@ -19,6 +19,9 @@ func Objects() []Object {
 		{rbac + "clusterrolebindings/system:coredns", execute("coredns-binding.yaml", v)},
 		{rbac + "clusterrolebindings/localkube:nodes", execute("nodes-binding.yaml", v)},
 		{"/api/v1/namespaces/kube-system/services/kube-dns", execute("dns-service.yaml", v)},
-		{"/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices/kube-dns-host", execute("dns-endpoints.yaml", v)},
+		{
+			"/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices/kube-dns-host",
+			execute("dns-endpoints.yaml", v),
+		},
 	}
 }

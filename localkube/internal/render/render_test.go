@@ -13,7 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "write what is rendered to testdata")
 
-var sample = Programs{Kubernetes: "/c/kubernetes-1", Containerd: "/c/containerd-1", Runc: "/c/runc-1", CoreDNS: "/c/coredns-1"}
+var sample = Programs{
+	Kubernetes: "/c/kubernetes-1", Containerd: "/c/containerd-1", Runc: "/c/runc-1", CoreDNS: "/c/coredns-1",
+}
 
 func TestRenderedIsAsInTestdata(t *testing.T) {
 	nodes, err := plan.Nodes(2)
@@ -49,7 +51,8 @@ func compare(t *testing.T, golden, got string) {
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || string(want) != got {
-		t.Errorf("%s differs (%v); if that is meant, run `go test ./internal/render -update`. Now it is:\n%s", golden, err, got)
+		t.Errorf("%s differs (%v); if that is meant, run `go test ./internal/render -update`. Now it is:\n%s",
+			golden, err, got)
 	}
 }
 

@@ -72,7 +72,8 @@ func (e *expander) sync(ctx context.Context, key string) error {
 		e.events.Event(claim, core.EventTypeWarning, "VolumeResizeFailed", err.Error())
 		return err
 	}
-	e.events.Eventf(claim, core.EventTypeNormal, "VolumeResizeSuccessful", "Volume %s has grown to %s", volume.Name, requested(claim))
+	e.events.Eventf(claim, core.EventTypeNormal, "VolumeResizeSuccessful", "Volume %s has grown to %s",
+		volume.Name, requested(claim))
 	return nil
 }
 
@@ -133,13 +134,16 @@ func (e *expander) setCapacity(ctx context.Context, volume *core.PersistentVolum
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"capacity":{"storage":%q}}}`, size.String())
-	_, err := e.client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch, meta.PatchOptions{})
+	_, err := e.client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType,
+		patch, meta.PatchOptions{})
 	return err
 }
 
 // updateStatus changes a claim's status; the kubelet and others write it too,
 // hence the fresh copy and the retries. No change is no write.
-func (e *expander) updateStatus(ctx context.Context, claim *core.PersistentVolumeClaim, change func(*core.PersistentVolumeClaim)) error {
+func (e *expander) updateStatus(
+	ctx context.Context, claim *core.PersistentVolumeClaim, change func(*core.PersistentVolumeClaim),
+) error {
 	claims := e.client.CoreV1().PersistentVolumeClaims(claim.Namespace)
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		fresh, err := claims.Get(ctx, claim.Name, meta.GetOptions{})

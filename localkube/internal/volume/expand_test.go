@@ -26,12 +26,18 @@ func TestWantsMore(t *testing.T) {
 		claim *core.PersistentVolumeClaim
 		want  bool
 	}{
-		"asks for what it has":        {bound("1Gi", "1Gi"), false},
-		"has more than it asked for":  {bound("16Mi", "1Mi"), false},
-		"asks for more":               {bound("1Gi", "2Gi"), true},
-		"not bound yet":               {bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.Status.Phase = core.ClaimPending }), false},
-		"lost its volume":             {bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.Status.Phase = core.ClaimLost }), false},
-		"is going away, so let it be": {bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.DeletionTimestamp = &meta.Time{} }), false},
+		"asks for what it has":       {bound("1Gi", "1Gi"), false},
+		"has more than it asked for": {bound("16Mi", "1Mi"), false},
+		"asks for more":              {bound("1Gi", "2Gi"), true},
+		"not bound yet": {
+			bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.Status.Phase = core.ClaimPending }), false,
+		},
+		"lost its volume": {
+			bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.Status.Phase = core.ClaimLost }), false,
+		},
+		"is going away, so let it be": {
+			bound("1Gi", "2Gi", func(c *core.PersistentVolumeClaim) { c.DeletionTimestamp = &meta.Time{} }), false,
+		},
 	} {
 		if got := wantsMore(c.claim); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

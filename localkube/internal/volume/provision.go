@@ -25,7 +25,9 @@ const (
 type provisioner struct{ store *store }
 
 // Provision makes the volume for a claim on the node that the scheduler chose.
-func (p provisioner) Provision(ctx context.Context, o controller.ProvisionOptions) (*core.PersistentVolume, controller.ProvisioningState, error) {
+func (p provisioner) Provision(
+	ctx context.Context, o controller.ProvisionOptions,
+) (*core.PersistentVolume, controller.ProvisioningState, error) {
 	if err := supported(o); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
@@ -48,7 +50,8 @@ func (p provisioner) Delete(_ context.Context, volume *core.PersistentVolume) er
 func supported(o controller.ProvisionOptions) error {
 	switch {
 	case o.SelectedNodeName == "":
-		return fmt.Errorf("StorageClass %s needs volumeBindingMode: WaitForFirstConsumer, because a volume is on one node", o.StorageClass.Name)
+		return fmt.Errorf("StorageClass %s needs volumeBindingMode: WaitForFirstConsumer, because a volume is on "+
+			"one node", o.StorageClass.Name)
 	case o.PVC.Spec.Selector != nil:
 		return errors.New("a claim with a selector cannot be provisioned")
 	case o.PVC.Spec.DataSource != nil || o.PVC.Spec.DataSourceRef != nil:
@@ -67,7 +70,9 @@ func desiredVolume(o controller.ProvisionOptions, path string, bytes int64) *cor
 	return &core.PersistentVolume{
 		ObjectMeta: meta.ObjectMeta{Name: o.PVName},
 		Spec: core.PersistentVolumeSpec{
-			Capacity:                      core.ResourceList{core.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)},
+			Capacity: core.ResourceList{
+				core.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI),
+			},
 			AccessModes:                   o.PVC.Spec.AccessModes,
 			PersistentVolumeReclaimPolicy: reclaim,
 			VolumeMode:                    &mode,

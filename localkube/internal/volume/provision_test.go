@@ -36,10 +36,13 @@ func TestUnsupportedClaimsSayWhy(t *testing.T) {
 		options controller.ProvisionOptions
 		ok      bool
 	}{
-		"plain":                 {request("1Gi"), true},
-		"no node chosen":        {request("1Gi", func(o *controller.ProvisionOptions) { o.SelectedNodeName = "" }), false},
-		"chooses by labels":     {request("1Gi", func(o *controller.ProvisionOptions) { o.PVC.Spec.Selector = &meta.LabelSelector{} }), false},
-		"copy of another claim": {request("1Gi", func(o *controller.ProvisionOptions) { o.PVC.Spec.DataSource = &core.TypedLocalObjectReference{} }), false},
+		"plain":          {request("1Gi"), true},
+		"no node chosen": {request("1Gi", func(o *controller.ProvisionOptions) { o.SelectedNodeName = "" }), false},
+		"chooses by labels": {
+			request("1Gi", func(o *controller.ProvisionOptions) { o.PVC.Spec.Selector = &meta.LabelSelector{} }), false,
+		},
+		"copy of another claim": {request("1Gi",
+			func(o *controller.ProvisionOptions) { o.PVC.Spec.DataSource = &core.TypedLocalObjectReference{} }), false},
 	} {
 		if err := supported(c.options); (err == nil) != c.ok {
 			t.Errorf("%s: error is %v", name, err)

@@ -32,7 +32,8 @@ func newStore(root string, log *slog.Logger) (*store, error) {
 		return nil, err
 	}
 	if err := loopsWork(); err != nil {
-		log.Warn("loop devices are not available: volumes are plain directories and their sizes are not enforced", "error", err)
+		log.Warn("loop devices are not available: volumes are plain directories and their sizes are not enforced",
+			"error", err)
 		return &store{root: root}, nil
 	}
 	fs, warning := choose()

@@ -29,7 +29,8 @@ func main() {
 	flag.IntVar(&o.rounds, "n", 3, "how often to back up and restore with each")
 	flag.IntVar(&o.wal, "wal", 2, "how much WAL to catch up with, in GiB")
 	flag.DurationVar(&o.load, "load", time.Minute, "for how long to measure the lag under pgbench")
-	flag.StringVar(&o.folder, "folder", "/var/tmp/toban-bench", "folder for all, on the disk that is measured; it must not be there")
+	flag.StringVar(&o.folder, "folder", "/var/tmp/toban-bench",
+		"folder for all, on the disk that is measured; it must not be there")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o)
@@ -112,11 +113,12 @@ func (b *bench) restored() string { return filepath.Join(b.folder, "restored") }
 
 // report prints a table: medians, and the spread.
 func (b *bench) report() {
-	fmt.Printf("\n%d MB of data, %d rounds\n\n| | median | from – to | MB/s |\n| --- | --- | --- | --- |\n", b.bytes/1e6, b.rounds)
+	fmt.Printf("\n%d MB of data, %d rounds\n\n| | median | from – to | MB/s |\n| --- | --- | --- | --- |\n",
+		b.bytes/1e6, b.rounds)
 	for _, name := range b.names {
 		all := slices.Sorted(slices.Values(b.times[name]))
 		median := all[len(all)/2]
-		fmt.Printf("| %s | %.1f s | %.1f – %.1f s | %.0f |\n", name, median.Seconds(), all[0].Seconds(), all[len(all)-1].Seconds(),
-			float64(b.bytes)/1e6/median.Seconds())
+		fmt.Printf("| %s | %.1f s | %.1f – %.1f s | %.0f |\n",
+			name, median.Seconds(), all[0].Seconds(), all[len(all)-1].Seconds(), float64(b.bytes)/1e6/median.Seconds())
 	}
 }

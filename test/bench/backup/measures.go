@@ -32,7 +32,8 @@ func (b *bench) measures() []measure {
 		}},
 		{"backup: toban", b.emptyArchive, b.take},
 		{"backup: pg_basebackup, zstd with all processors", b.remove("basebackup"), func(ctx context.Context) error {
-			return b.tool(ctx, "pg_basebackup", "--pgdata", b.at("basebackup"), "--format", "tar", "--wal-method", "none", "--checkpoint", "fast",
+			return b.tool(ctx, "pg_basebackup", "--pgdata", b.at("basebackup"), "--format", "tar",
+				"--wal-method", "none", "--checkpoint", "fast",
 				"--no-manifest", "--compress", fmt.Sprintf("client-zstd:level=1,workers=%d", runtime.NumCPU()))
 		}},
 		{"backup: pgBackRest, zstd with all processors", b.newRepo, func(ctx context.Context) error {
@@ -41,7 +42,8 @@ func (b *bench) measures() []measure {
 		{"restore: toban, the files", nil, b.unpack},
 		{"restore: toban, until it takes writes", nil, b.restore},
 		{"restore: tar of pg_basebackup, the files", nil, func(ctx context.Context) error {
-			return b.shell(ctx, "zstd -q -dc %s/base.tar.zst | tar -x -C %s && sync -f %s", b.at("basebackup"), b.restored(), b.restored())
+			return b.shell(ctx, "zstd -q -dc %s/base.tar.zst | tar -x -C %s && sync -f %s",
+				b.at("basebackup"), b.restored(), b.restored())
 		}},
 		{"restore: pgBackRest, the files", nil, func(ctx context.Context) error {
 			return b.pgbackrest(ctx, "restore", "--pg1-path="+b.restored(), "--type=none")
@@ -56,8 +58,10 @@ func (b *bench) remove(name string) func(context.Context) error {
 
 // pgbackrest runs it with as many processes as there are processors.
 func (b *bench) pgbackrest(ctx context.Context, command string, more ...string) error {
-	args := []string{"--stanza=bench", "--repo1-path=" + b.at("pgbackrest/repo"), "--log-path=" + b.at("pgbackrest/log"), "--lock-path=" + b.at("pgbackrest"),
-		"--log-level-console=warn", "--config=/dev/null"}
+	args := []string{
+		"--stanza=bench", "--repo1-path=" + b.at("pgbackrest/repo"), "--log-path=" + b.at("pgbackrest/log"),
+		"--lock-path=" + b.at("pgbackrest"), "--log-level-console=warn", "--config=/dev/null",
+	}
 	if command != "restore" {
 		args = append(args, "--pg1-path="+b.server.Data(), "--pg1-socket-path="+b.server.Run, "--pg1-user=postgres")
 	}
@@ -71,7 +75,8 @@ func (b *bench) pgbackrest(ctx context.Context, command string, more ...string) 
 }
 
 func (b *bench) newRepo(ctx context.Context) error {
-	if err := errors.Join(os.RemoveAll(b.at("pgbackrest/repo")), os.MkdirAll(b.at("pgbackrest/repo"), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(b.at("pgbackrest/repo")),
+		os.MkdirAll(b.at("pgbackrest/repo"), 0o700)); err != nil {
 		return err
 	}
 	return b.pgbackrest(ctx, "stanza-create")
@@ -79,19 +84,21 @@ func (b *bench) newRepo(ctx context.Context) error {
 
 // take takes a base backup into the archive.
 func (b *bench) take(ctx context.Context) error {
-	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable", b.server.Run, b.server.Port))
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable",
+		b.server.Run, b.server.Port))
 	if err != nil {
 		return err
 	}
-	taken, err := backup.Take(ctx, backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
-		Archived: func(ctx context.Context, _ uint32, lsn ha.LSN) error { return b.archive.upTo(ctx, lsn) }})
+	taken, err := backup.Take(ctx,
+		backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
+			Archived: func(ctx context.Context, _ uint32, lsn ha.LSN) error { return b.archive.upTo(ctx, lsn) }})
 	b.archive.last = taken
 	return err
 }
 
 func (b *bench) unpack(ctx context.Context) error {
-	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last},
-		Data: filepath.Join(b.restored(), "data")})
+	return backup.Unpack(ctx, backup.UnpackOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder,
+		Chain: []backup.Backup{b.archive.last}, Data: filepath.Join(b.restored(), "data")})
 }
 
 func (b *bench) restore(ctx context.Context) error {
@@ -126,10 +133,13 @@ func (b *bench) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = backup.Verify(ctx, backup.VerifyOptions{Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last}, Plan: plan,
-		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log}); err != nil {
+	if _, err = backup.Verify(ctx, backup.VerifyOptions{
+		Bucket: b.archive.bucket, Decoder: b.archive.decoder, Chain: []backup.Backup{b.archive.last}, Plan: plan,
+		Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log,
+	}); err != nil {
 		return err
 	}
-	_, err = backup.Inspect(ctx, backup.InspectOptions{Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
+	_, err = backup.Inspect(ctx,
+		backup.InspectOptions{Folder: b.restored(), Run: run, Programs: b.server.Programs, Log: b.archive.log})
 	return err
 }

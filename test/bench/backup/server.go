@@ -18,8 +18,12 @@ func (b *bench) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.server = &postgres.Server{Programs: programs, Volume: filepath.Join(b.folder, "volume"), Run: filepath.Join(b.folder, "run"), Port: 5432}
-	for _, folder := range []string{b.server.Volume, b.server.Run, b.at("pgbackrest/log"), b.at("pgbackrest/repo"), b.at("bucket")} {
+	b.server = &postgres.Server{
+		Programs: programs, Volume: filepath.Join(b.folder, "volume"), Run: filepath.Join(b.folder, "run"), Port: 5432,
+	}
+	for _, folder := range []string{
+		b.server.Volume, b.server.Run, b.at("pgbackrest/log"), b.at("pgbackrest/repo"), b.at("bucket"),
+	} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
@@ -33,7 +37,9 @@ func (b *bench) begin(ctx context.Context) error {
 	}
 	conf := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nshared_buffers = '512MB'\n"+
 		"max_wal_size = '8GB'\nwal_keep_size = '8GB'\n", b.server.Run)
-	for name, text := range map[string]string{"postgresql.conf": conf, "pg_hba.conf": "local all all trust\nlocal replication all trust\n"} {
+	for name, text := range map[string]string{
+		"postgresql.conf": conf, "pg_hba.conf": "local all all trust\nlocal replication all trust\n",
+	} {
 		if err := os.WriteFile(filepath.Join(b.server.Data(), name), []byte(text), 0o600); err != nil {
 			return err
 		}

@@ -40,8 +40,8 @@ func (b *bench) openArchive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), encoder: encoder, decoder: &backup.Decoder{}, log: io.Discard,
-		source: &source{b.server, session}}
+	b.archive = &archive{system: control.SystemIdentifier, bucket: bucket.OpenFolder(b.at("bucket")), encoder: encoder,
+		decoder: &backup.Decoder{}, log: io.Discard, source: &source{b.server, session}}
 	return b.emptyArchive(ctx)
 }
 
@@ -60,7 +60,8 @@ func (a *archive) begin(ctx context.Context) error {
 		return err
 	}
 	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
-		Bucket: a.bucket, Encoder: a.encoder, Source: a.source, Owner: backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
+		Bucket: a.bucket, Encoder: a.encoder, Source: a.source,
+		Owner:       backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
 		TermHistory: []ha.TermStart{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
 	})
 	return err
@@ -118,10 +119,12 @@ func (b *bench) catchUp(ctx context.Context) error {
 	fmt.Fprintf(os.Stderr, "writing %d GiB of WAL\n", b.wal)
 	to := from
 	for i := 0; to < from+ha.LSN(b.wal)<<30; i++ {
-		if err := b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", "--transactions=2000", "--builtin=simple-update"); err != nil {
+		if err := b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", "--transactions=2000",
+			"--builtin=simple-update"); err != nil {
 			return err
 		}
-		sql := fmt.Sprintf("create table w%d as select i, md5(i::text) from generate_series(1, 2000000) i; drop table w%d", i, i)
+		sql := fmt.Sprintf("create table w%d as select i, md5(i::text) from generate_series(1, 2000000) "+
+			"i; drop table w%d", i, i)
 		if err := b.tool(ctx, "psql", "--quiet", "--command", sql); err != nil {
 			return err
 		}
@@ -134,7 +137,8 @@ func (b *bench) catchUp(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(began)
-	fmt.Printf("\ncatching up with %d MB of WAL: %.1f s, %.0f MB/s\n", (to-from)/1e6, took.Seconds(), float64(to-from)/1e6/took.Seconds())
+	fmt.Printf("\ncatching up with %d MB of WAL: %.1f s, %.0f MB/s\n",
+		(to-from)/1e6, took.Seconds(), float64(to-from)/1e6/took.Seconds())
 	return nil
 }
 

@@ -78,7 +78,8 @@ func (w world) gone(ctx context.Context) error {
 			return err
 		}
 	}
-	if n := len(databases.Items) + len(pods.Items) + len(claims.Items) + len(services.Items) + len(secrets.Items); n > 0 {
+	if n := len(databases.Items) + len(pods.Items) + len(claims.Items) + len(services.Items) +
+		len(secrets.Items); n > 0 {
 		return fmt.Errorf("%d objects are still there", n)
 	}
 	return nil

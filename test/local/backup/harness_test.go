@@ -110,8 +110,9 @@ func newNodeOf(t *testing.T, programs postgres.Programs) *node {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
-	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{Programs: programs, Volume: filepath.Join(folder, "volume"),
-		Run: filepath.Join(folder, "run"), Port: 5432}}
+	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{
+		Programs: programs, Volume: filepath.Join(folder, "volume"), Run: filepath.Join(folder, "run"), Port: 5432,
+	}}
 	must(t, os.MkdirAll(n.Server.Run, 0o700))
 	must(t, os.MkdirAll(n.Volume, 0o700))
 	t.Cleanup(func() { n.stop(); _ = os.RemoveAll(folder) })
@@ -143,12 +144,15 @@ func release(t *testing.T, major int) postgres.Programs {
 // configure writes the files of a server that everybody on this socket may use.
 func (n *node) configure(more map[string]string) {
 	n.Helper()
-	text := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = 30\nshared_buffers = '16MB'\n"+
+	text := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = "+
+		"30\nshared_buffers = '16MB'\n"+
 		"wal_keep_size = '1GB'\nfsync = off\nlog_min_messages = 'debug1'\n", n.Server.Run)
 	for name, value := range more {
 		text += fmt.Sprintf("%s = '%s'\n", name, value)
 	}
-	for name, content := range map[string]string{"postgresql.conf": text, "pg_hba.conf": "local all all trust\nlocal replication all trust\n"} {
+	for name, content := range map[string]string{
+		"postgresql.conf": text, "pg_hba.conf": "local all all trust\nlocal replication all trust\n",
+	} {
 		must(n, os.WriteFile(filepath.Join(n.Data(), name), []byte(content), 0o600))
 	}
 }
@@ -182,7 +186,8 @@ func (n *node) stop() {
 
 func (n *node) dial() *pgx.Conn {
 	n.Helper()
-	conn, err := pgx.Connect(n.Context(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable", n.Server.Run, n.Port))
+	conn, err := pgx.Connect(n.Context(),
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable", n.Server.Run, n.Port))
 	must(n, err)
 	return conn
 }
@@ -272,7 +277,8 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 
 func (a *archive) replication() *pgconn.Config {
 	a.Helper()
-	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable", a.source.Server.Run, a.source.Port))
+	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable",
+		a.source.Server.Run, a.source.Port))
 	must(a, err)
 	return config
 }
@@ -364,7 +370,8 @@ func (a *archive) unpack(b backup.Backup, n *node) error {
 		chain = a.chain(b)
 	}
 	return backup.Unpack(a.Context(), backup.UnpackOptions{Bucket: a, Decoder: a.decoder, Chain: chain,
-		Data: n.Data(), Tablespaces: spaces, Scratch: filepath.Join(n.Volume, "scratch"), Programs: n.Programs.Dir, Workers: 3})
+		Data: n.Data(), Tablespaces: spaces, Scratch: filepath.Join(n.Volume, "scratch"),
+		Programs: n.Programs.Dir, Workers: 3})
 }
 
 func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
@@ -376,9 +383,11 @@ func (a *archive) restore(b backup.Backup, target backup.Target) *restored {
 	return r
 }
 
-func (a *archive) recoverOptions(b backup.Backup, n *node, target backup.Target, plan backup.WALPlan) backup.RecoverOptions {
-	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b, WAL: filepath.Join(n.Data(), "pg_wal"),
-		Target: target, Ahead: 2, Workers: 3}
+func (a *archive) recoverOptions(
+	b backup.Backup, n *node, target backup.Target, plan backup.WALPlan,
+) backup.RecoverOptions {
+	return backup.RecoverOptions{Bucket: a, Decoder: a.decoder, Plan: plan, Backup: b,
+		WAL: filepath.Join(n.Data(), "pg_wal"), Target: target, Ahead: 2, Workers: 3}
 }
 
 // recover runs the recovery.

@@ -22,11 +22,12 @@ import (
 // summarises is what an incremental backup needs.
 var summarises = map[string]string{"summarize_wal": "on"}
 
-// change changes what an incremental backup has to get right: blocks of old files, files that become longer and shorter, that are
-// new, and that go; in a tablespace too.
+// change changes what an incremental backup has to get right: blocks of old files, files that become longer and
+// shorter, that are new, and that go; in a tablespace too.
 func (n *node) change() {
 	n.Helper()
-	n.do(`update big set b = md5(b) where i % 5000 = 0; insert into big select i, 'more' from generate_series(1, 1000) i;
+	n.do(
+		`update big set b = md5(b) where i % 5000 = 0; insert into big select i, 'more' from generate_series(1, 1000) i;
 		delete from big where i > (select max(i) * 9 / 10 from big)`)
 	n.do("vacuum big") // which cuts it short
 	n.do(`insert into elsewhere select generate_series(1, 10000); drop table if exists other;
@@ -36,7 +37,8 @@ func (n *node) change() {
 // everyNewer runs a test with each version that has incremental backups.
 func everyNewer(t *testing.T, test func(t *testing.T, source *node)) {
 	for _, major := range newer {
-		t.Run(fmt.Sprintf("PostgreSQL %d", major), func(t *testing.T) { test(t, primaryOf(t, release(t, major), summarises)) })
+		t.Run(fmt.Sprintf("PostgreSQL %d", major),
+			func(t *testing.T) { test(t, primaryOf(t, release(t, major), summarises)) })
 	}
 }
 
@@ -50,9 +52,11 @@ func TestAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 			source.do(fmt.Sprintf("insert into t values (%d)", 10+i))
 			parent := last
 			last = a.takeSince(&parent)
-			t.Logf("%s of %d bytes, stored %d; the full one %d, stored %d", last.ID, last.RawBytes, last.StoredBytes, full.RawBytes, full.StoredBytes)
+			t.Logf("%s of %d bytes, stored %d; the full one %d, stored %d",
+				last.ID, last.RawBytes, last.StoredBytes, full.RawBytes, full.StoredBytes)
 			// The first time every page of a new table is changed, by the first VACUUM.
-			if last.Type != backup.TypeIncremental || last.Parent != parent.ID || i > 0 && last.RawBytes > full.RawBytes/2 {
+			if last.Type != backup.TypeIncremental || last.Parent != parent.ID ||
+				i > 0 && last.RawBytes > full.RawBytes/2 {
 				t.Errorf("it is %+v", last)
 			}
 		}
@@ -78,8 +82,10 @@ func TestAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 func (a *archive) verification(b backup.Backup) (backup.VerifyOptions, *node) {
 	a.Helper()
 	run := newNodeOf(a.T, a.source.Programs)
-	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
-		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
+	o := backup.VerifyOptions{
+		Bucket: a, Decoder: a.decoder, Chain: a.chain(b), Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
+		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2,
+	}
 	must(a, os.Mkdir(o.Folder, 0o700))
 	return o, run
 }
@@ -114,7 +120,8 @@ func TestAVerificationLooksAtEachPartOfAChain(t *testing.T) {
 	}
 }
 
-// falsify changes a byte in a file of a backup, and all that is known of the object: somebody has written another backup there.
+// falsify changes a byte in a file of a backup, and all that is known of the object: somebody has
+// written another backup there.
 func (a *archive) falsify(b backup.Backup) {
 	a.Helper()
 	folder, piece := backup.FolderBase+b.ID+"/", &b.Pieces[0]
@@ -162,7 +169,8 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 		"nothing is summarised": {17, func(source *node, _ *archive, _ *backup.Backup) {
 			source.do("alter system set summarize_wal = off")
 			source.do("select pg_reload_conf()")
-			source.wait("the server goes on to summarise", "select setting = 'off' from pg_settings where name = 'summarize_wal'")
+			source.wait("the server goes on to summarise",
+				"select setting = 'off' from pg_settings where name = 'summarize_wal'")
 		}},
 		"a summary is gone": {17, func(source *node, _ *archive, parent *backup.Backup) {
 			source.do("select pg_switch_wal(); checkpoint; select pg_switch_wal(); checkpoint")
@@ -212,8 +220,10 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 // summariesGo removes the summaries, once some of them are of what came after a place in the WAL.
 func (n *node) summariesGo(after ha.LSN) {
 	n.Helper()
-	n.wait("the server summarises nothing", fmt.Sprintf("select count(*) > 0 from pg_available_wal_summaries() where end_lsn > '%s'", after))
-	files, err := filepath.Glob(filepath.Join(n.Data(), "pg_wal/summaries/0*.summary")) // not the one that is being written
+	n.wait("the server summarises nothing",
+		fmt.Sprintf("select count(*) > 0 from pg_available_wal_summaries() where end_lsn > '%s'", after))
+	// Not the one that is being written.
+	files, err := filepath.Glob(filepath.Join(n.Data(), "pg_wal/summaries/0*.summary"))
 	must(n, err)
 	for _, file := range files {
 		must(n, os.Remove(file))

@@ -87,7 +87,9 @@ func again() (int, error) {
 		return 0, err
 	}
 	cmd.Env = append(os.Environ(), manualVariable+"="+string(manual), "HOME="+folder, "USER=postgres", "TMPDIR="+folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL,
+	}
 	runtime.LockOSThread() // the death signal is sent when the thread ends
 	err = cmd.Run()
 	if cmd.ProcessState == nil {

@@ -31,7 +31,8 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 	source.do("insert into t values (2)")
 	lsn, err := ha.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
 	must(t, err)
-	at, err := time.Parse("2006-01-02 15:04:05.999999-07", source.ask("select clock_timestamp() at time zone 'UTC'")+"+00")
+	at, err := time.Parse("2006-01-02 15:04:05.999999-07",
+		source.ask("select clock_timestamp() at time zone 'UTC'")+"+00")
 	must(t, err)
 	source.do("select pg_create_restore_point('two')")
 	time.Sleep(2 * time.Millisecond)
@@ -133,7 +134,10 @@ func TestABrokenObjectIsNamed(t *testing.T) {
 		segments = append(segments, s.Objects[0].Name)
 	}
 	base := "base/" + b.ID + "/"
-	for _, name := range []string{base + b.Pieces[1].Name, base + b.Pieces[len(b.Pieces)-1].Name, base + b.Manifest.Name, segments[0], segments[1]} {
+	for _, name := range []string{
+		base + b.Pieces[1].Name, base + b.Pieces[len(b.Pieces)-1].Name, base + b.Manifest.Name,
+		segments[0], segments[1],
+	} {
 		other := base + b.Pieces[0].Name
 		if strings.HasPrefix(name, "wal/") {
 			other = segments[len(segments)-1]

@@ -117,8 +117,9 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 	a.archiveWAL()
 	two := "2"
 	run := newNode(t)
-	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []backup.Backup{b}, Plan: a.plan(b), Folder: filepath.Join(run.Volume, "scratch"),
-		Run: run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
+	o := backup.VerifyOptions{Bucket: a, Decoder: a.decoder, Chain: []backup.Backup{b}, Plan: a.plan(b),
+		Folder: filepath.Join(run.Volume, "scratch"),
+		Run:    run.Server.Run, Programs: run.Programs, Log: run.log, Workers: 2}
 	asked := []backup.Assertion{
 		{Name: "rows", Database: "postgres", SQL: "select count(*) from t", Want: &two},
 		{Name: "any", Database: "postgres", SQL: "select i from t order by 1"}}
@@ -128,7 +129,8 @@ func TestAVerificationSaysWhatItFound(t *testing.T) {
 		t.Fatalf("%v\n%s", err, run.log)
 	}
 	t.Logf("%+v", report)
-	if len(report.Steps) != 5 || report.LSN == "" || report.Commit.IsZero() || len(report.Answers) != 2 || report.Answers[1].Rows != 2 {
+	if len(report.Steps) != 5 || report.LSN == "" || report.Commit.IsZero() || len(report.Answers) != 2 ||
+		report.Answers[1].Rows != 2 {
 		t.Errorf("the report is %+v", report)
 	}
 	asked[0].Want = new(string)

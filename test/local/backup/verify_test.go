@@ -19,8 +19,8 @@ func verify(t *testing.T, o backup.VerifyOptions, asked ...backup.Assertion) (ba
 	if err != nil {
 		return report, err
 	}
-	more, err := backup.Inspect(t.Context(), backup.InspectOptions{Backup: report.Backup, Folder: o.Folder, Run: o.Run, Programs: o.Programs,
-		Parameters: o.Parameters, Assertions: asked, Workers: o.Workers, Log: o.Log})
+	more, err := backup.Inspect(t.Context(), backup.InspectOptions{Backup: report.Backup, Folder: o.Folder, Run: o.Run,
+		Programs: o.Programs, Parameters: o.Parameters, Assertions: asked, Workers: o.Workers, Log: o.Log})
 	report.Steps, report.Answers = append(report.Steps, more.Steps...), more.Answers
 	return report, err
 }
@@ -28,15 +28,16 @@ func verify(t *testing.T, o backup.VerifyOptions, asked ...backup.Assertion) (ba
 // as runs statements as a role, in a database.
 func (n *node) as(role, database, statements string) {
 	n.Helper()
-	conn, err := pgx.Connect(n.Context(), fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", n.Server.Run, n.Port, role, database))
+	conn, err := pgx.Connect(n.Context(), fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable",
+		n.Server.Run, n.Port, role, database))
 	must(n, err)
 	defer conn.Close(n.Context())
 	_, err = conn.Exec(n.Context(), statements, pgx.QueryExecModeSimpleProtocol)
 	must(n, err)
 }
 
-// attack is what an application role puts into its database, for somebody with more rights to run. %s is a file that nobody but a
-// superuser's program can make.
+// attack is what an application role puts into its database, for somebody with more rights to run. %s is a file that
+// nobody but a superuser's program can make.
 const attack = `
 	create function evil() returns boolean language plpgsql as $$ begin
 		execute 'copy (select 1) to program ''touch %[1]s''';
@@ -89,8 +90,8 @@ const settings = `
 	alter database lent set default_transaction_read_only = off;
 	alter database lent set statement_timeout = 1;`
 
-// Code that an application role has put into its database gains nothing by a verification: not by the assertions, nor by what we do
-// ourselves. Honest assertions give what they should.
+// Code that an application role has put into its database gains nothing by a verification: not by the assertions, nor
+// by what we do ourselves. Honest assertions give what they should.
 func TestAVerificationGivesNoRights(t *testing.T) {
 	source := primary(t)
 	source.do("create role app login")
@@ -107,19 +108,18 @@ func TestAVerificationGivesNoRights(t *testing.T) {
 	ask := func(name, sql, want string) backup.Assertion {
 		return backup.Assertion{Name: name, Database: "shop", SQL: sql, Want: &want}
 	}
-	inLent := ask("what is set for a database is not used", "select count(*), current_setting('transaction_read_only') from kept", "1")
+	inLent := ask("what is set for a database is not used",
+		"select count(*), current_setting('transaction_read_only') from kept", "1")
 	inLent.Database = "lent"
 	report, err := verify(t, o,
 		ask("honest", "SELECT count(*) > 0 FROM kept", "t"),
 		ask("sees all rows", "select count(*) from hidden", "1"),
 		inLent,
-		ask("who", "select rolsuper or rolcreaterole or rolcreatedb or rolreplication from pg_roles where rolname = current_user", "f"),
-		ask("read only", "show transaction_read_only", "on"),
+		ask("who", "select rolsuper or rolcreaterole or rolcreatedb or rolreplication from pg_roles "+
+			"where rolname = current_user", "f"), ask("read only", "show transaction_read_only", "on"),
 		ask("app", "select rolsuper from pg_roles where rolname = 'app'", "f"),
-		ask("hides it", "select n from hides_it", "1"),
-		ask("runs a program", "select n from runs_a_program", ""),
-		ask("takes a role", "select n from takes_a_role", ""),
-		ask("writes", "select n from writes", ""),
+		ask("hides it", "select n from hides_it", "1"), ask("runs a program", "select n from runs_a_program", ""),
+		ask("takes a role", "select n from takes_a_role", ""), ask("writes", "select n from writes", ""),
 		ask("as its owner", "select n from as_its_owner", ""),
 		ask("calls a better match", "select count(n) from kept", "1"),
 	)
@@ -131,8 +131,11 @@ func TestAVerificationGivesNoRights(t *testing.T) {
 			t.Errorf("%s: %s", answer.Name, answer.Problem)
 		}
 	}
-	for i, words := range []string{"external program", "", "read-only transaction", "external program", "external program"} {
-		if answer := report.Answers[7+i]; !strings.Contains(answer.Problem, "ERROR: ") || !strings.Contains(answer.Problem, words) {
+	for i, words := range []string{
+		"external program", "", "read-only transaction", "external program", "external program",
+	} {
+		if answer := report.Answers[7+i]; !strings.Contains(answer.Problem, "ERROR: ") ||
+			!strings.Contains(answer.Problem, words) {
 			t.Errorf("%s: %+v", answer.Name, answer)
 		}
 	}

@@ -35,10 +35,12 @@ func TestAnUpdateAndTheWayBack(t *testing.T) {
 	again.answers("/entries", http.StatusOK, "hello, too")
 	again.writes("d", "Natsu", "back")
 	two.answers("/entries", http.StatusOK, `"place":"Mitaka"`)
-	if got := w.ask("SELECT string_agg(id || ' ' || place, ', ' ORDER BY id) FROM entry"); got != "a , b Mitaka, c , d " {
+	if got := w.ask("SELECT string_agg(id || ' ' || place, ', " +
+		"' ORDER BY id) FROM entry"); got != "a , b Mitaka, c , d " {
 		t.Errorf("the entries are %q", got)
 	}
-	if got := w.ask("SELECT string_agg(number || ' ' || name, ', ' ORDER BY number) FROM guestbook_migration"); got != "1 entry, 2 place" {
+	if got := w.ask("SELECT string_agg(number || ' ' || name, ', ' ORDER BY number) FROM " +
+		"guestbook_migration"); got != "1 entry, 2 place" {
 		t.Errorf("the record has %q", got)
 	}
 }
@@ -51,7 +53,8 @@ func TestAFailedMigration(t *testing.T) {
 	two.writes("a", "Aki", "once")
 	two.writes("b", "Aki", "twice")
 	out, err := w.command(3, "migrate").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "migration 3 (one entry each)") || !strings.Contains(string(out), "Key (name)=(Aki) is duplicated") {
+	if err == nil || !strings.Contains(string(out), "migration 3 (one entry each)") ||
+		!strings.Contains(string(out), "Key (name)=(Aki) is duplicated") {
 		t.Errorf("it gives %v:\n%s", err, out)
 	}
 	if got := w.ask("SELECT max(number) FROM guestbook_migration"); got != "2" {
@@ -89,12 +92,14 @@ func TestMigrationsRunOnce(t *testing.T) {
 	defer busy.Close(t.Context())
 	_, err = busy.Exec(t.Context(), "BEGIN; LOCK TABLE entry IN ACCESS SHARE MODE")
 	must(t, err)
-	if out, err := w.command(2, "migrate", "-patience", "1s").CombinedOutput(); err == nil || !strings.Contains(string(out), "lock timeout") {
+	if out, err := w.command(2, "migrate", "-patience", "1s").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "lock timeout") {
 		t.Errorf("a table in use gives %v:\n%s", err, out)
 	}
 	killed := w.command(2, "migrate")
 	must(t, killed.Start())
-	for end := time.Now().Add(deadline); w.ask("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%ADD COLUMN place%' AND wait_event = 'relation'") == "0"; {
+	for end := time.Now().Add(deadline); w.ask("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%ADD COLUMN "+
+		"place%' AND wait_event = 'relation'") == "0"; {
 		if time.Now().After(end) {
 			t.Fatal("the migration does not begin")
 		}
@@ -115,7 +120,8 @@ func TestMigrationsRunOnce(t *testing.T) {
 	}
 }
 
-// When the server crashes, requests wait until it is back. None is lost, none is done twice, and meanwhile it says that it is not ready.
+// When the server crashes, requests wait until it is back. None is lost, none is done twice, and meanwhile it
+// says that it is not ready.
 func TestACrashOfTheServer(t *testing.T) {
 	w := begin(t)
 	w.migrate(2)
@@ -203,7 +209,8 @@ func TestThePage(t *testing.T) {
 	w.migrate(2)
 	a := w.serve(2)
 	response, err := client.PostForm(a.url+"/entries", url.Values{"name": {"秋"}, "message": {"<script>当番</script>"}})
-	if status, body := answer(response, err); status != http.StatusOK || !strings.Contains(body, "&lt;script&gt;当番&lt;/script&gt;") {
+	if status, body := answer(response, err); status != http.StatusOK ||
+		!strings.Contains(body, "&lt;script&gt;当番&lt;/script&gt;") {
 		t.Errorf("the form leads to %d: %s", status, body)
 	}
 	pod, err := os.Hostname()
@@ -223,7 +230,8 @@ func TestThePage(t *testing.T) {
 	if status, body := a.post("x", "", "nobody"); status != http.StatusBadRequest {
 		t.Errorf("an entry of nobody gets %d: %s", status, body)
 	}
-	evil, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/entries", strings.NewReader("name=a&message=b"))
+	evil, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/entries",
+		strings.NewReader("name=a&message=b"))
 	must(t, err)
 	evil.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	evil.Header.Set("Sec-Fetch-Site", "cross-site")

@@ -51,7 +51,8 @@ func program(t *testing.T, version int) string {
 		return path
 	}
 	path := filepath.Join(programs.folder, fmt.Sprintf("guestbook-%d", version))
-	build := exec.Command("go", "build", "-ldflags", fmt.Sprintf("-X main.version=%d", version), "-o", path, "toban.dev/examples/guestbook")
+	build := exec.Command("go", "build", "-ldflags", fmt.Sprintf("-X main.version=%d", version), "-o", path,
+		"toban.dev/examples/guestbook")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build version %d: %v\n%s", version, err, out)
 	}
@@ -82,7 +83,8 @@ func (w *world) ask(query string) string { w.Helper(); return w.server.Ask(w.T, 
 func (w *world) command(version int, args ...string) *exec.Cmd {
 	c := exec.Command(program(w.T, version), args...)
 	c.Env = []string{
-		"PGHOST=127.0.0.1", fmt.Sprintf("PGPORT=%d", w.server.Port), "PGUSER=guest", "PGPASSWORD=pass", "PGDATABASE=book", "PGSSLMODE=require",
+		"PGHOST=127.0.0.1", fmt.Sprintf("PGPORT=%d", w.server.Port), "PGUSER=guest", "PGPASSWORD=pass",
+		"PGDATABASE=book", "PGSSLMODE=require",
 	}
 	return c
 }
@@ -106,7 +108,10 @@ type app struct {
 // serve starts a version, and kills it at the end of the test if it still runs then.
 func (w *world) serve(version int, flags ...string) *app {
 	w.Helper()
-	a := &app{T: w.T, process: w.command(version, append([]string{"serve", "-listen", "127.0.0.1:0"}, flags...)...), log: &bytes.Buffer{}, read: make(chan struct{})}
+	a := &app{
+		T: w.T, process: w.command(version, append([]string{"serve", "-listen", "127.0.0.1:0"}, flags...)...),
+		log: &bytes.Buffer{}, read: make(chan struct{}),
+	}
 	out, err := a.process.StdoutPipe()
 	must(w.T, err)
 	a.process.Stderr = os.Stderr

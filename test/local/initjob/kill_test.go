@@ -106,7 +106,9 @@ func (s *server) child(t *testing.T, p initjob.Plan, stop int) []string {
 	t.Helper()
 	key, err := s.Authority.KeyPEM()
 	must(t, err)
-	text, err := json.Marshal(child{Plan: p, Port: s.Port, Cert: string(s.Authority.CertPEM()), Key: string(key), Stop: stop})
+	text, err := json.Marshal(child{
+		Plan: p, Port: s.Port, Cert: string(s.Authority.CertPEM()), Key: string(key), Stop: stop,
+	})
 	must(t, err)
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), childVariable+"="+string(text))

@@ -50,17 +50,19 @@ func TestANewDatabaseIsWhatThePlanSays(t *testing.T) {
 		"SELECT digest('x', 'md5')::text":      `\x9dd4e461268c8034f5c8564e155c67a6`,
 		"SELECT string_agg(source, '|' ORDER BY done_at) FROM toban.init_step": "ConfigMap schema, key 1.sql|" +
 			"ConfigMap schema, key 2.sql|ConfigMap schema, key 3.sql",
-		"SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'":                                                 "keeper",
-		"SELECT pg_get_userbyid(datdba)::text FROM pg_database WHERE datname = 'shop'":                                         "keeper",
-		"SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = 'shop'":                                   "UTF8",
-		"SELECT (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)::text FROM pg_roles WHERE rolname = current_user": "false",
+		"SELECT tableowner::text FROM pg_tables WHERE tablename = 'customers'":               "keeper",
+		"SELECT pg_get_userbyid(datdba)::text FROM pg_database WHERE datname = 'shop'":       "keeper",
+		"SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = 'shop'": "UTF8",
+		"SELECT (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication)::text FROM pg_roles WHERE rolname = " +
+			"current_user": "false",
 	} {
 		var got string
 		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {
 			t.Errorf("%s = %q (%v), want %q", query, got, err, want)
 		}
 	}
-	if _, err := conn.Exec(t.Context(), "CREATE TABLE public.mine (); CREATE SCHEMA other; DELETE FROM mine"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"CREATE TABLE public.mine (); CREATE SCHEMA other; DELETE FROM mine"); err != nil {
 		t.Errorf("the owner can't work in its database: %v", err)
 	}
 	if _, err := conn.Exec(t.Context(), "DELETE FROM toban.init_step"); err == nil {
@@ -74,7 +76,8 @@ func TestRunningAgainChangesNothing(t *testing.T) {
 	var verifiers []string
 	for range 3 {
 		must(t, s.job(t, p).Run(t.Context()))
-		verifiers = append(verifiers, s.Ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
+		verifiers = append(verifiers,
+			s.Ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'keeper'"))
 	}
 	if got := s.Ask(t, "shop", "SELECT count(*) FROM customers"); got != "2" {
 		t.Errorf("customers has %s rows, want 2", got)
@@ -102,7 +105,8 @@ func TestAFailingSourceCanBeMended(t *testing.T) {
 	s := start(t)
 	p := plan(t, table, more+"INSERT INTO customers VALUES (1, 'twice');\n")
 	got := initjob.Report(s.job(t, p).Run(t.Context()))
-	if got.Step != "ConfigMap schema, key 2.sql, line 2" || !strings.Contains(got.Message, "duplicate key") || got.Done {
+	if got.Step != "ConfigMap schema, key 2.sql, line 2" ||
+		!strings.Contains(got.Message, "duplicate key") || got.Done {
 		t.Fatalf("result is %+v", got)
 	}
 	if n := s.Ask(t, "shop", "SELECT count(*) FROM customers"); n != "1" {
@@ -129,15 +133,16 @@ func TestFailuresSayWhereAndWhy(t *testing.T) {
 			"ConfigMap schema, key 1.sql, line 3", `syntax error at or near "TABEL"`,
 		},
 		"a constraint that is checked at the end": {
-			[]string{"CREATE TABLE d (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);\nINSERT INTO d VALUES (1), (1);"}, nil,
-			"ConfigMap schema, key 1.sql", "duplicate key",
+			[]string{"CREATE TABLE d (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);\nINSERT INTO d VALUES (1), (1);"},
+			nil, "ConfigMap schema, key 1.sql", "duplicate key",
 		},
 		"more rights than the owner's": {
 			[]string{"SELECT 1;\nRESET ROLE;\nCREATE ROLE evil SUPERUSER;"}, nil,
 			"ConfigMap schema, key 1.sql, line 3", "superuser",
 		},
 		"becoming the superuser": {
-			[]string{"SET SESSION AUTHORIZATION postgres;"}, nil, "ConfigMap schema, key 1.sql, line 1", "permission denied",
+			[]string{"SET SESSION AUTHORIZATION postgres;"}, nil,
+			"ConfigMap schema, key 1.sql, line 1", "permission denied",
 		},
 		"an extension that is not there": {
 			nil, func(p *initjob.Plan) { p.Extensions = []string{"no_such"} }, "extension no_such", "not available",
@@ -161,7 +166,8 @@ func TestFailuresSayWhereAndWhy(t *testing.T) {
 				text, _ := json.Marshal(got)
 				t.Errorf("result is %s, want step %q and a message with %q", text, c.step, c.word)
 			}
-			if after := s.Ask(t, "postgres", "SELECT count(*) FROM pg_authid"); strings.HasPrefix(c.step, "database taken") && after != before {
+			if after := s.Ask(t, "postgres", "SELECT count(*) FROM pg_authid"); strings.HasPrefix(c.step,
+				"database taken") && after != before {
 				t.Error("a role was made although the database belongs to someone else")
 			}
 		})

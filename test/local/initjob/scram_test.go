@@ -38,7 +38,8 @@ func TestVerifiersAreThoseOfTheServer(t *testing.T) {
 	for name, password := range passwords {
 		t.Run(name, func(t *testing.T) {
 			literal := "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password) + "'"
-			s.Do(t, "postgres", "SET password_encryption = 'scram-sha-256'; DROP ROLE IF EXISTS a; CREATE ROLE a PASSWORD "+literal)
+			s.Do(t, "postgres",
+				"SET password_encryption = 'scram-sha-256'; DROP ROLE IF EXISTS a; CREATE ROLE a PASSWORD "+literal)
 			stored := s.Ask(t, "postgres", "SELECT rolpassword FROM pg_authid WHERE rolname = 'a'")
 			if !scram.Matches(stored, password) {
 				t.Errorf("the server's verifier of %+q is not ours", password)

@@ -18,7 +18,8 @@ func (n *node) obey(rule string) {
 	n.settings.Synchronous = rule
 	must(n, n.Configure(n.settings))
 	must(n, n.process.Reload())
-	n.eventually("its rule is in force", func() bool { return n.ask("select current_setting('synchronous_standby_names')") == rule })
+	n.eventually("its rule is in force",
+		func() bool { return n.ask("select current_setting('synchronous_standby_names')") == rule })
 }
 
 func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
@@ -36,8 +37,10 @@ func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
 	must(t, err)
 	must(t, syscall.Kill(receiver, syscall.SIGSTOP))
 	for name, release := range map[string]func(){
-		"nobody acknowledges":   func() {},
-		"the wait is cancelled": func() { primary.do("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'") },
+		"nobody acknowledges": func() {},
+		"the wait is cancelled": func() {
+			primary.do("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
+		},
 		"the session is ended": func() {
 			primary.do("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
 		},
@@ -77,14 +80,16 @@ func TestACloneAcknowledgesNothing(t *testing.T) {
 	primary.obey(rule)
 	sync := ""
 	stream := func() { // while it copies, its connections are looked at
-		sync = primary.ask("select string_agg(distinct application_name || ' ' || sync_state, ',') from pg_stat_replication")
+		sync = primary.ask("select string_agg(distinct application_name || ' ' || sync_state, ',') " +
+			"from pg_stat_replication")
 		s := primary.session()
 		defer s.Close()
 		if names, err := s.Standbys(t.Context()); err != nil || len(names) > 0 {
 			t.Errorf("it passes for a standby: %v, %v", names, err)
 		}
 	}
-	must(t, copying.Clone(within(t, deadline), copying.upstream(primary, 0), never, &watcher{at: map[string]func(){"starting background WAL receiver": stream}}))
+	must(t, copying.Clone(within(t, deadline), copying.upstream(primary, 0), never,
+		&watcher{at: map[string]func(){"starting background WAL receiver": stream}}))
 	if sync != "toban-clone async" {
 		t.Errorf("a clone is seen as %q", sync)
 	}

@@ -21,12 +21,17 @@ func foodb() database.Declared {
 }
 
 func declared(claimant, name, password string) database.Declared {
-	return database.Declared{Claimant: claimant, Name: name, Owner: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, ConnectionLimit: -1}
+	return database.Declared{
+		Claimant: claimant, Name: name,
+		Owner: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, ConnectionLimit: -1,
+	}
 }
 
 func role(name string, access database.Access, schemas ...string) database.Role {
 	password := name + "'s password"
-	return database.Role{Login: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, Access: access, Schemas: schemas}
+	return database.Role{
+		Login: database.Login{Name: name, Password: &password, ConnectionLimit: -1}, Access: access, Schemas: schemas,
+	}
 }
 
 // ensure makes a database as declared, and says what was changed.
@@ -61,7 +66,8 @@ func (n *node) refuses(d database.Declared) database.Reason {
 func (n *node) login(role, password, database string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig("sslmode=disable")
 	must(n, err)
-	config.Host, config.Port, config.User, config.Password, config.Database = n.Listen, uint16(n.Port), role, password, database
+	config.Host, config.Port, config.User, config.Password, config.Database = n.Listen, uint16(n.Port),
+		role, password, database
 	config.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	conn, err := pgx.ConnectConfig(within(n, deadline), config)
 	if err == nil {
@@ -121,15 +127,20 @@ func TestADatabaseIsMadeAsDeclaredAndOnlyOnce(t *testing.T) {
 		t.Errorf("changed %q, want the role and the database", changed)
 	}
 	foo := n.mustLogin("foo", "mypassword", "foo")
-	if c := sql(t, foo, "CREATE TABLE hoge (id SERIAL, name TEXT)", "INSERT INTO hoge (name) VALUES ('foo'), ('bar')"); c != "" {
+	if c := sql(t, foo, "CREATE TABLE hoge (id SERIAL, name TEXT)",
+		"INSERT INTO hoge (name) VALUES ('foo'), ('bar')"); c != "" {
 		t.Errorf("its owner can't use it: %s", c)
 	}
-	for _, statement := range []string{"CREATE ROLE other", "CREATE DATABASE other", "COPY hoge TO PROGRAM 'cat'", "SELECT * FROM pg_authid", "SELECT pg_read_file('PG_VERSION')"} {
+	for _, statement := range []string{
+		"CREATE ROLE other", "CREATE DATABASE other", "COPY hoge TO PROGRAM 'cat'", "SELECT * FROM pg_authid",
+		"SELECT pg_read_file('PG_VERSION')",
+	} {
 		if c := sql(t, foo, statement); c != denied {
 			t.Errorf("%s: %q, want it denied to an application", statement, c)
 		}
 	}
-	if got := n.ask("SELECT count(*) FROM pg_roles WHERE rolname = 'foo' AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)"); got != "0" {
+	if got := n.ask("SELECT count(*) FROM pg_roles WHERE rolname = 'foo' AND (rolsuper OR rolcreaterole OR " +
+		"rolcreatedb OR rolreplication OR rolbypassrls)"); got != "0" {
 		t.Error("the application's role has rights that it must not have")
 	}
 	n.ensure(declared("default/bar", "bar", "x"))
@@ -185,11 +196,15 @@ func TestNamesAreWhatTheySay(t *testing.T) {
 func TestRolesMayDoWhatIsDeclaredAndNoMore(t *testing.T) {
 	n := server(t)
 	d := foodb()
-	d.Roles = []database.Role{role("reader", database.ReadOnly, "public", "later"), role("writer", database.ReadWrite, "public"), role("second", database.Owner)}
+	d.Roles = []database.Role{
+		role("reader", database.ReadOnly, "public", "later"),
+		role("writer", database.ReadWrite, "public"), role("second", database.Owner),
+	}
 	n.ensure(d)
 	foo := n.mustLogin("foo", "mypassword", "foo")
 	sql(t, foo, "CREATE TABLE t (id serial, n int)") // after the grants
-	reader, writer, second := n.mustLogin("reader", "reader's password", "foo"), n.mustLogin("writer", "writer's password", "foo"), n.mustLogin("second", "second's password", "foo")
+	reader, writer, second := n.mustLogin("reader", "reader's password", "foo"), n.mustLogin("writer",
+		"writer's password", "foo"), n.mustLogin("second", "second's password", "foo")
 	for _, c := range []struct {
 		who       *pgx.Conn
 		statement string
@@ -227,7 +242,10 @@ func TestRolesMayDoWhatIsDeclaredAndNoMore(t *testing.T) {
 func TestARoleThatIsNotDeclaredAnyMoreIsGoneAndItsTablesStay(t *testing.T) {
 	n := server(t)
 	d := foodb()
-	d.Roles = []database.Role{role("second", database.Owner), role("elsewhere", database.ReadOnly, "public"), role("waits", database.ReadOnly, "public")}
+	d.Roles = []database.Role{
+		role("second", database.Owner), role("elsewhere", database.ReadOnly, "public"),
+		role("waits", database.ReadOnly, "public"),
+	}
 	d.Roles[2].Password = nil
 	n.ensure(d)
 	n.ensure(declared("default/bar", "bar", "x"))
@@ -240,8 +258,10 @@ func TestARoleThatIsNotDeclaredAnyMoreIsGoneAndItsTablesStay(t *testing.T) {
 			t.Errorf("%s still logs in: %v", name, err)
 		}
 	}
-	if got := n.ask("SELECT string_agg(rolname, ' ') FROM pg_roles WHERE rolname IN ('second', 'bar', 'waits')"); got != "bar" {
-		t.Errorf("%q of second, waits and bar are there: second was to go, waits has no password, and bar is somebody else's", got)
+	if got := n.ask("SELECT string_agg(rolname, ' ') FROM pg_roles WHERE rolname IN ('second', 'bar', " +
+		"'waits')"); got != "bar" {
+		t.Errorf("%q of second, waits and bar are there: second was to go, waits has no password, "+
+			"and bar is somebody else's", got)
 	}
 }
 
@@ -261,7 +281,8 @@ func TestARoleIsGoneWhateverTheDatabaseSets(t *testing.T) {
 			d.Roles = []database.Role{role("second", database.Owner)}
 			n.ensure(d)
 			second := n.mustLogin("second", "second's password", "foo")
-			if c := sql(t, second, "RESET role", "CREATE TABLE mine ()", "SET role = foo", "ALTER DATABASE foo SET "+setting); c != "" {
+			if c := sql(t, second, "RESET role", "CREATE TABLE mine ()", "SET role = foo",
+				"ALTER DATABASE foo SET "+setting); c != "" {
 				t.Fatalf("the owner can't set it: %s", c)
 			}
 			d.Roles = nil
@@ -293,8 +314,8 @@ func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
 	}
 	second := n.mustLogin("second", "second's password", "foo")
 	for _, statement := range []string{
-		"SELECT pg_advisory_lock(x) FROM unnest(ARRAY[128021740744194, 500084924782, 0]::bigint[]) x", "BEGIN", "SET role = none",
-		"ALTER ROLE second PASSWORD 'mine'",
+		"SELECT pg_advisory_lock(x) FROM unnest(ARRAY[128021740744194, 500084924782, 0]::bigint[]) x", "BEGIN",
+		"SET role = none", "ALTER ROLE second PASSWORD 'mine'",
 	} {
 		if c := sql(t, second, statement); c != "" {
 			t.Fatalf("%s: %s", statement, c)
@@ -327,12 +348,19 @@ func TestWhatIsSomebodyElsesIsRefused(t *testing.T) {
 	}{
 		"database of another": {with(func(d *database.Declared) { d.Name = "foo" }), database.DatabaseTaken},
 		"role of another":     {with(func(d *database.Declared) { d.Owner.Name = "foo" }), database.RoleTaken},
-		"further role":        {with(func(d *database.Declared) { d.Roles = []database.Role{role("foo", database.ReadOnly)} }), database.RoleTaken},
-		"superuser":           {with(func(d *database.Declared) { d.Owner.Name = "boss"; d.Adopt = true }), database.RolePrivileged},
-		"role there":          {with(func(d *database.Declared) { d.Owner.Name = "plain" }), database.RoleExists},
-		"database there":      {with(func(d *database.Declared) { d.Name = "old" }), database.DatabaseForeign},
-		"another's, to adopt": {with(func(d *database.Declared) { d.Name = "old"; d.Adopt = true }), database.DatabaseForeign},
-		"no password":         {with(func(d *database.Declared) { d.Owner.Password = nil }), database.NoPassword},
+		"further role": {
+			with(func(d *database.Declared) { d.Roles = []database.Role{role("foo", database.ReadOnly)} }),
+			database.RoleTaken,
+		},
+		"superuser": {
+			with(func(d *database.Declared) { d.Owner.Name = "boss"; d.Adopt = true }), database.RolePrivileged,
+		},
+		"role there":     {with(func(d *database.Declared) { d.Owner.Name = "plain" }), database.RoleExists},
+		"database there": {with(func(d *database.Declared) { d.Name = "old" }), database.DatabaseForeign},
+		"another's, to adopt": {
+			with(func(d *database.Declared) { d.Name = "old"; d.Adopt = true }), database.DatabaseForeign,
+		},
+		"no password": {with(func(d *database.Declared) { d.Owner.Password = nil }), database.NoPassword},
 	} {
 		if got := n.refuses(c.declared); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -368,7 +396,8 @@ func TestDropRemovesWhatIsOursAndNothingElse(t *testing.T) {
 		_, err = database.Drop(within(t, deadline), n.ConnectTo, d)
 		must(t, err)
 	}
-	got := n.ask("SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM (SELECT datname::text AS name FROM pg_database UNION SELECT rolname FROM pg_roles) x WHERE name IN ('foo', 'reader', 'bar')")
+	got := n.ask("SELECT coalesce(string_agg(name, ' ' ORDER BY name), '') FROM (SELECT datname::text AS name FROM " +
+		"pg_database UNION SELECT rolname FROM pg_roles) x WHERE name IN ('foo', 'reader', 'bar')")
 	if got != "bar" {
 		t.Errorf("there are %q, want bar alone", got)
 	}

@@ -65,13 +65,14 @@ func nodes(t *testing.T, n int) []*node {
 	var all []*node
 	for i := range n {
 		name := naming.Instance("db", i)
-		s := &postgres.Server{Programs: programs(t), Volume: filepath.Join(folder, name), Run: filepath.Join(folder, name, "run"),
-			Listen: fmt.Sprintf("127.11.%d.%d", subnet, i+1), Port: 5432}
+		s := &postgres.Server{Programs: programs(t), Volume: filepath.Join(folder, name),
+			Run: filepath.Join(folder, name, "run"), Listen: fmt.Sprintf("127.11.%d.%d", subnet, i+1), Port: 5432}
 		must(t, os.MkdirAll(s.Run, 0o700))
 		leaf, err := authority.Issue(naming.IdentityInstance, []string{name}, time.Now())
 		must(t, err)
 		for file, content := range map[string][]byte{
-			postgres.FileAuthority: authority.CertPEM(), postgres.FileCertificate: leaf.CertPEM, postgres.FileKey: leaf.KeyPEM,
+			postgres.FileAuthority: authority.CertPEM(), postgres.FileCertificate: leaf.CertPEM,
+			postgres.FileKey: leaf.KeyPEM,
 		} {
 			must(t, os.WriteFile(filepath.Join(s.Run, file), content, 0o600))
 		}
@@ -233,7 +234,8 @@ func (n *node) session() *postgres.Session {
 // dial is a user's session, as superuser.
 func (n *node) dial() *pgx.Conn {
 	n.Helper()
-	conn, err := pgx.Connect(n.Context(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable", n.Server.Run, n.Port))
+	conn, err := pgx.Connect(n.Context(),
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres sslmode=disable", n.Server.Run, n.Port))
 	must(n, err)
 	return conn
 }

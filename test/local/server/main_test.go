@@ -53,7 +53,9 @@ func again() (int, error) {
 	cmd := exec.Command(program, arguments()...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "HOME="+folder, "USER=postgres", "TMPDIR="+folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL,
+	}
 	runtime.LockOSThread() // the death signal is sent when the thread ends
 	err = cmd.Run()
 	if cmd.ProcessState == nil {

@@ -99,7 +99,8 @@ func TestAPromotedStandbySaysItsTimelineAndTheOthersFollow(t *testing.T) {
 	other.streams()
 	t.Logf("streamed from the new primary after %v", time.Since(begin))
 	chosen.do("create table u as select 1")
-	other.eventually("it has what the new primary wrote", func() bool { return other.ask("select to_regclass('u')") != "" })
+	other.eventually("it has what the new primary wrote",
+		func() bool { return other.ask("select to_regclass('u')") != "" })
 	if s := other.state(); s.Timeline != 2 || s.Received == "" || s.Replayed == "" {
 		t.Errorf("the follower says %+v", s)
 	}

@@ -24,7 +24,8 @@ func (n *node) load() (stop func()) {
 		defer close(done)
 		defer conn.Close(context.Background())
 		for ctx.Err() == nil {
-			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from generate_series(1, 5000) i"); err != nil {
+			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from "+
+				"generate_series(1, 5000) i"); err != nil {
 				return
 			}
 		}
@@ -37,7 +38,8 @@ func TestReceivingUnderLoadStopsForGoodWhenTheTermIsRevoked(t *testing.T) {
 	standby := standbys[0]
 	stop := primary.load()
 	defer stop()
-	standby.eventually("it has replayed some load", func() bool { return standby.ask("select to_regclass('load')") != "" })
+	standby.eventually("it has replayed some load",
+		func() bool { return standby.ask("select to_regclass('load')") != "" })
 
 	must(t, standby.Revoke(2))
 	begin := time.Now()
@@ -53,7 +55,8 @@ func TestReceivingUnderLoadStopsForGoodWhenTheTermIsRevoked(t *testing.T) {
 		return strings.Contains(standby.log.String(), "certificate present, but not private key file")
 	})
 	if got := standby.state(); got.Received != received || got.Streaming {
-		t.Errorf("after the term was revoked it received up to %s, streams: %v; before: %s", got.Received, got.Streaming, received)
+		t.Errorf("after the term was revoked it received up to %s, streams: %v; before: %s",
+			got.Received, got.Streaming, received)
 	}
 	if err := standby.Configure(standby.settings); err == nil {
 		t.Error("the revoked term was configured again")
@@ -110,7 +113,8 @@ func TestAStandbyChangesItsUpstreamWithoutARestart(t *testing.T) {
 		t.Errorf("it follows %s", host)
 	}
 	standby.follow(primary, 3)
-	standby.eventually("it follows the primary again", func() bool { return standby.ask("select sender_host from pg_stat_wal_receiver") == primary.Listen })
+	standby.eventually("it follows the primary again",
+		func() bool { return standby.ask("select sender_host from pg_stat_wal_receiver") == primary.Listen })
 	if now := standby.ask("select pg_postmaster_start_time()"); now != started {
 		t.Error("it was restarted")
 	}

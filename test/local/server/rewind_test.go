@@ -101,7 +101,8 @@ func TestRewindFromASourceWithoutCheckpointDoesNotPassForDone(t *testing.T) {
 	part(primary, standbys[0])
 	primary.stop(postgres.StopFast)
 	err := primary.rewind(standbys[0])
-	if standbys[0].Programs.Major <= 15 && standbys[0].ask("select timeline_id from pg_control_checkpoint()") == "1" && !errors.Is(err, postgres.ErrSameTimeline) {
+	if standbys[0].Programs.Major <= 15 && standbys[0].ask("select timeline_id from pg_control_checkpoint()") == "1" &&
+		!errors.Is(err, postgres.ErrSameTimeline) {
 		t.Errorf("the source has no checkpoint, and the rewind says %v", err)
 	}
 	if err != nil {
@@ -172,7 +173,8 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 	source := standbys[0]
 	primary.keepWAL()
 	part(primary, source)
-	primary.do("create table wide as select i, repeat('x', 500) from generate_series(1, 50000) i") // takes a while to read in the WAL
+	// Takes a while to read in the WAL.
+	primary.do("create table wide as select i, repeat('x', 500) from generate_series(1, 50000) i")
 	source.checkpoint()
 	primary.stop(postgres.StopFast)
 	source.slots(primary)
@@ -183,7 +185,8 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 		held, _ = strconv.Atoi(source.ask("select pid from pg_stat_activity where application_name = 'toban-rewind'"))
 		must(t, syscall.Kill(held, syscall.SIGSTOP))
 	}
-	failed := primary.Rewind(ctx, primary.upstream(source, 0), &watcher{at: map[string]func(){"reading WAL in target": hold, "need to copy": kill}})
+	failed := primary.Rewind(ctx, primary.upstream(source, 0),
+		&watcher{at: map[string]func(){"reading WAL in target": hold, "need to copy": kill}})
 	if failed == nil {
 		t.Fatal("a rewind that was killed has succeeded")
 	}
@@ -201,8 +204,8 @@ func TestARewindThatIsKilledInTheMiddleLeavesDataThatOnlyACloneCures(t *testing.
 	primary.rejoined(source)
 }
 
-// The source has followed over one promotion and was then promoted itself, a moment ago: in PostgreSQL 15 its control file
-// still names the first timeline, by which a rewind would leave data that can't be started.
+// The source has followed over one promotion and was then promoted itself, a moment ago: in PostgreSQL 15 its control
+// file still names the first timeline, by which a rewind would leave data that can't be started.
 func TestRewindDoesNotGoByATimelineThatTheSourceHasLeft(t *testing.T) {
 	primary, standbys := pair(t, 2)
 	former, next := standbys[0], standbys[1]
@@ -225,7 +228,8 @@ func TestRewindDoesNotGoByATimelineThatTheSourceHasLeft(t *testing.T) {
 	former.stop(postgres.StopFast)
 	next.promote()
 	err := former.rewind(next)
-	if next.Programs.Major <= 15 && next.ask("select timeline_id from pg_control_checkpoint()") != "3" && !errors.Is(err, postgres.ErrSameTimeline) {
+	if next.Programs.Major <= 15 && next.ask("select timeline_id from pg_control_checkpoint()") != "3" &&
+		!errors.Is(err, postgres.ErrSameTimeline) {
 		t.Errorf("the source has no checkpoint, and the rewind says %v", err)
 	}
 	next.checkpoint()

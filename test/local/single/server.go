@@ -55,7 +55,8 @@ func Start(t testing.TB) *Server {
 	s.folder = filepath.Join(folder, "data")
 	must(t, os.Mkdir(s.folder, 0o700))
 	s.own(t, s.folder)
-	out, err := s.command("initdb", "-D", s.folder, "-U", "postgres", "--no-sync", "--locale=C.UTF-8", "--auth=trust").CombinedOutput()
+	out, err := s.command("initdb", "-D", s.folder, "-U", "postgres", "--no-sync", "--locale=C.UTF-8",
+		"--auth=trust").CombinedOutput()
 	if err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}

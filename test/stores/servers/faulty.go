@@ -105,7 +105,9 @@ func (f *Faulty) Back() error {
 		return err
 	}
 	f.address = listener.Addr().String()
-	server := &http.Server{Handler: http.HandlerFunc(f.handle), ReadHeaderTimeout: mostDelay, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{
+		Handler: http.HandlerFunc(f.handle), ReadHeaderTimeout: mostDelay, ErrorLog: log.New(io.Discard, "", 0),
+	}
 	f.server = server
 	go func() {
 		if err := server.Serve(slowListener{listener, f}); !errors.Is(err, http.ErrServerClosed) {

@@ -89,7 +89,8 @@ func StartAzure(t *testing.T) Server {
 	program := azuriteProgram(t)
 	url := start(t, func(port int) *exec.Cmd {
 		return exec.Command("node", program, "--blobHost", "127.0.0.1", "--blobPort", strconv.Itoa(port),
-			"--location", t.TempDir(), "--silent", "--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry")
+			"--location", t.TempDir(),
+			"--silent", "--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry")
 	})
 	const name = "archive"
 	who, err := container.NewSharedKeyCredential(azureAccount, azureKey)
@@ -114,11 +115,13 @@ func StartAzure(t *testing.T) Server {
 func StartGCS(t *testing.T) Server {
 	t.Helper()
 	url := start(t, func(port int) *exec.Cmd {
-		return exec.Command(tool(t, "fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1", "-port", strconv.Itoa(port),
+		return exec.Command(tool(t, "fake-gcs-server"), "-scheme", "http",
+			"-host", "127.0.0.1", "-port", strconv.Itoa(port),
 			"-public-host", address(port), "-backend", "memory", "-log-level", "error", "-data", t.TempDir())
 	})
 	const name = "archive"
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/storage/v1/b?project=test", strings.NewReader(`{"name":"`+name+`"}`))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/storage/v1/b?project=test",
+		strings.NewReader(`{"name":"`+name+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +310,8 @@ func installAzurite(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	npm := exec.CommandContext(ctx, "npm", "install", "--prefix", temporary, "--no-audit", "--no-fund", "--ignore-scripts", "azurite@"+azurite)
+	npm := exec.CommandContext(ctx, "npm", "install", "--prefix", temporary,
+		"--no-audit", "--no-fund", "--ignore-scripts", "azurite@"+azurite)
 	npm.WaitDelay = time.Second
 	text, err := npm.CombinedOutput()
 	if err == nil && os.Rename(temporary, folder) == nil {
