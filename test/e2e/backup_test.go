@@ -53,7 +53,7 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("kept", 3, "schedule: \"0 3 * * *\"\ntimeZone: Asia/Tokyo\nretention: {count: 2}\n"+
 		"verification: {assertions: [{name: sound, sql: \"SELECT 'yes'\", want: \"yes\"}]}"))
-	first := s.ready("kept").Status.Primary
+	s.ready("kept")
 	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 	s.condition("kept", v1.ConditionScheduled, "True", v1.ReasonScheduled)
 	s.until(func(ctx context.Context) error {
@@ -64,8 +64,9 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 		return err
 	})
 	check := s.writing("kept")
-	s.run("delete", "pod", first, "--wait=false", "--grace-period=0", "--force")
-	s.electedAfter("kept", first)
+	before := s.ready("kept")
+	s.run("delete", "pod", before.Status.Primary, "--wait=false", "--grace-period=0", "--force")
+	s.electedAfter(before)
 	s.ready("kept")
 	check()
 	s.archived("kept")

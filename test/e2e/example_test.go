@@ -70,9 +70,9 @@ func TestAnApplicationWithItsDatabase(t *testing.T) {
 	s.migrated(3)
 
 	// A new primary.
-	first := s.ready("guestbook-db").Status.Primary
-	s.run("delete", "pod", first, "--wait=false")
-	s.electedAfter("guestbook-db", first)
+	led := s.ready("guestbook-db")
+	s.run("delete", "pod", led.Status.Primary, "--wait=false")
+	s.electedAfter(led)
 	before := people.count()
 	s.until(func(context.Context) error {
 		if now := people.count(); now < before+20 {

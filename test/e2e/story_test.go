@@ -72,7 +72,7 @@ func (s *story) tell() {
 		{"get", "sampledb,postgresql,myapp", "-o", "yaml"},
 		{"describe", "pods"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
-		{"logs", "--selector=" + naming.LabelSampleDB, "--all-containers", "--prefix", "--tail=60"},
+		{"logs", "--selector=" + naming.LabelSampleDB, "--all-containers", "--prefix", "--tail=400"},
 		{"logs", "--selector=" + naming.LabelMyApp, "--prefix", "--tail=30"},
 	} {
 		out, err := s.Kubectl(s.ctx, args...)
