@@ -22,7 +22,8 @@ const (
 	looksLikeQuantity = `^[-+.\d]+\pL?i?[-+\d]{0,3}$`
 	// patternDuration is what time.ParseDuration takes, with so few digits that the sum of all parts
 	// is no more than int64 has.
-	patternDuration = `^-?([0-9]{1,5}([.][0-9]{1,9})?h|[0-9]{1,7}([.][0-9]{1,9})?m|[0-9]{1,9}([.][0-9]{1,9})?(s|ms|us|µs|ns)){1,6}$`
+	patternDuration = `^-?([0-9]{1,5}([.][0-9]{1,9})?h|[0-9]{1,7}([.][0-9]{1,9})?m|` +
+		`[0-9]{1,9}([.][0-9]{1,9})?(s|ms|us|µs|ns)){1,6}$`
 	// exactInteger is the greatest number up to which a JSON number that was read as a float is the
 	// integer that was written.
 	exactInteger = 1<<53 - 1

@@ -1,12 +1,13 @@
-// Package kubernetes says which fields of our kinds have a type of Kubernetes' own. CRDs carry no description of what is inside
-// of those, and the reference leads to Kubernetes' documentation instead. And it says how a time is written.
+// Package kubernetes says which fields of our kinds have a type of Kubernetes' own. CRDs carry no description of what
+// is inside of those, and the reference leads to Kubernetes' documentation instead. And it says how a time is written.
 package kubernetes
 
 // Fields are the paths of the fields, with the page that explains each.
 //
 //nolint:gosec // addresses of documents
 var Fields = map[string]string{
-	"spec.env":                  "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
+	"spec.env": "https://kubernetes.io/docs/tasks/inject-data-application/" +
+		"define-environment-variable-container/",
 	"spec.readinessProbe":       probes,
 	"spec.livenessProbe":        probes,
 	"spec.startupProbe":         probes,
@@ -16,17 +17,19 @@ var Fields = map[string]string{
 	"spec.pod.tolerations":      "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 	"spec.pod.affinity":         "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
 	"spec.pod.imagePullSecrets": "https://kubernetes.io/docs/concepts/containers/images/",
-	"status.conditions":         "https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.32/#condition-v1-meta",
+	"status.conditions": "https://kubernetes.io/docs/reference/generated/kubernetes-api/" +
+		"v1.32/#condition-v1-meta",
 	// Not Kubernetes', but explained elsewhere too: a copy of the spec.
 	"status.deployed.spec": "myapp.md#spec",
 }
 
 const probes = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 
-// Time is the pattern of a field that is a time: RFC 3339 as Go's package time takes it. OpenAPI's format date-time allows small letters
-// and any zone, and the API server takes a list for it.
-const Time = "^(" + day + ")T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$"
+// Time is the pattern of a field that is a time: RFC 3339 as Go's package time takes it. OpenAPI's format date-time
+// allows small letters and any zone, and the API server takes a list for it.
+const Time = "^(" +
+	day + ")T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$"
 
 // day is a day that is in the calendar: 29 February only in years that have one.
-const day = "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|" +
-	"([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
+const day = "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|" +
+	"2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"

@@ -55,7 +55,8 @@ func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 		}
 		l.conn = conn
 	}
-	const query = `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn()::text, '0/0'), pg_last_xact_replay_timestamp(),
+	const query = `select pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn()::text, '0/0'),
+		pg_last_xact_replay_timestamp(),
 		coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')`
 	var p Position
 	var lsn, wait string

@@ -51,7 +51,8 @@ func (w *work) observe(ctx context.Context) (found, error) {
 func (w *work) findRole(ctx context.Context, name string) (roleFound, error) {
 	var r roleFound
 	err := w.super.QueryRow(ctx, `
-		SELECT rolsuper OR rolreplication OR rolcreaterole OR rolcreatedb OR rolbypassrls, rolcanlogin, coalesce(rolpassword, ''), rolconnlimit
+		SELECT rolsuper OR rolreplication OR rolcreaterole OR rolcreatedb OR rolbypassrls,
+			rolcanlogin, coalesce(rolpassword, ''), rolconnlimit
 		FROM pg_authid WHERE rolname = $1`, name).Scan(&r.privileged, &r.login, &r.verifier, &r.limit)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return r, fmt.Errorf("look for the role %q: %w", name, err)

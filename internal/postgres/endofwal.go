@@ -68,9 +68,11 @@ type tail struct {
 }
 
 func (s *Session) tail(ctx context.Context) (tail, error) {
-	const query = `with at as materialized (select pg_last_wal_replay_lsn() as replayed, pg_last_wal_receive_lsn() as received)
+	const query = `with at as materialized (
+			select pg_last_wal_replay_lsn() as replayed, pg_last_wal_receive_lsn() as received)
 		select replayed::text, (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0),
-		current_setting('wal_block_size')::bigint, (select setting::bigint from pg_settings where name = 'wal_segment_size') from at`
+		current_setting('wal_block_size')::bigint,
+		(select setting::bigint from pg_settings where name = 'wal_segment_size') from at`
 	var t tail
 	err := s.conn.QueryRow(ctx, query).Scan(&t.lsn, &t.replayed, &t.received, &t.page, &t.segment)
 	return t, err

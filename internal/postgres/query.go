@@ -98,7 +98,8 @@ func (s *Session) ProveWrite(ctx context.Context) error {
 
 // OldestWAL is the name of the oldest WAL file there is, with the size of one in bytes.
 func (s *Session) OldestWAL(ctx context.Context) (file string, size uint64, err error) {
-	const query = `select coalesce(min(substr(name, 9)), ''), (select setting::bigint from pg_settings where name = 'wal_segment_size')
+	const query = `select coalesce(min(substr(name, 9)), ''),
+		(select setting::bigint from pg_settings where name = 'wal_segment_size')
 		from pg_ls_waldir() where name ~ '^[0-9A-F]{24}$'`
 	if err := s.conn.QueryRow(ctx, query).Scan(&file, &size); err != nil {
 		return "", 0, fmt.Errorf("look for the oldest WAL file: %w", err)
@@ -146,7 +147,8 @@ func (s *Session) EnsureReplication(ctx context.Context) error {
 // locks that ours wait for.
 func (s *Session) CloseMaintenance(ctx context.Context) error {
 	const statement = `do $$ begin
-		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) where datname = 'postgres' and grantee = 0) then
+		if exists (select from pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba)))
+			where datname = 'postgres' and grantee = 0) then
 			grant connect on database postgres to toban_replication, toban_backup;
 			revoke all on database postgres from public;
 		end if;
@@ -179,7 +181,8 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 	if _, err := s.conn.Exec(ctx, drop, want); err != nil {
 		return fmt.Errorf("drop replication slots: %w", err)
 	}
-	const look = `select name from unnest($1::text[]) name where not exists (select from pg_replication_slots where slot_name = name)`
+	const look = `select name from unnest($1::text[]) name
+		where not exists (select from pg_replication_slots where slot_name = name)`
 	rows, err := s.conn.Query(ctx, look, want)
 	if err != nil {
 		return fmt.Errorf("look for replication slots: %w", err)
@@ -200,7 +203,8 @@ func (s *Session) EnsureSlots(ctx context.Context, want []string) error {
 // PostgreSQL's words. A setting that waits for a restart is no error, though
 // pg_file_settings says that it "could not be applied".
 func (s *Session) ConfigErrors(ctx context.Context) error {
-	const query = `select format('pg_hba.conf, line %s: %s', line_number, error) from pg_hba_file_rules where error is not null
+	const query = `select format('pg_hba.conf, line %s: %s', line_number, error) from pg_hba_file_rules
+		where error is not null
 		union all select format('%s: %s', name, error) from pg_file_settings
 		where error is not null and error <> 'setting could not be applied' and name is not null`
 	rows, err := s.conn.Query(ctx, query)

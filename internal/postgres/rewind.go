@@ -109,7 +109,8 @@ func (s *Server) Rewind(ctx context.Context, source Upstream, progress io.Writer
 // timeline can't be started: "requested timeline 3 does not contain minimum recovery point 0/60568B8 on
 // timeline 1". What can't be learned is left to pg_rewind.
 func (s *Server) unsettled(ctx context.Context, source Upstream) bool {
-	const query = `select timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int from pg_control_checkpoint()`
+	const query = `select timeline_id = ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+		from pg_control_checkpoint()`
 	cmd := s.Programs.command(ctx, "psql", "--no-psqlrc", "--no-password", "--tuples-only", "--no-align", "--command",
 		query, s.copyingInfo(source, nameRewind)+" dbname=postgres")
 	var out strings.Builder

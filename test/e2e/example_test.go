@@ -96,7 +96,8 @@ func (s *story) update(image string) {
 	s.image(image)
 	begin := time.Now()
 	s.until(func(context.Context) error {
-		got, err := s.app(`{.status.observedGeneration}={.metadata.generation} {.status.image} {.status.ready} {.status.conditions[?(@.type=="Ready")].status}`)
+		got, err := s.app(`{.status.observedGeneration}={.metadata.generation} {.status.image} {.status.ready} ` +
+			`{.status.conditions[?(@.type=="Ready")].status}`)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // leftovers are what a SampleDB leaves that was deleted with --cascade=orphan, but for its volumes (docs/backup.md).
-const leftovers = "statefulset,deployment,job,service,configmap,secret,serviceaccount,role,rolebinding,poddisruptionbudget,networkpolicy,lease"
+const leftovers = "statefulset,deployment,job,service,configmap,secret,serviceaccount,role,rolebinding," +
+	"poddisruptionbudget,networkpolicy,lease"
 
 // Who deletes a SampleDB alone keeps its database running, and can have it taken over again.
 func TestADatabaseIsLeftRunningAndTakenOverAgain(t *testing.T) {

@@ -35,7 +35,8 @@ stringData: {postgresql_password: %[3]q}
 func (s *story) pgReason(name, reason string) {
 	s.Helper()
 	s.until(func(ctx context.Context) error {
-		out, err := s.Kubectl(ctx, "get", "pg", name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason} {.status.observedGeneration} {.metadata.generation} `+
+		out, err := s.Kubectl(ctx, "get", "pg", name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason} `+
+			`{.status.observedGeneration} {.metadata.generation} `+
 			`{.status.conditions[?(@.type=="Ready")].message}`)
 		if err != nil {
 			return err

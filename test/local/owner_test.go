@@ -43,7 +43,8 @@ func inAPod(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 		t.Skip("it takes root to hide processes from each other")
 	}
 	who := cmd.SysProcAttr.Credential
-	script := fmt.Sprintf(`mount --make-rprivate / && mount -t proc proc /proc && exec setpriv --reuid %d --regid %d --clear-groups -- "$@"`, who.Uid, who.Gid)
+	script := fmt.Sprintf(`mount --make-rprivate / && mount -t proc proc /proc &&
+		exec setpriv --reuid %d --regid %d --clear-groups -- "$@"`, who.Uid, who.Gid)
 	hidden := exec.Command("sh", append([]string{"-c", script, "sh"}, cmd.Args...)...)
 	hidden.Env = cmd.Env
 	hidden.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}

@@ -48,7 +48,9 @@ func inS3(t *testing.T, parameters map[string]string) (c *cluster, faulty *serve
 }
 
 // noise is SQL that writes rows of 8 KiB that can't be compressed.
-const noise = `insert into load select g, (select decode(string_agg(md5(random()::text || g || s), ''), 'hex') from generate_series(1, 512) s) from generate_series(1, %d) g`
+const noise = `insert into load select g,
+	(select decode(string_agg(md5(random()::text || g || s), ''), 'hex') from generate_series(1, 512) s)
+	from generate_series(1, %d) g`
 
 // fillTable puts rows of noise into the files of all instances. No vacuum writes them once more into the
 // WAL, at a time of its own.

@@ -8,7 +8,8 @@ import (
 	"toban.dev/internal/ha"
 )
 
-// says has another answer a question that was asked at a time, with a term and the version of the configuration of term 4.
+// says has another answer a question that was asked at a time, with a term and the version of the
+// configuration of term 4.
 func (r *rig) says(v ha.Voter, boot string, asked time.Duration, term, version uint64) {
 	r.Helper()
 	r.said++

@@ -7,7 +7,8 @@ import (
 
 func TestParseNodes(t *testing.T) {
 	const body = `{"items": [
-		{"metadata": {"name": "ready"}, "status": {"conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]}},
+		{"metadata": {"name": "ready"}, "status": {"conditions": [
+			{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]}},
 		{"metadata": {"name": "lost"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
 		{"metadata": {"name": "new"}}
 	]}`

@@ -215,9 +215,12 @@ func (n *node) ask(query string) string {
 // contents is what must be the same after a restore, whatever the rows of t.
 func (n *node) contents() string {
 	n.Helper()
-	return n.ask(`select concat_ws(' | ', (select string_agg(rolname || rolpassword, ',' order by rolname) from pg_authid where rolpassword is not null),
-		(select md5(string_agg(b, ',' order by i)) from big), (select string_agg(i::text, ',' order by i) from elsewhere),
-		(select pg_relation_filepath('elsewhere') like 'pg_tblspc/%'), (select convert_from(lo_get(4711), 'UTF8')), (select count(*) from unlogged))`)
+	return n.ask(`select concat_ws(' | ',
+		(select string_agg(rolname || rolpassword, ',' order by rolname) from pg_authid where rolpassword is not null),
+		(select md5(string_agg(b, ',' order by i)) from big),
+		(select string_agg(i::text, ',' order by i) from elsewhere),
+		(select pg_relation_filepath('elsewhere') like 'pg_tblspc/%'),
+		(select convert_from(lo_get(4711), 'UTF8')), (select count(*) from unlogged))`)
 }
 
 func (n *node) rows() string { return n.ask("select string_agg(i::text, ',' order by i) from t") }
@@ -237,7 +240,8 @@ func primaryOf(t *testing.T, programs postgres.Programs, more map[string]string)
 	n.do("create tablespace fast location '" + space + "'")
 	n.do(`create role alice login password 'wonder'; create role bob login password 'builder';
 		create table t (i int primary key); insert into t values (1);
-		create table big as select i, md5(i::text) || md5((i + 1)::text) || md5((-i)::text) b from generate_series(1, 350000) i;
+		create table big as select i, md5(i::text) || md5((i + 1)::text) || md5((-i)::text) b
+			from generate_series(1, 350000) i;
 		create table elsewhere tablespace fast as select generate_series(1, 100) i;
 		select lo_from_bytea(4711, 'a large object');
 		create unlogged table unlogged (i int)`)

@@ -31,7 +31,8 @@ func (n *node) change() {
 		delete from big where i > (select max(i) * 9 / 10 from big)`)
 	n.do("vacuum big") // which cuts it short
 	n.do(`insert into elsewhere select generate_series(1, 10000); drop table if exists other;
-		create table other tablespace fast as select md5(i::text) m from generate_series(1, 1000) i; select lo_put(4711, 0, 'A'); checkpoint`)
+		create table other tablespace fast as select md5(i::text) m from generate_series(1, 1000) i;
+		select lo_put(4711, 0, 'A'); checkpoint`)
 }
 
 // everyNewer runs a test with each version that has incremental backups.
