@@ -3,7 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test soak check build generate images examples push bench-startup bench-backup drill soak-drill clean deps
+.PHONY: help up down demo test soak check build generate images examples push deps clean
+.PHONY: bench-startup bench-backup drill soak-drill
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -20,7 +21,7 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
 	@hack/test.sh
 
-soak: deps ## Run what takes too long for make test: 400,000 schedules of the simulated elections, 4,000 of whole agents, releases mixed in many ways
+soak: deps ## Run what takes too long for make test: many more schedules of elections, releases mixed in more ways
 	@go test -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 	@go test -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go test -count=1 -timeout 2h ./test/mixed -rounds 9
@@ -66,4 +67,5 @@ bin/localkube:
 	@CGO_ENABLED=0 go build -C localkube -trimpath -o ../bin/localkube .
 # Without the commit in it, so that the same code is the same binary and the same image.
 bin/toban:
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -X main.version=$(VERSION)' -o bin/toban ./cmd/toban
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+		-ldflags='-s -w -X main.version=$(VERSION)' -o bin/toban ./cmd/toban

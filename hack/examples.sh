@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 for version in 1 2 3; do
   program=.local/guestbook-$version/guestbook
-  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$version" -o "$program" ./examples/guestbook
-  bin/localkube image binary --name "guestbook:$version" --binary "$program" --description 'An application for examples of Toban'
+  CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$version" \
+    -o "$program" ./examples/guestbook
+  bin/localkube image binary --name "guestbook:$version" --binary "$program" \
+    --description 'An application for examples of Toban'
 done

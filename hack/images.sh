@@ -5,5 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tag=$(sha256sum bin/toban | cut -c1-12)
-bin/localkube image binary --name "toban:$tag" --binary bin/toban --description 'Toban, a Kubernetes operator for PostgreSQL'
+bin/localkube image binary --name "toban:$tag" --binary bin/toban \
+  --description 'Toban, a Kubernetes operator for PostgreSQL'
 bin/localkube image build "${@:-postgres:17}"

@@ -16,12 +16,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # What no Debian is without, the packages named, and what these depend on: as far as it is installed.
-dpkg-query -W -f '${db:Status-Status} ${Package} ${Essential} ${Priority}\n' | sed -n 's/^installed //p' >"$work/installed"
+dpkg-query -W -f '${db:Status-Status} ${Package} ${Essential} ${Priority}\n' |
+  sed -n 's/^installed //p' >"$work/installed"
 awk '$2 == "yes" || $NF == "required" { print $1 }' "$work/installed" >"$work/wanted"
 printf '%s\n' "$@" >>"$work/wanted"
 among_installed() { awk 'NR == FNR { installed[$1]; next } $1 in installed' "$work/installed" -; }
 among_installed <"$work/wanted" |
-  xargs apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances |
+  xargs apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts \
+    --no-breaks --no-replaces --no-enhances |
   among_installed >"$work/packages"
 
 # A program counts where its file is a package's: links of update-alternatives are in no package.

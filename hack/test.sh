@@ -32,7 +32,7 @@ hack/check.sh
 
 step 'rings 2 and 3, side by side: local, real PostgreSQL servers and object stores; api, a real kube-apiserver'
 [[ $(git rev-parse --is-shallow-repository 2>&1) == false ]] ||
-  echo 'test/mixed is skipped: there is no history here to build former releases from. Clone the whole: git fetch --unshallow'
+  echo 'test/mixed is skipped: there is no history here to build former releases from. For that: git fetch --unshallow'
 # Most of their time they wait for servers. The longest begin first.
 KUBEBUILDER_ASSETS=$(bin/localkube assets) go test -p 3 -count=1 -timeout 25m \
   ./test/local ./test/api/... ./test/local/... ./test/mixed/... ./test/stores/...
