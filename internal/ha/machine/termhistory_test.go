@@ -16,10 +16,9 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 	r.step(Done{ID: promotion.ID, Timeline: 2, Begins: 100})
 	stores := wants[Store](r)
 	last := stores[len(stores)-1]
-	if want := (ha.TermStart{
-		Term: 5, LSN: 100, Timeline: 2,
-	}); last.HardState.TermHistory[len(last.HardState.TermHistory)-1] != want {
-		t.Fatalf("it stores %+v", last.HardState.TermHistory)
+	history, want := last.HardState.TermHistory, ha.TermStart{Term: 5, LSN: 100, Timeline: 2}
+	if history[len(history)-1] != want {
+		t.Fatalf("it stores %+v", history)
 	}
 	if r.Peer().Leading {
 		t.Error("it is followed before")
@@ -36,7 +35,6 @@ func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	r := standby(t)
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Cut }
 	r.wanted = nil
-	// In its place.
 	r.other("db-0.a",
 		func(p *ha.Peer) { p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false })
 	commands := wants[Command](r)

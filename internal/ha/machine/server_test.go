@@ -1,0 +1,38 @@
+package machine
+
+import (
+	"testing"
+	"time"
+)
+
+// A server may end before it is taken in that it has started, because that waits for the disk. It is started again then,
+// and not taken to run for ever.
+func TestAServerThatEndsBeforeItsStartIsTakenIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, memoryOf("db-1.b", 4, "db-0"))
+	r.others(asIs)
+	r.wanted = nil
+	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == StartStandby }
+	r.step(ServerEnded{Run: r.server.run, Why: "killed"})
+	starts := wants[Command](r)
+	r.wanted = nil
+	r.holds = func(e Effect) bool { _, is := e.(Store); return is }
+	next := r.HardState().Configuration
+	next.Version++
+	r.step(ConfigurationProposed{ID: 70, Proposal: Proposal{Leader: "db-0", Voter: "db-1.b", Configuration: next}})
+	stores := wants[Store](r)
+	if len(starts) != 1 || starts[0].Kind != StartStandby || len(stores) != 1 {
+		t.Fatalf("it starts %+v and writes %+v", starts, stores)
+	}
+	r.step(Done{ID: starts[0].ID})
+	r.step(ServerEnded{Run: starts[0].ID, Why: "killed"})
+	r.wanted, r.holds = nil, func(Effect) bool { return false }
+	r.step(Stored{ID: stores[0].ID})
+	for range 10 {
+		r.pass(time.Second)
+		r.others(asIs)
+	}
+	if !r.commanded(StartStandby) {
+		t.Errorf("it does not start the server again: %s", r.Instance)
+	}
+}
