@@ -35,7 +35,7 @@ func (d *describer) describe(m *machine.Instance) {
 			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: memory.TermHistory,
 			Position: peer.Position, Configuration: memory.Configuration, LeaderLost: peer.LeaderLost,
 			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
-			Stalls: peer.Stalls, Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
+			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}
 		if refused != d.refused {
 			s.SwitchoverError, d.refused = refused, refused

@@ -37,6 +37,27 @@ type HardState struct {
 	ReadLease uint64 `json:"holding,omitempty"`
 }
 
+// Progress is how far a voter has come: the highest term that it has heard of, and the newest configuration of the
+// quorum that it has. It never goes back.
+type Progress struct {
+	Voter                Voter  `json:"voter"`
+	Term                 uint64 `json:"term"`
+	ConfigurationTerm    uint64 `json:"configurationTerm"`
+	ConfigurationVersion uint64 `json:"configurationVersion"`
+}
+
+// Progress is how far the voter has come whose hard state it is.
+func (m HardState) Progress() Progress {
+	return Progress{m.Voter, m.Ballot.Term, m.Configuration.Term, m.Configuration.Version}
+}
+
+// Behind says that a voter has not come as far as o in something.
+func (p Progress) Behind(o Progress) bool {
+	return p.Term < o.Term ||
+		p.ConfigurationTerm < o.ConfigurationTerm ||
+		p.ConfigurationTerm == o.ConfigurationTerm && p.ConfigurationVersion < o.ConfigurationVersion
+}
+
 // Position is how far an instance's WAL goes: the term in which its end was
 // written, then the LSN.
 type Position struct {

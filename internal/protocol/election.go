@@ -26,6 +26,8 @@ type Election struct {
 	LeaderLost bool `json:"leaderLost,omitempty"`
 	Eligible   bool `json:"eligible,omitempty"`
 	Rebuilding bool `json:"rebuilding,omitempty"`
+	// Began is how far the voter had come when its agent started. Release 0.1.0 does not say so.
+	Began ha.Progress `json:"began,omitzero"`
 	// Forgotten are the voters that have forgotten what they promised, as far as it has noticed.
 	Forgotten []ha.Voter `json:"forgotten,omitempty"`
 	// Stalls says that its volume stalls. Release 0.1.0 does not say so.

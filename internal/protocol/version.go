@@ -4,8 +4,8 @@ package protocol
 // several versions mix in one SampleDB, so nothing is asked of one that its version does not have:
 //
 //	0  release 0.1.0, which says no version
-//	1  the status has the version, the limits (ha.Limits), and whether the volume stalls; a vote or a
-//	   configuration with a member that is not known is refused
+//	1  the status has the version, the limits (ha.Limits), whether the volume stalls, and how far the voter had come
+//	   when its agent started; a vote or a configuration with a member that is not known is refused
 //
 // docs/ha.md has the rules for the next one.
 const Version = 1

@@ -4,19 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
 )
 
 // checker is what somebody remembers who sees everything. The world's mutex guards it.
 type checker struct {
 	w       *world
 	winners map[uint64]*win
-	// kept are the commits that clients were told of, or have read, in their order.
-	kept    []seen
+	// commits are those that clients were told of, or have read, in their order.
+	commits []*seen
 	known   map[uint64]bool
 	lastAck time.Time
 	// reads is how often somebody read at a primary, acks how many commits were acknowledged.
@@ -30,16 +30,25 @@ type win struct {
 	wal  []record
 }
 
-// seen is a commit that must never be lost: from which term on, and how it was seen.
+// seen is a commit, and how it was seen. When it is kept it must not be lost: leaders of its term
+// and of later ones have it.
 type seen struct {
 	index int
 	id    uint64
 	term  uint64
 	how   string
+	kept  bool
 }
 
-// The limits of docs/ha.md: for how long a primary may let anybody read that reaches neither a majority nor the API.
-const fenceLimit = 2 * time.Second
+// The limits of docs/ha.md: for how long a primary may let anybody read that reaches neither a majority nor the API,
+// and for how long two may acknowledge in async.
+const (
+	fenceLimit = 2 * time.Second
+	asyncLimit = 3 * time.Second
+)
+
+// strong says whether a quorum promises durability.
+func strong(q ha.Quorum) bool { return q.Acknowledgements > len(q.Voters)/2 }
 
 func (c *checker) must(err error) {
 	if err != nil {
@@ -52,6 +61,9 @@ func (c *checker) must(err error) {
 func (c *checker) leads(p *process) {
 	name, d := p.s.name, p.s.disk
 	c.w.log(name, "LEADS term %d at %d on %v, came back: %v", p.term, len(d.wal), d.history, p.cameBack)
+	if r := p.s.memory.Configuration; !strong(r.Now) {
+		c.inForce(p.s.host, r) // it may have got on disk though the agent was told that it had not
+	}
 	if before := c.winners[p.term]; before == nil {
 		c.winners[p.term] = &win{p.term, name, d.wal[:len(d.wal):len(d.wal)]}
 	} else if before.name != name {
@@ -63,8 +75,8 @@ func (c *checker) leads(p *process) {
 // complete checks that a leader has all that was acknowledged or read.
 func (c *checker) complete(p *process) {
 	d := p.s.disk
-	for _, k := range c.kept {
-		if k.term <= p.term && !d.has(k.index, k.id) {
+	for _, k := range c.commits {
+		if k.kept && k.term <= p.term && !d.has(k.index, k.id) {
 			c.w.fail("nothing that was "+k.how+" is lost", "%s leads term %d with %d, but lacks %d of term %d",
 				p.s.name, p.term, len(d.wal), k.index, k.term)
 			return
@@ -72,7 +84,19 @@ func (c *checker) complete(p *process) {
 	}
 }
 
-// keep notes that a commit must never be lost, and that all later winners have it.
+// inForce notes that a quorum is in force, and with it what is promised of the commits that were seen so far.
+func (c *checker) inForce(h *host, r ha.Configuration) {
+	for _, k := range c.commits {
+		has := h.disk.has(k.index, k.id)
+		if strong(r.Now) && !k.kept && has {
+			k.term = r.Term
+		}
+		k.kept = strong(r.Now) && (k.kept || has)
+	}
+}
+
+// keep notes a commit that was seen. While the quorum promises durability it must not be lost, and
+// all later winners have it.
 func (c *checker) keep(p *process, index int, how string) {
 	id := p.s.disk.wal[index].id
 	if c.known == nil {
@@ -82,7 +106,11 @@ func (c *checker) keep(p *process, index int, how string) {
 		return
 	}
 	c.known[id] = true
-	c.kept = append(c.kept, seen{index, id, p.term, how})
+	k := &seen{index, id, p.term, how, strong(p.s.memory.Configuration.Now)}
+	c.commits = append(c.commits, k)
+	if !k.kept {
+		return
+	}
 	for _, w := range c.winners {
 		if w.term > p.term && (index >= len(w.wal) || w.wal[index].id != id) {
 			c.w.fail("nothing that was "+how+" is lost", "%d of term %d at %s, but %s won %d without it",
@@ -100,6 +128,12 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 	c.acks++
 	c.lastAck = time.Now()
 	c.keep(p, index, "acknowledged")
+	if p.firstAck.IsZero() {
+		p.firstAck = time.Now()
+	}
+	if !strong(p.s.memory.Configuration.Now) && time.Since(p.firstAck) < asyncLimit {
+		return
+	}
 	for _, h := range c.w.hosts() {
 		if o := h.server.process; o != nil && o != p && o.open() && o.term < p.term {
 			c.overtaken(o, p)
@@ -107,8 +141,8 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 	}
 }
 
-// overtaken is what must not be: somebody may still read at one primary what another has overtaken. Excepted is one
-// that has the read lease while who preempts it can't rely on the API.
+// overtaken is what must not be: somebody may still read at one primary what another has overtaken; in async also after
+// a while. Excepted is one that has the read lease while who preempts it can't rely on the API.
 func (c *checker) overtaken(o, by *process) {
 	if c.w.api.holding() == o.term && c.w.api.hasTrouble(by.s.name) {
 		return
@@ -128,7 +162,7 @@ func (c *checker) read(p *process) {
 	if visible == 0 || visible > len(p.s.disk.wal) {
 		return
 	}
-	if p.cameBack && p.acked == 0 {
+	if p.cameBack && p.acked == 0 && strong(p.s.memory.Configuration.Now) {
 		c.proven(p)
 	}
 	c.keep(p, visible-1, "read")
@@ -161,8 +195,8 @@ func (c *checker) discards(h *host) {
 	if m := h.agent.Status().Election; !record.Has(m.Voter) {
 		return // nobody counts on it
 	}
-	for _, k := range c.kept {
-		if !h.disk.has(k.index, k.id) {
+	for _, k := range c.commits {
+		if !k.kept || !h.disk.has(k.index, k.id) {
 			continue
 		}
 		have := 0
@@ -186,36 +220,38 @@ func (c *checker) discards(h *host) {
 // newestRecord is the newest configuration of the quorum that anybody knows.
 func (c *checker) newestRecord() ha.Configuration {
 	var newest ha.Configuration
-	for _, h := range c.w.hosts() {
-		if r := h.agent.Status().Election.Configuration; r.Newer(newest) {
+	for _, i := range c.w.instances {
+		if r := i.memory.Configuration; i.exists && r.Newer(newest) {
 			newest = r
 		}
 	}
 	return newest
 }
 
-// remembers checks that nothing in a hard state goes back.
-func (c *checker) remembers(h *host, path string, content []byte) {
-	before, err := os.ReadFile(path)
-	if err != nil {
-		return // there was none
-	}
-	var was, is ha.HardState
-	c.must(json.Unmarshal(before, &was))
+// remembers checks that nothing in a hard state goes back. Another voter of the instance has won nothing.
+func (c *checker) remembers(h *host, content []byte) {
+	var is ha.HardState
 	c.must(json.Unmarshal(content, &is))
+	was := h.memory
+	h.memory, h.remembered = is, time.Now()
+	if r := is.Configuration; was.Configuration.Next != nil && r.Next == nil && r.Term == is.Won &&
+		is.Ballot.Leader == h.name {
+		c.inForce(h, r)
+	}
 	if p := h.server.process; p != nil && p.ready && !p.recovery && is.Won > was.Won {
 		p.term = is.Won // it alone has a vote, and its server goes on
 		c.winners[p.term] = &win{p.term, h.name, p.s.disk.wal[:len(p.s.disk.wal):len(p.s.disk.wal)]}
 	}
-	if is.Ballot.Term < was.Ballot.Term || is.Won < was.Won || was.Configuration.Newer(is.Configuration) {
-		c.w.fail("nothing in a memory goes back", "%s: %s, before %s", h.name, content, before)
+	forgets := is.Voter == was.Voter && is.Won < was.Won
+	if is.Ballot.Term < was.Ballot.Term || forgets || was.Configuration.Newer(is.Configuration) {
+		c.w.fail("nothing in a memory goes back", "%s: %s, before %+v", h.name, content, was)
 	}
 }
 
 // isolation checks that no primary goes on that reaches neither a majority of the instances nor the API.
 func (c *checker) isolation(i *instance) {
 	h := i.host
-	if h == nil || c.reaches(i) {
+	if h == nil || h.agent == nil || c.reaches(i) {
 		i.lastContact = time.Now()
 		return
 	}
@@ -231,7 +267,7 @@ func (c *checker) reaches(i *instance) bool {
 	if c.w.net.hear(i.name, "api") {
 		return true
 	}
-	quorum, count := i.host.agent.Status().Election.Configuration.Now, 0
+	quorum, count := i.memory.Configuration.Now, 0
 	for _, o := range c.w.instances {
 		there := o == i || o.host != nil && c.w.net.hear(i.name, o.name)
 		if there && slices.ContainsFunc(quorum.Voters, func(v ha.Voter) bool { return v.Instance() == o.name }) {
@@ -298,7 +334,10 @@ func (w *world) whole() bool {
 		return false
 	}
 	for _, i := range w.instances {
-		if i.host == nil || i.host.server.process == nil {
+		if !i.exists && !w.isMember(i.name) {
+			continue
+		}
+		if !w.isMember(i.name) || i.host == nil || i.host.server.process == nil {
 			return false
 		}
 		o := i.host.server.process
@@ -306,7 +345,13 @@ func (w *world) whole() bool {
 			return false
 		}
 	}
-	return len(p.s.agent.Status().Voters) == len(w.instances)
+	return w.settled(p.s.memory.Configuration)
+}
+
+// settled says that the quorum on record is that of the config. It is called with the world's mutex.
+func (w *world) settled(r ha.Configuration) bool {
+	count, async := len(w.config.Members), w.config.Durability == protocol.DurabilityAsync
+	return r.Next == nil && len(r.Now.Voters) == count && strong(r.Now) == (!async || count == 1)
 }
 
 // eventually waits until something is so, or an invariant does not hold.
@@ -330,8 +375,8 @@ func (w *world) eventually(what string, within time.Duration, is func() bool) {
 // dump logs how all are. It is called with the world's mutex.
 func (w *world) dump() {
 	for _, i := range w.instances {
-		if i.host == nil {
-			w.log(i.name, "is down")
+		if i.host == nil || i.host.agent == nil {
+			w.log(i.name, "is down, is a member: %v", w.isMember(i.name))
 			continue
 		}
 		h := i.host

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"sync/atomic"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"toban.dev/internal/protocol"
 )
@@ -18,6 +22,11 @@ type chaos struct {
 	// others come thick and fast.
 	weights []int
 	lost    bool
+	// busy is how many disturbances are still to come or under way.
+	busy atomic.Int32
+	// snapshots are the instances' volumes at some times, leases the Lease.
+	snapshots map[*instance][]snapshot
+	leases    []*coordinationv1.Lease
 }
 
 // faults are all kinds, with how often they are drawn.
@@ -42,6 +51,10 @@ var faults = []struct {
 	{1, (*chaos).loseVolume},
 	{1, (*chaos).killAll},
 	{3, (*chaos).ambush},
+	{3, (*chaos).resize},
+	{2, (*chaos).changeDurability},
+	{2, (*chaos).takeBackVolume},
+	{1, (*chaos).takeBackLease},
 }
 
 // operations are what a fault may have hang, by the names that the model gives them.
@@ -51,7 +64,7 @@ var operations = []string{
 }
 
 func newChaos(w *world) *chaos {
-	c := &chaos{world: w, rng: rand.New(rand.NewPCG(w.seed, 1))}
+	c := &chaos{world: w, rng: rand.New(rand.NewPCG(w.seed, 1)), snapshots: map[*instance][]snapshot{}}
 	for _, f := range faults {
 		c.weights = append(c.weights, f.weight*[]int{0, 0, 1, 1, 1, 4}[c.rng.IntN(6)])
 	}
@@ -59,6 +72,9 @@ func newChaos(w *world) *chaos {
 	for _, i := range w.instances {
 		i.cramped = w.seed%4 == 0
 	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.scarce = c.rng.IntN(10) < 3
 	return c
 }
 
@@ -85,17 +101,25 @@ func (c *chaos) duration(low, high time.Duration) time.Duration {
 	return low + time.Duration(c.rng.Int64N(int64(high-low)))
 }
 
-// fault does one thing, often to the primary.
-func (c *chaos) fault() {
+// pick is a random index, by weight.
+func (c *chaos) pick(weights ...int) int {
 	total := 0
-	for _, w := range c.weights {
+	for _, w := range weights {
 		total += w
 	}
-	drawn, kind := c.rng.IntN(total), 0
-	for ; drawn >= c.weights[kind]; kind++ {
-		drawn -= c.weights[kind]
+	drawn, index := c.rng.IntN(total), 0
+	for ; drawn >= weights[index]; index++ {
+		drawn -= weights[index]
 	}
-	victim := c.instances[c.rng.IntN(len(c.instances))]
+	return index
+}
+
+// fault does one thing, often to the primary.
+func (c *chaos) fault() {
+	kind := c.pick(c.weights...)
+	victims := c.existing()
+	victim := victims[c.rng.IntN(len(victims))]
+	c.takeSnapshots(victims[c.rng.IntN(len(victims))])
 	primary := c.rng.IntN(5) < 2
 	c.mutex.Lock()
 	if p := c.primary(); p != nil && primary {
@@ -103,6 +127,22 @@ func (c *chaos) fault() {
 	}
 	c.mutex.Unlock()
 	faults[kind].do(c, victim)
+}
+
+// existing are the instances that there are now.
+func (c *chaos) existing() []*instance {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.instances), func(i *instance) bool { return !i.exists })
+}
+
+// disturb does something in the background that others must not be disturbed by.
+func (c *chaos) disturb(do func()) {
+	c.busy.Add(1)
+	c.clients.Go(func() {
+		defer c.busy.Add(-1)
+		do()
+	})
 }
 
 // later does something after a while, unless all faults are taken back before.
@@ -198,13 +238,13 @@ func (c *chaos) cutFor(lasts time.Duration, links ...link) {
 	})
 }
 
-// other is another instance.
+// other is another instance, where there is one.
 func (c *chaos) other(i *instance) *instance {
-	for {
-		if o := c.instances[c.rng.IntN(len(c.instances))]; o != i {
-			return o
-		}
+	others := slices.DeleteFunc(c.existing(), func(o *instance) bool { return o == i })
+	if len(others) == 0 {
+		others = slices.DeleteFunc(slices.Clone(c.instances), func(o *instance) bool { return o == i })
 	}
+	return others[c.rng.IntN(len(others))]
 }
 
 func (c *chaos) cutOneWay(i *instance) {
@@ -303,7 +343,7 @@ func (c *chaos) switchOver(i *instance) {
 		to = ""
 	}
 	c.say(p.s.name, "is asked to hand over to %q", to)
-	c.clients.Go(func() {
+	c.disturb(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 		defer cancel()
 		_, _ = c.operator.Switchover(ctx, p.s.name, protocol.Switchover{To: to, Reason: "a fault"})
@@ -319,7 +359,7 @@ func (c *chaos) leaveOrder(i *instance) {
 	c.say(i.name, "is told to stop")
 	patience := c.duration(time.Second, 20*time.Second)
 	down := c.duration(200*time.Millisecond, 3*time.Second)
-	c.clients.Go(func() {
+	c.disturb(func() {
 		h.stop(patience)
 		if pause(c.ctx, down) == nil {
 			c.revive(i)
@@ -339,7 +379,7 @@ func (c *chaos) removeWAL(i *instance) {
 // loseVolume has an instance come back with an empty volume: once, and only where all others have what it had.
 func (c *chaos) loseVolume(i *instance) {
 	h := c.hostOf(i)
-	if h == nil || c.lost || len(c.instances) < 3 || !c.whole() {
+	if h == nil || c.lost || len(c.existing()) < 3 || !c.whole() {
 		return
 	}
 	c.lost = true
@@ -358,7 +398,7 @@ func (c *chaos) ambush(*instance) {
 	c.mutex.Unlock()
 	after, kill := c.duration(time.Millisecond, 800*time.Millisecond), c.rng.IntN(2) == 0
 	lasts := c.duration(time.Second, 6*time.Second)
-	c.clients.Go(func() {
+	c.disturb(func() {
 		for time.Now().Before(c.end) && pause(c.ctx, 5*time.Millisecond) == nil {
 			c.mutex.Lock()
 			p, more := c.primary(), len(c.check.winners) > terms
@@ -388,6 +428,27 @@ func (c *chaos) ambushed(i *instance, kill bool, lasts time.Duration) {
 	}
 }
 
+// resize has as many members as it likes.
+func (c *chaos) resize(*instance) {
+	count := 1 + c.pick(2, 4, 6, 2, 3)
+	c.say("operator", "wants %d members", count)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.config.Members = members(count)
+}
+
+// changeDurability goes over to async, or back.
+func (c *chaos) changeDurability(*instance) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	wanted := protocol.DurabilityAsync
+	if c.config.Durability == wanted {
+		wanted = protocol.DurabilityQuorum
+	}
+	c.config.Durability = wanted
+	c.log("operator", "FAULT wants the durability %s", wanted)
+}
+
 // heal takes every fault back.
 func (c *chaos) heal() {
 	c.mutex.Lock()
@@ -396,6 +457,7 @@ func (c *chaos) heal() {
 	c.net.change(func() { clear(c.net.cut); clear(c.net.slow); clear(c.net.refused) })
 	c.api.beSlow(0)
 	c.change(func() {
+		c.scarce = false
 		for _, i := range c.instances {
 			i.stalled, i.deaf, i.cramped = time.Time{}, time.Time{}, false
 			clear(i.hanging)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"toban.dev/internal/agent"
@@ -25,11 +26,16 @@ const (
 type instance struct {
 	w    *world
 	name string
+	// exists says that there is such an instance now: it has a volume, and mostly an agent.
+	exists bool
 	// host is where its agent runs, nil while none does. disk and files are what the volume has then.
 	host  *host
 	disk  *disk
 	files map[string][]byte
 	boots int
+	// hard state is what its agent knows to be on the disk, remembered since when.
+	memory     ha.HardState
+	remembered time.Time
 	// stalled is until when the volume takes nothing, deaf until when the server takes no replication, and hanging
 	// until when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
 	stalled, deaf time.Time
@@ -49,6 +55,7 @@ type host struct {
 	server      *server
 	conns       map[*conn]bool
 	listeners   []*listener
+	began       time.Time
 	dead        chan struct{}
 	over        chan struct{} // the agent has ended
 	leave       context.CancelFunc
@@ -114,12 +121,19 @@ func (h *host) awaitVolumeFor(ctx context.Context) error {
 func (i *instance) start() {
 	w := i.w
 	w.mutex.Lock()
+	if i.host != nil || !i.exists {
+		w.mutex.Unlock()
+		return
+	}
 	i.boots++
 	folder := filepath.Join(w.folder, i.name, "boot"+string(rune('a'+i.boots%26))+time.Now().Format("150405.000000"))
-	h := &host{instance: i, volume: filepath.Join(folder, "volume"), run: filepath.Join(folder, "run"),
-		disk: i.disk.copied(), conns: map[*conn]bool{}, dead: make(chan struct{}), over: make(chan struct{})}
+	h := &host{
+		instance: i, volume: filepath.Join(folder, "volume"), run: filepath.Join(folder, "run"), disk: i.disk.copied(),
+		began: time.Now(), conns: map[*conn]bool{}, dead: make(chan struct{}), over: make(chan struct{}),
+	}
 	h.server = &server{host: h}
-	i.host, i.lastContact = h, time.Now()
+	i.host, i.lastContact, i.remembered = h, time.Now(), time.Now()
+	i.memory = readMemory(i.files)
 	w.mutex.Unlock()
 	w.check.must(h.unpack())
 	a, err := agent.New(context.Background(), h.options())
@@ -170,7 +184,7 @@ func (h *host) options() agent.Options {
 		cluster = h.w.api.cluster(h.name)
 	}
 	return agent.Options{
-		Name: h.name, ConfigFile: h.w.configFile(), Authority: h.w.authority, Volume: h.volume, Run: h.run,
+		Name: h.name, ConfigFile: h.w.configFile(h.name), Authority: h.w.authority, Volume: h.volume, Run: h.run,
 		Cluster: cluster, Log: slog.New(&logHandler{w: h.w, who: h.name}), ServerLog: io.Discard,
 		Surroundings: agent.Surroundings{Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile},
 	}
@@ -248,13 +262,31 @@ func (h *host) writeFile(path string, content []byte, mode os.FileMode) error {
 	if h.isDead() {
 		return errDead
 	}
-	if filepath.Base(path) == memoryFile {
-		h.w.check.remembers(h, path, content)
+	fails := h.w.failsToStore(h.name)
+	if errors.Is(fails, syscall.ENOSPC) {
+		return fails
+	}
+	if filepath.Base(path) == memoryFile && fails == nil {
+		h.w.check.remembers(h, content)
 	}
 	if err := os.WriteFile(path+".new", content, mode); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return errors.Join(os.Rename(path+".new", path), fails)
+}
+
+// failsToStore says why a disk does not take a file of the hard state: it has no room, or fails when the file is in its
+// place already. In most schedules all do. It is called with the world's mutex.
+func (w *world) failsToStore(name string) error {
+	if !w.scarce || !w.chance("store"+name, 0.05) {
+		return nil
+	}
+	err := syscall.ENOSPC
+	if w.chance("in place"+name, 0.5) {
+		err = syscall.EIO
+	}
+	w.log(name, "can't store a file of the memory: %v", err)
+	return err
 }
 
 // kill ends all that runs here at once, and keeps what is on the volume in this moment.
@@ -299,6 +331,11 @@ func (h *host) stop(patience time.Duration) {
 	case <-time.After(patience):
 		h.kill()
 	}
+}
+
+func readMemory(files map[string][]byte) (m ha.HardState) {
+	_ = json.Unmarshal(files["toban/"+memoryFile], &m) // it has none yet
+	return m
 }
 
 func readHistory(data string) []ha.TermStart {

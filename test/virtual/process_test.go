@@ -37,6 +37,7 @@ type process struct {
 	downstream   map[*downstream]bool
 	term         uint64
 	began, acked int
+	firstAck     time.Time
 	cameBack     bool
 
 	changed  chan struct{}
@@ -131,7 +132,7 @@ func (p *process) lead() {
 	}
 	d := p.s.disk
 	d.state = "in production"
-	p.term, p.began, p.acked = p.s.term(), len(d.wal), 0
+	p.term, p.began, p.acked, p.firstAck = p.s.term(), len(d.wal), 0, time.Time{}
 	p.append("begin")
 	p.w.check.leads(p)
 }

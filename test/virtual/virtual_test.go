@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"toban.dev/internal/protocol"
 )
 
 var (
@@ -47,5 +49,9 @@ func TestSchedules(t *testing.T) {
 
 func runSchedule(t *testing.T, seed uint64) {
 	t.Helper()
-	run(t, seed, []int{3, 3, 3, 2, 3, 3, 2, 5}[seed%8], func(w *world) { newChaos(w).run() })
+	durability := protocol.DurabilityQuorum
+	if seed/8%8 == 0 {
+		durability = protocol.DurabilityAsync
+	}
+	runWith(t, seed, []int{3, 3, 3, 2, 3, 3, 2, 5}[seed%8], durability, func(w *world) { newChaos(w).run() })
 }

@@ -7,7 +7,6 @@ package virtual
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -24,7 +23,6 @@ import (
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
-	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -49,6 +47,8 @@ type world struct {
 	config  protocol.Config
 	ids     uint64
 	systems int
+	// scarce says that disks do not take a hard state now and then.
+	scarce  bool
 	trace   []string
 	failure string
 }
@@ -70,10 +70,16 @@ var keys = sync.OnceValues(func() (authority, operators *pki.Authority) {
 // run runs a cluster of some instances in a bubble of its own, and fails the test when an invariant did not hold.
 func run(t *testing.T, seed uint64, instances int, scenario func(w *world)) {
 	t.Helper()
+	runWith(t, seed, instances, protocol.DurabilityQuorum, scenario)
+}
+
+// runWith is run with a durability from the beginning.
+func runWith(t *testing.T, seed uint64, instances int, durability string, scenario func(w *world)) {
+	t.Helper()
 	folder := scratch(t)
 	keys()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, seed, folder, instances)
+		w := newWorld(t, seed, folder, instances, durability)
 		defer w.close()
 		for _, i := range w.instances {
 			i.start()
@@ -96,7 +102,7 @@ func scratch(t *testing.T) string {
 	return folder
 }
 
-func newWorld(t *testing.T, seed uint64, folder string, instances int) *world {
+func newWorld(t *testing.T, seed uint64, folder string, instances int, durability string) *world {
 	t.Helper()
 	w := &world{
 		T: t, seed: seed, folder: folder, authority: filepath.Join(folder, "ca"),
@@ -105,18 +111,19 @@ func newWorld(t *testing.T, seed uint64, folder string, instances int) *world {
 	w.net, w.api, w.check = newNetwork(w), newAPI(w), &checker{w: w, winners: map[uint64]*win{}}
 	w.ctx, w.end = context.WithCancel(t.Context())
 	authority, operators := keys()
-	w.config = protocol.Config{Cluster: "db", Namespace: "test", Major: 17, Durability: protocol.DurabilityQuorum,
-		Witness: leaseUID, Authority: string(authority.CertPEM()), Operator: string(operators.CertPEM())}
-	for i := range instances {
+	w.config = protocol.Config{Cluster: "db", Namespace: "test", Major: 17, Durability: durability, Witness: leaseUID,
+		Authority: string(authority.CertPEM()), Operator: string(operators.CertPEM())}
+	w.config.Members = members(instances)
+	for i := range maxInstances {
 		name := naming.Instance("db", i)
-		w.config.Members = append(w.config.Members,
-			protocol.Member{Name: name, Host: naming.InstanceHost("db", "test", i)})
-		w.instances = append(w.instances, &instance{w: w, name: name, disk: &disk{}, hanging: map[string]time.Time{}})
+		w.instances = append(w.instances,
+			&instance{w: w, name: name, exists: i < instances, disk: &disk{}, hanging: map[string]time.Time{}})
 	}
 	w.writeAuthority(authority)
 	w.operate(authority, operators)
 	w.clients.Go(w.work)
 	w.clients.Go(w.watch)
+	w.clients.Go(w.reconcile)
 	return w
 }
 
@@ -128,54 +135,16 @@ func (w *world) writeAuthority(authority *pki.Authority) {
 	w.check.must(os.WriteFile(filepath.Join(w.authority, naming.KeyCAKey), key, 0o600))
 }
 
-// configFile is the config as the operator's ConfigMap has it now.
-func (w *world) configFile() string {
+// configFile is the config as the operator's ConfigMap has it now, for one instance.
+func (w *world) configFile(name string) string {
 	w.mutex.Lock()
 	w.config = w.config.Revise()
 	text, err := json.Marshal(w.config)
 	w.mutex.Unlock()
 	w.check.must(err)
-	path := filepath.Join(w.folder, "config.json")
-	w.check.must(postgres.WriteFile(path, text, 0o600)) // whole, also for who reads it at the same time
+	path := filepath.Join(w.folder, name+".json")
+	w.check.must(os.WriteFile(path, text, 0o600))
 	return path
-}
-
-// operate is the operator: it sends everybody the config, and notes the system identifier once there is one.
-func (w *world) operate(authority, operators *pki.Authority) {
-	leaf, err := operators.Issue(naming.IdentityOperator, nil, time.Now())
-	w.check.must(err)
-	pair, err := leaf.TLS()
-	w.check.must(err)
-	roots, err := pki.Pool(string(authority.CertPEM()))
-	w.check.must(err)
-	show := func() (tls.Certificate, error) { return pair, nil }
-	w.operator = protocol.NewClient(pki.ClientTLS(show, roots, naming.IdentityInstance), naming.PortAgent)
-	w.operator.DialBy(w.dialAsOperator)
-	for _, i := range w.instances {
-		w.clients.Go(func() {
-			for pause(w.ctx, time.Second) == nil {
-				w.sync(i)
-			}
-		})
-	}
-}
-
-func (w *world) sync(i *instance) {
-	ctx, cancel := context.WithTimeout(w.ctx, 5*time.Second)
-	defer cancel()
-	w.mutex.Lock()
-	config := w.config.Revise()
-	w.mutex.Unlock()
-	status, err := w.operator.Sync(ctx, i.name, config)
-	if err != nil {
-		return
-	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.config.SystemIdentifier == "" && status.SystemIdentifier != "" {
-		w.config.SystemIdentifier = status.SystemIdentifier
-		w.log("operator", "notes %s", status.SystemIdentifier)
-	}
 }
 
 // nextID is another one each time. It is called with the world's mutex.
@@ -249,7 +218,7 @@ func (w *world) change(do func()) {
 func (w *world) hosts() []*host {
 	var all []*host
 	for _, i := range w.instances {
-		if i.host != nil {
+		if i.host != nil && i.host.agent != nil {
 			all = append(all, i.host)
 		}
 	}
@@ -259,6 +228,7 @@ func (w *world) hosts() []*host {
 // close ends everything, and says how it was.
 func (w *world) close() {
 	w.end()
+	w.clients.Wait() // nobody starts an agent any more
 	w.mutex.Lock()
 	hosts := w.hosts()
 	w.mutex.Unlock()
@@ -267,7 +237,6 @@ func (w *world) close() {
 		<-h.over
 	}
 	w.operator.Close()
-	w.clients.Wait()
 	time.Sleep(time.Minute) // what was given up ends by its own deadlines
 	if w.failure != "" {
 		w.Errorf("seed %d: %s\n%s", w.seed, w.failure, strings.Join(w.trace[max(0, len(w.trace)-*traceLines):], "\n"))

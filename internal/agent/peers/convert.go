@@ -8,8 +8,10 @@ import (
 
 // said is what the machine hears of a status.
 func said(s protocol.Status) machine.PeerStatus {
-	return machine.PeerStatus{Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s),
-		Configuration: s.Election.Configuration, Forgotten: s.Election.Forgotten, Limits: s.Election.Limits}
+	return machine.PeerStatus{
+		Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Configuration: s.Election.Configuration,
+		Began: s.Election.Began, Forgotten: s.Election.Forgotten, Limits: s.Election.Limits,
+	}
 }
 
 func asPeer(s protocol.Status) ha.Peer {

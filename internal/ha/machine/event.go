@@ -54,6 +54,8 @@ type PeerStatus struct {
 	Number        uint64
 	Peer          ha.Peer
 	Configuration ha.Configuration
+	// Began is how far the voter had come when that process began, as far as it says.
+	Began ha.Progress
 	// Forgotten are voters that have forgotten what they promised.
 	Forgotten []ha.Voter
 	// Limits are the times that it goes by, as far as it says.

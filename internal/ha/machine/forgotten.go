@@ -12,35 +12,48 @@ import (
 // progress is how far a voter has come, by its own word. What lies on its volume never goes back (invariant 3), so one
 // that has gone back has been given an older state of its volume: it has forgotten what it promised since.
 type progress struct {
-	voter  ha.Voter
-	term   uint64
-	record ha.Configuration
+	ha.Progress
 	// at is when it was heard to have come so far, or never.
 	at time.Duration
+	// boot is the process that has said so, "" where that is not known, met when it was heard of first.
+	boot string
+	met  time.Duration
 }
 
 // goesBack takes in what a voter says, and whether it has gone back: by an answer to a question that was asked after it
 // was heard to have come further. Any other word may be an old one that was on its way.
 func (p *progress) goesBack(s PeerStatus, asked, now time.Duration) bool {
-	if s.Peer.Voter == "" {
+	says := ha.HardState{Voter: s.Peer.Voter, Ballot: s.Peer.Ballot, Configuration: s.Configuration}.Progress()
+	if says.Voter == "" {
 		return false // its agent has just started, and does not know yet
 	}
-	if p.voter != s.Peer.Voter {
-		*p = progress{voter: s.Peer.Voter, at: never}
+	if p.Voter != says.Voter {
+		*p = progress{Progress: ha.Progress{Voter: says.Voter}, at: never, boot: s.Boot, met: now}
 	}
-	if s.Peer.Ballot.Term < p.term || p.record.Newer(s.Configuration) {
+	switch {
+	case says.Behind(p.Progress):
 		return asked > p.at
+	case p.beganBehind(s):
+		return asked > p.met
+	case p.boot != s.Boot:
+		p.boot, p.met = s.Boot, now
 	}
-	if s.Peer.Ballot.Term > p.term || s.Configuration.Newer(p.record) {
-		p.term, p.record, p.at = s.Peer.Ballot.Term, s.Configuration, now
+	if p.Behind(says) {
+		p.Progress, p.at = says, now
 	}
 	return false
 }
 
+// beganBehind says that the voter's process began with less than one before it has said. It has mostly learned from
+// others what has happened since, before it is asked.
+func (p *progress) beganBehind(s PeerStatus) bool {
+	return s.Began.Voter == p.Voter && p.boot != "" && p.boot != s.Boot && s.Began.Behind(p.Progress)
+}
+
 // promised notes the term that a voter has in answer to a question for its vote.
 func (p *progress) promised(v ha.Voter, term uint64, now time.Duration) {
-	if p.voter == v && term > p.term {
-		p.term, p.at = term, now
+	if p.Voter == v && term > p.Term {
+		p.Term, p.boot, p.at = term, "", now
 	}
 }
 

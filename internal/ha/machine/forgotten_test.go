@@ -21,6 +21,24 @@ func (r *rig) says(v ha.Voter, boot string, asked time.Duration, term, version u
 		}}})
 }
 
+// began has db-2 answer in term 5, by a process that began as a voter in a term.
+func (r *rig) began(v ha.Voter, boot string, term uint64) {
+	r.Helper()
+	r.pass(time.Millisecond)
+	r.step(PeerAnswered{Asked: r.now, Status: r.hasBegun(v, boot, term)})
+}
+
+func (r *rig) hasBegun(v ha.Voter, boot string, term uint64) PeerStatus {
+	r.said++
+	return PeerStatus{
+		Name: "db-2", Boot: boot, Number: r.said,
+		Began: ha.Progress{Voter: v, Term: term, ConfigurationTerm: 4, ConfigurationVersion: 3}, Peer: ha.Peer{
+			Voter: "db-2.c", Data: ha.DataPresent, SystemIdentifier: "7", Ballot: ha.Ballot{Term: 5, Leader: "db-0"},
+		},
+		Configuration: ha.Configuration{Term: 4, Version: 3, Now: ha.Quorum{Voters: voters, Acknowledgements: 2}},
+	}
+}
+
 // A voter whose own word goes back has forgotten what it promised. A word that was on its way for long says nothing.
 func TestAVoterThatGoesBackIsNoticed(t *testing.T) {
 	t.Parallel()
@@ -42,6 +60,26 @@ func TestAVoterThatGoesBackIsNoticed(t *testing.T) {
 				Name: "db-2", Boot: "2", Peer: ha.Peer{Voter: "db-2.c", Ballot: ha.Ballot{Term: 3, Leader: "db-0"}},
 			}})
 		}, false},
+		"it began with less, and has learned of the rest": {func(r *rig) { r.began("db-2.c", "2", 3) }, true},
+		"it began with all":   {func(r *rig) { r.began("db-2.c", "2", 4) }, false},
+		"it began long ago":   {func(r *rig) { r.began("db-2.c", "1", 3) }, false},
+		"another voter began": {func(r *rig) { r.began("db-2.before", "2", 3) }, false},
+		"its vote was heard of first": {func(r *rig) {
+			r.news.entry("db-2").progress.promised("db-2.c", 5, r.now)
+			r.began("db-2.c", "2", 4)
+		}, false},
+		"a process before it began with less": {func(r *rig) {
+			r.says("db-2.c", "2", r.now, 4, 3)
+			asked := r.now - time.Millisecond
+			r.pass(time.Millisecond)
+			late := r.hasBegun("db-2.c", "1", 3)
+			late.Peer.Ballot.Term = 4
+			r.step(PeerAnswered{Asked: asked, Status: late})
+		}, false},
+		"it tells that it began with less, and is asked": {func(r *rig) {
+			r.step(PeerAnnounced{r.hasBegun("db-2.c", "2", 3)})
+			r.began("db-2.c", "2", 3)
+		}, true},
 		"another has noticed it": {func(r *rig) {
 			r.step(PeerAnnounced{
 				PeerStatus{Name: "db-0", Boot: "2", Peer: ha.Peer{Voter: "db-0.a"}, Forgotten: []ha.Voter{"db-2.c"}},

@@ -66,6 +66,8 @@ type Instance struct {
 	moved bool
 	ids   uint64
 
+	// began is how far the hard state had come when the process began.
+	began ha.Progress
 	// hard state is what is on disk, storing what is being written, waiting the events that wait for that.
 	hardState ha.HardState
 	storing   *storing
@@ -98,8 +100,8 @@ type Instance struct {
 // New is the machine of an instance whose process has just started: no server runs.
 func New(o Options) *Instance {
 	i := &Instance{
-		name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config,
-		now: o.Now, hardState: o.HardState,
+		name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now,
+		hardState: o.HardState, began: o.HardState.Progress(),
 	}
 	i.news = newNews()
 	i.watch = newWatch(o.HardState, o.Now)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A server may end before it is taken in that it has started, because that waits for the disk. It is started again then,
-// and not taken to run for ever.
+// A server may end before it is taken in that it has started, because that waits for the disk. It is started again
+// then, and not taken to run for ever.
 func TestAServerThatEndsBeforeItsStartIsTakenIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, memoryOf("db-1.b", 4, "db-0"))

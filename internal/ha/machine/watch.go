@@ -159,9 +159,12 @@ func (i *Instance) Says(now time.Duration) PeerStatus {
 	i.said++
 	return PeerStatus{
 		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Configuration: i.hardState.Configuration,
-		Forgotten: i.Forgotten(), Limits: i.own,
+		Began: i.began, Forgotten: i.Forgotten(), Limits: i.own,
 	}
 }
+
+// Began is how far this instance had come when its process began.
+func (i *Instance) Began() ha.Progress { return i.began }
 
 // Peer is this instance as others see it.
 func (i *Instance) Peer() ha.Peer { return i.peer(i.View()) }
