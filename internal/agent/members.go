@@ -19,11 +19,13 @@ type members struct {
 	routes routes
 }
 
-// routes say by what the other instances were reached last.
+// routes say by what the other instances were reached last, and what they said.
 type routes interface {
 	// Address is it if it was an address, LastAddress also where it was a name.
 	Address(m protocol.Member) string
 	LastAddress(name string) string
+	// Last is what another has said last, if it has said anything.
+	Last(name string) (protocol.Status, bool)
 }
 
 // all are the members, and those that are none any more but still have
@@ -74,6 +76,15 @@ func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
 	}
 	return postgres.Upstream{
 		Host: member.Host, Address: m.routes.Address(member), Port: naming.PortPostgreSQL,
-		Name: string(m.memory().Voter), Slot: naming.Slot(m.self), Term: leader.Term,
+		Name: m.followerName(leader), Slot: naming.Slot(m.self), Term: leader.Term,
 	}, nil
+}
+
+// followerName is the name by which a leader counts what this instance's server acknowledges.
+func (m *members) followerName(leader ha.Ballot) string {
+	voter := m.memory().Voter
+	if said, heard := m.routes.Last(leader.Leader); heard && said.Protocol == 0 {
+		return string(voter) // release 0.1.0 knows no other
+	}
+	return ha.FollowerName(voter, leader.Term)
 }

@@ -16,6 +16,16 @@ type reached map[string]string
 func (r reached) Address(m protocol.Member) string { return r[m.Name] }
 func (r reached) LastAddress(name string) string   { return r[name] }
 
+// Last is an answer of those that were reached; db-2's agent is of release 0.1.0.
+func (r reached) Last(name string) (protocol.Status, bool) {
+	_, is := r[name]
+	s := protocol.Status{Protocol: protocol.Version}
+	if name == "db-2" {
+		s.Protocol = 0
+	}
+	return s, is
+}
+
 // three are the members db-0 and db-1, and db-2, which is none any more but has a vote.
 func three(routes reached) *members {
 	return &members{
@@ -58,10 +68,19 @@ func TestHowALeaderIsFollowed(t *testing.T) {
 	m := three(reached{"db-1": "10.0.0.1"})
 	got, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-1"})
 	want := postgres.Upstream{
-		Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a", Slot: naming.Slot("db-0"), Term: 7,
+		Host: "h1", Address: "10.0.0.1", Port: 5432, Name: "db-0.a@7", Slot: naming.Slot("db-0"), Term: 7,
 	}
 	if err != nil || got != want {
 		t.Errorf("it is followed by %+v, %v; want %+v", got, err, want)
+	}
+	for leader, name := range map[string]string{"db-2": "db-0.a", "db-1": "db-0.a@7"} {
+		for routes, want := range map[*members]string{
+			three(reached{"db-1": "", "db-2": ""}): name, three(nil): "db-0.a@7",
+		} {
+			if got, err := routes.upstream(ha.Ballot{Term: 7, Leader: leader}); err != nil || got.Name != want {
+				t.Errorf("at %s it is named %q, %v; want %q", leader, got.Name, err, want)
+			}
+		}
 	}
 	if _, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-9"}); err == nil {
 		t.Error("one that nobody knows is followed")

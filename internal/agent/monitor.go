@@ -49,6 +49,8 @@ type monitor struct {
 	superseded *superseded
 	flags      *flags
 	status     *status.Board
+	// term is the one that this instance has been elected for last.
+	term func() uint64
 	// ending says that the server is being ended: nothing is said of it any more.
 	ending *atomic.Bool
 	// publish takes the role in which clients may find the server.
@@ -218,21 +220,21 @@ func (t *monitor) observePrimary(ctx context.Context, state postgres.State, olde
 		}
 		t.entered = time.Now()
 	}
-	voters, err := t.session.Standbys(ctx)
+	names, err := t.session.Standbys(ctx)
 	if err != nil {
 		return err
 	}
+	var voters []ha.Voter
 	var standbys []string
-	t.standing.see(func(s *seen) {
-		s.standbys = nil
-		for _, v := range voters {
-			s.standbys = append(s.standbys, ha.Voter(v))
-			standbys = append(standbys, ha.Voter(v).Instance())
+	for _, name := range names {
+		if v, follows := ha.Follower(name, t.term()); follows {
+			voters, standbys = append(voters, v), append(standbys, v.Instance())
 		}
-	})
+	}
 	slices.Sort(standbys)
 	written, _ := ha.ParseLSN(state.LSN)
 	t.standing.see(func(s *seen) {
+		s.standbys = voters
 		if s.written = written; oldest != "" {
 			s.oldest, _ = ha.ParseLSN(oldest)
 		}

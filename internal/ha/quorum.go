@@ -3,6 +3,7 @@ package ha
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +21,19 @@ func (v Voter) Instance() string {
 		return string(v)[:i]
 	}
 	return string(v)
+}
+
+// FollowerName is the application_name of a voter's server while it follows the leader of a term. The term is in it,
+// because a WAL receiver that has lost its connection makes another by itself: it may reach the same leader in a later
+// term, of which its own agent does not know yet. What it acknowledged then would count, and its position would say that
+// the WAL is of the term before.
+func FollowerName(v Voter, term uint64) string { return string(v) + "@" + strconv.FormatUint(term, 10) }
+
+// Follower is the voter whose server has an application_name, and whether that follows in a term. One without a term is
+// that of release 0.1.0.
+func Follower(name string, term uint64) (v Voter, follows bool) {
+	voter, of, named := strings.Cut(name, "@")
+	return Voter(voter), !named || of == strconv.FormatUint(term, 10)
 }
 
 // Quorum says who has a say: whose disks hold an acknowledged commit and whose
@@ -138,24 +152,30 @@ func (r Configuration) Witnesses(uid string) bool {
 }
 
 // Rule is what a primary demands of its standbys before it acknowledges a
-// commit: any Count of From. Nobody is a rule that nobody can meet.
+// commit: any Count of From, as far as they follow in Term. Nobody is a rule that nobody can meet.
 type Rule struct {
 	Count int
 	From  []Voter
+	Term  uint64
 }
 
 // Nobody stands in a rule of one who may not acknowledge anything.
 const Nobody Voter = "nobody"
 
-// String is the value of synchronous_standby_names (PostgreSQL 17
-// documentation, 19.6.2).
+// String is the value of synchronous_standby_names (PostgreSQL 17 documentation, 19.6.2). It has each voter's
+// FollowerName, and the name that its server has where its agent is of release 0.1.0. A voter counts once nevertheless:
+// its replication slot can't be used by two at a time.
 func (r Rule) String() string {
 	if r.Count == 0 {
 		return ""
 	}
 	var quoted []string
 	for _, v := range r.From {
-		quoted = append(quoted, `"`+strings.ReplaceAll(string(v), `"`, ``)+`"`)
+		name := Voter(strings.ReplaceAll(string(v), `"`, ``))
+		if v != Nobody {
+			quoted = append(quoted, `"`+FollowerName(name, r.Term)+`"`)
+		}
+		quoted = append(quoted, `"`+string(name)+`"`)
 	}
 	return fmt.Sprintf("ANY %d (%s)", r.Count, strings.Join(quoted, ","))
 }
@@ -165,17 +185,17 @@ func (r Rule) String() string {
 // time. Who may not lead by the configuration may not acknowledge.
 func CommitRule(r Configuration, leader Voter) Rule {
 	if !r.Has(leader) {
-		return Rule{1, []Voter{Nobody}}
+		return Rule{Count: 1, From: []Voter{Nobody}}
 	}
 	var best *Rule
 	for _, from := range candidateLists(r, leader) {
 		count, ok := smallestCount(r, from)
 		if ok && (best == nil || count < best.Count || count == best.Count && len(from) > len(best.From)) {
-			best = &Rule{count, from}
+			best = &Rule{Count: count, From: from}
 		}
 	}
 	if best == nil {
-		return Rule{1, []Voter{Nobody}}
+		return Rule{Count: 1, From: []Voter{Nobody}}
 	}
 	if best.Count == 0 {
 		best.From = nil

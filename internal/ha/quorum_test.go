@@ -136,12 +136,24 @@ func TestCommitRuleOfOneThatMayNotLead(t *testing.T) {
 func TestRuleString(t *testing.T) {
 	t.Parallel()
 	for want, rule := range map[string]Rule{
-		"":                          {},
-		`ANY 1 ("db-1.b","db-2.c")`: {1, []Voter{"db-1.b", "db-2.c"}},
-		`ANY 1 ("db")`:              {1, []Voter{`d"b`}},
+		"": {},
+		`ANY 1 ("db-1.b@7","db-1.b","db-2.c@7","db-2.c")`: {1, []Voter{"db-1.b", "db-2.c"}, 7},
+		`ANY 1 ("db@7","db")`:                             {1, []Voter{`d"b`}, 7},
+		`ANY 1 ("nobody")`:                                {1, []Voter{Nobody}, 7},
 	} {
 		if rule.String() != want {
 			t.Errorf("%q instead of %q", rule, want)
+		}
+	}
+}
+
+func TestWhoFollowsInATerm(t *testing.T) {
+	t.Parallel()
+	for name, follows := range map[string]bool{
+		FollowerName("db-1.b", 7): true, "db-1.b": true, FollowerName("db-1.b", 6): false, FollowerName("db-1.b", 71): false,
+	} {
+		if v, is := Follower(name, 7); v != "db-1.b" || is != follows {
+			t.Errorf("%s is %s, and follows in term 7: %v", name, v, is)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -261,6 +262,50 @@ func TestAServerThatEnds(t *testing.T) {
 		before := w.formed()
 		before.finish(errors.New("PANIC: the model has ended it"))
 		w.elects(before, 5*time.Second)
+		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
+	})
+}
+
+// The disk of a standby takes no hard state, so its agent can't follow into later terms. Its server still tries to reach
+// the leader that it followed. When that one leads again, the server streams from it, and what it has does not count:
+// by its term history the WAL is of a term before.
+func TestAStandbyOfAnEarlierTermDoesNotCount(t *testing.T) {
+	run(t, 11, 3, func(w *world) {
+		first := w.formed()
+		standbys := slices.DeleteFunc(slices.Clone(w.instances),
+			func(i *instance) bool { return i == first.s.instance })
+		second, late := standbys[0], standbys[1]
+		w.change(func() { late.hanging["fsync"] = time.Now().Add(time.Minute) })
+		for _, to := range []*instance{second, first.s.instance} {
+			w.eventually(to.name+" leads", 20*time.Second, func() bool {
+				p := w.leader()
+				if p != nil && p.s.instance != to { // refused while that one can't take over
+					_, _ = w.operator.Switchover(w.ctx, p.s.name, protocol.Switchover{To: to.name, Reason: "a test"})
+				}
+				return p != nil && p.s.instance == to
+			})
+			w.change(func() { first.s.deaf = time.Now().Add(time.Minute) }) // as a standby it passes nothing on
+		}
+		p := w.leader()
+		w.change(func() { p.s.deaf = time.Time{} })
+		var stale *downstream
+		w.eventually("the late server streams from it", 10*time.Second, func() bool {
+			return locked(w, func() bool {
+				for d := range p.downstream {
+					if strings.HasPrefix(d.name, late.name+".") {
+						stale = d
+					}
+				}
+				return stale != nil
+			})
+		})
+		if stale == nil {
+			return
+		}
+		w.expect("it does not count", !locked(w, func() bool {
+			return strings.Contains(p.conf.Synchronous, `"`+stale.name+`"`)
+		}))
+		w.heal()
 		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
 	})
 }

@@ -36,7 +36,14 @@ func (i *Instance) rule() ha.Rule {
 	if i.quorum.tighter != nil {
 		return *i.quorum.tighter
 	}
-	return i.rules.CommitRule(i.hardState.Configuration, i.hardState.Voter)
+	return i.ruleOf(i.hardState.Configuration)
+}
+
+// ruleOf is what this instance demands as a primary under a configuration: of those that follow it in its own term.
+func (i *Instance) ruleOf(c ha.Configuration) ha.Rule {
+	rule := i.rules.CommitRule(c, i.hardState.Voter)
+	rule.Term = i.hardState.Won
+	return rule
 }
 
 // maintainQuorum does the next step of a leader: what is on record is told to all; a change that has begun is finished;
@@ -74,7 +81,7 @@ func (i *Instance) beginChange(next ha.Quorum, reason string) {
 	i.log("changes the quorum", "from", m.Configuration.Now.String(), "to", next.String(), "acknowledgements",
 		next.Acknowledgements, "reason", reason)
 	joint := ha.Configuration{Term: m.Won, Version: m.Configuration.Version + 1, Now: m.Configuration.Now, Next: &next}
-	before, rule := i.rule(), i.rules.CommitRule(joint, m.Voter)
+	before, rule := i.rule(), i.ruleOf(joint)
 	i.quorum.tighter = &rule
 	// Where commits have not waited at all, they first wait for nobody, until that is seen to work.
 	i.demand(rule, before.Count == 0 && rule.Count > 0, next.Acknowledgements > 1, func(failed string) {
