@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -192,7 +193,7 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 	if d.Ballot != i.hardState.Ballot {
 		return
 	}
-	began := i.watch.since
+	began, before := i.watch.since, i.hardState.TermHistory
 	i.stopped()
 	i.do(Command{Kind: kind, Ballot: d.Ballot}, func(done Done) {
 		w := &i.watch
@@ -203,7 +204,10 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 		}
 		w.noRoom = w.noRoom || done.NoRoom
 		if done.Err == "" {
-			w.rewindFailed, w.noRoom = false, false
+			w.noRoom = false
+			// pg_rewind goes by timelines, and may find that nothing is to be done. What has parted by its terms has parted
+			// still then.
+			w.rewindFailed = kind == Rewind && d.Reason == "Diverged" && slices.Equal(done.TermHistory, before)
 			w.stall(i.now, false, false) // what was stuck is gone with the data
 		}
 		if done.TermHistory != nil || done.Err == "" {

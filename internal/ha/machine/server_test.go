@@ -3,6 +3,8 @@ package machine
 import (
 	"testing"
 	"time"
+
+	"toban.dev/internal/ha"
 )
 
 // A server may end before it is taken in that it has started, because that waits for the disk. It is started again
@@ -34,5 +36,32 @@ func TestAServerThatEndsBeforeItsStartIsTakenIn(t *testing.T) {
 	}
 	if !r.commanded(StartStandby) {
 		t.Errorf("it does not start the server again: %s", r.Instance)
+	}
+}
+
+// pg_rewind goes by timelines, and two leaders may have chosen the same. Where it finds nothing to do, and the WAL has
+// parted nevertheless, the data is copied anew.
+func TestARewindThatChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	done := r.done
+	r.done = func(c Command) Done {
+		d := done(c)
+		if c.Kind == Rewind {
+			d.TermHistory = r.HardState().TermHistory
+		}
+		return d
+	}
+	r.wanted = nil
+	for range 5 {
+		r.other("db-0.a", func(p *ha.Peer) {
+			p.Ballot, p.Leading, p.Streaming = ha.Ballot{Term: 5, Leader: "db-0"}, true, false
+			p.TermHistory = append(p.TermHistory, ha.TermStart{Term: 5, LSN: 50, Timeline: 2})
+		})
+		r.step(ServerSeen{Run: r.server.run, Answers: true, End: 100, Known: true})
+		r.pass(100 * time.Millisecond)
+	}
+	if !r.commanded(Rewind) || !r.commanded(Clone) {
+		t.Errorf("it neither rewinds nor copies: %+v, %s", wants[Command](r), r.Instance)
 	}
 }
