@@ -3,6 +3,7 @@ package ha
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Ballot is the highest term that an instance has heard of, with the one that
@@ -115,10 +116,15 @@ func parting(starts []TermStart) LSN {
 
 // Rewindable says whether pg_rewind can tell two term histories apart. It goes by the
 // numbers of the timelines, so none of the leader's that this WAL has no part in
-// may be one of ours.
+// may be one of ours. One whose number is not known, because its promotion was cut
+// short, may be any.
 func Rewindable(mine, leaders []TermStart) bool {
 	n := common(mine, leaders)
 	if n == 0 || n == len(mine) && n == len(leaders) {
+		return false
+	}
+	unknown := func(s TermStart) bool { return s.Timeline == 0 }
+	if slices.ContainsFunc(mine[n:], unknown) || slices.ContainsFunc(leaders[n:], unknown) {
 		return false
 	}
 	for _, a := range mine {

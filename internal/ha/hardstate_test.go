@@ -107,6 +107,12 @@ func TestRewindable(t *testing.T) {
 		"two that parted, and chose the same number": {
 			termHistoryOf(TermStart{Term: 1}, TermStart{Term: 2, LSN: 10}), []TermStart{{1, 0, 1}, {3, 8, 2}}, false,
 		},
+		"two that parted, and the number of its own is not known": {
+			[]TermStart{{1, 0, 1}, {2, 10, 0}}, []TermStart{{1, 0, 1}, {3, 8, 2}}, false,
+		},
+		"two that parted, and the number of the leader's is not known": {
+			[]TermStart{{1, 0, 1}, {2, 10, 2}}, []TermStart{{1, 0, 1}, {3, 8, 0}, {4, 9, 3}}, false,
+		},
 		"what has not parted can't be told apart":   {first, first, false},
 		"another history has nothing to go back to": {termHistoryOf(TermStart{Term: 2}), first, false},
 		"nothing known of the own WAL":              {nil, first, false},
