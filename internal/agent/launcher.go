@@ -70,9 +70,9 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 	r.config = l.configure(r)
 	r.monitor = &monitor{
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
-		flags: l.flags, term: func() uint64 { return l.memory().Won }, publish: l.publish, poke: r.poke, ending: &r.ending, log: l.log,
-		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
-		superseded: &superseded{
+		flags: l.flags, term: func() uint64 { return l.memory().Won }, publish: l.publish, poke: r.poke,
+		ending: &r.ending, log: l.log,
+		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived}, superseded: &superseded{
 			memory: l.memory, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
 		},
 	}

@@ -25,8 +25,8 @@ func (v Voter) Instance() string {
 
 // FollowerName is the application_name of a voter's server while it follows the leader of a term. The term is in it,
 // because a WAL receiver that has lost its connection makes another by itself: it may reach the same leader in a later
-// term, of which its own agent does not know yet. What it acknowledged then would count, and its position would say that
-// the WAL is of the term before.
+// term, of which its own agent does not know yet. What it acknowledged then would count, and its position would say
+// that the WAL is of the term before.
 func FollowerName(v Voter, term uint64) string { return string(v) + "@" + strconv.FormatUint(term, 10) }
 
 // Follower is the voter whose server has an application_name, and whether that follows in a term. One without a term is

@@ -150,7 +150,8 @@ func TestRuleString(t *testing.T) {
 func TestWhoFollowsInATerm(t *testing.T) {
 	t.Parallel()
 	for name, follows := range map[string]bool{
-		FollowerName("db-1.b", 7): true, "db-1.b": true, FollowerName("db-1.b", 6): false, FollowerName("db-1.b", 71): false,
+		FollowerName("db-1.b", 7): true, "db-1.b": true, FollowerName("db-1.b", 6): false,
+		FollowerName("db-1.b", 71): false,
 	} {
 		if v, is := Follower(name, 7); v != "db-1.b" || is != follows {
 			t.Errorf("%s is %s, and follows in term 7: %v", name, v, is)

@@ -266,9 +266,9 @@ func TestAServerThatEnds(t *testing.T) {
 	})
 }
 
-// The disk of a standby takes no hard state, so its agent can't follow into later terms. Its server still tries to reach
-// the leader that it followed. When that one leads again, the server streams from it, and what it has does not count:
-// by its term history the WAL is of a term before.
+// The disk of a standby takes no hard state, so its agent can't follow into later terms. Its server still tries to
+// reach the leader that it followed. When that one leads again, the server streams from it, and what it has does not
+// count: by its term history the WAL is of a term before.
 func TestAStandbyOfAnEarlierTermDoesNotCount(t *testing.T) {
 	run(t, 11, 3, func(w *world) {
 		first := w.formed()

@@ -205,8 +205,8 @@ func (i *Instance) copyData(kind Kind, d ha.Decision) {
 		w.noRoom = w.noRoom || done.NoRoom
 		if done.Err == "" {
 			w.noRoom = false
-			// pg_rewind goes by timelines, and may find that nothing is to be done. What has parted by its terms has parted
-			// still then.
+			// pg_rewind goes by timelines, and may find that nothing is to be done. What has parted by its
+			// terms has parted still then.
 			w.rewindFailed = kind == Rewind && d.Reason == "Diverged" && slices.Equal(done.TermHistory, before)
 			w.stall(i.now, false, false) // what was stuck is gone with the data
 		}
