@@ -1,8 +1,8 @@
 package server_test
 
 import (
+	"context"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,29 +36,26 @@ func TestABarrierIsAcknowledgedOrAnError(t *testing.T) {
 	receiver, err := strconv.Atoi(standbys[0].ask("select pid from pg_stat_wal_receiver"))
 	must(t, err)
 	must(t, syscall.Kill(receiver, syscall.SIGSTOP))
-	for name, release := range map[string]func(){
-		"nobody acknowledges": func() {},
-		"the wait is cancelled": func() {
+	for name, release := range map[string]func(giveUp func()){
+		"nobody acknowledges": func(giveUp func()) { giveUp() },
+		"the wait is cancelled": func(func()) {
 			primary.do("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
 		},
-		"the session is ended": func() {
+		"the session is ended": func(func()) {
 			primary.do("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
 		},
-		"the rule is taken away": func() { primary.obey("") },
+		"the rule is taken away": func(func()) { primary.obey("") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			primary.obey(rule)
 			result := make(chan error)
-			patience := deadline
-			if strings.HasPrefix(name, "nobody") {
-				patience = time.Second
-			}
-			ctx := within(t, patience)
+			ctx, giveUp := context.WithTimeout(t.Context(), deadline)
+			defer giveUp()
 			go func() { result <- primary.Barrier(ctx, rule) }()
 			primary.eventually("it waits", func() bool {
 				return primary.ask("select count(*) from pg_stat_activity where wait_event = 'SyncRep'") != "0"
 			})
-			release()
+			release(giveUp)
 			if err := <-result; err == nil {
 				t.Error("it was acknowledged by nobody")
 			} else {
