@@ -107,6 +107,7 @@ func (s *story) node2(pod string) string {
 func TestSwitchoverByAnnotation(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 3))
+	s.ready("shop")
 	check := s.writing("shop")
 	wanted := s.switchOver("shop")
 	s.ready("shop")
