@@ -69,7 +69,9 @@ func (n *node) fence(id uint64) {
 	}
 	n.rebuild = nil
 	takes := n.w.between(1*ms, 20*ms)
-	if n.w.now < n.firewalled { // it may have had the read lease until it saw there that another leads
+	// Who was elected by a firewall's word has not asked for the read lease, and this one may have had it until it saw
+	// in the Lease that another leads: also a moment after the firewall is gone.
+	if n.w.now < n.firewalled+ha.ReadLeaseLimit {
 		n.excused = max(n.excused, n.w.now+takes)
 	}
 	if n.w.breaks(KilledTooEarly) {

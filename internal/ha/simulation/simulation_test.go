@@ -87,6 +87,9 @@ var kept = map[uint64]string{
 	1369:  "a leader waits for a successor that may not lead by the record: nobody can follow it",
 	8330:  "a standby joins a leader whose term begins before the one it took over and never received",
 	33722: "nobody but the witness knows of the record that makes the last one a voter",
+	// None of the program, but of the simulation: the firewall by whose word another was elected was gone 15 ms before.
+	133082: "a primary with the read lease is stopped when it sees that another leads, " +
+		"and that takes some milliseconds",
 	99421: "a server ends before its start is taken in, which waits for a memory to be written: it is " +
 		"taken to run for ever",
 }
