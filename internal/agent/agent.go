@@ -72,7 +72,7 @@ type Agent struct {
 	options Options
 	// lock is the right to work on the volume; the hard state is read when it is there, and elections begin.
 	lock   *volume.Lock
-	memory *volume.StateStore
+	states *volume.StateStore
 
 	configs   configs
 	status    *status.Board
@@ -147,12 +147,12 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 
 // meetOthers puts together what knows of the other instances.
 func (a *Agent) meetOthers(client peers.Client) {
-	remembered := func() ha.HardState { return a.memory.Get() }
-	a.members = &members{self: a.options.Name, config: a.configs.get, memory: remembered}
+	remembered := func() ha.HardState { return a.states.Get() }
+	a.members = &members{self: a.options.Name, config: a.configs.get, hardState: remembered}
 	a.peers = peers.New(a.options.Name, client, a.members.all, a.post)
 	a.members.routes = a.peers
 	a.leader = &leader{
-		self: a.options.Name, memory: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,
+		self: a.options.Name, hardState: remembered, own: a.status.Get, last: a.peers.Last, members: a.members.all,
 	}
 	a.publisher = publish.New(publish.Options{
 		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
@@ -232,7 +232,7 @@ func (a *Agent) beginElections(life context.Context) {
 	a.life = life
 	config := machineConfig(a.configs.get(), a.options.Cluster != nil)
 	a.elections = newElections(machine.Options{
-		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.memory.Get(), Config: config,
+		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.states.Get(), Config: config,
 		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
 	}, a, a.options.Log)
 	a.peers.CountFrom(a.elections.began)
@@ -252,17 +252,18 @@ func (a *Agent) beginElections(life context.Context) {
 func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
-		memory: a.memory.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
+		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
-		server: a.server, launcher: launcher, data: a.data, demands: a.demands, memory: a.memory.Get, status: a.status,
+		server: a.server, launcher: launcher,
+		data: a.data, demands: a.demands, hardState: a.states.Get, status: a.status,
 		post: a.post, slots: func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{
-		server: a.server, serverLog: a.options.ServerLog, data: a.data, memory: a.memory, status: a.status,
+		server: a.server, serverLog: a.options.ServerLog, data: a.data, states: a.states, status: a.status,
 		upstream: a.members.upstream, ask: a.elections.askAs, stop: x.stop,
 	}
 	x.queue = &queue{life: life, do: x.do, ended: x.ended}
@@ -289,7 +290,7 @@ func (a *Agent) commitsWait() {
 // archiver archives the WAL while this instance leads.
 func (a *Agent) archiver() *archive.Loop {
 	return &archive.Loop{
-		Config: a.configs.get, HardState: a.memory.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
+		Config: a.configs.get, HardState: a.states.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
 		Log: a.options.Log, Primary: func() archive.Primary {
 			if r := leading(&a.current); r != nil {
 				return r

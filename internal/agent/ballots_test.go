@@ -26,7 +26,7 @@ func (a asked) ProposeConfiguration(
 		proposal.Leader == "db-0"}, a.err
 }
 
-func TestVotesAndRecordsGoToTheirVoter(t *testing.T) {
+func TestVotesAndConfigurationsGoToTheirVoter(t *testing.T) {
 	for name, c := range map[string]struct {
 		voter    ha.Voter
 		err      error

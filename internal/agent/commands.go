@@ -43,19 +43,19 @@ type commanded interface {
 
 // commands carries out, one by one, what the machine wants done with the server.
 type commands struct {
-	server   commanded
-	launcher *launcher
-	copies   *copies
-	data     *dataWatch
-	demands  *demands
-	queue    *queue
-	memory   func() ha.HardState
-	slots    func() []string // those that a primary is to have
-	status   *status.Board
-	post     func(machine.Event)
-	current  *atomic.Pointer[running]
-	log      *slog.Logger
-	life     context.Context //nolint:containedctx // it is the agent's
+	server    commanded
+	launcher  *launcher
+	copies    *copies
+	data      *dataWatch
+	demands   *demands
+	queue     *queue
+	hardState func() ha.HardState
+	slots     func() []string // those that a primary is to have
+	status    *status.Board
+	post      func(machine.Event)
+	current   *atomic.Pointer[running]
+	log       *slog.Logger
+	life      context.Context //nolint:containedctx // it is the agent's
 }
 
 // fence ends the server at once, in whatever state it is: first the server, then what is being done with it. Nobody is
@@ -263,7 +263,7 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, 
 	if err != nil {
 		return 0, 0, err
 	}
-	begins, err = x.beginning(state.Timeline, x.memory().TermHistory)
+	begins, err = x.beginning(state.Timeline, x.hardState().TermHistory)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -298,7 +298,7 @@ func (x *commands) beginning(timeline uint32, history []ha.TermStart) (ha.LSN, e
 // inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of
 // is of one that was abandoned, and may bear the number of the leader's.
 func (x *commands) inherit() error {
-	own := x.memory().TermHistory
+	own := x.hardState().TermHistory
 	stale, err := x.server.HasTimelines(newest(own))
 	if err != nil || !stale {
 		return err

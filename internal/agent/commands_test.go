@@ -55,7 +55,7 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	x := &commands{
 		server: &timelines{}, status: board, post: post, current: &atomic.Pointer[running]{}, log: log,
 		life: t.Context(), queue: &queue{life: t.Context()}, demands: &demands{},
-		memory: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
+		hardState: func() ha.HardState { return ha.HardState{} }, data: &dataWatch{
 			folder: volume.NewDataFolder(present{}), status: board, post: post, log: log, life: t.Context(),
 			control: (&timelines{}).Control,
 		},
@@ -104,7 +104,7 @@ func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
 		server := &timelines{highest: highest}
 		x := &commands{
 			server: server, current: &atomic.Pointer[running]{}, life: t.Context(),
-			memory: func() ha.HardState {
+			hardState: func() ha.HardState {
 				return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}, {Timeline: 3}, {Timeline: 0}}}
 			},
 		}

@@ -27,7 +27,7 @@ type copies struct {
 	server    copied
 	serverLog io.Writer
 	data      *dataWatch
-	memory    *volume.StateStore
+	states    *volume.StateStore
 	status    *status.Board
 	// upstream says how the data of a leader is had, ask asks the machine, stop stops the server.
 	upstream func(leader ha.Ballot) (postgres.Upstream, error)
@@ -55,8 +55,8 @@ func (x *copies) do(ctx context.Context, c machine.Command) (d machine.Done, err
 		x.data.folder.LackRoom()
 	}
 	if c.Kind == machine.Clone || c.Kind == machine.Rewind {
-		err = errors.Join(err, x.memory.ReloadTermHistory())
-		d.TermHistory = x.memory.Get().TermHistory
+		err = errors.Join(err, x.states.ReloadTermHistory())
+		d.TermHistory = x.states.Get().TermHistory
 	}
 	return d, err
 }

@@ -100,13 +100,13 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, data := c.server, t.TempDir()
 			server.data = data
-			memory, err := volume.OpenStateStore("db-0", t.TempDir(), data)
+			states, err := volume.OpenStateStore("db-0", t.TempDir(), data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			board, seen := status.New(protocol.Status{Data: "present", SystemIdentifier: "77"}), 0
 			x := &copies{
-				server: &server, memory: memory, status: board, upstream: three(nil).upstream,
+				server: &server, states: states, status: board, upstream: three(nil).upstream,
 				stop: func(context.Context) (ha.LSN, error) { return 0, server.stop() },
 				ask: func(_ context.Context, id uint64, e machine.Event) (machine.Effect, error) {
 					if e != machine.Event(machine.DiscardAsked{

@@ -21,19 +21,19 @@ type describer struct {
 
 // describe puts what the machine knows into the status.
 func (d *describer) describe(m *machine.Instance) {
-	v, decision, memory, peer := m.View(), m.Decision(), m.HardState(), m.Peer()
+	v, decision, hardState, peer := m.View(), m.Decision(), m.HardState(), m.Peer()
 	d.flags.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
 	refused := m.WishRefused()
 	d.status.Change(func(s *protocol.Status) {
-		s.Term, s.Leader, s.Data = memory.Ballot.Term, memory.Ballot.Leader, protocol.Data(v.Local.Data)
+		s.Term, s.Leader, s.Data = hardState.Ballot.Term, hardState.Ballot.Leader, protocol.Data(v.Local.Data)
 		s.Refusal, s.Resigned = decision.Refusal, peer.Resigned
-		s.Voters, s.Acknowledgements = nil, memory.Configuration.Now.Acknowledgements
-		for _, v := range memory.Configuration.Now.Voters {
+		s.Voters, s.Acknowledgements = nil, hardState.Configuration.Now.Acknowledgements
+		for _, v := range hardState.Configuration.Now.Voters {
 			s.Voters = append(s.Voters, v.Instance())
 		}
 		s.Election = protocol.Election{
-			Voter: memory.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: memory.TermHistory,
-			Position: peer.Position, Configuration: memory.Configuration, LeaderLost: peer.LeaderLost,
+			Voter: hardState.Voter, Leading: peer.Leading, Defeated: peer.Defeated, TermHistory: hardState.TermHistory,
+			Position: peer.Position, Configuration: hardState.Configuration, LeaderLost: peer.LeaderLost,
 			Eligible: peer.Eligible, Rebuilding: peer.Rebuilding, Successor: peer.Successor,
 			Stalls: peer.Stalls, Began: m.Began(), Forgotten: m.Forgotten(), Limits: ha.OwnLimits(),
 		}

@@ -47,7 +47,7 @@ func (a *Agent) store(e machine.Store) {
 		err = a.commands.inherit()
 	}
 	if err == nil {
-		err = a.memory.Put(e.HardState, e.TermHistory)
+		err = a.states.Put(e.HardState, e.TermHistory)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }

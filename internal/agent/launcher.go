@@ -19,7 +19,7 @@ type launcher struct {
 	serverLog io.Writer
 	good      lastKnownGood
 	wanted    func() protocol.Config
-	memory    func() ha.HardState
+	hardState func() ha.HardState
 	members   *members
 	leader    *leader
 	demands   *demands
@@ -70,10 +70,11 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 	r.config = l.configure(r)
 	r.monitor = &monitor{
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
-		flags: l.flags, term: func() uint64 { return l.memory().Won }, publish: l.publish, poke: r.poke,
+		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
 		ending: &r.ending, log: l.log,
-		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived}, superseded: &superseded{
-			memory: l.memory, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
+		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
+		superseded: &superseded{
+			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
 		},
 	}
 	return r
@@ -82,7 +83,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 // configure is the configuration of a server that does not run yet.
 func (l *launcher) configure(r *running) *configuration {
 	role := &role{
-		standing: r.standing, rule: l.demands.rule, memory: l.memory, upstream: l.members.upstream,
+		standing: r.standing, rule: l.demands.rule, hardState: l.hardState, upstream: l.members.upstream,
 		closed: func() bool { return l.wanted().Closed },
 	}
 	return &configuration{

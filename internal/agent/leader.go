@@ -9,8 +9,8 @@ import (
 
 // leader is what the leader says of itself, as far as this instance has heard of it.
 type leader struct {
-	self   string
-	memory func() ha.HardState
+	self      string
+	hardState func() ha.HardState
 	// own is what this instance says of itself, last what another has said last, if it has said anything.
 	own  func() protocol.Status
 	last func(name string) (protocol.Status, bool)
@@ -20,7 +20,7 @@ type leader struct {
 
 // status is the status of the leader of the newest term that is known.
 func (l *leader) status() (protocol.Status, bool) {
-	ballot := l.memory().Ballot
+	ballot := l.hardState().Ballot
 	if ballot.Leader == l.self {
 		return l.own(), true
 	}
@@ -29,7 +29,7 @@ func (l *leader) status() (protocol.Status, bool) {
 
 // hasAll says that the leader leads, and every other member streams from it.
 func (l *leader) hasAll() bool {
-	ballot := l.memory().Ballot
+	ballot := l.hardState().Ballot
 	status, heard := l.status()
 	if !heard || status.Role != protocol.RolePrimary || status.Term != ballot.Term {
 		return false

@@ -45,8 +45,8 @@ func TestWhatTheLeaderSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &leader{
 				self: "db-0", members: members, own: func() protocol.Status { return c.own },
-				memory: func() ha.HardState { return ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: c.leader}} },
-				last:   func(name string) (protocol.Status, bool) { s, ok := c.others[name]; return s, ok },
+				hardState: func() ha.HardState { return ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: c.leader}} },
+				last:      func(name string) (protocol.Status, bool) { s, ok := c.others[name]; return s, ok },
 			}
 			if l.hasAll() != c.hasAll || l.archived() != c.where {
 				t.Errorf("all stream: %t; archived up to %q", l.hasAll(), l.archived())

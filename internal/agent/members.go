@@ -14,9 +14,9 @@ import (
 type members struct {
 	self   string
 	config func() protocol.Config
-	// hard state has the configuration of who has a vote.
-	memory func() ha.HardState
-	routes routes
+	// hardState has the configuration of who has a vote.
+	hardState func() ha.HardState
+	routes    routes
 }
 
 // routes say by what the other instances were reached last, and what they said.
@@ -33,7 +33,7 @@ type routes interface {
 func (m *members) all() []protocol.Member {
 	config := m.config()
 	all := slices.Clone(config.Members)
-	for _, voter := range m.memory().Configuration.Voters() {
+	for _, voter := range m.hardState().Configuration.Voters() {
 		name := voter.Instance()
 		if slices.ContainsFunc(all, func(m protocol.Member) bool { return m.Name == name }) {
 			continue
@@ -82,7 +82,7 @@ func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
 
 // followerName is the name by which a leader counts what this instance's server acknowledges.
 func (m *members) followerName(leader ha.Ballot) string {
-	voter := m.memory().Voter
+	voter := m.hardState().Voter
 	if said, heard := m.routes.Last(leader.Leader); heard && said.Protocol == 0 {
 		return string(voter) // release 0.1.0 knows no other
 	}

@@ -35,7 +35,7 @@ func three(routes reached) *members {
 				{Name: "db-0", Host: "h0"}, {Name: "db-1", Host: "h1"},
 			}}
 		},
-		memory: func() ha.HardState {
+		hardState: func() ha.HardState {
 			return ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{
 				Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b", "db-2.c"}},
 			}}

@@ -32,10 +32,10 @@ func (a *Agent) own(ctx context.Context) error {
 		answer()
 	}
 	var err error
-	a.lock, a.memory, err = volume.Open(life, a.options.Volume, a.options.Name, a.options.Restored, waits)
+	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name, a.options.Restored, waits)
 	end()
 	if err == nil {
-		a.memory.WriteBy(a.options.WriteFile)
+		a.states.WriteBy(a.options.WriteFile)
 	}
 	if failed := group.Wait(); failed != nil {
 		return failed

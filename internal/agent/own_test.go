@@ -74,7 +74,7 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := filepath.Join(volume.StateFolder(folder), "memory.json")
+	hardState := filepath.Join(volume.StateFolder(folder), "memory.json")
 	a, owned, _ := waiting(t, ours, operators, folder)
 	awaitUnready(t, reasonVolumeInUse+": another agent")
 	response, err := http.Get(fmt.Sprintf("http://%s:%d/livez", //nolint:noctx // it ends with the test
@@ -100,11 +100,11 @@ func TestAnAgentWaitsForItsVolume(t *testing.T) {
 	if status, err := peer.Status(t.Context(), waitsAt); err == nil {
 		t.Errorf("a peer hears %+v", status)
 	}
-	if exists(memory) || len(owned) > 0 {
+	if exists(hardState) || len(owned) > 0 {
 		t.Error("it has begun")
 	}
 	lock.Release()
-	if err := <-owned; err != nil || !exists(memory) || a.Status().Reason != reasonStarting {
+	if err := <-owned; err != nil || !exists(hardState) || a.Status().Reason != reasonStarting {
 		t.Errorf("it has not begun: %v, %+v", err, a.Status())
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

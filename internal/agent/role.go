@@ -9,17 +9,17 @@ import (
 type role struct {
 	standing *standing
 	// rule is by which commits wait, upstream how a leader is followed, closed whether no client is to be let in.
-	rule     func() ha.Rule
-	memory   func() ha.HardState
-	upstream func(leader ha.Ballot) (postgres.Upstream, error)
-	closed   func() bool
+	rule      func() ha.Rule
+	hardState func() ha.HardState
+	upstream  func(leader ha.Ballot) (postgres.Upstream, error)
+	closed    func() bool
 }
 
 // add adds what follows from role, upstream and quorum to settings.
 func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
 	following, primary := r.standing.following(), r.standing.isPrimary()
 	settings.Synchronous = r.rule().String()
-	if m := r.memory(); !primary {
+	if m := r.hardState(); !primary {
 		settings.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String() // as if it were elected now
 	}
 	settings.Closed = r.closed() || !r.standing.isOpen()

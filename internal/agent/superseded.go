@@ -12,7 +12,7 @@ const togetherLimit = 3 * time.Second
 
 // superseded removes WAL files of former timelines that a newer one has. Only the monitor uses it.
 type superseded struct {
-	memory func() ha.HardState
+	hardState func() ha.HardState
 	// allStream says that the leader leads, and every other member streams from it.
 	allStream func() bool
 	// forget removes the files that a timeline has made superfluous, and says how many.
@@ -25,7 +25,7 @@ type superseded struct {
 
 // remove removes them, once in a term, when nobody can need them any more.
 func (s *superseded) remove() error {
-	m := s.memory()
+	m := s.hardState()
 	if !s.allStream() || s.term != m.Ballot.Term {
 		s.together, s.term = time.Time{}, m.Ballot.Term
 		return nil

@@ -13,12 +13,12 @@ import (
 
 func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := ha.HardState{
+		hardState := ha.HardState{
 			Ballot: ha.Ballot{Term: 4}, TermHistory: []ha.TermStart{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}},
 		}
 		all, broken, removed := false, error(nil), []uint32{}
 		s := &superseded{
-			memory: func() ha.HardState { return memory }, allStream: func() bool { return all },
+			hardState: func() ha.HardState { return hardState }, allStream: func() bool { return all },
 			log: slog.New(slog.DiscardHandler), forget: func(current uint32) (int, error) {
 				removed = append(removed, current)
 				return 1, broken
@@ -47,14 +47,14 @@ func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 		check("it works", 3, 3)
 		time.Sleep(time.Minute)
 		check("it was done", 3, 3)
-		memory.Ballot.Term = 5
+		hardState.Ballot.Term = 5
 		check("another term", 3, 3)
 		check("all are there in it", 3, 3)
 		time.Sleep(time.Minute)
 		check("its beginning is not known", 3, 3)
-		memory.TermHistory = append(memory.TermHistory, ha.TermStart{Term: 5})
+		hardState.TermHistory = append(hardState.TermHistory, ha.TermStart{Term: 5})
 		check("its timeline is not known", 3, 3)
-		memory.TermHistory[2].Timeline = 4
+		hardState.TermHistory[2].Timeline = 4
 		check("now it is", 3, 3, 4)
 	})
 }

@@ -34,7 +34,7 @@ func TestDecideAsLeader(t *testing.T) {
 		"to reach the API is not enough": {
 			three("db-0", primary("db-0", 4), cut,
 				local(func(l *Local) { l.WitnessReachable = true })), Fence, "", "Isolated"},
-		"a leader that holds on goes on": {
+		"a leader with the read lease goes on": {
 			three("db-0", primary("db-0", 4), cut, local(func(l *Local) { l.HasReadLease = true })), Lead, "", "Leader",
 		},
 		"and one that the witness votes for": {

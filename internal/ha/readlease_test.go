@@ -21,14 +21,14 @@ func TestHold(t *testing.T) {
 		}
 	}
 	if m := ReleaseReadLease(HardState{ReadLease: 4}, 4); m.ReadLease != 0 {
-		t.Error("it has its majority again, and holds on")
+		t.Error("it has its majority again, and has the read lease")
 	}
 	if m := ReleaseReadLease(HardState{ReadLease: 5}, 4); m.ReadLease != 5 {
 		t.Error("it releases another")
 	}
 }
 
-func TestOvertake(t *testing.T) {
+func TestPreempt(t *testing.T) {
 	t.Parallel()
 	won := Ballot{5, "db-1"}
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestOvertake(t *testing.T) {
 		wait, ok bool
 		after    HardState
 	}{
-		"nobody holds on": {
+		"nobody has the read lease": {
 			HardState{Ballot: Ballot{4, "db-0"}}, false, false, true, HardState{Ballot: Ballot{4, "db-0"}},
 		},
 		"the one before does": {

@@ -61,7 +61,7 @@ func (c *checker) must(err error) {
 func (c *checker) leads(p *process) {
 	name, d := p.s.name, p.s.disk
 	c.w.log(name, "LEADS term %d at %d on %v, came back: %v", p.term, len(d.wal), d.history, p.cameBack)
-	if r := p.s.memory.Configuration; !strong(r.Now) {
+	if r := p.s.hardState.Configuration; !strong(r.Now) {
 		c.inForce(p.s.host, r) // it may have got on disk though the agent was told that it had not
 	}
 	if before := c.winners[p.term]; before == nil {
@@ -106,7 +106,7 @@ func (c *checker) keep(p *process, index int, how string) {
 		return
 	}
 	c.known[id] = true
-	k := &seen{index, id, p.term, how, strong(p.s.memory.Configuration.Now)}
+	k := &seen{index, id, p.term, how, strong(p.s.hardState.Configuration.Now)}
 	c.commits = append(c.commits, k)
 	if !k.kept {
 		return
@@ -131,7 +131,7 @@ func (c *checker) acknowledged(p *process, index int, id uint64) {
 	if p.firstAck.IsZero() {
 		p.firstAck = time.Now()
 	}
-	if !strong(p.s.memory.Configuration.Now) && time.Since(p.firstAck) < asyncLimit {
+	if !strong(p.s.hardState.Configuration.Now) && time.Since(p.firstAck) < asyncLimit {
 		return
 	}
 	for _, h := range c.w.hosts() {
@@ -162,7 +162,7 @@ func (c *checker) read(p *process) {
 	if visible == 0 || visible > len(p.s.disk.wal) {
 		return
 	}
-	if p.cameBack && p.acked == 0 && strong(p.s.memory.Configuration.Now) {
+	if p.cameBack && p.acked == 0 && strong(p.s.hardState.Configuration.Now) {
 		c.proven(p)
 	}
 	c.keep(p, visible-1, "read")
@@ -221,7 +221,7 @@ func (c *checker) discards(h *host) {
 func (c *checker) newestRecord() ha.Configuration {
 	var newest ha.Configuration
 	for _, i := range c.w.instances {
-		if r := i.memory.Configuration; i.exists && r.Newer(newest) {
+		if r := i.hardState.Configuration; i.exists && r.Newer(newest) {
 			newest = r
 		}
 	}
@@ -232,8 +232,8 @@ func (c *checker) newestRecord() ha.Configuration {
 func (c *checker) remembers(h *host, content []byte) {
 	var is ha.HardState
 	c.must(json.Unmarshal(content, &is))
-	was := h.memory
-	h.memory, h.remembered = is, time.Now()
+	was := h.hardState
+	h.hardState, h.remembered = is, time.Now()
 	if r := is.Configuration; was.Configuration.Next != nil && r.Next == nil && r.Term == is.Won &&
 		is.Ballot.Leader == h.name {
 		c.inForce(h, r)
@@ -244,7 +244,7 @@ func (c *checker) remembers(h *host, content []byte) {
 	}
 	forgets := is.Voter == was.Voter && is.Won < was.Won
 	if is.Ballot.Term < was.Ballot.Term || forgets || was.Configuration.Newer(is.Configuration) {
-		c.w.fail("nothing in a memory goes back", "%s: %s, before %+v", h.name, content, was)
+		c.w.fail("nothing in a hard state goes back", "%s: %s, before %+v", h.name, content, was)
 	}
 }
 
@@ -267,7 +267,7 @@ func (c *checker) reaches(i *instance) bool {
 	if c.w.net.hear(i.name, "api") {
 		return true
 	}
-	quorum, count := i.memory.Configuration.Now, 0
+	quorum, count := i.hardState.Configuration.Now, 0
 	for _, o := range c.w.instances {
 		there := o == i || o.host != nil && c.w.net.hear(i.name, o.name)
 		if there && slices.ContainsFunc(quorum.Voters, func(v ha.Voter) bool { return v.Instance() == o.name }) {
@@ -345,7 +345,7 @@ func (w *world) whole() bool {
 			return false
 		}
 	}
-	return w.settled(p.s.memory.Configuration)
+	return w.settled(p.s.hardState.Configuration)
 }
 
 // settled says that the quorum on record is that of the config. It is called with the world's mutex.

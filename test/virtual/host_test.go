@@ -33,8 +33,8 @@ type instance struct {
 	disk  *disk
 	files map[string][]byte
 	boots int
-	// hard state is what its agent knows to be on the disk, remembered since when.
-	memory     ha.HardState
+	// hardState is what its agent knows to be on the disk, remembered since when.
+	hardState  ha.HardState
 	remembered time.Time
 	// stalled is until when the volume takes nothing, deaf until when the server takes no replication, and hanging
 	// until when something takes, by its name. cramped says that the volume has no room for a copy beside the data.
@@ -133,7 +133,7 @@ func (i *instance) start() {
 	}
 	h.server = &server{host: h}
 	i.host, i.lastContact, i.remembered = h, time.Now(), time.Now()
-	i.memory = readMemory(i.files)
+	i.hardState = readHardState(i.files)
 	w.mutex.Unlock()
 	w.check.must(h.unpack())
 	a, err := agent.New(context.Background(), h.options())
@@ -285,7 +285,7 @@ func (w *world) failsToStore(name string) error {
 	if w.chance("in place"+name, 0.5) {
 		err = syscall.EIO
 	}
-	w.log(name, "can't store a file of the memory: %v", err)
+	w.log(name, "can't store a file of the hard state: %v", err)
 	return err
 }
 
@@ -333,7 +333,7 @@ func (h *host) stop(patience time.Duration) {
 	}
 }
 
-func readMemory(files map[string][]byte) (m ha.HardState) {
+func readHardState(files map[string][]byte) (m ha.HardState) {
 	_ = json.Unmarshal(files["toban/"+memoryFile], &m) // it has none yet
 	return m
 }

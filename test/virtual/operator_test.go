@@ -97,7 +97,7 @@ func (w *world) dismiss(i *instance) {
 		w.mutex.Unlock()
 		return
 	}
-	record, newest := p.s.memory.Configuration, w.check.newestRecord()
+	record, newest := p.s.hardState.Configuration, w.check.newestRecord()
 	counts := slices.ContainsFunc(record.Voters(), func(v ha.Voter) bool { return v.Instance() == i.name })
 	w.mutex.Unlock()
 	switch {
@@ -123,7 +123,7 @@ func (w *world) remove(i *instance) {
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	i.disk, i.files, i.memory = &disk{}, nil, ha.HardState{}
+	i.disk, i.files, i.hardState = &disk{}, nil, ha.HardState{}
 }
 
 // Members come and go, and the durability changes there and back.

@@ -125,7 +125,7 @@ func TestAPromotionThatGoesOn(t *testing.T) {
 
 // A primary that has the read lease hears of a later term while its hard state is on its way to a disk that hangs. The
 // fence does not wait for that.
-func TestTheFenceDoesNotWaitForTheMemory(t *testing.T) {
+func TestTheFenceDoesNotWaitForTheHardState(t *testing.T) {
 	run(t, 3, 3, func(w *world) {
 		before := w.formed()
 		w.change(func() { before.s.hanging["fsync"] = time.Now().Add(time.Minute) })
@@ -305,6 +305,10 @@ func TestAStandbyOfAnEarlierTermDoesNotCount(t *testing.T) {
 		w.expect("it does not count", !locked(w, func() bool {
 			return strings.Contains(p.conf.Synchronous, `"`+stale.name+`"`)
 		}))
+		time.Sleep(2 * time.Second) // its agent has looked who streams
+		said, err := w.operator.Status(w.ctx, p.s.name)
+		w.check.must(err)
+		w.expect("the other one alone is said to stream", slices.Equal(said.Standbys, []string{second.name}))
 		w.heal()
 		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
 	})

@@ -13,9 +13,9 @@ import (
 
 // snapshot is a volume as it was once.
 type snapshot struct {
-	disk   *disk
-	files  map[string][]byte
-	memory ha.HardState
+	disk      *disk
+	files     map[string][]byte
+	hardState ha.HardState
 }
 
 // takeSnapshots notes how the volume of an instance is now, and the Lease.
@@ -24,7 +24,7 @@ func (c *chaos) takeSnapshots(i *instance) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if h := i.host; h != nil && h.agent != nil {
-		c.snapshots[i] = append(c.snapshots[i], snapshot{h.disk.copied(), h.pack(), i.memory})
+		c.snapshots[i] = append(c.snapshots[i], snapshot{h.disk.copied(), h.pack(), i.hardState})
 	}
 }
 
@@ -37,18 +37,18 @@ func (c *chaos) takeBackVolume(i *instance) {
 	}
 	c.mutex.Lock()
 	older := slices.DeleteFunc(slices.Clone(c.snapshots[i]),
-		func(s snapshot) bool { return !noticed(s.memory, i.memory) })
+		func(s snapshot) bool { return !noticed(s.hardState, i.hardState) })
 	heard := len(c.config.Members) > 1 && time.Since(i.remembered) > time.Second
 	for _, o := range c.hosts() {
 		heard = heard && time.Since(o.began) > time.Second
 	}
-	before := i.memory.Voter
+	before := i.hardState.Voter
 	c.mutex.Unlock()
 	if !heard || len(older) == 0 {
 		return
 	}
 	s := older[c.rng.IntN(len(older))]
-	c.say(i.name, "its volume goes back in time, to %+v", s.memory)
+	c.say(i.name, "its volume goes back in time, to %+v", s.hardState)
 	h.kill()
 	c.mutex.Lock()
 	i.disk, i.files = s.disk.copied(), s.files
@@ -59,7 +59,7 @@ func (c *chaos) takeBackVolume(i *instance) {
 		func() bool { return locked(c.world, func() bool { return c.check.acks > acks }) })
 	c.revive(i)
 	c.eventually("a voter that has forgotten comes back as another", 2*time.Minute, func() bool {
-		return locked(c.world, func() bool { return i.memory.Voter != before })
+		return locked(c.world, func() bool { return i.hardState.Voter != before })
 	})
 }
 
@@ -111,9 +111,9 @@ func TestAVolumeThatGoesBackInTime(t *testing.T) {
 				continue
 			}
 			time.Sleep(2 * time.Second) // the others have heard how far it has come
-			voter := locked(w, func() ha.Voter { return i.memory.Voter })
+			voter := locked(w, func() ha.Voter { return i.hardState.Voter })
 			c.takeBackVolume(i)
-			w.expect("it is another voter", voter != locked(w, func() ha.Voter { return i.memory.Voter }))
+			w.expect("it is another voter", voter != locked(w, func() ha.Voter { return i.hardState.Voter }))
 			w.eventually("the cluster is whole again", time.Minute, w.whole)
 		}
 	})

@@ -55,7 +55,7 @@ func (k *Cluster) read(ctx context.Context) (*coordinationv1.Lease, ha.HardState
 func (k *Cluster) write(ctx context.Context, lease *coordinationv1.Lease, m ha.HardState) error {
 	text, err := volume.EncodeHardState([]byte(lease.Annotations[naming.AnnotationElection]), m)
 	if err != nil {
-		return fmt.Errorf("encode the witness's memory: %w", err)
+		return fmt.Errorf("encode the witness's hard state: %w", err)
 	}
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}

@@ -59,20 +59,20 @@ func publisher(t *testing.T) (*promises, *labels) {
 
 // promises are what an instance remembers.
 type promises struct {
-	mutex  sync.Mutex
-	memory ha.HardState
+	mutex     sync.Mutex
+	hardState ha.HardState
 }
 
 func (p *promises) get() ha.HardState {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.memory
+	return p.hardState
 }
 
 func (p *promises) ballot(b ha.Ballot, won uint64) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.memory.Ballot, p.memory.Won = b, won
+	p.hardState.Ballot, p.hardState.Won = b, won
 }
 
 func eventually(t *testing.T, what string, so func() bool) {

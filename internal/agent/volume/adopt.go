@@ -81,7 +81,7 @@ func RemoveRestore(volume string) error {
 func Adopt(volume, instance string, p Prepared) error {
 	server := &postgres.Server{Volume: volume}
 	if err := os.MkdirAll(filepath.Join(volume, folderState), 0o700); err != nil {
-		return fmt.Errorf("make a place for the instance's memory: %w", err)
+		return fmt.Errorf("make a place for the instance's hard state: %w", err)
 	}
 	m, err := OpenStateStore(instance, filepath.Join(volume, folderState), server.Data())
 	if err != nil {

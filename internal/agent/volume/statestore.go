@@ -49,10 +49,10 @@ func OpenStateStore(instance, folder, data string) (*StateStore, error) {
 			return nil, err
 		}
 	case err != nil:
-		return nil, fmt.Errorf("read the instance's memory: %w", err)
+		return nil, fmt.Errorf("read the instance's hard state: %w", err)
 	default:
 		if m.current, err = DecodeHardState(text); err != nil {
-			return nil, fmt.Errorf("understand the instance's memory in %s: %w", m.file, err)
+			return nil, fmt.Errorf("understand the instance's hard state in %s: %w", m.file, err)
 		}
 		m.text = text
 	}
@@ -94,7 +94,7 @@ func (m *StateStore) store(memory ha.HardState) error {
 	memory.TermHistory = nil
 	text, err := EncodeHardState(m.text, memory)
 	if err != nil {
-		return fmt.Errorf("encode the instance's memory: %w", err)
+		return fmt.Errorf("encode the instance's hard state: %w", err)
 	}
 	if err := m.write(m.file, text, 0o600); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"toban.dev/internal/ha"
 )
 
-func TestMemorySurvives(t *testing.T) {
+func TestTheHardStateSurvives(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
 	m, err := OpenStateStore("db-1", folder, data)
 	if err != nil || m.Get().Voter.Instance() != "db-1" {
-		t.Fatalf("a new memory is %+v, %v", m, err)
+		t.Fatalf("a new hard state is %+v, %v", m, err)
 	}
 	want := ha.Ballot{Term: 3, Leader: "db-1"}
 	if _, err := m.Change(func(m *ha.HardState) bool { m.Ballot = want; return true }); err != nil {
@@ -31,12 +31,12 @@ func TestMemorySurvives(t *testing.T) {
 	// Another data directory has another term history, and the voter stays who it is.
 	other, err := OpenStateStore("db-1", folder, t.TempDir())
 	if err != nil || other.Get().Voter != m.Get().Voter || len(other.Get().TermHistory) != 0 {
-		t.Errorf("with other data the memory is %+v, %v", other.Get(), err)
+		t.Errorf("with other data the hard state is %+v, %v", other.Get(), err)
 	}
 }
 
 // The data is replaced, and its term history with it, while the hard state is on its way to the disk.
-func TestACopyBringsItsLineage(t *testing.T) {
+func TestACopyBringsItsTermHistory(t *testing.T) {
 	folder, data := t.TempDir(), t.TempDir()
 	m, err := OpenStateStore("db-1", folder, data)
 	if err != nil {
@@ -69,24 +69,24 @@ func TestACopyBringsItsLineage(t *testing.T) {
 	}
 }
 
-func TestLostMemoryIsAnotherVoter(t *testing.T) {
+func TestALostHardStateIsAnotherVoter(t *testing.T) {
 	one, err := OpenStateStore("db-1", t.TempDir(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	two, err := OpenStateStore("db-1", t.TempDir(), t.TempDir())
 	if err != nil || one.Get().Voter == two.Get().Voter {
-		t.Errorf("the voter %s has lost its memory and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
+		t.Errorf("the voter %s has lost its hard state and is still %s, %v", one.Get().Voter, two.Get().Voter, err)
 	}
 }
 
 // A hard state that can't be read is not an empty one: an instance must not vote again.
-func TestUnreadableMemoryIsAnError(t *testing.T) {
+func TestAnUnreadableHardStateIsAnError(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "memory.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := OpenStateStore("db-1", folder, t.TempDir()); err == nil {
-		t.Errorf("half a memory was taken for %+v", m.Get())
+		t.Errorf("half a hard state was taken for %+v", m.Get())
 	}
 }

@@ -129,7 +129,7 @@ func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(volume, folderState, memoryFile)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its memory is still there: %v", err)
+		t.Errorf("its hard state is still there: %v", err)
 	}
 	if data := (&postgres.Server{Volume: volume}).Data(); content(data, "PG_VERSION") != "old" {
 		t.Error("its data is gone: a rewind may do")

@@ -53,7 +53,7 @@ func TestWhatANewerReleaseHasWrittenIsKept(t *testing.T) {
 	}
 }
 
-func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
+func TestTheHardStateOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, memoryFile)
 	if err := os.WriteFile(file,
@@ -77,7 +77,7 @@ func TestTheMemoryOnTheVolumeKeepsWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-func TestAMemoryOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestAHardStateOfANewerFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	folder := t.TempDir()
 	file, newer := filepath.Join(folder, memoryFile), `{"format":1,"voter":"db-0.a","ballot":"4 db-0"}`
 	if err := os.WriteFile(file, []byte(newer), 0o600); err != nil {

@@ -34,8 +34,8 @@ func (l *lease) Operate(ctx context.Context, _ ha.WitnessOperation) (ha.HardStat
 }
 
 func TestAskTheWitness(t *testing.T) {
-	overtaken := fmt.Errorf("write the Lease: %w", ErrConflict)
-	hold, overtake := ha.WitnessOperation{ReadLease: 4}, ha.WitnessOperation{Preempt: &ha.Ballot{Term: 5}}
+	conflict := fmt.Errorf("write the Lease: %w", ErrConflict)
+	hold, preempt := ha.WitnessOperation{ReadLease: 4}, ha.WitnessOperation{Preempt: &ha.Ballot{Term: 5}}
 	for name, c := range map[string]struct {
 		lease     lease
 		operation ha.WitnessOperation
@@ -43,12 +43,12 @@ func TestAskTheWitness(t *testing.T) {
 		asked     int
 	}{
 		"it answers":                            {lease{answer: time.Second}, hold, false, 1},
-		"it fails":                              {lease{fails: 1, err: errors.New("no such Lease")}, overtake, true, 1},
-		"another was faster":                    {lease{fails: 1, err: overtaken}, hold, true, 1},
-		"another was faster than who overtakes": {lease{fails: 2, err: overtaken}, overtake, false, 3},
-		"it does not answer":                    {lease{answer: time.Hour}, overtake, true, 1},
+		"it fails":                              {lease{fails: 1, err: errors.New("no such Lease")}, preempt, true, 1},
+		"another was faster":                    {lease{fails: 1, err: conflict}, hold, true, 1},
+		"another was faster than who preempts": {lease{fails: 2, err: conflict}, preempt, false, 3},
+		"it does not answer":                    {lease{answer: time.Hour}, preempt, true, 1},
 		"another is always faster, and slow": {
-			lease{fails: 1000, err: overtaken, answer: 2 * time.Second}, overtake, true, 3,
+			lease{fails: 1000, err: conflict, answer: 2 * time.Second}, preempt, true, 3,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAskTheWitness(t *testing.T) {
 					t.Errorf("asked at %v, it took %v", got.Asked, took)
 				}
 				if !c.failed && got.Asked < time.Duration(c.asked-1)*retryConflict {
-					t.Errorf("asked at %v, before it was overtaken", got.Asked)
+					t.Errorf("asked at %v, before it was conflict", got.Asked)
 				}
 			})
 		})

@@ -37,7 +37,7 @@ func TestDecideWhenABackupIsDue(t *testing.T) {
 	failed := func(a *backupPlan) { a.complete = false }
 	gap := func(text string) func(*backupPlan) { return func(a *backupPlan) { a.anew, a.why = at(text), "a gap" } }
 	for name, c := range map[string]struct {
-		agenda    backupPlan
+		plan      backupPlan
 		due, next string
 	}{
 		"nothing before the next time":               {base(), "", "2026-11-21 03:00:00"},
@@ -97,7 +97,7 @@ func TestDecideWhenABackupIsDue(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := c.agenda.decide()
+			got, err := c.plan.decide()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestDecideWhenABackupIsDue(t *testing.T) {
 			if (got.reason == "") != got.due.IsZero() {
 				t.Errorf("the reason is %q", got.reason)
 			}
-			if again, _ := c.agenda.decide(); again != got {
+			if again, _ := c.plan.decide(); again != got {
 				t.Errorf("asked again it says %+v", again)
 			}
 		})

@@ -26,7 +26,7 @@ func TestTheFenceWaitsForNothing(t *testing.T) {
 				t.Error("it does not resign")
 			}
 		}, isolate},
-		"its memory is being written": {func(r *rig) {
+		"its hard state is being written": {func(r *rig) {
 			r.holds = never
 			r.step(ConfigurationProposed{
 				ID: 1, Proposal: Proposal{Leader: "db-0", Voter: "db-0.a", Configuration: ha.Configuration{

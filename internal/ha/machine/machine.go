@@ -68,7 +68,7 @@ type Instance struct {
 
 	// began is how far the hard state had come when the process began.
 	began ha.Progress
-	// hard state is what is on disk, storing what is being written, waiting the events that wait for that.
+	// hardState is what is on disk, storing what is being written, waiting the events that wait for that.
 	hardState ha.HardState
 	storing   *storing
 	waiting   []Event
@@ -200,10 +200,10 @@ func (i *Instance) followsWaiting(e Event) bool {
 
 // storing is a hard state that is being written, and what follows when it is on disk, or could not be written.
 type storing struct {
-	id     uint64
-	memory ha.HardState
-	then   func()
-	failed func(err string)
+	id        uint64
+	hardState ha.HardState
+	then      func()
+	failed    func(err string)
 }
 
 // store puts a hard state on disk, and goes on then. A server that must not go on by it is ended
@@ -217,7 +217,7 @@ func (i *Instance) store(m ha.HardState, then func()) {
 
 func (i *Instance) write(s Store, then func()) {
 	s.ID, s.TermHistory = i.nextID(), !slices.Equal(s.HardState.TermHistory, i.hardState.TermHistory)
-	i.storing = &storing{id: s.ID, memory: s.HardState, then: then}
+	i.storing = &storing{id: s.ID, hardState: s.HardState, then: then}
 	i.emit(s)
 }
 
@@ -231,12 +231,12 @@ func (i *Instance) stored(e Stored) {
 	i.trouble.record(i, "", e.Err)
 	if e.Err != "" {
 		i.campaign, i.preemption, i.comeback = nil, nil, nil
-		i.log("the memory could not be written", "error", e.Err)
+		i.log("the hard state could not be written", "error", e.Err)
 		if s.failed != nil {
 			s.failed(e.Err)
 		}
 	} else {
-		i.hardState = s.memory
+		i.hardState = s.hardState
 		i.findPeers()
 		if s.then != nil {
 			s.then()

@@ -64,12 +64,12 @@ func (i *Instance) preemptAnswered(e WitnessAnswered) {
 			i.endPreemption()
 		}
 	case e.Failed:
-		i.log("leads without knowing whether another holds on by the Kubernetes API", "term", t.term)
+		i.log("leads without knowing whether another has the read lease", "term", t.term)
 		i.leavePreemption(true)
 	case !e.Answer.Granted:
 		i.leavePreemption(false) // a later term is on record there, and seen from now on
 	case e.Answer.Wait:
-		i.log("waits until a leader of an earlier term no longer holds on by the Kubernetes API", "term", t.term)
+		i.log("waits until a leader of an earlier term no longer has the read lease", "term", t.term)
 		t.waits, t.looked, t.deadline = true, i.now, i.now+i.limits().Preempt
 	default:
 		i.watch.preempts = 0
@@ -87,7 +87,7 @@ func (i *Instance) awaitPreemption() {
 	case i.now >= t.deadline && t.waits:
 		i.endPreemption()
 	case i.now >= t.deadline:
-		i.log("leads without knowing whether another holds on by the Kubernetes API", "term", t.term)
+		i.log("leads without knowing whether another has the read lease", "term", t.term)
 		i.leavePreemption(true)
 	case t.waits && i.now-t.looked >= releaseInterval:
 		t.looked, t.look = i.now, i.operate(ha.WitnessOperation{})

@@ -18,7 +18,7 @@ func TestAWinnerWaitsForALeaderThatHoldsOn(t *testing.T) {
 		promotes bool
 		atLeast  time.Duration
 	}{
-		"nobody holds on": {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
+		"nobody has the read lease": {ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}}, false, 0, true, 0},
 		"the one before does": {
 			ha.HardState{Ballot: ha.Ballot{Term: 4, Leader: "db-0"}, ReadLease: 4}, false, 0, true, ha.PreemptWait,
 		},
@@ -90,7 +90,7 @@ func TestALeaderHoldsOnAsLongAsItIsAlone(t *testing.T) {
 	r.pass(500 * time.Millisecond)
 	r.others(asIs)
 	if r.api.ReadLease != 0 {
-		t.Errorf("term %d still holds on", r.api.ReadLease)
+		t.Errorf("term %d still has the read lease", r.api.ReadLease)
 	}
 }
 

@@ -95,3 +95,15 @@ func TestThoseThatLeaveAreKnownInTheElectorate(t *testing.T) {
 		t.Errorf("db-1 is %+v", s)
 	}
 }
+
+// Only who follows in the leader's own term counts.
+func TestTheRuleHasTheLeadersTerm(t *testing.T) {
+	t.Parallel()
+	promotion := func(r *rig) ha.Rule { return wants[Command](r)[len(wants[Command](r))-1].Rule }
+	if rule := promotion(elected(t)); rule.Term != 5 || rule.Count == 0 {
+		t.Errorf("who is promoted in term 5 demands %s", rule)
+	}
+	if rule := served(t).server.rule; rule.Term != 4 || rule.Count == 0 {
+		t.Errorf("who comes back in term 4 demands %s", rule)
+	}
+}

@@ -8,7 +8,7 @@ import (
 
 // Who follows takes over the leader's term history, so nobody may before it says where the leader's WAL begins,
 // on the leader's own disk.
-func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
+func TestALeaderIsFollowedWhenItsTermHistoryIsOnDisk(t *testing.T) {
 	t.Parallel()
 	r := elected(t)
 	r.holds = func(e Effect) bool { _, is := e.(Store); return is }
@@ -30,7 +30,7 @@ func TestALeaderIsFollowedWhenItsLineageIsOnDisk(t *testing.T) {
 }
 
 // What is put on disk while a stream is being ended is not undone by the term history that is written after it.
-func TestALineageIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
+func TestATermHistoryIsWrittenWithWhatIsOnDiskThen(t *testing.T) {
 	t.Parallel()
 	r := standby(t)
 	r.holds = func(e Effect) bool { c, is := e.(Command); return is && c.Kind == Cut }

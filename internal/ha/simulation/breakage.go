@@ -31,7 +31,7 @@ const (
 	NoFence              Breakage = "an isolated primary goes on"
 	OpensUnproven        Breakage = "a leader that comes back opens its server before its WAL is proven"
 	OpensUnasked         Breakage = "a leader that comes back opens its server without asking again"
-	PreemptsUnasked      Breakage = "who is elected does not ask who holds on"
+	PreemptsUnasked      Breakage = "who is elected does not ask who has the read lease"
 	DiscardsFirst        Breakage = "data is given up before the copy has begun"
 	KilledTooEarly       Breakage = "a fence is taken for done while the server still answers"
 	DiscardsUnasked      Breakage = "data is given up for a copy though others need it"

@@ -335,7 +335,7 @@ func (w *World) dump() {
 	for _, n := range w.nodes {
 		if n.exists {
 			d := ha.Decide(n.machine.View())
-			n.log("is %s/%s, memory %+v, wal %d, known %v, streaming %v: %s %s %s %s",
+			n.log("is %s/%s, hard state %+v, wal %d, known %v, streaming %v: %s %s %s %s",
 				n.data, n.role(), n.mem, len(n.wal), n.known(), n.streaming(), d.Action, d.Reason, d.Refusal, d.Message)
 			n.log("the machine: %s", n.machine)
 			if l := n.lead(); l != nil {
