@@ -42,11 +42,11 @@ func TestAskTheWitness(t *testing.T) {
 		failed    bool
 		asked     int
 	}{
-		"it answers":                            {lease{answer: time.Second}, hold, false, 1},
-		"it fails":                              {lease{fails: 1, err: errors.New("no such Lease")}, preempt, true, 1},
-		"another was faster":                    {lease{fails: 1, err: conflict}, hold, true, 1},
+		"it answers":                           {lease{answer: time.Second}, hold, false, 1},
+		"it fails":                             {lease{fails: 1, err: errors.New("no such Lease")}, preempt, true, 1},
+		"another was faster":                   {lease{fails: 1, err: conflict}, hold, true, 1},
 		"another was faster than who preempts": {lease{fails: 2, err: conflict}, preempt, false, 3},
-		"it does not answer":                    {lease{answer: time.Hour}, preempt, true, 1},
+		"it does not answer":                   {lease{answer: time.Hour}, preempt, true, 1},
 		"another is always faster, and slow": {
 			lease{fails: 1000, err: conflict, answer: 2 * time.Second}, preempt, true, 3,
 		},
