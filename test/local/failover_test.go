@@ -383,12 +383,20 @@ func TestDurabilityChangedUnderWrites(t *testing.T) {
 // process is the id of a process of an instance's server, by what it calls itself.
 func (c *cluster) process(name, title string) int {
 	c.Helper()
+	pid := c.find(name, title)
+	if pid == 0 {
+		c.Fatalf("%s has no %s", name, title)
+	}
+	return pid
+}
+
+// find is process where there may be none: 0 then.
+func (c *cluster) find(name, title string) int {
 	for _, pid := range c.processes(name) {
 		if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(command), title) {
 			return pid
 		}
 	}
-	c.Fatalf("%s has no %s", name, title)
 	return 0
 }
 
@@ -423,10 +431,16 @@ func TestFailoverAfterDurabilityHasChanged(t *testing.T) {
 	c.await(leader, "quorum", func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == 2 })
 	for _, name := range c.names() {
 		if name != leader && name != winner {
+			receiver := c.process(name, "walreceiver")
 			c.must(syscall.Kill(c.postmaster(name), syscall.SIGSTOP)) // it votes, and follows nobody
 			defer func() { _ = syscall.Kill(c.postmaster(name), syscall.SIGCONT) }()
+			c.must(syscall.Kill(receiver, syscall.SIGTERM))
+			for c.find(name, "walreceiver") != 0 && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
 		}
 	}
+	c.exec(leader, "create table newest ()") // only the winner has it: the other one is not elected
 	c.kill(leader, syscall.SIGKILL)
 	c.awaitLog(winner, `"msg":"elected"`, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

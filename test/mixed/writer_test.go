@@ -2,10 +2,13 @@ package mixed
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/protocol"
 )
 
 // writer writes numbered rows to whoever takes them, and remembers those that were acknowledged.
@@ -20,11 +23,11 @@ const lanes = 3
 
 func (c *cluster) writeOn() *writer {
 	c.Helper()
-	conn, err := c.connect(c.leader(""))
-	c.must(err)
-	_, err = conn.Exec(c.Context(), "create table acked (id int primary key)")
-	c.must(err)
-	_ = conn.Close(context.Background())
+	c.await("a primary that makes the table", func(found map[string]protocol.Status) bool {
+		return slices.ContainsFunc(c.names(), func(name string) bool {
+			return leading(found[name]) && c.makeTable(name) == nil
+		})
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	w := &writer{cluster: c}
 	var wait sync.WaitGroup
@@ -33,6 +36,17 @@ func (c *cluster) writeOn() *writer {
 	}
 	c.Cleanup(func() { stop(); wait.Wait() })
 	return w
+}
+
+// makeTable fails where the one that leads makes way meanwhile: it is made on the next one then.
+func (c *cluster) makeTable(name string) error {
+	conn, err := c.connect(name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(c.Context(), "create table if not exists acked (id int primary key)")
+	return err
 }
 
 func (w *writer) run(ctx context.Context, lane int) {
