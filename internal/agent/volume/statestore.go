@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -32,8 +33,9 @@ type StateStore struct {
 	current ha.HardState
 	// torn says that a term history is on disk, and the rest that it belongs to is not.
 	torn bool
-	// text is what the file has.
-	text []byte
+	// text is what the file has, unless unsure: a write of it has failed, and nobody knows how far that came.
+	text   []byte
+	unsure bool
 }
 
 // OpenStateStore reads the hard state, or begins a new one: that of a new voter.
@@ -90,16 +92,22 @@ func (m *StateStore) Change(change func(*ha.HardState) bool) (ha.HardState, erro
 	return next, nil
 }
 
+// store replaces the file, unless it has just that: an instance that only learns a term history follows its new leader
+// a moment earlier, and commits wait for that.
 func (m *StateStore) store(memory ha.HardState) error {
 	memory.TermHistory = nil
 	text, err := EncodeHardState(m.text, memory)
 	if err != nil {
 		return fmt.Errorf("encode the instance's hard state: %w", err)
 	}
+	if bytes.Equal(text, m.text) && !m.unsure {
+		return nil
+	}
+	m.unsure = true
 	if err := m.write(m.file, text, 0o600); err != nil {
 		return err
 	}
-	m.text = text
+	m.text, m.unsure = text, false
 	return nil
 }
 

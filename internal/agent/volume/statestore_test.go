@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"toban.dev/internal/ha"
@@ -89,4 +90,39 @@ func TestAnUnreadableHardStateIsAnError(t *testing.T) {
 	if m, err := OpenStateStore("db-1", folder, t.TempDir()); err == nil {
 		t.Errorf("half a hard state was taken for %+v", m.Get())
 	}
+}
+
+// What waits for a term history waits for one file to be replaced and not for two, where nothing else changes.
+func TestOnlyWhatChangesIsWritten(t *testing.T) {
+	m, err := OpenStateStore("db-1", t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	var fails error
+	m.write = func(path string, _ []byte, _ os.FileMode) error {
+		written = append(written, filepath.Base(path))
+		return fails
+	}
+	put := func(next ha.HardState, history bool, want ...string) {
+		t.Helper()
+		written = nil
+		if err := m.Put(next, history); !errors.Is(err, fails) || !slices.Equal(written, want) {
+			t.Errorf("%v, and written is %q, not %q", err, written, want)
+		}
+	}
+	next := m.Get()
+	next.Ballot = ha.Ballot{Term: 2, Leader: "db-0"}
+	put(next, false, memoryFile)
+	put(next, false)
+	next.TermHistory = []ha.TermStart{{Term: 1, Timeline: 1}}
+	put(next, true, lineageFile)
+	// A write that fails may have got there, or not: the next one is made in any case.
+	later := next
+	later.Ballot = ha.Ballot{Term: 3, Leader: "db-2"}
+	fails = errors.New("no space left on device")
+	put(later, false, memoryFile)
+	fails = nil
+	put(next, false, memoryFile)
+	put(next, false)
 }
