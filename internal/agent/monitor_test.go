@@ -1,0 +1,229 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/agent/status"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// process is one of a server that runs until it is closed.
+type process struct {
+	Process
+	done chan struct{}
+}
+
+func (p process) Done() <-chan struct{} { return p.done }
+
+// watched is a monitor of a server, with what it has told the machine.
+type watched struct {
+	*monitor
+	server    *answering
+	board     *status.Board
+	heard     []machine.ServerSeen
+	published []protocol.Role
+}
+
+// watch looks after a server that has a role.
+func watch(t *testing.T, server *answering, primary bool) *watched {
+	t.Helper()
+	config, _, board := configured1(t)
+	w := &watched{server: server, board: board}
+	log, flags := slog.New(slog.DiscardHandler), &flags{}
+	s := &standing{primary: primary, promoted: primary, opened: true, upstream: ha.Ballot{Term: 3, Leader: "db-1"}}
+	if primary {
+		s.upstream = ha.Ballot{}
+	}
+	config.wanted = func() protocol.Config { // it runs with that already
+		return protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}}
+	}
+	hear := func(e machine.Event) {
+		if seen, is := e.(machine.ServerSeen); is {
+			w.heard = append(w.heard, seen)
+		}
+	}
+	reporter := &reporter{run: 7, standing: s, status: board, full: &flags.full, post: hear}
+	chores, _ := chored()
+	server.free = 1 << 30
+	w.monitor = &monitor{
+		server: server, process: process{done: make(chan struct{})}, standing: s, reporter: reporter, config: config,
+		wanted: config.wanted, chores: chores, flags: flags, status: board, term: func() uint64 { return 3 },
+		ending: &atomic.Bool{}, publish: func(r protocol.Role) { w.published = append(w.published, r) },
+		poke: make(poke, 1), log: log,
+		superseded: &superseded{
+			hardState: func() ha.HardState { return ha.HardState{} }, allStream: func() bool { return false }, log: log,
+		},
+	}
+	return w
+}
+
+// last is what the machine has been told last.
+func (w *watched) last(t *testing.T) machine.ServerSeen {
+	t.Helper()
+	if len(w.heard) == 0 {
+		t.Fatal("the machine has been told nothing")
+	}
+	return w.heard[len(w.heard)-1]
+}
+
+func TestAPrimaryThatAnswersIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2}, standbys: []string{
+			"db-2.cc@3", "db-1.bb@3", "db-1.aa@2", // the last one follows in an earlier term: it does not count
+		}}
+		w := watch(t, server, true)
+		w.observeOnce(t.Context())
+		seen, now := w.last(t), w.board.Get()
+		if !seen.Answers || seen.Run != 7 || seen.Written != 0x5000010 || seen.Oldest != 0x3000000 ||
+			!slices.Equal(seen.Standbys, []ha.Voter{"db-2.cc", "db-1.bb"}) {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		if !now.Ready || now.Role != protocol.RolePrimary || now.Timeline != 2 || now.Oldest != "0/3000000" ||
+			!slices.Equal(now.Standbys, []string{"db-1", "db-2"}) {
+			t.Errorf("it says that it is %+v", now)
+		}
+		if !slices.Equal(w.published, []protocol.Role{protocol.RolePrimary}) {
+			t.Errorf("published is %v", w.published)
+		}
+	})
+}
+
+// One late answer may be the agent's own pause: two in a row are a server that hangs.
+func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
+	broken := errors.New("broken")
+	for name, fail := range map[string]func(*answering){
+		"it hangs":                  func(s *answering) { s.hangs = true },
+		"it answers with an error":  func(s *answering) { s.fails = broken },
+		"it lets no session in":     func(s *answering) { s.refuses, s.broken = broken, true },
+		"its postmaster alone does": func(s *answering) { s.refuses = broken },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watch(t, &answering{}, true)
+				w.observeOnce(t.Context())
+				time.Sleep(newSessions + time.Millisecond)
+				fail(w.server)
+				told, began := len(w.heard), time.Now()
+				if w.observeOnce(t.Context()); len(w.heard) != told || w.last(t).Failure != "" || len(w.poke) != 1 {
+					t.Errorf("after the first one the machine is told %+v", w.last(t))
+				}
+				w.observeOnce(t.Context())
+				if seen := w.last(t); seen.Failure == "" || seen.Answers || time.Since(began) > 2*time.Second {
+					t.Errorf("after %s the machine is told %+v", time.Since(began), seen)
+				}
+				if now := w.board.Get(); now.Ready || now.Reason != reasonNotAnswering {
+					t.Errorf("it says that it is %+v", now)
+				}
+				w.server.hangs, w.server.fails, w.server.refuses = false, nil, nil
+				w.observeOnce(t.Context())
+				if seen, now := w.last(t), w.board.Get(); seen.Failure != "" || !seen.Answers || !now.Ready {
+					t.Errorf("when it answers again, the machine is told %+v, and it says %+v", seen, now)
+				}
+			})
+		})
+	}
+}
+
+// A server that is full answers.
+func TestTooManyClientsAreNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{refuses: &pgconn.PgError{Code: "53300"}}, true)
+		for range 3 {
+			w.observeOnce(t.Context())
+			if seen := w.last(t); seen.Failure != "" || seen.Answers {
+				t.Errorf("the machine is told %+v", seen)
+			}
+		}
+	})
+}
+
+func TestAServerThatIsNotWhatItIsRunAs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true}}, true)
+		w.observeOnce(t.Context())
+		if now := w.board.Get(); now.Ready || now.Role == protocol.RolePrimary {
+			t.Errorf("one that is being promoted says that it is %+v", now)
+		}
+		w = watch(t, &answering{}, false)
+		w.observeOnce(t.Context())
+		if !w.heard[0].Unelected || w.board.Get().Ready {
+			t.Errorf("of one that was promoted by somebody else the machine is told %+v", w.heard[0])
+		}
+	})
+}
+
+func TestAStandbyIsReadyWhenItStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true, LSN: "0/4000010"}}, false)
+		w.board.Change(func(s *protocol.Status) { s.Reason = "Follower" })
+		w.observeOnce(t.Context())
+		if now := w.board.Get(); now.Ready || now.Role != protocol.RoleStandby || now.Reason != reasonNotStreaming {
+			t.Errorf("it says that it is %+v", now)
+		}
+		w.server.state.Streaming = true
+		w.observeOnce(t.Context())
+		if seen := w.last(t); !seen.Streaming || seen.Received != 0x4000010 || seen.Following != 3 || seen.Known {
+			t.Errorf("the machine is told %+v", seen)
+		}
+		w.server.state.Streaming = false
+		if w.observeOnce(t.Context()); !w.board.Get().Ready {
+			t.Error("a pause in what it receives costs it its readers")
+		}
+		w.flags.stale.Store(true)
+		if w.observeOnce(t.Context()); w.board.Get().Ready {
+			t.Error("it is ready though it has not streamed for long")
+		}
+	})
+}
+
+// The end of the WAL is asked for where nothing more can come, and again at once until it is known.
+func TestAStandbyOfNobodyTellsTheEndOfItsWAL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{state: postgres.State{InRecovery: true}, looks: 1}, false)
+		w.standing.follow(ha.Ballot{})
+		w.observeOnce(t.Context())
+		if w.last(t).Known || len(w.poke) != 1 {
+			t.Errorf("before it is known, the machine is told %+v", w.last(t))
+		}
+		w.observeOnce(t.Context())
+		if seen := w.last(t); !seen.Known || seen.End != 0x5000010 {
+			t.Errorf("the machine is told %+v", seen)
+		}
+	})
+}
+
+// A primary is looked at twice as often as a standby, and at once when that is asked for.
+func TestHowOftenAServerIsLookedAt(t *testing.T) {
+	for primary, want := range map[bool]int{true: 20, false: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			w := watch(t, &answering{state: postgres.State{InRecovery: !primary, Streaming: true}}, primary)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-time.Millisecond)
+			defer cancel()
+			w.run(ctx)
+			looks := 0
+			for _, seen := range w.heard {
+				if seen.Answers {
+					looks++
+				}
+			}
+			if looks < want || looks > want+1 { // a standby that has begun to stream is told of at once
+				t.Errorf("a primary: %t was looked at %d times in ten seconds", primary, looks)
+			}
+			if w.session != nil {
+				t.Error("its session is still there")
+			}
+		})
+	}
+}
