@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -17,6 +19,8 @@ type pair struct {
 }
 
 const (
+	// and is between the names of the two faults of a round, followed between the second's and the pause.
+	and, followed = "+", " followed after "
 	// longestPause is between the two faults of a pair: longer than an election takes, so
 	// that the second comes before, during and after it.
 	longestPause = 6 * time.Second
@@ -68,7 +72,7 @@ func fitting(all []fault) error {
 // find nobody whom it could hit: that is noted, and the round counts.
 func (p pair) compose() fault {
 	return fault{
-		name:     p.first.name + "+" + p.second.name,
+		name:     p.first.name + and + p.second.name,
 		about:    fmt.Sprintf("%s; %s later %s", p.first.about, p.pause, p.second.about),
 		most:     p.first.most + p.second.most,
 		lasts:    max(p.first.lasts, p.second.lasts),
@@ -91,7 +95,7 @@ func (p pair) compose() fault {
 			if err := wait(ctx, p.pause); err != nil {
 				return err
 			}
-			s.note("%s followed after %s", p.second.name, p.pause)
+			s.note("%s%s%s", p.second.name, followed, p.pause)
 			if err := s.recast(ctx, time.Second); err != nil {
 				s.note("nobody is known to be the primary then, so it hits who was: %v", err)
 			}
@@ -148,4 +152,38 @@ func summary(seed uint64, runs []Run) string {
 		sum(runs, func(r Run) int { return r.Lost }), sum(runs, func(r Run) int { return r.Acked }),
 		sum(runs, func(r Run) int { return r.Overlap }), illegal,
 		sum(runs, func(r Run) int { return r.Needless }), seed)
+}
+
+// soaked says that the runs are those of a soak.
+func soaked(runs []Run) bool {
+	return slices.ContainsFunc(runs, func(r Run) bool { return strings.Contains(r.Fault, and) })
+}
+
+// soakTable has a row for each round of a soak. The first row is the head.
+func soakTable(runs []Run) [][]string {
+	rows := [][]string{{"round", "first", "after", "second", "by itself", "Service", "multi-host", "lost", "overlap",
+		"linearizable", "whole", "changes of the primary"}}
+	for _, r := range runs {
+		first, second, _ := strings.Cut(r.Fault, and)
+		itself := "no"
+		if r.ByItself {
+			itself = "yes"
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(r.Round), first, pauseOf(r), second, itself, fmt.Sprintf("%.2f s", r.Service),
+			fmt.Sprintf("%.2f s", r.Multi), fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap),
+			r.Linearizable, fmt.Sprintf("%.2f s", r.Whole), fmt.Sprint(r.Changes),
+		})
+	}
+	return rows
+}
+
+// pauseOf is the pause between the two faults of a round, by its notes.
+func pauseOf(r Run) string {
+	for _, note := range r.Notes {
+		if _, pause, is := strings.Cut(note, followed); is {
+			return pause
+		}
+	}
+	return ""
 }

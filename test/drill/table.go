@@ -142,20 +142,21 @@ func markdownTable(rows [][]string) string {
 	return text.String()
 }
 
-// The marks between which the tables go.
+// The names of the marks between which tables go: <!-- drill: begin --> and <!-- drill: end -->.
 const (
-	markBegin = "<!-- drill: begin -->"
-	markEnd   = "<!-- drill: end -->"
+	markDrill = "drill"
+	markSoak  = "soak"
 )
 
 // between puts something between the marks of a page; a page without them is
 // replaced.
-func between(page, text string) string {
-	from, to := strings.Index(page, markBegin), strings.Index(page, markEnd)
+func between(page, mark, text string) string {
+	begin := fmt.Sprintf("<!-- %s: begin -->", mark)
+	from, to := strings.Index(page, begin), strings.Index(page, fmt.Sprintf("<!-- %s: end -->", mark))
 	if from < 0 || to < from {
 		return text
 	}
-	return page[:from+len(markBegin)] + "\n\n" + text + "\n" + page[to:]
+	return page[:from+len(begin)] + "\n\n" + text + "\n" + page[to:]
 }
 
 // present prints the tables of what was made, and writes those of all faults, with the runs
@@ -170,6 +171,12 @@ func present(o options, all []fault, before, runs []Run) error {
 	fmt.Println("\nWhere the time went, since the fault (medians):")
 	printTable(os.Stdout, parts)
 	runs = slices.Concat(before, runs)
+	if soaked(runs) {
+		if o.markdown == "" {
+			return nil
+		}
+		return writePage(o.markdown, markSoak, markdownTable(soakTable(runs)))
+	}
 	rows, err := entries(all, runs)
 	if err != nil {
 		return err
@@ -187,11 +194,16 @@ func present(o options, all []fault, before, runs []Run) error {
 
 // writeTables writes both tables into a page.
 func writeTables(file string, rows []entry, runs []Run) error {
+	verdicts, parts := tablesOf(rows, runs)
+	text := markdownTable(verdicts) + "\nWhere the time went: medians, since the fault.\n\n" + markdownTable(parts)
+	return writePage(file, markDrill, text)
+}
+
+// writePage writes something between the marks of a page.
+func writePage(file, mark, text string) error {
 	page, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
-	verdicts, parts := tablesOf(rows, runs)
-	text := markdownTable(verdicts) + "\nWhere the time went: medians, since the fault.\n\n" + markdownTable(parts)
-	return os.WriteFile(file, []byte(between(string(page), text)), 0o644)
+	return os.WriteFile(file, []byte(between(string(page), mark, text)), 0o644)
 }

@@ -67,15 +67,17 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 }
 
 func TestTheTableGoesBetweenTheMarks(t *testing.T) {
-	page := "before\n" + markBegin + "\nold\n" + markEnd + "\nafter\n"
-	once := between(page, "| new |\n")
-	if want := "before\n" + markBegin + "\n\n| new |\n\n" + markEnd + "\nafter\n"; once != want {
+	const begin, end = "<!-- drill: begin -->", "<!-- drill: end -->"
+	page := "before\n<!-- soak: begin -->\n<!-- soak: end -->" + begin + "\nold\n" + end + "\nafter\n"
+	once := between(page, markDrill, "| new |\n")
+	want := "before\n<!-- soak: begin -->\n<!-- soak: end -->" + begin + "\n\n| new |\n\n" + end + "\nafter\n"
+	if once != want {
 		t.Errorf("%q, want %q", once, want)
 	}
-	if twice := between(once, "| new |\n"); twice != once {
+	if twice := between(once, markDrill, "| new |\n"); twice != once {
 		t.Errorf("again: %q", twice)
 	}
-	if got := between("no marks", "| new |\n"); got != "| new |\n" {
+	if got := between("no marks", markDrill, "| new |\n"); got != "| new |\n" {
 		t.Errorf("a page without marks: %q", got)
 	}
 }
@@ -147,7 +149,7 @@ func TestThePageHasEveryFault(t *testing.T) {
 			t.Errorf("docs/drills.md has no %s", f.name)
 		}
 	}
-	if from := strings.Index(string(text), markBegin); from < 0 || strings.Index(string(text), markEnd) < from {
+	if between(string(text), markDrill, "") == "" || between(string(text), markSoak, "") == "" {
 		t.Error("docs/drills.md has no marks for the table")
 	}
 }
