@@ -257,9 +257,8 @@ func (a *Agent) operate(life context.Context) {
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
-		server: a.server, launcher: launcher,
-		data: a.data, demands: a.demands, hardState: a.states.Get, status: a.status,
-		post: a.post, slots: func() []string { return withArchive(a.configs.get(), a.members.slots()) },
+		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,
+		status: a.status, post: a.post, slots: func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{

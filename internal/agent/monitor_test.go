@@ -19,14 +19,6 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// process is one of a server that runs until it is closed.
-type process struct {
-	Process
-	done chan struct{}
-}
-
-func (p process) Done() <-chan struct{} { return p.done }
-
 // watched is a monitor of a server, with what it has told the machine.
 type watched struct {
 	*monitor

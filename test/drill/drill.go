@@ -144,7 +144,7 @@ func (d *drill) start(ctx context.Context) *clients {
 
 // round makes one fault, heals it, waits until all is whole, and judges.
 func (d *drill) round(ctx context.Context, f fault) (r Run, err error) {
-	r = Run{Fault: f.name, Shape: d.shape.name, At: time.Now().UTC()}
+	r = Run{Fault: f.name, Shape: d.shape.name, Pause: f.pause.Seconds(), At: time.Now().UTC()}
 	if err := d.freshen(ctx); err != nil {
 		return r, err
 	}

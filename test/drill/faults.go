@@ -16,6 +16,8 @@ type fault struct {
 	least, most int
 	// lasts is how long it is held at least before it is healed.
 	lasts time.Duration
+	// pause is what lies between its two strikes in a soak.
+	pause time.Duration
 	// operator says that it takes an operator at work: the one before may have lost its node.
 	operator bool
 	// api says that it is made by the Kubernetes API, or takes that away.

@@ -14,8 +14,10 @@ import (
 type Run struct {
 	Fault string `json:"fault"`
 	// Shape is that of the database; without one it is the usual.
-	Shape string    `json:"shape,omitempty"`
-	Round int       `json:"round"`
+	Shape string `json:"shape,omitempty"`
+	Round int    `json:"round"`
+	// Pause is how long after the first fault of a soak's round the second struck, in seconds.
+	Pause float64   `json:"pause,omitempty"`
 	At    time.Time `json:"at"`
 	// Service and Multi are the longest time without an acknowledged write after the
 	// fault, through the Service and with a list of hosts.

@@ -19,8 +19,8 @@ type pair struct {
 }
 
 const (
-	// and is between the names of the two faults of a round, followed between the second's and the pause.
-	and, followed = "+", " followed after "
+	// and is between the names of the two faults of a round.
+	and = "+"
 	// longestPause is between the two faults of a pair: longer than an election takes, so
 	// that the second comes before, during and after it.
 	longestPause = 6 * time.Second
@@ -76,6 +76,7 @@ func (p pair) compose() fault {
 		about:    fmt.Sprintf("%s; %s later %s", p.first.about, p.pause, p.second.about),
 		most:     p.first.most + p.second.most,
 		lasts:    max(p.first.lasts, p.second.lasts),
+		pause:    p.pause,
 		operator: p.first.operator || p.second.operator,
 		prepare: func(ctx context.Context, s *scene) error {
 			for _, f := range []fault{p.first, p.second} {
@@ -95,7 +96,7 @@ func (p pair) compose() fault {
 			if err := wait(ctx, p.pause); err != nil {
 				return err
 			}
-			s.note("%s%s%s", p.second.name, followed, p.pause)
+			s.note("%s followed after %s", p.second.name, p.pause)
 			if err := s.recast(ctx, time.Second); err != nil {
 				s.note("nobody is known to be the primary then, so it hits who was: %v", err)
 			}
@@ -170,20 +171,10 @@ func soakTable(runs []Run) [][]string {
 			itself = "yes"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(r.Round), first, pauseOf(r), second, itself, fmt.Sprintf("%.2f s", r.Service),
+			fmt.Sprint(r.Round), first, fmt.Sprintf("%.1f s", r.Pause), second, itself, fmt.Sprintf("%.2f s", r.Service),
 			fmt.Sprintf("%.2f s", r.Multi), fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap),
 			r.Linearizable, fmt.Sprintf("%.2f s", r.Whole), fmt.Sprint(r.Changes),
 		})
 	}
 	return rows
-}
-
-// pauseOf is the pause between the two faults of a round, by its notes.
-func pauseOf(r Run) string {
-	for _, note := range r.Notes {
-		if _, pause, is := strings.Cut(note, followed); is {
-			return pause
-		}
-	}
-	return ""
 }

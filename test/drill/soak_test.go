@@ -125,8 +125,8 @@ func TestTheSecondFaultOfAPairHitsWhoIsPrimaryByThen(t *testing.T) {
 		if s.t0 != time.Second || s.last != 2*time.Second {
 			t.Errorf("the clock starts at %s, and the second is taken to last from %s on", s.t0, s.last)
 		}
-		if f.most != 3 {
-			t.Errorf("the primary may change %d times", f.most)
+		if f.most != 3 || f.pause != time.Second {
+			t.Errorf("the primary may change %d times, and the second comes after %s", f.most, f.pause)
 		}
 	})
 }
@@ -166,11 +166,11 @@ func TestASoakHasARowForEachRound(t *testing.T) {
 	runs := []Run{
 		{
 			Fault: "node-killed+api-away", Round: 3, Service: 38.994, Multi: 0.83, Whole: 0.1, Acked: 3914, Changes: 1,
-			Linearizable: "Ok", Notes: []string{"something else", "api-away followed after 5.2s"},
+			Linearizable: "Ok", Pause: 5.2,
 		},
 		{Fault: "pod-deleted+server-hung", Round: 4, ByItself: true, Linearizable: "Illegal", Lost: 2, Overlap: 1},
 	}
-	want := "3 node-killed 5.2s api-away no 38.99 s 0.83 s 0 of 3914 0 Ok 0.10 s 1"
+	want := "3 node-killed 5.2 s api-away no 38.99 s 0.83 s 0 of 3914 0 Ok 0.10 s 1"
 	table := soakTable(runs)
 	if got := strings.Join(table[1], " "); got != want || len(table) != 3 || len(table[2]) != len(table[0]) {
 		t.Errorf("%q, want %q, in %d rows", got, want, len(table))

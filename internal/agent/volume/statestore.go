@@ -94,9 +94,9 @@ func (m *StateStore) Change(change func(*ha.HardState) bool) (ha.HardState, erro
 
 // store replaces the file, unless it has just that: an instance that only learns a term history follows its new leader
 // a moment earlier, and commits wait for that.
-func (m *StateStore) store(memory ha.HardState) error {
-	memory.TermHistory = nil
-	text, err := EncodeHardState(m.text, memory)
+func (m *StateStore) store(hardState ha.HardState) error {
+	hardState.TermHistory = nil
+	text, err := EncodeHardState(m.text, hardState)
 	if err != nil {
 		return fmt.Errorf("encode the instance's hard state: %w", err)
 	}

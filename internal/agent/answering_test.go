@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"toban.dev/internal/postgres"
+)
+
+// answering is a server that answers as it is told to, and a session with it. What no test asks for is nil.
+type answering struct {
+	PostgreSQL
+	Session
+	state    postgres.State
+	standbys []string
+	free     uint64
+	// end is known after looks; readers hold it up until they have ended.
+	looks, readers int
+	sessions       int
+	broken         bool
+	// refuses says why no session can be had, fails why a question is not answered, hangs that it takes for ever.
+	refuses, fails error
+	hangs          bool
+}
+
+func (s *answering) Connect(ctx context.Context) (Session, error) {
+	s.sessions++
+	if s.refuses != nil {
+		return nil, s.refuses
+	}
+	s.broken = false
+	return s, s.answer(ctx)
+}
+
+// answer waits for an answer.
+func (s *answering) answer(ctx context.Context) error {
+	if s.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.fails
+}
+
+func (s *answering) Close()       {}
+func (s *answering) Broken() bool { return s.broken }
+
+func (s *answering) State(ctx context.Context) (postgres.State, error) {
+	return s.state, s.answer(ctx)
+}
+
+func (s *answering) Standbys(context.Context) ([]string, error)    { return s.standbys, nil }
+func (s *answering) EnsureSlots(context.Context, []string) error   { return nil }
+func (s *answering) ProveWrite(context.Context) error              { return nil }
+func (s *answering) EnsureReplication(context.Context) error       { return nil }
+func (s *answering) CloseMaintenance(context.Context) error        { return nil }
+func (s *answering) FreeSpace() (uint64, error)                    { return s.free, nil }
+func (s *answering) ConfigErrors(context.Context) error            { return nil }
+func (s *answering) LoadTime(context.Context) (time.Time, error)   { return time.Time{}, nil }
+func (s *answering) EndClients(context.Context) (n int, err error) { return 0, nil }
+
+func (s *answering) PendingRestart(context.Context) ([]string, error) { return nil, nil }
+
+func (s *answering) OldestWAL(context.Context) (file string, size uint64, err error) {
+	return "000000010000000000000003", 16 << 20, nil
+}
+
+func (s *answering) EndOfWAL(ctx context.Context) (lsn string, known bool, err error) {
+	if s.looks--; s.looks < 0 && s.readers == 0 {
+		return "0/5000010", true, s.answer(ctx)
+	}
+	return "", false, s.answer(ctx)
+}
+
+func (s *answering) EndReaders(context.Context) (n int, err error) {
+	n, s.readers = s.readers, 0
+	return n, nil
+}
+
+// process is one of a server that runs until it is closed.
+type process struct {
+	Process
+	done chan struct{}
+}
+
+func (p process) Done() <-chan struct{} { return p.done }
