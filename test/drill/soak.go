@@ -171,8 +171,8 @@ func soakTable(runs []Run) [][]string {
 			itself = "yes"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(r.Round), first, fmt.Sprintf("%.1f s", r.Pause), second, itself, fmt.Sprintf("%.2f s", r.Service),
-			fmt.Sprintf("%.2f s", r.Multi), fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap),
+			fmt.Sprint(r.Round), first, fmt.Sprintf("%.1f s", r.Pause), second, itself,
+			fmt.Sprintf("%.2f s", r.Service), fmt.Sprintf("%.2f s", r.Multi), fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap),
 			r.Linearizable, fmt.Sprintf("%.2f s", r.Whole), fmt.Sprint(r.Changes),
 		})
 	}
