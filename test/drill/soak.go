@@ -173,7 +173,8 @@ func soakTable(runs []Run) [][]string {
 		rows = append(rows, []string{
 			fmt.Sprint(r.Round), first, fmt.Sprintf("%.1f s", r.Pause), second, itself,
 			fmt.Sprintf("%.2f s", r.Service), fmt.Sprintf("%.2f s", r.Multi),
-			fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap), r.Linearizable, fmt.Sprintf("%.2f s", r.Whole), fmt.Sprint(r.Changes),
+			fmt.Sprintf("%d of %d", r.Lost, r.Acked), fmt.Sprint(r.Overlap), r.Linearizable,
+			fmt.Sprintf("%.2f s", r.Whole), fmt.Sprint(r.Changes),
 		})
 	}
 	return rows
