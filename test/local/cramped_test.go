@@ -28,13 +28,19 @@ func cramped(t *testing.T) *cluster {
 	c.whole()
 	c.exec("db-0", "create table t as select repeat('x', 1000) as x from generate_series(1, 60000)", "checkpoint")
 	c.whole()
-	c.config.Parameters["max_slot_wal_keep_size"], c.config.Parameters["wal_keep_size"] = "1MB", "0"
+	c.config.Parameters["max_slot_wal_keep_size"], c.config.Parameters["wal_keep_size"] = "32MB", "0"
 	c.sync()
 	c.kill("db-1", syscall.SIGTERM)
 	for range 4 {
-		c.exec(c.leader("db-1"), "insert into t select 'y' from generate_series(1, 100)",
-			"select pg_switch_wal()", "checkpoint")
+		c.exec(c.leader("db-1"), "insert into t select 'y' from generate_series(1, 100)", "select pg_switch_wal()")
+		// db-2 has it before the checkpoint: it is db-1 alone that shall lack WAL.
+		c.awaitQuery(c.leader("db-1"), `select count(*)::text from pg_stat_replication
+			where flush_lsn >= pg_current_wal_flush_lsn()`, "1")
+		c.exec(c.leader("db-1"), "checkpoint")
 	}
+	// Every copy begins with a switch of WAL: two that are copied would take it from each other.
+	c.config.Parameters["max_slot_wal_keep_size"] = "1GB"
+	c.sync()
 	return c
 }
 
