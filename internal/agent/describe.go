@@ -23,6 +23,7 @@ type describer struct {
 func (d *describer) describe(m *machine.Instance) {
 	v, decision, hardState, peer := m.View(), m.Decision(), m.HardState(), m.Peer()
 	d.flags.stale.Store(max(v.Local.Stalled, v.Local.Unwritten) > staleLimit)
+	d.status.Hear(v.Local.Silence)
 	refused := m.WishRefused()
 	d.status.Change(func(s *protocol.Status) {
 		s.Term, s.Leader, s.Data = hardState.Ballot.Term, hardState.Ballot.Leader, protocol.Data(v.Local.Data)

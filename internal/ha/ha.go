@@ -10,8 +10,10 @@ import "time"
 // Times after which something is believed. They are measured by who makes the
 // View; see docs/ha.md for why each is as long as it is.
 const (
+	// HeartbeatInterval is how often each instance asks each other one how it is.
+	HeartbeatInterval = 250 * time.Millisecond
 	// SilenceLimit is how long a leader may be silent before it is lost: longer
-	// than FenceLimit and the fence itself, so that who still reads from it reads
+	// than HeartbeatInterval, FenceLimit and the fence itself, so that who still reads from it reads
 	// nothing that a new one has overtaken.
 	SilenceLimit = 2 * time.Second
 	// AsyncSilenceLimit is the same where commits are acknowledged by the primary

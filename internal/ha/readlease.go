@@ -25,7 +25,8 @@ func (m HardState) ReadLeaseBefore(term uint64) bool { return m.ReadLease > 0 &&
 
 // Preempt is the witness's hard state when the winner of a term is about to lead, and whether the winner has to wait
 // because a leader of an earlier term has the read lease: until that one has stopped and has given it back, or for
-// PreemptWait from when the later term is in the Lease. Who is alone takes the read lease at once. It is refused
+// PreemptWait from when the later term is in the Lease. Who is alone takes the read lease where no other has it. The
+// word that another has it stays, so that a winner that is interrupted and asks again still waits. It is refused
 // (false) where a later term is in it.
 func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool) {
 	if m.Ballot.Term > won.Term {
@@ -34,7 +35,7 @@ func Preempt(m HardState, won Ballot, alone bool) (next HardState, wait, ok bool
 	if wait = m.ReadLeaseBefore(won.Term); wait {
 		m.Ballot = won
 	}
-	if alone {
+	if alone && !wait {
 		m.ReadLease = won.Term
 	}
 	return m, wait, true

@@ -51,7 +51,7 @@ func TestPreempt(t *testing.T) {
 		},
 		"it is alone": {HardState{Ballot: won}, true, false, true, HardState{Ballot: won, ReadLease: 5}},
 		"it is alone, and another before": {
-			HardState{Ballot: won, ReadLease: 4}, true, true, true, HardState{Ballot: won, ReadLease: 5},
+			HardState{Ballot: won, ReadLease: 4}, true, true, true, HardState{Ballot: won, ReadLease: 4},
 		},
 		"a later term is on record": {
 			HardState{Ballot: Ballot{6, "db-2"}, ReadLease: 4}, false, false, false,

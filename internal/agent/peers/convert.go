@@ -11,6 +11,7 @@ func said(s protocol.Status) machine.PeerStatus {
 	return machine.PeerStatus{
 		Name: s.Name, Boot: s.Boot, Number: s.Number, Peer: asPeer(s), Configuration: s.Election.Configuration,
 		Began: s.Election.Began, Forgotten: s.Election.Forgotten, Limits: s.Election.Limits,
+		Silence: s.Election.Silence,
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // deadlines are long, because a question given up takes its connection with it:
 // on a network that loses packets, making new ones would be all that is done.
 const (
-	heartbeat      = 250 * time.Millisecond
+	heartbeat      = ha.HeartbeatInterval
 	answerDeadline = 5 * time.Second
 	voteDeadline   = time.Second
 	nextWay        = 1500 * time.Millisecond

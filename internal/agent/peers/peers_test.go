@@ -254,10 +254,11 @@ func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
 				Name: "db-1", Boot: "x", Number: 3, Term: 4, Leader: "db-1", LSN: "0/2000000", Oldest: "0/1000000",
 				Streaming: true, Resigned: true, Election: protocol.Election{
 					Voter: "db-1.b", Leading: c.leading, LeaderLost: true, Configuration: ha.Configuration{Term: 4},
+					Silence: time.Second,
 				},
 			}
 			want := machine.PeerStatus{
-				Name: "db-1", Boot: "x", Number: 3, Configuration: ha.Configuration{Term: 4},
+				Name: "db-1", Boot: "x", Number: 3, Configuration: ha.Configuration{Term: 4}, Silence: time.Second,
 				Peer: ha.Peer{
 					Voter: "db-1.b", Ballot: ha.Ballot{Term: 4, Leader: "db-1"}, Leading: c.leading, Oldest: 0x1000000,
 					Written: c.written, Streaming: true, Resigned: true, LeaderLost: true,

@@ -3,6 +3,7 @@ package status
 
 import (
 	"sync"
+	"time"
 
 	"toban.dev/internal/protocol"
 )
@@ -11,6 +12,8 @@ import (
 type Board struct {
 	mutex   sync.Mutex
 	current protocol.Status
+	// heard is when the leader was heard last, zero for unknown.
+	heard time.Time
 }
 
 // New is a board with a first status.
@@ -20,7 +23,18 @@ func New(first protocol.Status) *Board { return &Board{current: first} }
 func (b *Board) Get() protocol.Status {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	if !b.heard.IsZero() {
+		b.current.Election.Silence = time.Since(b.heard)
+	}
 	return b.current
+}
+
+// Hear notes for how long the leader has not been heard, at this moment. That goes on between two changes: an old word
+// of it would keep a leader going for too long.
+func (b *Board) Hear(silence time.Duration) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.heard = time.Now().Add(-silence)
 }
 
 // Change changes what is said. Who has heard it knows by the number what is newer.

@@ -159,6 +159,10 @@ func (i *Instance) voteAnswered(e VoteAnswered) {
 	if !e.Failed {
 		e.Reply.Granted = e.Reply.Granted && !i.news.forgotten[e.Voter]
 		p.replies[e.Voter] = e.Reply
+		if e.Reply.Granted && !p.request.PreVote {
+			h := i.news.entry(e.Voter.Instance())
+			h.voted, h.votedTerm = p.asked, p.request.Term
+		}
 		if !e.Reply.Granted {
 			i.log("the vote is refused", "preVote", p.request.PreVote, "term", p.request.Term, "voter", string(e.Voter),
 				"reason", e.Reply.Reason, "message", e.Reply.Message)

@@ -60,6 +60,8 @@ type PeerStatus struct {
 	Forgotten []ha.Voter
 	// Limits are the times that it goes by, as far as it says.
 	Limits ha.Limits
+	// Silence is for how long it has not heard the leader of its ballot, as far as it says.
+	Silence time.Duration
 }
 
 // VoteAsked is a question for a vote, a pre-vote or a confirmation. It is answered by ReplyVote

@@ -35,6 +35,10 @@ type heard struct {
 	said PeerStatus
 	// asked is when the question was asked that it answered last, at when the answer came.
 	asked, at time.Duration
+	// counts is the time from which its answers count for this instance as its leader: asked, or earlier where it had
+	// not heard this instance for longer than a heartbeat. Its vote counts from voted, in the term votedTerm.
+	counts, voted time.Duration
+	votedTerm     uint64
 	// refused is since when nobody listens at its address, or never.
 	refused time.Duration
 	// progress is how far it has ever been, as a voter.
@@ -77,7 +81,7 @@ func (n *news) peer(name string) *heard {
 func (n *news) entry(name string) *heard {
 	h := n.heard[name]
 	if h == nil {
-		h = &heard{asked: never, at: never, refused: never}
+		h = &heard{asked: never, at: never, counts: never, voted: never, refused: never}
 		n.heard[name] = h
 	}
 	return h
@@ -109,17 +113,36 @@ func (i *Instance) handleStatus(s PeerStatus, asked time.Duration) {
 		return
 	}
 	h := i.news.entry(s.Name)
+	h.hear(asked, i.silenceOf(s))
 	i.moved = h.at == never ||
 		decisive(h.said.Peer) != decisive(s.Peer) || s.Configuration.Newer(i.hardState.Configuration)
 	if h.at != never && h.said.Boot == s.Boot && h.said.Number > s.Number {
 		s = h.said
 	}
 	fits := h.at != never && h.said.Limits == s.Limits
-	h.said, h.at, h.asked = s, i.now, max(h.asked, asked)
+	h.said, h.at = s, i.now
 	i.news.present[s.Name] = s.Peer
 	if !fits {
 		i.fitLimits()
 	}
+}
+
+// silenceOf is for how long an instance has not heard this one, where this one is its leader.
+func (i *Instance) silenceOf(s PeerStatus) time.Duration {
+	if s.Peer.Ballot.Leader != i.name {
+		return 0
+	}
+	return s.Silence
+}
+
+// hear notes an answer, and how long its sender had not heard its leader. Whom it has not heard it may give up soon: its
+// answer keeps that leader going for as much less.
+func (h *heard) hear(asked, silence time.Duration) {
+	if asked == never {
+		return
+	}
+	h.asked = max(h.asked, asked)
+	h.counts = max(h.counts, asked-max(0, silence-ha.HeartbeatInterval))
 }
 
 // meet notes that an instance has asked something itself, as the leader: it is not silent, nor does it
@@ -209,14 +232,20 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfAnswer, age)
 }
 
-// ageOfAnswer is how long ago a voter said last that it knows of no later term. One that has lost the leader may be
-// giving its vote to another.
+// ageOfAnswer is how long ago a voter said last that this instance leads. One that has lost the leader, or never knew
+// this one, may be giving its vote to another.
 func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {
 	h := i.news.peer(voter.Instance())
 	if h == nil || h.asked == never || h.said.Peer.Voter != voter || i.news.forgotten[voter] {
 		return 0, false
 	}
-	own, said := i.hardState.Ballot.Term, h.said.Peer
-	knows := said.Ballot.Term < own || said.Ballot.Term == own && !said.LeaderLost
-	return i.now - h.asked, knows
+	own, said, counts := i.hardState.Ballot, h.said.Peer, never
+	if h.votedTerm == own.Term {
+		counts = h.voted
+	}
+	if said.Ballot == own {
+		counts = max(counts, h.counts)
+	}
+	left := said.Ballot.Term > own.Term || said.Ballot == own && said.LeaderLost
+	return i.now - counts, counts != never && !left
 }

@@ -157,9 +157,10 @@ func (i *Instance) viewLeader(local *ha.Local) {
 func (i *Instance) Says(now time.Duration) PeerStatus {
 	i.now = now
 	i.said++
+	v := i.View()
 	return PeerStatus{
-		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(i.View()), Configuration: i.hardState.Configuration,
-		Began: i.began, Forgotten: i.Forgotten(), Limits: i.own,
+		Name: i.name, Boot: i.boot, Number: i.said, Peer: i.peer(v), Configuration: i.hardState.Configuration,
+		Began: i.began, Forgotten: i.Forgotten(), Limits: i.own, Silence: v.Local.Silence,
 	}
 }
 
