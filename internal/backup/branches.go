@@ -107,11 +107,9 @@ func (c Catalogue) branchWindows(b Branch) []Window {
 		if w.To <= b.From {
 			continue
 		}
-		if w.From < b.From {
-			w.From = b.From
-			if w.Since.Before(b.Since) {
-				w.Since = b.Since
-			}
+		w.From = max(w.From, b.From)
+		if w.Since.Before(b.Since) {
+			w.Since = b.Since
 		}
 		all = append(all, w)
 	}

@@ -53,7 +53,8 @@ func (w *world) restoreInPlace() {
 	}
 	history = append(history, ha.TermStart{Term: newest + ha.RestoreTerms + 1, LSN: at, Timeline: timeline + 1})
 	oldest := SegmentAt(0, at).Start()
-	l := &leader{testSource: &testSource{history, at + 100, oldest}, from: choice.Backup.StartLSN, begun: true}
+	l := &leader{testSource: &testSource{history, at + 100, oldest}, from: choice.Backup.StartLSN}
+	l.begun = len(c.only(history).along(history).all) > 0
 	w.leaders = append(w.leaders, l)
 	w.counts["restores"]++
 	w.note("restored in place to %s of branch %d: %v", at, b.Name, history)
@@ -72,7 +73,7 @@ func (w *world) lookAtBranches(b *memoryBucket, c Catalogue) {
 			for _, at := range []ha.LSN{window.From, window.To, window.From + ha.LSN(w.others.Uint64N(span+1))} {
 				w.lookAtLSN(b, c, branches[n], at)
 			}
-			if length := window.Until.Sub(window.Since); length >= 0 {
+			if length := window.Until.Sub(window.Since); length >= 0 && w.branches {
 				w.lookAtTime(c, branches, n, window.Since.Add(time.Duration(w.others.Int64N(int64(length)+1))))
 			}
 		}
@@ -105,8 +106,9 @@ func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at ha.LSN
 func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) {
 	want := Wanted{Target: Target{Time: at}, Branch: branches[n].Name, Now: w.bucket.clock}
 	choice, err := c.Choose(want)
+	goesOn := n == 0 && choice.Window.Missing == nil && choice.Window.To == branches[0].Windows[0].To
 	if err != nil || choice.Branch != branches[n].Name || choice.Backup.Stopped.After(at) ||
-		choice.Window.Until.Before(at) {
+		choice.Window.Until.Before(at) && !goesOn {
 		w.fatal("%s of branch %d is read from %s: %v", at, branches[n].Name, choice.Backup.ID, err)
 	}
 	want.Branch = 0

@@ -90,6 +90,9 @@ func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) 
 	for _, history := range b.histories {
 		open := slices.Equal(history, newest)
 		for _, window := range c.windows(history) {
+			if w.Branch == 0 && !w.Target.Time.IsZero() && window.To <= b.From {
+				continue // a time of what it has of the branch before is that one's
+			}
 			if from, ok := w.in(window, open); ok {
 				choice := Choice{TermHistory: history, Branch: b.Name, Backup: from, To: window.To, Window: window}
 				if w.Target.Immediate {

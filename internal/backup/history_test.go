@@ -153,7 +153,7 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if stretches := c.along(l.history).stretches(); !l.begun {
+	if stretches := c.only(l.history).along(l.history).stretches(); !l.begun {
 		if len(stretches) == 0 {
 			return
 		}
@@ -163,6 +163,19 @@ func (w *world) check(l *leader) {
 	if l.from < to {
 		w.restore(c, l.history, l.from, to)
 	}
+}
+
+// only is what a leader sees of the archive: the folders of its own term history. What others have archived of the same
+// WAL is as if there were none, and no gap to it is said.
+func (c Catalogue) only(history []ha.TermStart) Catalogue {
+	own := c
+	own.Terms = map[uint64]*Term{}
+	for _, s := range history {
+		if c.Terms[s.Term] != nil {
+			own.Terms[s.Term] = c.Terms[s.Term]
+		}
+	}
+	return own
 }
 
 // restore reads WAL back as a server would.
@@ -238,6 +251,9 @@ func (w *world) backup(l *leader) {
 	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
 		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
+	if w.branches {
+		b.StopLSN = to // its time is that of its WAL
+	}
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
 	c, _ := Read(w.t.Context(), w.bucket)
@@ -544,6 +560,12 @@ var foundSeeds = []uint64{
 
 // Seeds that have found something with branches.
 var foundBranches = []uint64{
+	1795365642064660404, // WAL that only a leader after the place of the restore had archived was not found along the new branch
+	1795366057237367778, // a timeline's history that only a leader of another branch had archived
+	1795366046032942902, // a time was on a branch that had only what the one before it had
+	1795366068821593368, // of two other leaders' WAL now one was taken and now another
+	1795365927840357730, // a leader whose WAL only another had archived
+	1795365719449911814, // a branch showed moments of the one that it had left, from a backup that ended where they part
 	1795364567547542490, // what a backup.json that is cut off may need is older than it by more than an hour
 	1795364462741656570, // a branch showed moments from before its only backup had ended, which a standby far behind gave
 }

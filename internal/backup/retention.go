@@ -427,18 +427,20 @@ func (t *Term) notes() []string {
 	return names
 }
 
-// need is what kept backups may need of a term: along any term history that has them both. The newest
-// leader's WAL, and that of later terms, is for the next backup too.
+// need is what kept backups may need of a term: along any term history that has them both, or has WAL in common with
+// it. The newest leader's WAL, and that of later terms, is for the next backup too.
 func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 	histories := c.TermHistories()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
 	for n, history := range histories {
-		i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term })
-		if i < 0 {
+		end, own := ha.LSN(0), false
+		if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term }); i >= 0 {
+			end, own = cutoff(history, i), true
+		} else if end = parting(history, c.Terms[term].TermHistory); end == 0 {
 			continue
 		}
-		found = true
+		found = found || own
 		in := false
 		for _, b := range kept {
 			if !c.In(b.Backup, history) && len(c.termHistoryOf(b.Backup, history)) > 0 {
@@ -449,12 +451,12 @@ func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 				continue
 			}
 			in = true
-			all.to = max(all.to, cutoff(history, i))
+			all.to = max(all.to, end)
 			if b.StartLSN < all.from {
 				all.from, all.message = b.StartLSN, fmt.Sprintf("%s needs it from %s on", b.ID, b.StartLSN)
 			}
 		}
-		if n == 0 && !in {
+		if n == 0 && own && !in {
 			return need{to: math.MaxUint64, message: "the next backup needs it"}, true
 		}
 	}

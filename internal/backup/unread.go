@@ -88,5 +88,5 @@ func (c Catalogue) firstObject(id string) time.Time {
 
 // needs says that a backup may be needed. Its time is not the store's, which may differ.
 func (h held) needs(b Backup) bool {
-	return b.Stopped.Before(h.before.Add(slack)) || b.Term <= h.term
+	return !h.before.IsZero() && b.Stopped.Before(h.before.Add(slack)) || b.Term <= h.term
 }
