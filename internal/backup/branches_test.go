@@ -113,11 +113,21 @@ func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) 
 	}
 	want.Branch = 0
 	choice, err = c.Choose(want)
-	if alone := !slices.ContainsFunc(branches, func(b Branch) bool {
+	begun := slices.DeleteFunc(slices.Clone(branches), func(b Branch) bool { return !b.has(at) })
+	last := latest(begun).Name == branches[n].Name
+	several := slices.ContainsFunc(begun, func(b Branch) bool {
 		_, has := c.on(b, want, branches[0].histories[0])
-		return b.Name != branches[n].Name && b.has(at) && has
-	}); alone && (err != nil || choice.Branch != branches[n].Name) || !alone && !errors.Is(err, ErrSeveral) {
-		w.fatal("%s is on branch %d, alone %v, and is read along %d: %v", at, branches[n].Name, alone, choice.Branch, err)
+		return b.Name != branches[n].Name && has
+	})
+	right := err == nil && choice.Branch == branches[n].Name
+	if several {
+		right = errors.Is(err, ErrSeveral)
+	} else if !last {
+		right = errors.Is(err, ErrOutside)
+	}
+	if !right {
+		w.fatal("%s is on branch %d, the last %v, on several %v, and is read along %d: %v", at, branches[n].Name, last,
+			several, choice.Branch, err)
 	}
 }
 

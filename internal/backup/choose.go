@@ -57,8 +57,9 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 		candidates = []Branch{one}
 	}
 	found, on := c.leading(w, candidates, branches[0].histories[0])
+	elsewhere := len(found) == 1 && w.Branch == 0 && !w.Target.Time.IsZero() && on[0].Name != latest(candidates).Name
 	switch {
-	case len(found) == 0:
+	case len(found) == 0 || elsewhere:
 		return Choice{}, fmt.Errorf("restore %s: %w", w, c.outside(w, branches))
 	case len(found) > 1:
 		return Choice{}, fmt.Errorf("restore %s: %w. Name the one that is meant, with branch in the target "+
@@ -106,6 +107,11 @@ func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) 
 	return Choice{}, false
 }
 
+// latest is the branch that has begun last.
+func latest(branches []Branch) Branch {
+	return slices.MaxFunc(branches, func(a, b Branch) int { return a.Since.Compare(b.Since) })
+}
+
 // findBranch is the branch of a name, or one term's leader's, as that had it.
 func findBranch(branches []Branch, name uint64) (Branch, bool) {
 	for _, b := range branches {
@@ -124,8 +130,9 @@ func findBranch(branches []Branch, name uint64) (Branch, bool) {
 	return Branch{}, false
 }
 
-// candidates are the branches that what is wanted may be on where none is named. The end, a transaction and a named
-// point are the newest's, unless a backup is named.
+// candidates are the branches that what is wanted may be on where none is named. A time is on the one that had begun last
+// by then, and on no other unless clocks differ. The end, a transaction and a named point are the newest's, unless a
+// backup is named.
 func (w Wanted) candidates(branches []Branch) []Branch {
 	t := w.Target
 	switch {

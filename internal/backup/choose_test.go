@@ -260,3 +260,64 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 		t.Errorf("as it is: to %s, %v", got.To, err)
 	}
 }
+
+// Where the branch that is asked for can't be restored, no other takes its place.
+func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
+	archive := restoredInPlace()
+	archive.Backups = slices.DeleteFunc(archive.Backups, func(b Backup) bool { return b.ID != "b15" })
+	if got, err := archive.Choose(Wanted{Now: hour(22)}); !errors.Is(err, ErrOutside) ||
+		!strings.Contains(err.Error(), "branch 1002 has no backup") {
+		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
+	}
+	if got, err := archive.Choose(Wanted{Branch: 1, Now: hour(22)}); err != nil || got.Backup.ID != "b15" {
+		t.Errorf("the end of branch 1 is read from %s: %v", got.Backup.ID, err)
+	}
+	// The newest has no backup of its own, and a gap where it begins. The other's last WAL came late.
+	archive = restoredInPlace()
+	archive.Backups = slices.DeleteFunc(archive.Backups, func(b Backup) bool { return b.ID == "new" })
+	archive.Terms[1002].WAL = archive.Terms[1002].WAL[3:]
+	for i := range archive.Terms[1].WAL {
+		archive.Terms[1].WAL[i].Object.Modified = hour(23)
+	}
+	if got, err := archive.Choose(Wanted{Target: Target{Time: hour(22)}, Now: hour(23)}); !errors.Is(err, ErrOutside) {
+		t.Errorf("a time of the newest is read along branch %d: %v", got.Branch, err)
+	}
+}
+
+// The leader of term 2 archived what that of term 1 had not come to, and that of term 3 did so once more. A restore in
+// place to before their starts leaves both out.
+func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
+	first := []ha.TermStart{{Term: 1, Timeline: 1}}
+	second := append(slices.Clone(first), ha.TermStart{Term: 2, LSN: 0x5000100, Timeline: 2})
+	third := append(slices.Clone(second), ha.TermStart{Term: 3, LSN: 0x6000100, Timeline: 3})
+	next := append(slices.Clone(first), ha.TermStart{Term: 1004, LSN: 0x4800000, Timeline: 2})
+	archive := Catalogue{Terms: map[uint64]*Term{2: {TermHistory: second}, 3: {TermHistory: third}, 1004: {
+		TermHistory: next, Histories: map[uint32]bucket.Object{2: {Name: "wal/000003EC/00000002.history.zst"}},
+	}}}
+	for n := 3; n < 5; n++ {
+		archive.write(2, 1, n, hour(n+1))
+		archive.write(3, 1, n, hour(9))
+	}
+	archive.write(2, 2, 5, hour(6))
+	archive.write(3, 3, 6, hour(10))
+	archive.write(1004, 2, 4, hour(21))
+	archive.write(1004, 2, 5, hour(21))
+	archive.back("b3", "", 1, 3, hour(3))
+	for range 20 { // whatever the order of a map
+		got, err := archive.Choose(Wanted{Now: hour(22)})
+		if err != nil || got.Branch != 1004 || got.To != 0x6000000 {
+			t.Fatalf("the end is read along branch %d to %s: %v", got.Branch, got.To, err)
+		}
+		plan, err := archive.PlanWAL(got.TermHistory, got.Backup.StartLSN, got.To)
+		if err != nil || plan.Segments[0].Objects[0].Name != "wal/00000002/000000010000000000000003.zst" ||
+			plan.Segments[1].Objects[0].Name != "wal/000003EC/000000020000000000000004.zst" {
+			t.Fatalf("the WAL is read from %+v: %v", plan.Segments, err)
+		}
+	}
+	// What they wrote after the place of the restore is not taken.
+	archive.Terms[1004].WAL = nil
+	archive.write(1004, 2, 5, hour(21))
+	if to, missing := archive.Covered(next, 0x3000028); to != 0x4800000 || missing == nil {
+		t.Errorf("it is covered to %s, what is missing is %v", to, missing)
+	}
+}

@@ -44,9 +44,10 @@ func (c Catalogue) along(history []ha.TermStart) walOf {
 	}
 	// Of several the earliest goes before, which has archived it first.
 	for _, number := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
-		if !slices.ContainsFunc(history, func(s ha.TermStart) bool { return s.Term == number }) {
-			term := c.Terms[number]
-			w.add(term.WAL, term.TermHistory, parting(history, term.TermHistory), -1)
+		term := c.Terms[number]
+		end := parting(history, term.TermHistory)
+		if end > 0 && !slices.ContainsFunc(history, func(s ha.TermStart) bool { return s.Term == number }) {
+			w.add(term.WAL, term.TermHistory, end, -1)
 		}
 	}
 	return w
