@@ -47,6 +47,9 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 		return Choice{}, fmt.Errorf("restore %s: %w: the archive has no complete backup with the WAL that it needs",
 			w, ErrOutside)
 	}
+	if err := c.mayBeNewer(w, branches); err != nil {
+		return Choice{}, fmt.Errorf("restore %s: %w", w, err)
+	}
 	candidates := w.candidates(branches)
 	if w.Branch != 0 {
 		one, ok := findBranch(branches, w.Branch)
@@ -105,6 +108,26 @@ func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) 
 		}
 	}
 	return Choice{}, false
+}
+
+// mayBeNewer is an error where what is wanted may have been written by a leader of whom only the term is known, because
+// its term history can't be understood.
+func (c Catalogue) mayBeNewer(w Wanted, branches []Branch) error {
+	t, history := w.Target, branches[0].histories[0]
+	if w.Branch != 0 || w.Backup != "" || t.LSN != 0 {
+		return nil
+	}
+	for _, u := range c.Unread {
+		term := c.Terms[u.Term]
+		if u.Term <= history[len(history)-1].Term || term == nil || term.TermHistory != nil {
+			continue
+		}
+		if begun := c.begun(u.Term); !begun.IsZero() && (t.Time.IsZero() || !t.Time.Before(begun)) {
+			return fmt.Errorf("%w: %s can't be understood (%s), and its leader may have written that: put it back from a "+
+				"copy, or name a branch: %s", ErrOutside, u.Name, u.Problem, describe(branches))
+		}
+	}
+	return nil
 }
 
 // latest is the branch that has begun last.

@@ -321,3 +321,27 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 		t.Errorf("it is covered to %s, what is missing is %v", to, missing)
 	}
 }
+
+// Whoever asks for the newest must not get what is older in its place.
+func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
+	archive := restoredInPlace()
+	spoiltTerm(1002)(&archive)
+	archive.Terms[1002].Note.Modified = hour(21)
+	for name, c := range map[string]struct {
+		want  Wanted
+		error string
+	}{
+		"the end":          {Wanted{}, "wal/000003EA/lineage.json can't be understood"},
+		"a time since":     {Wanted{Target: Target{Time: hour(21)}}, "wal/000003EA/lineage.json can't be understood"},
+		"a time before":    {Wanted{Target: Target{Time: hour(14)}}, ""},
+		"a branch":         {Wanted{Branch: 1}, ""},
+		"a backup as such": {Wanted{Backup: "b15", Target: Target{Immediate: true}}, ""},
+	} {
+		c.want.Now = hour(22)
+		got, err := archive.Choose(c.want)
+		if c.error == "" && (err != nil || got.Branch != 1) ||
+			c.error != "" && (!errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), c.error)) {
+			t.Errorf("%s is read along branch %d: %v", name, got.Branch, err)
+		}
+	}
+}

@@ -26,7 +26,8 @@ func (u Unread) String() string {
 		remedy += ", or delete it to give that backup up"
 	case u.Term != 0:
 		what = fmt.Sprintf("all backups and WAL of term %d and those before, unless a later term's says the same", u.Term)
-		remedy += ", or delete " + strings.TrimSuffix(u.Name, FileLineage) + " to give up what only that leader wrote"
+		remedy += fmt.Sprintf(", or, if term %d is over, delete %s to give up what only its leader wrote",
+			u.Term, strings.TrimSuffix(u.Name, FileLineage))
 	}
 	return fmt.Sprintf("%s can't be understood (%s), so Toban keeps %s: %s", u.Name, u.Problem, what, remedy)
 }

@@ -197,7 +197,10 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	}
 	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
 		out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
-		out.Windows, out.Retention = b.Status.Windows, b.Status.Retention
+		out.Retention = b.Status.Retention
+		if len(b.Status.Windows) > 0 { // a backup that could not look says none
+			out.Windows = b.Status.Windows
+		}
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
