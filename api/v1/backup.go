@@ -353,8 +353,8 @@ type BackupStatus struct {
 	// +optional
 	Windows []RestoreWindow `json:"windows,omitempty"`
 
-	// What retention has not removed at the last backup though its rules would have it, why, and what to do. Empty where
-	// it has done as it was told.
+	// What retention has not removed at the last backup though its rules would have it, why, and what to do. Empty
+	// where it has done as it was told.
 	// +optional
 	Retention string `json:"retention,omitempty"`
 

@@ -172,8 +172,8 @@ type DatabaseBackupStatus struct {
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 
-	// When it was complete: what could be restored of which branch, and what its retention has not removed, why, and what
-	// to do.
+	// When it was complete: what could be restored of which branch, and what its retention has not removed, why, and
+	// what to do.
 	// +optional
 	Windows []RestoreWindow `json:"windows,omitempty"`
 	// +optional

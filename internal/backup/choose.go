@@ -37,10 +37,10 @@ type Choice struct {
 	Window Window
 }
 
-// Choose finds the branch that has what is wanted, there the newest term history that leads to it, and the latest backup
-// before it. Where a transaction or a named point lies is not known before it is replayed: then it is the oldest backup
-// of the newest window. The error is ErrOutside, with what could be restored, if there is none, and ErrSeveral if
-// branches differ in it and none is named.
+// Choose finds the branch that has what is wanted, there the newest term history that leads to it, and the latest
+// backup before it. Where a transaction or a named point lies is not known before it is replayed: then it is the oldest
+// backup of the newest window. The error is ErrOutside, with what could be restored, if there is none, and ErrSeveral
+// if branches differ in it and none is named.
 func (c Catalogue) Choose(w Wanted) (Choice, error) {
 	branches := c.Branches()
 	if len(branches) == 0 {
@@ -123,8 +123,8 @@ func (c Catalogue) mayBeNewer(w Wanted, branches []Branch) error {
 			continue
 		}
 		if begun := c.begun(u.Term); !begun.IsZero() && (t.Time.IsZero() || !t.Time.Before(begun)) {
-			return fmt.Errorf("%w: %s can't be understood (%s), and its leader may have written that: put it back from a "+
-				"copy, or name a branch: %s", ErrOutside, u.Name, u.Problem, describe(branches))
+			return fmt.Errorf("%w: %s can't be understood (%s), and its leader may have written that: put it back "+
+				"from a copy, or name a branch: %s", ErrOutside, u.Name, u.Problem, describe(branches))
 		}
 	}
 	return nil
@@ -153,9 +153,9 @@ func findBranch(branches []Branch, name uint64) (Branch, bool) {
 	return Branch{}, false
 }
 
-// candidates are the branches that what is wanted may be on where none is named. A time is on the one that had begun last
-// by then, and on no other unless clocks differ. The end, a transaction and a named point are the newest's, unless a
-// backup is named.
+// candidates are the branches that what is wanted may be on where none is named. A time is on the one that had begun
+// last by then, and on no other unless clocks differ. The end, a transaction and a named point are the newest's, unless
+// a backup is named.
 func (w Wanted) candidates(branches []Branch) []Branch {
 	t := w.Target
 	switch {

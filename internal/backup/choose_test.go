@@ -88,8 +88,8 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 }
 
 // restoredInPlace is an archive whose database was restored in place at 21 o'clock, to 5 o'clock (0/5000100). The first
-// branch has WAL of 4 to 20 o'clock and backups of 3 and 15 o'clock, the second one WAL from 21:00:20 on, and the backup
-// that was taken then.
+// branch has WAL of 4 to 20 o'clock and backups of 3 and 15 o'clock, the second one WAL from 21:00:20 on, and the
+// backup that was taken then.
 func restoredInPlace() Catalogue {
 	left := []ha.TermStart{{Term: 1, Timeline: 1}}
 	next := append(slices.Clone(left), ha.TermStart{Term: 1002, LSN: 0x5000100, Timeline: 2})
@@ -118,26 +118,44 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 		to     ha.LSN
 		error  string
 	}{
-		"a time before the place where they part": {Wanted{Target: Target{Time: hour(4)}}, 1, "b3", 0x14000000, ""},
-		"a time of the branch that was left":      {Wanted{Target: Target{Time: hour(14)}}, 1, "b3", 0x14000000, ""},
-		"a later one":                             {Wanted{Target: Target{Time: hour(16)}}, 1, "b15", 0x14000000, ""},
-		"with a backup":                           {Wanted{Target: Target{Time: hour(16)}, Backup: "b3"}, 1, "b3", 0x14000000, ""},
-		"a time of the newer one":                 {Wanted{Target: Target{Time: hour(21).Add(time.Minute)}}, 1002, "b3", 0xE000000, ""},
-		"now":                                     {Wanted{Target: Target{Time: now}}, 1002, "new", 0xE000000, ""},
-		"a time between them":                     {Wanted{Target: Target{Time: hour(21)}}, 0, "", 0, "name it without a moment"},
-		"one that is named, before":               {Wanted{Target: Target{Time: hour(4)}, Branch: 1002}, 1002, "b3", 0xE000000, ""},
+		"a time before the place where they part": {
+			Wanted{Target: Target{Time: hour(4)}}, 1, "b3", 0x14000000, "",
+		},
+		"a time of the branch that was left": {
+			Wanted{Target: Target{Time: hour(14)}}, 1, "b3", 0x14000000, "",
+		},
+		"a later one": {
+			Wanted{Target: Target{Time: hour(16)}}, 1, "b15", 0x14000000, "",
+		},
+		"with a backup": {
+			Wanted{Target: Target{Time: hour(16)}, Backup: "b3"}, 1, "b3", 0x14000000, "",
+		},
+		"a time of the newer one": {
+			Wanted{Target: Target{Time: hour(21).Add(time.Minute)}}, 1002, "b3", 0xE000000, "",
+		},
+		"now": {Wanted{Target: Target{Time: now}}, 1002, "new", 0xE000000, ""},
+		"a time between them": {
+			Wanted{Target: Target{Time: hour(21)}}, 0, "", 0, "name it without a moment",
+		},
+		"one that is named, before": {
+			Wanted{Target: Target{Time: hour(4)}, Branch: 1002}, 1002, "b3", 0xE000000, "",
+		},
 		"a time after the end of one that is named": {
 			Wanted{Target: Target{Time: hour(21)}, Branch: 1}, 0, "", 0, "branch 1 from 0/3000100",
 		},
-		"an LSN before they part":   {Wanted{Target: Target{LSN: 0x5000100}}, 1002, "b3", 0xE000000, ""},
-		"an LSN of both":            {Wanted{Target: Target{LSN: 0xA000000}}, 0, "", 0, "--branch"},
-		"an LSN of both with b3":    {Wanted{Target: Target{LSN: 0xA000000}, Backup: "b3"}, 0, "", 0, "--branch"},
-		"an LSN of both with new":   {Wanted{Target: Target{LSN: 0xA000000}, Backup: "new"}, 1002, "new", 0xE000000, ""},
-		"an LSN of the one named":   {Wanted{Target: Target{LSN: 0xA000000}, Branch: 1}, 1, "b3", 0x14000000, ""},
-		"an LSN of the other named": {Wanted{Target: Target{LSN: 0xA000000}, Branch: 1002}, 1002, "new", 0xE000000, ""},
-		"an LSN of one alone":       {Wanted{Target: Target{LSN: 0x12000000}}, 1, "b15", 0x14000000, ""},
-		"the end":                   {Wanted{}, 1002, "new", 0xE000000, ""},
-		"the end of what was left":  {Wanted{Branch: 1}, 1, "b15", 0x14000000, ""},
+		"an LSN before they part": {Wanted{Target: Target{LSN: 0x5000100}}, 1002, "b3", 0xE000000, ""},
+		"an LSN of both":          {Wanted{Target: Target{LSN: 0xA000000}}, 0, "", 0, "--branch"},
+		"an LSN of both with b3":  {Wanted{Target: Target{LSN: 0xA000000}, Backup: "b3"}, 0, "", 0, "--branch"},
+		"an LSN of both with new": {
+			Wanted{Target: Target{LSN: 0xA000000}, Backup: "new"}, 1002, "new", 0xE000000, "",
+		},
+		"an LSN of the one named": {Wanted{Target: Target{LSN: 0xA000000}, Branch: 1}, 1, "b3", 0x14000000, ""},
+		"an LSN of the other named": {
+			Wanted{Target: Target{LSN: 0xA000000}, Branch: 1002}, 1002, "new", 0xE000000, "",
+		},
+		"an LSN of one alone":      {Wanted{Target: Target{LSN: 0x12000000}}, 1, "b15", 0x14000000, ""},
+		"the end":                  {Wanted{}, 1002, "new", 0xE000000, ""},
+		"the end of what was left": {Wanted{Branch: 1}, 1, "b15", 0x14000000, ""},
 		"a backup of what was left": {
 			Wanted{Target: Target{Immediate: true}, Backup: "b15"}, 1, "b15", 0xF000100, "",
 		},
@@ -146,7 +164,9 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 			Wanted{Target: Target{XID: "7"}}, 1002, "b3", 0xE000000, "",
 		},
 		"or where it is said to be": {Wanted{Target: Target{XID: "7"}, Branch: 1}, 1, "b3", 0x14000000, ""},
-		"a branch that is none":     {Wanted{Branch: 7}, 0, "", 0, "no such branch, but branch 1002 from 0/5000100"},
+		"a branch that is none": {
+			Wanted{Branch: 7}, 0, "", 0, "no such branch, but branch 1002 from 0/5000100",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := restoredInPlace()
@@ -171,8 +191,8 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 
 func TestTheWordsOfAMomentOnSeveralBranches(t *testing.T) {
 	_, err := restoredInPlace().Choose(Wanted{Target: Target{LSN: 0xA000000}, Now: hour(22)})
-	want := "restore to LSN 0/A000000: it is on several branches, with other data on each. Name the one that is meant, " +
-		"with branch in the target (--branch of kubectl toban restore): " +
+	want := "restore to LSN 0/A000000: it is on several branches, with other data on each. " +
+		"Name the one that is meant, with branch in the target (--branch of kubectl toban restore): " +
 		"branch 1002 from 0/5000100 (2026-11-20T21:00:20Z) to 0/E000000 (2026-11-20T21:13:00Z); " +
 		"branch 1 from 0/3000100 (2026-11-20T03:00:00Z) to 0/14000000 (2026-11-20T20:00:00Z)"
 	if !errors.Is(err, ErrSeveral) || err.Error() != want {
@@ -203,9 +223,13 @@ func TestWhatABranchIs(t *testing.T) {
 		histories [][]ha.TermStart
 		want      []uint64
 	}{
-		"failovers":                     {[][]ha.TermStart{starts(1), starts(1, 2), starts(1, 2, 9)}, []uint64{1}},
-		"a restore in place":            {[][]ha.TermStart{starts(1), starts(1, 1002), starts(1, 1002, 1003)}, []uint64{1002, 1}},
-		"one of another branch":         {[][]ha.TermStart{starts(1), starts(1, 1002), starts(1, 2003)}, []uint64{2003, 1002, 1}},
+		"failovers": {[][]ha.TermStart{starts(1), starts(1, 2), starts(1, 2, 9)}, []uint64{1}},
+		"a restore in place": {
+			[][]ha.TermStart{starts(1), starts(1, 1002), starts(1, 1002, 1003)}, []uint64{1002, 1},
+		},
+		"one of another branch": {
+			[][]ha.TermStart{starts(1), starts(1, 1002), starts(1, 2003)}, []uint64{2003, 1002, 1},
+		},
 		"one whose own word is missing": {[][]ha.TermStart{nil, starts(1, 1002, 2004)}, []uint64{2004, 1002, 1}},
 		"an archive that began late":    {[][]ha.TermStart{starts(40, 41)}, []uint64{40}},
 	} {

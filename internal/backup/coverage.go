@@ -33,8 +33,8 @@ type walOf struct {
 
 // along gathers what the folders of a term history's terms have. What lies in the folder of a
 // term is of use until the next leader's WAL begins: what its leader wrote there later was not continued. A term that
-// the history leaves out may have archived what its leader had of the WAL before they part, in the place of one that did
-// not come to it: after a restore in place that is in no other folder.
+// the history leaves out may have archived what its leader had of the WAL before they part, in the place of one that
+// did not come to it: after a restore in place that is in no other folder.
 func (c Catalogue) along(history []ha.TermStart) walOf {
 	w := walOf{history, map[uint64][]usable{}}
 	for i, start := range history {
@@ -311,7 +311,8 @@ type Window struct {
 	// Backups are those it has, the oldest first.
 	Backups []Backup
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
-	// in time: when the one stopped, and when the last of the other was written to the bucket, or a later backup stopped.
+	// in time: when the one stopped, and when the last of the other was written to the bucket, or a later backup
+	// stopped.
 	From, To     ha.LSN
 	Since, Until time.Time
 	// Missing is the gap that it ends at, nil if it ends with the archive.

@@ -59,7 +59,8 @@ type world struct {
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)), others: rand.New(rand.NewPCG(seed, 3)),
+	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
+		others: rand.New(rand.NewPCG(seed, 3)),
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
 	begin := ha.LSN(3 * segmentSize)
@@ -389,7 +390,8 @@ func needed(policy Policy, before []reach, d Deletions) []reach {
 	out := slices.Clone(before)
 	for i, r := range out {
 		if slices.ContainsFunc(d.Kept, func(v Verdict) bool {
-			return v.Name == r.backup.folder() && (v.Reason == KeptPinned || v.Reason == KeptParent && pins(policy, before))
+			return v.Name == r.backup.folder() &&
+				(v.Reason == KeptPinned || v.Reason == KeptParent && pins(policy, before))
 		}) {
 			out[i].to = min(r.to, r.backup.StopLSN)
 		}
@@ -560,14 +562,14 @@ var foundSeeds = []uint64{
 
 // Seeds that have found something with branches.
 var foundBranches = []uint64{
-	1795365642064660404, // WAL that only a leader after the place of the restore had archived was not found along the new branch
+	1795365642064660404, // WAL was not found that only a leader after the place of the restore had archived
 	1795366057237367778, // a timeline's history that only a leader of another branch had archived
 	1795366046032942902, // a time was on a branch that had only what the one before it had
 	1795366068821593368, // of two other leaders' WAL now one was taken and now another
 	1795365927840357730, // a leader whose WAL only another had archived
-	1795365719449911814, // a branch showed moments of the one that it had left, from a backup that ended where they part
+	1795365719449911814, // a branch showed moments of the one that it had left
 	1795364567547542490, // what a backup.json that is cut off may need is older than it by more than an hour
-	1795364462741656570, // a branch showed moments from before its only backup had ended, which a standby far behind gave
+	1795364462741656570, // a branch showed moments from before its only backup had ended
 }
 
 func TestHistories(t *testing.T) {

@@ -20,8 +20,8 @@ type Policy struct {
 	// Age is how far one can go back in time at least, 0 for no such rule: in every window that reaches so far.
 	Age time.Duration
 	Now time.Time
-	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that are
-	// being restored or verified.
+	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that
+	// are being restored or verified.
 	Pinned, InUse []string
 	// Unfinished is after how long without a new object a backup that did not end is given up; 0 is a day.
 	Unfinished time.Duration
@@ -124,10 +124,10 @@ type keptBackup struct {
 	alone bool
 }
 
-// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: those that are
-// only pinned; of those that lead to the end of the archive, the ones that a count alone keeps, of another kind than the
-// schedule's, from before as many of the schedule's as are wanted; and the parents of nothing else. Else one that
-// somebody has made a year ago would keep the WAL of a year.
+// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: those that
+// are only pinned; of those that lead to the end of the archive, the ones that a count alone keeps, of another kind
+// than the schedule's, from before as many of the schedule's as are wanted; and the parents of nothing else. Else one
+// that somebody has made a year ago would keep the WAL of a year.
 func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
 	good, alone := c.good(), map[string]bool{}
 	var scheduled []Backup

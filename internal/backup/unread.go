@@ -25,7 +25,8 @@ func (u Unread) String() string {
 		what = "all backups from before it and all WAL"
 		remedy += ", or delete it to give that backup up"
 	case u.Term != 0:
-		what = fmt.Sprintf("all backups and WAL of term %d and those before, unless a later term's says the same", u.Term)
+		what = fmt.Sprintf("all backups and WAL of term %d and those before, unless a later term's says the same",
+			u.Term)
 		remedy += fmt.Sprintf(", or, if term %d is over, delete %s to give up what only its leader wrote",
 			u.Term, strings.TrimSuffix(u.Name, FileLineage))
 	}

@@ -278,7 +278,8 @@ func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
 // chosen tells from what it is restored.
 func (r *restore) chosen(c backup.Choice) {
 	r.result.Backup, r.result.Branch, r.result.Bytes = c.Backup.ID, c.Branch, c.Backup.RawBytes
-	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch, "from", c.Backup.StartLSN.String(), "to", r.settings.Target,
+	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
+		"from", c.Backup.StartLSN.String(), "to", r.settings.Target,
 		"windowFrom", c.Window.From.String(), "windowTo", c.Window.To.String())
 }
 

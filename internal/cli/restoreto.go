@@ -398,8 +398,8 @@ func (r restoreTo) mayGoBack() error {
 	case desired.Backup(db) == nil:
 		return fmt.Errorf("the SampleDB %s has no archive to restore from", name)
 	case r.to == toLatest && r.branch == 0:
-		return fmt.Errorf("%s has the latest already: name an earlier moment, another branch with --branch, or another "+
-			"SampleDB with --into", name)
+		return fmt.Errorf("%s has the latest already: name an earlier moment, another branch with --branch, or "+
+			"another SampleDB with --into", name)
 	case underWay(db) != "":
 		return fmt.Errorf("the restore %s is under way: %s", underWay(db), restoreLine(db))
 	}

@@ -71,7 +71,8 @@ func (o takeOptions) work(ctx context.Context) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	if left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning, &t.result.Held); left != nil && err == nil {
+	left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning, &t.result.Held)
+	if left != nil && err == nil {
 		return left
 	}
 	return err

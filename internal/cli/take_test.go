@@ -102,7 +102,8 @@ func TestTheResultOfABackupFitsIntoItsMessage(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &got)
 	}
-	if err != nil || len(text) > maxTermination || len(got.Windows) != mostWindows || !strings.HasSuffix(got.Held, "…") {
+	if err != nil || len(text) > maxTermination || len(got.Windows) != mostWindows ||
+		!strings.HasSuffix(got.Held, "…") {
 		t.Errorf("of %d bytes it keeps %+v: %v", len(text), got, err)
 	}
 }

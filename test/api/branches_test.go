@@ -68,8 +68,8 @@ func TestTheRestoreVerbNamesABranch(t *testing.T) {
 	k.completeWith(k.ask("second", "x"), afterARestore())
 	k.reconcile(db)
 	of := []string{
-		"of branch 1002 from 2026-11-20T21:00:20Z (0/5000100) to", "of branch 1 from 2026-11-20T03:00:20Z (0/3000100) to " +
-			"2026-11-20T20:59:20Z (0/14000000)",
+		"of branch 1002 from 2026-11-20T21:00:20Z (0/5000100) to",
+		"of branch 1 from 2026-11-20T03:00:20Z (0/3000100) to 2026-11-20T20:59:20Z (0/14000000)",
 	}
 	o := k.asks("", k.restores("again", backRestored, firstJob), "x", "--into", "again", "--to", "0/A000000",
 		"--branch", "1")

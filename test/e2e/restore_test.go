@@ -70,8 +70,8 @@ func TestRestore(t *testing.T) {
 	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 }
 
-// A restore in place to too early a moment loses nothing: what was left is brought back by naming its branch, beside and
-// in place.
+// A restore in place to too early a moment loses nothing: what was left is brought back by naming its branch, beside
+// and in place.
 func TestTheBranchThatARestoreInPlaceHasLeft(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("main", 1, "{}"))

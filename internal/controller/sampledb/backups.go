@@ -153,7 +153,8 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 				event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
 		}
 	}
-	if is := now.Backup; is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
+	is := now.Backup
+	if is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
 		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, is.Retention})
 	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
