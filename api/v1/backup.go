@@ -307,6 +307,24 @@ type ArchiveReference struct {
 	Encryption *EncryptionSpec `json:"encryption,omitempty"`
 }
 
+// RestoreWindow is a time of which every moment can be restored.
+type RestoreWindow struct {
+	// The branch: the number of the term that it begins with. Each restore in place leaves one and begins another.
+	Branch int64 `json:"branch"`
+
+	// From when, and from which position in the WAL.
+	// +optional
+	Earliest *metav1.Time `json:"earliest,omitempty"`
+	// +optional
+	EarliestLSN string `json:"earliestLSN,omitempty"`
+
+	// Up to when, and up to which position. They are not given for the one that goes on.
+	// +optional
+	Latest *metav1.Time `json:"latest,omitempty"`
+	// +optional
+	LatestLSN string `json:"latestLSN,omitempty"`
+}
+
 // BackupStatus is how the archive of a SampleDB is, and its base backups.
 type BackupStatus struct {
 	// The archive's folder in the store, below the store's prefix.
@@ -329,6 +347,16 @@ type BackupStatus struct {
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
+
+	// What can be restored of which branch, as it was when the last backup ended: the newest branch first, of each the
+	// latest first.
+	// +optional
+	Windows []RestoreWindow `json:"windows,omitempty"`
+
+	// What retention has not removed at the last backup though its rules would have it, why, and what to do. Empty
+	// where it has done as it was told.
+	// +optional
+	Retention string `json:"retention,omitempty"`
 
 	// The last DatabaseBackup that is complete, and when it ended.
 	// +optional

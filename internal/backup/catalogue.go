@@ -140,8 +140,8 @@ type Catalogue struct {
 	Contents map[string][]bucket.Object
 	// Strangers are objects of other names. They are left alone.
 	Strangers []bucket.Object
-	// Unread says what could not be understood; nothing is deleted then (invariant 9).
-	Unread []string
+	// Unread is what could not be understood: nothing that it may need is deleted (invariant 9).
+	Unread []Unread
 }
 
 // Gap is WAL that was written and is in no archive.
@@ -233,6 +233,8 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 	for id, in := range folders {
 		c.addBackup(id, in, contents)
 	}
+	c.infer()
+	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range c.Terms {
 		slices.SortStableFunc(t.WAL, func(a, b WAL) int {
 			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
@@ -248,7 +250,7 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 func (c *Catalogue) addOwner(text []byte) {
 	owner, err := parseOwner(text)
 	if err != nil {
-		c.Unread = append(c.Unread, err.Error())
+		c.Unread = append(c.Unread, Unread{Name: FileArchive, Problem: err.Error()})
 		return
 	}
 	c.Owner = &owner
@@ -271,7 +273,7 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 	if rest == FileLineage {
 		history, err := parseTermHistory(contents[o.Name], term)
 		if err != nil {
-			c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", o.Name, err))
+			c.Unread = append(c.Unread, Unread{Name: o.Name, Problem: err.Error(), Term: term})
 		}
 		t := c.term(term)
 		t.TermHistory, t.Note = history, o
@@ -303,7 +305,7 @@ func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string
 		err = fmt.Errorf("it is that of %q", b.ID)
 	}
 	if err != nil {
-		c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", note, err))
+		c.Unread = append(c.Unread, Unread{Name: note, Problem: err.Error(), Backup: id})
 		return
 	}
 	c.Backups = append(c.Backups, b)

@@ -41,21 +41,26 @@ type leader struct {
 type world struct {
 	t      *testing.T
 	random *rand.Rand
-	// losses is of its own, so that a seed stays the same history whatever is lost.
-	losses  *rand.Rand
-	bucket  *memoryBucket
-	encoder *Encoder
-	decoder *Decoder
-	leaders []*leader
-	backups int
-	did     []string
-	counts  map[string]int
+	// losses is of its own, so that a seed stays the same history whatever is lost; and so is others, for what there is
+	// only with branches: restores in place, pinned backups, and objects that can't be understood.
+	losses   *rand.Rand
+	others   *rand.Rand
+	branches bool
+	pinned   []string
+	bucket   *memoryBucket
+	encoder  *Encoder
+	decoder  *Decoder
+	leaders  []*leader
+	backups  int
+	did      []string
+	counts   map[string]int
 }
 
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
+		others: rand.New(rand.NewPCG(seed, 3)),
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
 	begin := ha.LSN(3 * segmentSize)
@@ -149,7 +154,7 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if stretches := c.along(l.history).stretches(); !l.begun {
+	if stretches := c.only(l.history).along(l.history).stretches(); !l.begun {
 		if len(stretches) == 0 {
 			return
 		}
@@ -159,6 +164,19 @@ func (w *world) check(l *leader) {
 	if l.from < to {
 		w.restore(c, l.history, l.from, to)
 	}
+}
+
+// only is what a leader sees of the archive: the folders of its own term history. What others have archived of the same
+// WAL is as if there were none, and no gap to it is said.
+func (c Catalogue) only(history []ha.TermStart) Catalogue {
+	own := c
+	own.Terms = map[uint64]*Term{}
+	for _, s := range history {
+		if c.Terms[s.Term] != nil {
+			own.Terms[s.Term] = c.Terms[s.Term]
+		}
+	}
+	return own
 }
 
 // restore reads WAL back as a server would.
@@ -234,6 +252,9 @@ func (w *world) backup(l *leader) {
 	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
 		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
+	if w.branches {
+		b.StopLSN = to // its time is that of its WAL
+	}
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
 	c, _ := Read(w.t.Context(), w.bucket)
@@ -288,8 +309,12 @@ func reaches(c Catalogue) []reach {
 func (w *world) retain() {
 	policy := Policy{
 		Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock,
+		Pinned: w.pinned,
 	}
 	w.retainWithout(policy)
+	if w.branches {
+		w.retainUnread(policy)
+	}
 	c, names := w.retainIn(w.bucket, policy, func(names []string) []string {
 		if w.random.IntN(2) == 0 {
 			names = names[:w.random.IntN(len(names)+1)]
@@ -329,7 +354,15 @@ func (w *world) retainIn(
 		w.fatal("%v", err)
 	}
 	before := reaches(c)
-	d := Retain(c, policy)
+	d, kept := c.retain(policy)
+	if broken := c.breaks(policy, c.without(d.Names), kept); broken != "" {
+		w.fatal("retain: %+v deletes %v of %v: %s", policy, d.Names, d.Deleted, broken)
+	}
+	if all := Retain(c, policy); len(all.Held) > 0 {
+		w.counts["held"]++
+	} else if !slices.Equal(all.Names, d.Names) {
+		w.fatal("retention removes %v, and by its rules %v", all.Names, d.Names)
+	}
 	names = cut(d.Names)
 	w.note("retain: %+v deletes %v of %v", policy, names, d.Deleted)
 	_ = b.Delete(ctx, names...)
@@ -338,9 +371,10 @@ func (w *world) retainIn(
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
 	still := reaches(after)
-	counted := needed(policy, before)
+	counted := needed(policy, before, d)
 	w.leadAsFar(b, counted, still, after)
 	w.promised(policy, before, counted, still)
+	w.lookAtBranches(b, after)
 	if _, had := c.Window(c.NewestTermHistory()); had {
 		if _, has := after.Window(after.NewestTermHistory()); !has {
 			w.fatal("the last good backup is gone")
@@ -350,10 +384,17 @@ func (w *world) retainIn(
 }
 
 // needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as
-// many of the schedule's as are wanted, no further than its own end.
-func needed(policy Policy, before []reach) []reach {
+// many of the schedule's as are wanted, no further than its own end; nor one that is only pinned, or of which only one
+// that is kept consists too.
+func needed(policy Policy, before []reach, d Deletions) []reach {
 	out := slices.Clone(before)
 	for i, r := range out {
+		if slices.ContainsFunc(d.Kept, func(v Verdict) bool {
+			return v.Name == r.backup.folder() &&
+				(v.Reason == KeptPinned || v.Reason == KeptParent && pins(policy, before))
+		}) {
+			out[i].to = min(r.to, r.backup.StopLSN)
+		}
 		newer := map[string]bool{}
 		for _, o := range before {
 			if o.backup.kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
@@ -404,6 +445,19 @@ func (w *world) promised(policy Policy, before, counted, still []reach) {
 		}
 	}
 	w.promisedMoments(policy, before, still)
+	for _, r := range before {
+		end := r
+		end.to = r.backup.StopLSN
+		if slices.Contains(policy.Pinned, r.backup.ID) &&
+			!slices.ContainsFunc(still, func(s reach) bool { return s.covers(end) }) {
+			w.fatal("the pinned backup %s can't be restored any more as it was when it ended", r.backup.ID)
+		}
+	}
+}
+
+// pins says that one of some backups is pinned, which may be why its parents are kept.
+func pins(policy Policy, all []reach) bool {
+	return slices.ContainsFunc(all, func(r reach) bool { return slices.Contains(policy.Pinned, r.backup.ID) })
 }
 
 // promisedMoments looks whether every moment of the promised time can be restored that could be before.
@@ -446,6 +500,12 @@ func (w *world) forget(c Catalogue) {
 func (w *world) live() {
 	for range 40 {
 		w.step()
+		if w.branches {
+			w.stepAside()
+		}
+	}
+	if c, err := Read(w.t.Context(), w.bucket.without()); err == nil {
+		w.lookAtBranches(w.bucket, c)
 	}
 	if w.bucket.changed > 0 {
 		w.fatal("an object was changed")
@@ -500,10 +560,29 @@ var foundSeeds = []uint64{
 	1795234938412257803, // retention deletes the term history of a term without WAL; others lead over the same
 }
 
+// Seeds that have found something with branches.
+var foundBranches = []uint64{
+	1795365642064660404, // WAL was not found that only a leader after the place of the restore had archived
+	1795366057237367778, // a timeline's history that only a leader of another branch had archived
+	1795366046032942902, // a time was on a branch that had only what the one before it had
+	1795366068821593368, // of two other leaders' WAL now one was taken and now another
+	1795365927840357730, // a leader whose WAL only another had archived
+	1795365719449911814, // a branch showed moments of the one that it had left
+	1795364567547542490, // what a backup.json that is cut off may need is older than it by more than an hour
+	1795364462741656570, // a branch showed moments from before its only backup had ended
+}
+
 func TestHistories(t *testing.T) {
 	smallSegments(t)
 	for _, seed := range foundSeeds {
 		t.Run(fmt.Sprintf("found %d", seed), func(t *testing.T) { newWorld(t, seed).live() })
+	}
+	for _, seed := range foundBranches {
+		t.Run(fmt.Sprintf("found %d", seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.branches = true
+			w.live()
+		})
 	}
 	seed, schedules := uint64(time.Now().UnixNano()), uint64(2500)
 	if text := os.Getenv("TOBAN_SEED"); text != "" {
@@ -516,6 +595,7 @@ func TestHistories(t *testing.T) {
 	for ; n < schedules && time.Since(began) < 8*time.Second && !t.Failed(); n++ {
 		t.Run(fmt.Sprintf("TOBAN_SEED=%d", seed+n), func(t *testing.T) {
 			w := newWorld(t, seed+n)
+			w.branches = (seed+n)%2 == 0
 			w.live()
 			for what, count := range w.counts {
 				counts[what] += count

@@ -29,6 +29,8 @@ const (
 	archivedPollMost = 15 * time.Second
 	// mostRemoved bounds how many removed backups the result names.
 	mostRemoved = 30
+	// mostWindows bounds how many windows it names.
+	mostWindows = 8
 	// deleteBatch is how many objects are deleted at once.
 	deleteBatch = 100
 )
@@ -69,7 +71,8 @@ func (o takeOptions) work(ctx context.Context) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	if left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning); left != nil && err == nil {
+	left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning, &t.result.Held)
+	if left != nil && err == nil {
 		return left
 	}
 	return err
@@ -327,9 +330,15 @@ func (t *take) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := t.settings.Keep
-	d := backup.Retain(catalogue,
-		backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
+	policy, err := t.policy()
+	if err != nil {
+		return err
+	}
+	d := backup.Retain(catalogue, policy)
+	t.result.Held = strings.Join(d.Held, "; ")
+	if t.result.Held != "" {
+		t.log.Warn("retention holds back", "message", t.result.Held)
+	}
 	for _, v := range d.Deleted {
 		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
 		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated &&
@@ -350,7 +359,44 @@ func (t *take) retain(ctx context.Context) error {
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
+	t.result.Windows = windows(catalogue)
 	return nil
+}
+
+// policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
+// since this one has. Kubernetes renews the file.
+func (t *take) policy() (backup.Policy, error) {
+	var now protocol.BackupSettings
+	if err := readSettings(t.podOptions.settings, &now); err != nil {
+		return backup.Policy{}, err
+	}
+	keep := now.Keep
+	return backup.Policy{
+		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
+		Pinned: keep.Pinned, InUse: keep.InUse,
+	}, nil
+}
+
+// wholeSecond is the first that is not before a time.
+func wholeSecond(at time.Time) time.Time {
+	return at.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+}
+
+// windows are what of an archive can be restored.
+func windows(c backup.Catalogue) []protocol.Window {
+	var out []protocol.Window
+	for n, branch := range c.Branches() {
+		for i, w := range branch.Windows {
+			told := protocol.Window{
+				Branch: branch.Name, Earliest: wholeSecond(w.Since), EarliestLSN: w.From.String(),
+			}
+			if n > 0 || i > 0 || w.Missing != nil {
+				told.Latest, told.LatestLSN = w.Until.UTC().Truncate(time.Second), w.To.String()
+			}
+			out = append(out, told)
+		}
+	}
+	return out[:min(len(out), mostWindows)]
 }
 
 // batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is

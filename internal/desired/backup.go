@@ -48,9 +48,14 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 	return out
 }
 
+// Spared are backups that retention leaves alone whatever its rules say, by their ids.
+type Spared struct{ Pinned, InUse []string }
+
 // BackupConfigMap is NAME-backup: the settings of the backups.
-func BackupConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(BackupSettings(db, config), "", "  ")
+func BackupConfigMap(db *v1.SampleDB, config protocol.Config, spared Spared) (*corev1.ConfigMap, error) {
+	settings := BackupSettings(db, config)
+	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
+	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyBackup, err)
 	}

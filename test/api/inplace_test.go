@@ -95,6 +95,7 @@ func TestASampleDBIsRestoredInPlace(t *testing.T) {
 // the newest of the new one.
 func TestARestoreInPlaceIsFollowedByABackup(t *testing.T) {
 	k, db := newWorld(t).ready("x")
+	db = k.edit(db, daily("none")) // a default schedule may be due in the hours below
 	db = k.edit(db, inPlace("oops", "x"))
 	k.restorePod(k.inPlaceJob(db), "x-restore-a", &backRestored)
 	before := len(k.backups())

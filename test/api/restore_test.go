@@ -24,7 +24,7 @@ import (
 type replaying struct{}
 
 func (replaying) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
-	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10}, nil
+	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10, Backup: taken.ID}, nil
 }
 
 func from(spec v1.RestoreSpec) func(*v1.SampleDB) {

@@ -196,14 +196,17 @@ func (s *scope) succeeded() bool {
 }
 
 func (s *scope) completed() string {
-	switch r := s.seen.result; {
-	case r == nil:
+	r := s.seen.result
+	if r == nil {
 		return "the backup is in the archive; its Pod was removed before it could say which it is"
-	case r.Warning != "":
-		return fmt.Sprintf("the backup is in the archive as %s; %s", r.ID, r.Warning)
-	default:
-		return "the backup is in the archive as " + r.ID
 	}
+	words := "the backup is in the archive as " + r.ID
+	for _, more := range []string{r.Warning, r.Held} {
+		if more != "" {
+			words += "; " + more
+		}
+	}
+	return words
 }
 
 // failure is why the last Pod that has ended had no success, "" where it is not known.

@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ const archiveBehind = 60
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	if s.backup != nil {
-		settings, err := desired.BackupConfigMap(s.db, s.config)
+		settings, err := desired.BackupConfigMap(s.db, s.config, s.spared())
 		if err != nil {
 			return err
 		}
@@ -54,6 +55,34 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
+// of the namespace.
+func (s *scope) spared() desired.Spared {
+	var out desired.Spared
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if !s.inArchive(b) {
+			continue
+		}
+		if b.Spec.Keep {
+			out.Pinned = append(out.Pinned, b.Status.ID)
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified)
+		if c != nil && c.Reason == v1.ReasonVerifying {
+			out.InUse = append(out.InUse, b.Status.ID)
+		}
+	}
+	for _, r := range s.seen.restores {
+		if r.Archive == s.archivePath() && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
+			out.InUse = append(out.InUse, r.Backup)
+		}
+	}
+	slices.Sort(out.Pinned)
+	slices.Sort(out.InUse)
+	out.InUse = slices.Compact(out.InUse)
+	return out
 }
 
 // stopArchive removes the server of a volume that is not used any more. The volume stays.
@@ -168,6 +197,10 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	}
 	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
 		out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
+		out.Retention = b.Status.Retention
+		if len(b.Status.Windows) > 0 { // a backup that could not look says none
+			out.Windows = b.Status.Windows
+		}
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]

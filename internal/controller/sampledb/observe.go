@@ -32,6 +32,7 @@ type observed struct {
 	// restorePods are those of the Jobs that bring the first data back.
 	restorePods []corev1.Pod
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.

@@ -156,6 +156,7 @@ func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string
 		if p == nil {
 			return cmp.Or(s.restoreSaid(), sentence) // not known is not changed
 		}
+		s.restore.Backup = cmp.Or(p.Backup, s.restore.Backup)
 		s.restore.Progress = &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate, Percent: pods.Percent(*p)}
 		sentence = p.Step
 	}
@@ -178,6 +179,7 @@ func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.restore.LSN, s.restore.Progress = result.LSN, nil
 	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)
+	s.restore.Branch = int64(result.Branch)
 	if !result.Commit.IsZero() {
 		commit := metav1.NewTime(result.Commit).Rfc3339Copy()
 		s.restore.LastTransactionAt = &commit

@@ -182,8 +182,8 @@ func TestTheWayBackByHand(t *testing.T) {
 	}
 }
 
-// byHand restores with the script, and is the server that it leads to.
-func (a *archive) byHand(key string) *node {
+// byHand restores with the script and some variables for it, and is the server that it leads to.
+func (a *archive) byHand(key string, variables ...string) *node {
 	a.Helper()
 	script := byHand.FindStringSubmatch(os.Getenv(manualVariable))
 	if script == nil {
@@ -201,7 +201,7 @@ func (a *archive) byHand(key string) *node {
 	defer log.Close()
 	cmd := exec.CommandContext(a.Context(), "bash", "-euo", "pipefail", "-c", script[1])
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
-	cmd.Env = append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH"))
+	cmd.Env = append(append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH")), variables...)
 	a.Cleanup(func() {
 		_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
 	})
@@ -209,7 +209,7 @@ func (a *archive) byHand(key string) *node {
 		said, _ := os.ReadFile(log.Name())
 		a.Fatalf("%v\n%s", err, said)
 	}
-	n.Server.Run = a.source.Server.Run // as the configuration in the backup says
+	n.Server.Run = a.socket
 	n.eventuallyOutOfRecovery()
 	return n
 }
