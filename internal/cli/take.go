@@ -279,6 +279,9 @@ func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
 func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	if err := t.wake(ctx); err != nil {
+		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
+	}
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
 		catalogue, err := backup.Read(ctx, t.archive)
 		if err != nil {

@@ -68,6 +68,26 @@ func (t *take) probe(ctx context.Context, host string) (int, error) {
 	return hostUseless, nil
 }
 
+// wake has the primary write something that is no idle WAL, so that what lies before it is archived soon: a backup of a
+// standby may end where nobody writes.
+func (t *take) wake(ctx context.Context) error {
+	host, err := t.choose(ctx, true)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "select pg_catalog.pg_logical_emit_message(true, 'toban backup', '')").ReadAll(); err != nil {
+		return fmt.Errorf("write a message into the WAL of %s: %w", host, err)
+	}
+	return nil
+}
+
 // connection says everything itself: pgconn would fill a gap from PG… variables.
 func (t *take) connection(host string) *pgconn.Config {
 	config, err := pgconn.ParseConfig("sslmode=disable")
