@@ -21,7 +21,7 @@ type wait struct {
 	more  bool      // some of it is not idle
 }
 
-// due says whether a part is to be written now: what the server writes while nobody writes to it can wait.
+// due says whether a part is to be written now: WAL without a commit can wait.
 func (a *Archiver) due(p Piece) (bool, error) {
 	if a.MaxLag <= 0 {
 		return true, nil
@@ -96,20 +96,22 @@ func onlyIdle(content []byte, p Piece, from uint32) bool {
 	}
 }
 
-// What of a record says what it is (PostgreSQL 15 to 18: xlogrecord.h, rmgrlist.h, pg_control.h, standbydefs.h, xact.h,
-// message.h).
+// What of a record says what it is (PostgreSQL 15 to 18: xlogrecord.h, rmgrlist.h, pg_control.h, xact.h, message.h).
 const (
 	recordHeader = 24
 	// recordLooked is how much of a record is looked at, in bytes: up to the prefix of a message.
 	recordLooked   = 64
 	managerXact    = 1
-	managerStandby = 8
-	managerMessage = 21
-	opMask         = 0x70 // of a transaction's record
+	managerMessage = 21 // the last that there is
+	opMask         = 0x70
 	commitRecord   = 0x00
-	runningRecord  = 0x10
+	prepareRecord  = 0x10
+	commitPrepared = 0x30
+	abortPrepared  = 0x40
+	backupEnd      = 0x50
+	restorePoint   = 0x70
 	shortData      = 255 // what follows the header is the record's own data, with a length of one byte
-	messagePrefix  = 26  // where in a message's record its own data begins; 24 bytes on begins its prefix
+	messagePrefix  = 50  // where in a message's record its prefix begins
 )
 
 // idlePrefix is that of the messages by which an agent proves that writes work (postgres.Session.ProveWrite), as
@@ -135,28 +137,29 @@ func (r records) read(begin ha.LSN, most int, end ha.LSN) []byte {
 	return out
 }
 
-// idle says whether a record is one of those that a server writes while nobody writes to it.
+// idle says whether a record can wait: nobody was told that something is done when it was written, but an agent that
+// proves that writes work.
 func (r records) idle(head []byte) bool {
-	if len(head) < recordHeader {
-		return false
-	}
 	transaction, info, manager := binary.LittleEndian.Uint32(head[4:]), head[recordInfo], head[recordInfo+1]
-	switch manager {
-	case managerXLOG:
-		switch info & infoMask {
-		case 0x00, 0x10, 0x20, 0xE0: // checkpoints, their beginning (17), and what does nothing
-			return true
+	switch {
+	case manager == managerXLOG:
+		return info&infoMask != backupEnd && info&infoMask != restorePoint
+	case manager == managerXact:
+		switch info & opMask {
+		case commitRecord:
+			return r.ours[transaction]
+		case prepareRecord, commitPrepared, abortPrepared:
+			return false
 		}
-	case managerStandby:
-		return info&infoMask == runningRecord
-	case managerMessage:
-		const prefix = messagePrefix + 24
-		if len(head) >= prefix && head[recordHeader] == shortData && strings.HasPrefix(string(head[prefix:]), idlePrefix) {
+		return true
+	case manager < managerMessage:
+		return true // changes, of use when they are committed
+	case manager == managerMessage:
+		if len(head) > messagePrefix && head[recordHeader] == shortData &&
+			strings.HasPrefix(string(head[messagePrefix:]), idlePrefix) {
 			r.ours[transaction] = true
 			return true
 		}
-	case managerXact:
-		return info&opMask == commitRecord && r.ours[transaction]
 	}
-	return false
+	return false // an extension's, or one that is not known
 }

@@ -110,7 +110,7 @@ func (s *server) commit(transaction uint32) {
 }
 
 func (s *server) proveWrite()   { s.commit(s.message(idlePrefix)) }
-func (s *server) snapshot()     { s.record(0, managerStandby, runningRecord, make([]byte, 30)) }
+func (s *server) snapshot()     { s.record(0, 8, 0x10, make([]byte, 30)) }
 func (s *server) checkpoint()   { s.record(0, managerXLOG, 0x10, make([]byte, 90)) }
 func (s *server) restorePoint() { s.record(0, managerXLOG, 0x70, make([]byte, 74)) }
 
@@ -128,20 +128,25 @@ func TestWhatIsIdle(t *testing.T) {
 		write func(s *server)
 		want  bool
 	}{
-		"nothing":                                   {func(*server) {}, true},
-		"the proof that writes work":                {(*server).proveWrite, true},
-		"a snapshot of the running transactions":    {(*server).snapshot, true},
-		"a checkpoint":                              {(*server).checkpoint, true},
-		"an insert":                                 {func(s *server) { s.insert(100) }, false},
-		"an insert over many pages":                 {func(s *server) { s.insert(50000) }, false},
-		"a commit of what was written before":       {func(s *server) { s.commit(5) }, false},
-		"another's message":                         {func(s *server) { s.commit(s.message("tobani\x00")) }, false},
-		"a message of a backup":                     {func(s *server) { s.commit(s.message("toban backup\x00")) }, false},
-		"a commit of ours and one of a user's":      {func(s *server) { s.proveWrite(); s.commit(5) }, false},
-		"a restore point":                           {(*server).restorePoint, false},
-		"an abort":                                  {func(s *server) { s.record(s.message(idlePrefix), managerXact, 0x20, nil) }, false},
-		"locks of a standby":                        {func(s *server) { s.record(9, managerStandby, 0, make([]byte, 20)) }, false},
-		"something from a resource manager to come": {func(s *server) { s.record(9, 200, 0, nil) }, false},
+		"nothing":                                {func(*server) {}, true},
+		"the proof that writes work":             {(*server).proveWrite, true},
+		"a snapshot of the running transactions": {(*server).snapshot, true},
+		"a checkpoint":                           {(*server).checkpoint, true},
+		"what is not committed yet":              {func(s *server) { s.insert(100) }, true},
+		"more of it, over many pages":            {func(s *server) { s.insert(50000) }, true},
+		"more of it than can be looked through":  {func(s *server) { s.insert(idleMost) }, false},
+		"an abort":                               {func(s *server) { s.record(s.next, managerXact, 0xA0, nil) }, true},
+		"a commit":                               {func(s *server) { s.commit(s.insert(100)) }, false},
+		"a commit of what was written before":    {func(s *server) { s.commit(5) }, false},
+		"one that is prepared":                   {func(s *server) { s.record(5, managerXact, 0x90, nil) }, false},
+		"a commit of what was prepared":          {func(s *server) { s.record(5, managerXact, 0xB0, nil) }, false},
+		"another's message":                      {func(s *server) { s.commit(s.message("tobani\x00")) }, false},
+		"a message of a backup":                  {func(s *server) { s.message("toban backup\x00") }, false},
+		"a commit of ours and one of a user's":   {func(s *server) { s.proveWrite(); s.commit(5) }, false},
+		"a restore point":                        {(*server).restorePoint, false},
+		"the end of a backup":                    {func(s *server) { s.record(0, managerXLOG, 0x50, make([]byte, 8)) }, false},
+		"an extension's own":                     {func(s *server) { s.record(9, 200, 0, nil) }, false},
+		"one that is not known":                  {func(s *server) { s.record(9, 22, 0, nil) }, false},
 	} {
 		// From everywhere in a page, so that each record is also torn by a header.
 		for before := ha.LSN(0); before < walPage; before += 56 {
