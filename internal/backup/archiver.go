@@ -68,7 +68,7 @@ type State struct {
 	Archived, Flushed ha.LSN
 	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive, or idle.
 	ArchivedAt time.Time
-	// Behind is for how long WAL has waited that is not idle, in whole seconds.
+	// Behind is for how long WAL has waited that is not idle, to a tenth of a second.
 	Behind time.Duration
 	// Gap is the latest of the term history that this leader knows of.
 	Gap *Gap

@@ -122,7 +122,7 @@ func (a *Archiver) forget(s *State, lsn ha.LSN) {
 func (a *Archiver) measure(s *State) {
 	s.Behind = 0
 	if n := len(a.seen); n > 0 && a.seen[n-1].lsn > a.cleared && !s.ArchivedAt.IsZero() {
-		s.Behind = a.Now().Sub(s.ArchivedAt).Truncate(time.Second)
+		s.Behind = a.Now().Sub(s.ArchivedAt).Truncate(time.Second / 10)
 	}
 }
 
