@@ -289,7 +289,11 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 		}
 		history := catalogue.NewestTermHistory()
 		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
-			return onTimeline(history, lsn, timeline)
+			if t.written(ctx, to) {
+				return onTimeline(history, lsn, timeline)
+			}
+			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
+			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
 		select {
 		case <-ctx.Done():

@@ -246,11 +246,13 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 	c.sync()
 	c.exec(leader, "insert into t values (1)")
 	c.awaitArchived(leader)
+	var names []string
 	objects := func() (n int) {
+		names = nil
 		for o, err := range bucket.OpenFolder(folder).List(context.Background(), backup.FolderWAL) {
 			c.must(err)
-			t.Log(o.Name)
 			n++
+			names = append(names, o.Name)
 		}
 		return n
 	}
@@ -266,7 +268,21 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 		return flushed(c, leader) > from+proofs*100
 	})
 	if now := objects(); now > before {
-		t.Errorf("idle WAL made %d objects of %d", now, before)
+		t.Errorf("idle WAL made %d objects of %d: %q", now, before, names)
+	}
+	// A standby that stops within idle WAL has a backup that ends there.
+	for _, name := range c.names() {
+		if name != leader {
+			c.exec(name, "checkpoint")
+		}
+	}
+	began := time.Now()
+	taken := c.takeBackup()
+	if took := time.Since(began); took > 2*time.Minute {
+		t.Errorf("a backup has waited %s for idle WAL", took)
+	}
+	if stop, err := ha.ParseLSN(taken.StopLSN); err != nil || stop <= from || taken.Instance == leader {
+		t.Errorf("the backup of %s ends at %s, where all is archived: %s, %v", taken.Instance, taken.StopLSN, from, err)
 	}
 	c.exec(leader, "insert into t values (2)")
 	want := c.awaitArchived(leader)
