@@ -98,7 +98,7 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %.0f s",
 			(s.backup.MaxLag.Duration+archiveBehind).Seconds()))
 	}
-	return yes(v1.ReasonArchiving, fmt.Sprintf("the WAL reaches the archive, no commit later than %s", s.backup.MaxLag.Duration))
+	return yes(v1.ReasonArchiving, "the WAL reaches the archive as it is written")
 }
 
 // openGap is the gap that the primary knows of, "" where there is none or where a backup begins behind it.
