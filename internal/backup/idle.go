@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// idleLag is for how long idle WAL may wait.
+	// idleLag is for how long idle WAL may wait, where commits may not wait for longer.
 	idleLag = 5 * time.Minute
 	// idleMost is how much WAL may be idle, in bytes: what is more is not looked through.
 	idleMost = 256 << 10
@@ -41,7 +41,7 @@ func (a *Archiver) due(p Piece) (bool, error) {
 		a.wait.since = now
 	}
 	a.nothingWaits(p.Segment.Start() + ha.LSN(p.To))
-	return now.Sub(a.wait.since) >= idleLag, nil
+	return now.Sub(a.wait.since) >= max(idleLag, a.MaxLag), nil
 }
 
 // idle says whether WAL is nothing but idle. What can't be understood is not.
