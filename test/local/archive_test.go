@@ -243,6 +243,7 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 	c, folder := archived(t)
 	leader := c.leader()
 	c.config.Archive.MaxLag = time.Second
+	c.config.Parameters["autovacuum"] = "off" // it commits
 	c.sync()
 	c.exec(leader, "insert into t values (1)")
 	c.awaitArchived(leader)
