@@ -7,7 +7,7 @@ import (
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
 	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
@@ -39,6 +39,16 @@ type BackupSpec struct {
 	// given every backup has everything.
 	// +optional
 	Incremental *IncrementalSpec `json:"incremental,omitempty"`
+
+	// For how long a commit may wait for the archive, while the store takes what it is given: what a SampleDB may lose
+	// that loses all its volumes at once. Less costs more requests to the store. With 0s everything is archived every
+	// half second, what the server writes by itself too. Where it is not given: 10s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="backup.maxLag must be from 0s to 1h"
+	// +optional
+	MaxLag *metav1.Duration `json:"maxLag,omitempty"`
 
 	// What is kept.
 	// +optional

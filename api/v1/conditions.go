@@ -212,7 +212,7 @@ const (
 
 // Reasons of Archiving. None of them keeps Ready from being true.
 const (
-	// ReasonArchiving: the WAL is in the archive about a second after it is written.
+	// ReasonArchiving: no commit waits for the archive for much longer than `spec.backup.maxLag`.
 	// To do: nothing.
 	ReasonArchiving = "Archiving"
 
@@ -232,6 +232,13 @@ const (
 	// To do: mend `spec.backup.store`, the Secret it names, or the store. WAL waits up to a quarter of the
 	// volume, then there is a gap.
 	ReasonArchiveFailing = "ArchiveFailing"
+
+	// ReasonArchiveAhead: the archive has WAL of this leader that its server does not have: a volume has gone back in
+	// time. Nothing is archived, so that nothing there is lost, and no backup is begun.
+	// To do: to have back what the volume has lost, restore in place without a target (`spec.restore`): what was written
+	// since then is gone. Or give `spec.backup.store` another prefix, to go on with what there is; what was lost can be
+	// restored from the old one into a new SampleDB.
+	ReasonArchiveAhead = "ArchiveAhead"
 
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.

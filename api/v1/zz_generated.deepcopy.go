@@ -100,6 +100,11 @@ func (in *BackupSpec) DeepCopyInto(out *BackupSpec) {
 		*out = new(IncrementalSpec)
 		**out = **in
 	}
+	if in.MaxLag != nil {
+		in, out := &in.MaxLag, &out.MaxLag
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	out.Retention = in.Retention
 	in.Verification.DeepCopyInto(&out.Verification)
 }

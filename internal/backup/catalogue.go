@@ -118,8 +118,9 @@ type Term struct {
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[uint32]bucket.Object
-	// Note is lineage.json.
+	// Note is lineage.json, Gaps are the notes of gaps.
 	Note bucket.Object
+	Gaps []bucket.Object
 }
 
 // Unfinished is a backup's folder without a backup.json.
@@ -289,6 +290,11 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		c.term(term).Histories[timeline] = o
 		return
 	}
+	if _, is := ParseGap(rest); is {
+		t := c.term(term)
+		t.Gaps = append(t.Gaps, o)
+		return
+	}
 	c.Strangers = append(c.Strangers, o)
 }
 
@@ -377,13 +383,18 @@ func readSmall(ctx context.Context, b bucket.Bucket, names []string) (map[string
 const smallLimit = 512 << 20
 
 func readWhole(ctx context.Context, b bucket.Bucket, name string) ([]byte, error) {
+	return readMost(ctx, b, name, smallLimit)
+}
+
+// readMost reads an object, up to so many bytes.
+func readMost(ctx context.Context, b bucket.Bucket, name string, most int64) ([]byte, error) {
 	r, err := b.Get(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	defer r.Close()
 	var content bytes.Buffer
-	if _, err := content.ReadFrom(io.LimitReader(r, smallLimit)); err != nil {
+	if _, err := content.ReadFrom(io.LimitReader(r, most)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return content.Bytes(), nil

@@ -94,14 +94,16 @@ func timelineAt(history []ha.TermStart, number uint64) uint32 {
 // read says what a segment is read from, and how far that goes from its start: each time
 // what goes furthest, which is a whole one before parts, and the latest term's of the same.
 func (w walOf) read(number uint64) (from []usable, to uint32) {
+	all := slices.Clone(w.all[number])
+	slices.SortStableFunc(all, func(a, b usable) int { return cmp.Compare(a.From, b.From) })
+	next, best := 0, usable{}
 	for {
-		var best usable
-		for _, u := range w.all[number] {
-			if u.From <= to && u.to > to && (u.to > best.to || u.to == best.to && u.term >= best.term) {
+		for ; next < len(all) && all[next].From <= to; next++ {
+			if u := all[next]; u.to > best.to || u.to == best.to && u.term >= best.term {
 				best = u
 			}
 		}
-		if best.to == 0 {
+		if best.to <= to {
 			return from, to
 		}
 		from, to = append(from, best), best.to
@@ -138,9 +140,6 @@ func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
 	}
 	return next, ok
 }
-
-// numbers are those of the segments there is anything of, in order.
-func (w walOf) numbers() []uint64 { return slices.Sorted(maps.Keys(w.all)) }
 
 // Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.

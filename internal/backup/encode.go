@@ -48,7 +48,35 @@ func (s *Encoder) Name(plain string) string {
 }
 
 // Encode compresses, and encrypts.
-func (s *Encoder) Encode(content []byte) ([]byte, error) {
+func (s *Encoder) Encode(content []byte) ([]byte, error) { return s.encodeStamped(content, "") }
+
+// stanza is the kind of a recipient in age's header that stamps an object, and is nobody's.
+const stanza = "toban.dev/stamp"
+
+// stamper adds a stamp to a header. Who decrypts skips it (age's specification, "Recipient stanza").
+type stamper string
+
+// Wrap implements age.Recipient.
+func (s stamper) Wrap([]byte) ([]*age.Stanza, error) {
+	return []*age.Stanza{{Type: stanza, Args: []string{string(s)}}}, nil
+}
+
+// headerLimit is how long age's header may be, in bytes; ours have some 300.
+const headerLimit = 4 << 10
+
+// stampOf is the stamp of an encrypted object, "" if it has none.
+func stampOf(stored []byte) string {
+	header, _, _ := bytes.Cut(stored[:min(len(stored), headerLimit)], []byte("\n--- "))
+	for line := range bytes.SplitSeq(header, []byte("\n")) {
+		if stamp, ok := bytes.CutPrefix(line, []byte("-> "+stanza+" ")); ok {
+			return string(stamp)
+		}
+	}
+	return ""
+}
+
+// encodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
+func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
 	encoder, _ := s.encoders.Get().(*zstd.Encoder)
 	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
 	s.encoders.Put(encoder)
@@ -57,7 +85,11 @@ func (s *Encoder) Encode(content []byte) ([]byte, error) {
 	}
 	var sealed bytes.Buffer
 	sealed.Grow(len(compressed) + len(compressed)/4096 + 1<<10) // with age's header, and 16 bytes for each 64 KiB
-	w, err := age.Encrypt(&sealed, s.recipient)
+	recipients := []age.Recipient{s.recipient}
+	if stamp != "" {
+		recipients = append(recipients, stamper(stamp))
+	}
+	w, err := age.Encrypt(&sealed, recipients...)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}

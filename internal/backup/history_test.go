@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"filippo.io/age"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -22,8 +25,8 @@ import (
 
 // smallSegments makes segments of four pages, so that thousands of histories can be gone through.
 func smallSegments(t testing.TB) {
-	segmentSize, partSize = 4*walPage, 4096
-	t.Cleanup(func() { segmentSize, partSize = SegmentSize, 1<<20 })
+	segmentSize = 4 * walPage
+	t.Cleanup(func() { segmentSize = SegmentSize })
 }
 
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
@@ -56,6 +59,9 @@ type world struct {
 	counts   map[string]int
 }
 
+// archiveKey is for archives that are encrypted.
+var archiveKey, _ = age.GenerateX25519Identity()
+
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -63,9 +69,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 		others: rand.New(rand.NewPCG(seed, 3)),
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
+	if seed%4 == 0 {
+		w.encoder = &Encoder{recipient: archiveKey.Recipient(), encoders: sync.Pool{New: w.encoder.encoders.New}}
+		w.decoder = &Decoder{[]age.Identity{archiveKey}}
+	}
 	begin := ha.LSN(3 * segmentSize)
 	w.leaders = []*leader{
-		{testSource: &testSource{[]ha.TermStart{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin},
+		{testSource: &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}, from: begin},
 	}
 	w.restart(w.leaders[0])
 	return w
@@ -84,7 +94,7 @@ func (w *world) fatal(format string, args ...any) {
 func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
-		Source: l.testSource, TermHistory: l.history, Now: func() time.Time { return w.bucket.clock }})
+		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history, Now: func() time.Time { return w.bucket.clock }})
 }
 
 func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
@@ -108,7 +118,7 @@ func (w *world) elect() {
 	}
 	history := append(slices.Clone(p.history),
 		ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
-	l := &leader{testSource: &testSource{history, start + 100, p.oldest}, from: p.from, begun: p.begun}
+	l := &leader{testSource: &testSource{history: history, flushed: start + 100, oldest: p.oldest}, from: p.from, begun: p.begun}
 	w.leaders = append(w.leaders, l)
 	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
 	w.restart(l)
@@ -128,7 +138,8 @@ func (w *world) archive(l *leader) {
 	}
 	_, err := l.archiver.Step(w.t.Context())
 	w.bucket.fault = func(bool) error { return nil }
-	if err != nil && !errors.Is(err, errInjected) {
+	ahead := (*AheadError)(nil)
+	if err != nil && !errors.Is(err, errInjected) && (!errors.As(err, &ahead) || l == w.newest()) {
 		w.fatal("step: %v", err)
 	}
 	w.note("term %d: archived %s of %s: %v",
@@ -484,8 +495,10 @@ func (w *world) forget(c Catalogue) {
 	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
 		first := ha.LSN(math.MaxUint64)
+		wal := c.along(l.history)
 		for _, b := range c.Backups {
-			if c.In(b, l.history) {
+			// One that is kept alone does not lead to the end; what has to lead there leadAsFar has seen to.
+			if to, _ := wal.covered(b.StartLSN); c.In(b, l.history) && to >= l.archiver.State().Archived {
 				first = min(first, b.StartLSN)
 			}
 		}
@@ -509,6 +522,43 @@ func (w *world) live() {
 	}
 	if w.bucket.changed > 0 {
 		w.fatal("an object was changed")
+	}
+	w.goBack()
+}
+
+// goBack has the volume of the last leader go back in time, and looks whether that is noticed where the archive has
+// more: nothing may be written then, whatever the server writes.
+func (w *world) goBack() {
+	l := w.newest()
+	first := max(l.oldest, l.history[len(l.history)-1].LSN) + 1
+	if l.flushed <= first {
+		return
+	}
+	back := first + ha.LSN(w.random.Uint64N(uint64(l.flushed-first)))
+	c, _ := Read(w.t.Context(), w.bucket)
+	end := ha.LSN(0)
+	if own := c.Terms[l.archiver.term()]; own != nil {
+		for _, p := range own.WAL {
+			end = max(end, p.Segment.Start()+ha.LSN(p.To))
+		}
+	}
+	before := maps.Clone(w.bucket.objects)
+	l.lost, l.flushed = back, back
+	w.note("term %d goes back to %s; its archive ends at %s", l.archiver.term(), back, end)
+	for range 4 {
+		w.restart(l)
+		l.flushed += ha.LSN(w.random.Uint64N(2 * segmentSize))
+		_, err := l.archiver.Step(w.t.Context())
+		ahead := (*AheadError)(nil)
+		switch noticed := errors.As(err, &ahead); {
+		case err != nil && !noticed:
+			w.fatal("after the volume went back: %v", err)
+		case noticed != (end > back):
+			w.fatal("the archive ends at %s, the volume went back to %s: %v", end, back, err)
+		case noticed && len(w.bucket.objects) != len(before):
+			w.fatal("something was written into an archive that is ahead")
+		}
+		w.counts[fmt.Sprintf("ahead: %t", end > back)]++
 	}
 }
 
@@ -539,6 +589,24 @@ func (w *world) step() {
 	}
 }
 
+// stretches are the WAL without gaps, in order.
+func (w walOf) stretches() []Gap {
+	var all []Gap
+	for _, number := range slices.Sorted(maps.Keys(w.all)) {
+		_, n := w.read(number)
+		start := Segment{Number: number}.Start()
+		if n == 0 {
+			continue
+		}
+		if last := len(all) - 1; last >= 0 && all[last].To == start {
+			all[last].To += ha.LSN(n)
+		} else {
+			all = append(all, Gap{start, start + ha.LSN(n)})
+		}
+	}
+	return all
+}
+
 // recycle takes old WAL away, sometimes more than is archived.
 func (w *world) recycle(l *leader) {
 	keep := l.archiver.State().Slot()
@@ -557,6 +625,8 @@ var foundSeeds = []uint64{
 	1795234929464644937, // nor that there is a hole before what it has written itself
 	1795235682633043664, // a late leader writes on into the folder whose notes retention has removed
 	1795235983549027686, // and where that was cut short
+	1795365265095201375, // a hole between what was written side by side, for which the WAL is gone
+	1795365422261193835, // a parent of one that leads to the end is kept alone, and does not
 	1795234938412257803, // retention deletes the term history of a term without WAL; others lead over the same
 }
 

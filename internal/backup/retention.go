@@ -420,6 +420,9 @@ func (t *Term) notes() []string {
 	for _, o := range t.Histories {
 		names = append(names, o.Name)
 	}
+	for _, o := range t.Gaps {
+		names = append(names, o.Name)
+	}
 	slices.Sort(names)
 	if t.Note.Name != "" {
 		names = append(names, t.Note.Name)

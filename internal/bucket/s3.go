@@ -116,8 +116,9 @@ func (s s3Store) get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return body, nil
 }
 
-func (s s3Store) page(ctx context.Context, prefix, from string) ([]Object, string, error) {
-	options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: from, MaxKeys: pageSize}
+func (s s3Store) page(ctx context.Context, prefix, after, from string) ([]Object, string, error) {
+	options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, MaxKeys: pageSize}
+	options.StartAfter = cmp.Or(from, after)
 	var objects []Object
 	for o := range s.client.ListObjectsIter(ctx, s.bucket, options) {
 		if o.Err != nil {

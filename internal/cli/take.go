@@ -282,6 +282,9 @@ func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
 func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	if err := t.wake(ctx); err != nil {
+		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
+	}
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
 		catalogue, err := backup.Read(ctx, t.archive)
 		if err != nil {
@@ -289,7 +292,11 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 		}
 		history := catalogue.NewestTermHistory()
 		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
-			return onTimeline(history, lsn, timeline)
+			if t.written(ctx, to) {
+				return onTimeline(history, lsn, timeline)
+			}
+			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
+			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
 		select {
 		case <-ctx.Done():

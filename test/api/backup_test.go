@@ -211,7 +211,7 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		{works, metav1.ConditionTrue, v1.ReasonArchiving, ""},
 		{
 			protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse,
-			v1.ReasonArchiveBehind, "60 s",
+			v1.ReasonArchiveBehind, "70 s",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse,
@@ -220,6 +220,10 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse,
 			v1.ReasonArchiveTaken, "it is y's",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveAhead, Error: "it has more"},
+			metav1.ConditionFalse, v1.ReasonArchiveAhead, "spec.restore",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"},

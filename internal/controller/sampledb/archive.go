@@ -20,8 +20,8 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// archiveBehind is for how long WAL may wait for the archive before it is said to be behind (seconds).
-const archiveBehind = 60
+// archiveBehind is for how much longer than it may WAL waits for the archive before it is said to be behind.
+const archiveBehind = time.Minute
 
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
@@ -112,6 +112,9 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveStarting, primary+" has not said yet how its archive is")
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
+	case state.Reason == protocol.ArchiveAhead:
+		return no(v1.ReasonArchiveAhead, state.Error+". Restore in place without a target to have back what it has lost "+
+			"(spec.restore), or give spec.backup.store another prefix to go on with what there is")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
 	case state.Reason != "":
@@ -120,9 +123,9 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveGap, fmt.Sprintf("WAL %s is in no archive: a new base backup is taken", s.openGap()))
 	case state.LSN == "":
 		return no(v1.ReasonArchiveStarting, primary+" is looking where the archive ends")
-	case state.LagSeconds > archiveBehind:
-		return no(v1.ReasonArchiveBehind,
-			fmt.Sprintf("WAL has waited for the archive for longer than %d s", archiveBehind))
+	case state.LagSeconds > (s.backup.MaxLag.Duration + archiveBehind).Seconds():
+		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %.0f s",
+			(s.backup.MaxLag.Duration+archiveBehind).Seconds()))
 	}
 	return yes(v1.ReasonArchiving, "the WAL reaches the archive as it is written")
 }

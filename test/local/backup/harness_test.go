@@ -61,10 +61,14 @@ func (m *memory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-func (m *memory) List(_ context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return m.ListAfter(ctx, prefix, "")
+}
+
+func (m *memory) ListAfter(_ context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
 	return func(yield func(bucket.Object, error) bool) {
 		for _, name := range m.names(prefix) {
-			if !yield(bucket.Object{Name: name, Size: int64(len(m.objects[name]))}, nil) {
+			if name > after && !yield(bucket.Object{Name: name, Size: int64(len(m.objects[name]))}, nil) {
 				return
 			}
 		}

@@ -147,12 +147,14 @@ var byHand = regexp.MustCompile("(?s)<!-- by-hand:begin -->\n```bash\n(.*)```\n<
 // The script of docs/backup.md is run as it stands there, with nothing of Toban.
 func TestTheWayBackByHand(t *testing.T) {
 	for name, c := range map[string]struct {
-		key         string
-		incremental bool
+		key              string
+		incremental      bool
+		segmentsAreParts bool // up to their ends, as they are where they fill slowly
 	}{
-		"compressed":  {"", false},
-		"encrypted":   {newKey(t), false},
-		"incremental": {newKey(t), true},
+		"compressed":  {"", false, false},
+		"parts":       {"", false, true},
+		"encrypted":   {newKey(t), false, true},
+		"incremental": {newKey(t), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := (*node)(nil)
@@ -162,6 +164,7 @@ func TestTheWayBackByHand(t *testing.T) {
 				source = primary(t)
 			}
 			a := newArchive(t, source, c.key)
+			a.onlyParts = c.segmentsAreParts
 			last := a.take()
 			for range 2 {
 				if c.incremental {
