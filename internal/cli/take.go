@@ -152,8 +152,10 @@ func (t *take) open(ctx context.Context) error {
 }
 
 // storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
-// server, which it issues itself. It lives longer than any backup may take.
+// server, which it issues itself. It lives longer than any backup may take. The credentials of other stores may change
+// meanwhile.
 func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, error) {
+	config.Patient = true
 	if config.Volume == nil {
 		return config, nil
 	}
