@@ -233,6 +233,12 @@ const (
 	// volume, then there is a gap.
 	ReasonArchiveFailing = "ArchiveFailing"
 
+	// ReasonArchiveFull: the store has no room. What `spec.backup.retention` does not keep is removed at once, and again
+	// every ten minutes; no backup begins before there is room. The database goes on.
+	// To do: enlarge `spec.backup.store.volume.size`, or the store, or keep less by `spec.backup.retention`. WAL waits up
+	// to a quarter of the volume, then there is a gap.
+	ReasonArchiveFull = "ArchiveFull"
+
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.
 	ReasonArchiveTaken = "ArchiveTaken"

@@ -27,6 +27,11 @@ const (
 	// look lists the whole archive.
 	archivedPoll     = time.Second
 	archivedPollMost = 15 * time.Second
+	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
+	abandonPatience = 20 * time.Second
+	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that is
+	// under way after all sees before its end whether everything is still there.
+	givenUp = 2 * time.Hour
 	// mostRemoved bounds how many removed backups the result names.
 	mostRemoved = 30
 	// deleteBatch is how many objects are deleted at once.
@@ -96,19 +101,17 @@ func (t *take) do(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	taken, err := t.takeBest(ctx)
-	if err != nil {
+	if err := t.clean(ctx); err != nil {
 		return err
 	}
-	if err := t.usable(ctx, taken); err != nil {
-		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
-		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
-		if taken, err = t.take(ctx, true, nil); err != nil {
-			return err
-		}
-		if err := t.usable(ctx, taken); err != nil {
-			return err
-		}
+	// Before the backup too: in a store that is full there may be no room for it otherwise.
+	if err := t.retain(ctx); err != nil {
+		t.log.Warn("older backups could not be removed", "error", err.Error())
+	}
+	taken, err := t.takeUsable(ctx)
+	if err != nil {
+		t.abandon(ctx)
+		return err
 	}
 	t.report(taken)
 	if err := t.retain(ctx); err != nil {
@@ -116,6 +119,35 @@ func (t *take) do(ctx context.Context) error {
 		t.warn("older backups could not be removed: " + err.Error())
 	}
 	return nil
+}
+
+// takeUsable takes a backup for which the archive has the WAL.
+func (t *take) takeUsable(ctx context.Context) (backup.Backup, error) {
+	taken, err := t.takeBest(ctx)
+	if err != nil {
+		return taken, err
+	}
+	if err := t.usable(ctx, taken); err != nil {
+		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
+		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
+		if taken, err = t.take(ctx, true, nil); err != nil {
+			return taken, err
+		}
+		if err := t.usable(ctx, taken); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// abandon removes what a backup that has failed has left, as far as there is time for it: where the store is full, WAL
+// needs that room at once. What remains, the next backup removes.
+func (t *take) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
+	defer cancel()
+	if err := t.clean(ctx); err != nil {
+		t.log.Warn("not all that the failed backup has left could be removed", "error", err.Error())
+	}
 }
 
 // warn adds to the warning.
@@ -126,7 +158,7 @@ func (t *take) warn(words string) {
 	t.result.Warning = words
 }
 
-// open opens the archive, and sees that it is the SampleDB's and that nothing unfinished lies in it.
+// open opens the archive, and sees that it is the SampleDB's.
 func (t *take) open(ctx context.Context) error {
 	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.run)
 	if err != nil {
@@ -144,6 +176,11 @@ func (t *take) open(ctx context.Context) error {
 	if owner.UID != t.settings.Archive.Owner {
 		return &backup.TakenError{Owner: owner}
 	}
+	return nil
+}
+
+// clean removes what backups that did not end have left. There must be no other backup under way.
+func (t *take) clean(ctx context.Context) error {
 	removed, err := backup.Clean(ctx, t.archive)
 	if len(removed) > 0 {
 		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
@@ -330,8 +367,9 @@ func (t *take) retain(ctx context.Context) error {
 		return err
 	}
 	keep := t.settings.Keep
-	d := backup.Retain(catalogue,
-		backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
+	d := backup.Retain(catalogue, backup.Policy{
+		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(), Unfinished: givenUp,
+	})
 	for _, v := range d.Deleted {
 		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
 		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated &&

@@ -36,5 +36,6 @@ type ArchiveStatus struct {
 const (
 	ArchiveTaken   = "ArchiveTaken"   // the archive belongs to another SampleDB
 	ArchiveUnfit   = "ArchiveUnfit"   // the store does not keep writers apart
+	ArchiveFull    = "ArchiveFull"    // the store has no room
 	ArchiveFailing = "ArchiveFailing" // the bucket does not take it
 )

@@ -48,7 +48,7 @@ type BackupProgress struct {
 	Rate int64 `json:"rate,omitempty"`
 }
 
-// BackupResult is what a backup's Pod leaves as its termination message.
+// BackupResult is what a backup's Pod leaves as its termination message, and one that makes room.
 type BackupResult struct {
 	// Error is why there is no backup, "" where there is one.
 	Error string `json:"error,omitempty"`

@@ -218,6 +218,10 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 			v1.ReasonArchiveFailing, "access denied",
 		},
 		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveFull, Error: "no space left"}, metav1.ConditionFalse,
+			v1.ReasonArchiveFull, "spec.backup.retention",
+		},
+		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse,
 			v1.ReasonArchiveTaken, "it is y's",
 		},

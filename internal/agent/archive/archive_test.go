@@ -126,6 +126,10 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 		"some is not": {backup.State{Archived: 0x2000000, Flushed: 0x2000100}, protocol.ArchiveStatus{
 			LSN: "0/2000000", LagBytes: 256,
 		}},
+		"the store has no room": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: fmt.Errorf("create x: %w", bucket.ErrFull)},
+			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveFull, Error: "create x: no space left"},
+		},
 		"the bucket is another's": {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},

@@ -85,6 +85,8 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveTaken, state.Error)
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
+	case state.Reason == protocol.ArchiveFull:
+		return no(v1.ReasonArchiveFull, state.Error+": give the store more room, or keep less (spec.backup.retention)")
 	case state.Reason != "":
 		return no(v1.ReasonArchiveFailing, state.Error)
 	case s.openGap() != "":
