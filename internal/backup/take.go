@@ -49,6 +49,8 @@ type TakeOptions struct {
 	// where none can be taken.
 	Parent  *Backup
 	Decoder *Decoder
+	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
+	Prove bool
 	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
@@ -129,6 +131,11 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	if err := t.point("wal"); err != nil {
 		return err
+	}
+	if t.Prove {
+		if err := t.prove(ctx); err != nil {
+			return fmt.Errorf("read it back, as a restore would: %w", err)
+		}
 	}
 	if err := t.finish(ctx); err != nil {
 		return err

@@ -40,9 +40,9 @@ const (
 
 type takeOptions struct {
 	podOptions
-	port          uint16
-	primary, full bool
-	key, trigger  string
+	port                 uint16
+	primary, full, prove bool
+	key, trigger         string
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -59,7 +59,9 @@ func Take() *cobra.Command {
 	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.BoolVar(&o.full, "full", false, "take a full backup, whatever the settings say")
-	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive, which an incremental backup needs")
+	f.BoolVar(&o.prove, "prove", false, "read the backup with the key before it counts")
+	f.StringVar(&o.key, "key", naming.PathKey,
+		"folder with the key of the archive, which an incremental backup needs, and one that is proved")
 	f.StringVar(&o.trigger, "trigger", naming.TriggerRequest, "why it is taken: schedule, request, migration or final")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
@@ -68,7 +70,8 @@ func Take() *cobra.Command {
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
 	t := &take{
-		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key, trigger: o.trigger,
+		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, prove: o.prove, key: o.key,
+		trigger: o.trigger,
 	}
 	err := t.do(ctx)
 	if err != nil {
@@ -83,12 +86,12 @@ func (o takeOptions) work(ctx context.Context) error {
 // take is one run.
 type take struct {
 	pod
-	port          uint16
-	primary, full bool
-	key, trigger  string
-	settings      protocol.BackupSettings
-	archive       bucket.Bucket // rooted at the archive
-	result        protocol.BackupResult
+	port                 uint16
+	primary, full, prove bool
+	key, trigger         string
+	settings             protocol.BackupSettings
+	archive              bucket.Bucket // rooted at the archive
+	result               protocol.BackupResult
 }
 
 func (t *take) do(ctx context.Context) error {
@@ -99,6 +102,9 @@ func (t *take) do(ctx context.Context) error {
 	}
 	defer stop()
 	if err := t.open(ctx); err != nil {
+		return err
+	}
+	if err := t.tryKey(); err != nil {
 		return err
 	}
 	if err := t.clean(ctx); err != nil {
@@ -293,6 +299,7 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 		Trigger:  t.trigger,
 		Parent:   parent,
 		Decoder:  decoder,
+		Prove:    t.prove,
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
@@ -303,16 +310,36 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	})
 }
 
-// decoder reads the manifest of a parent.
+// decoder reads the manifest of a parent, and what is to be proved.
 func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
-	if parent == nil {
+	if parent == nil && !t.prove {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
 	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
-	if err != nil {
+	if err != nil && parent != nil {
 		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
 	}
-	return decoder, nil
+	return decoder, err
+}
+
+// tryKey sees, before hours are spent on a copy that is to be proved, whether its key fits.
+func (t *take) tryKey() error {
+	if !t.prove {
+		return nil
+	}
+	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	if err != nil {
+		return err
+	}
+	decoder, err := t.decoder(nil)
+	if err != nil {
+		return err
+	}
+	if err := encoder.Try(decoder); err != nil {
+		return fmt.Errorf("%w: %w: put the private half of %s into the Secret that spec.backup.encryption.key names, as %s",
+			errKey, err, t.settings.Archive.Recipient, naming.KeyAge)
+	}
+	return nil
 }
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.

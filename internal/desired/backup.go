@@ -139,8 +139,9 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, settings, takeCommand(db, backup))
-	if Backup(db).Incremental != nil && !backup.Spec.Full {
-		withKey(db, &spec) // it reads the manifest of the backup before
+	incremental := Backup(db).Incremental != nil && !backup.Spec.Full // it reads the manifest of the backup before
+	if incremental || trigger(db, backup) == naming.TriggerFinal {
+		withKey(db, &spec)
 	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -188,6 +189,9 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 	}
 	if backup.Spec.Full {
 		command = append(command, "--full")
+	}
+	if trigger(db, backup) == naming.TriggerFinal { // what it is of goes: it is read before it counts
+		command = append(command, "--prove")
 	}
 	return command
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -83,4 +84,43 @@ func TestNoRoomIsMadeBesideABackup(t *testing.T) {
 	if !k.find("x-retention", &batchv1.Job{}) {
 		t.Error("no room is made after it")
 	}
+}
+
+// The last backup of an encrypted archive is read with the key before anything goes; nobody else gets the key for that.
+func TestTheLastBackupIsProvedWithTheKey(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Encryption = &v1.EncryptionSpec{
+			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
+		}
+	})
+	other := k.take(k.ask("second", "x"))
+	if mounts, command := k.keyOf(other); mounts || slices.Contains(command, "--prove") {
+		t.Errorf("a backup that is not the last mounts the key: %v, and runs %v", mounts, command)
+	}
+	k.complete(other)
+	k.letGo()
+	db = k.goes(db)
+	b := k.take(k.final(db))
+	if mounts, command := k.keyOf(b); !mounts || !slices.Contains(command, "--prove") {
+		t.Errorf("the last backup mounts the key: %v, and runs %v", mounts, command)
+	}
+	k.phase(k.pod(b, "x-final-a"), corev1.PodFailed, &protocol.BackupResult{Error: "the key of the archive: another one"})
+	k.failJob(b.Name, "BackoffLimitExceeded")
+	k.take(b)
+	db = k.reconcile(db)
+	k.waiting(db, "the key of the archive: another one")
+	k.waiting(db, "delete it to have it tried again")
+}
+
+// keyOf says whether the Pods of a backup get the archive's key, and what they run.
+func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(b.Name, job)
+	pod := job.Spec.Template.Spec
+	mounts = slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == "archive-key"
+	})
+	return mounts, pod.Containers[0].Command
 }

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -83,5 +85,41 @@ func TestAStoreThatIsFull(t *testing.T) {
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); !ok || len(w.Backups) != 1 ||
 		w.Backups[0].ID != second.ID || w.Missing != nil {
 		t.Errorf("what can be restored is %+v", w)
+	}
+}
+
+// The last backup of a SampleDB counts when it was read with the key. One that does not fit is found before the copy.
+func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 1)
+	c.archiveHere()
+	key, recipient := c.key()
+	c.config.Archive.Recipient = recipient
+	c.sync()
+	c.awaitArchived("db-0")
+	last := func(key string) (protocol.BackupResult, error) {
+		return c.tryBackup(c.taking(), "--from-primary", "--full", "--prove", "--trigger", naming.TriggerFinal, "--key", key)
+	}
+	wrong, err := age.GenerateX25519Identity()
+	c.must(err)
+	other := c.volume("another")
+	file := filepath.Join(other, naming.KeyAge)
+	c.must(os.WriteFile(file, []byte(wrong.String()+"\n"), 0o600))
+	c.own(file)
+	for name, folder := range map[string]string{"another key": other, "no key": c.volume("none")} {
+		result, err := last(folder)
+		if err == nil || !strings.Contains(result.Error, "the key of the archive") || result.Instance != "" {
+			t.Errorf("with %s: %v, %+v", name, err, result)
+		}
+	}
+	result, err := last(key)
+	if err != nil || result.ID == "" {
+		t.Errorf("with the key: %v, %+v", err, result)
+	}
+	archive := bucket.OpenFolder(filepath.Join(c.config.Archive.Bucket.Folder, "test/db"))
+	catalogue, err := backup.Read(t.Context(), archive)
+	c.must(err)
+	if len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != result.ID {
+		t.Errorf("there are the backups %v", catalogue.Backups)
 	}
 }
