@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // ErrKey says that a key does not open what the recipient has closed.
@@ -37,8 +36,11 @@ func (s *Encoder) Try(decoder *Decoder) error {
 // prove reads from the bucket, with the key, what a restore would begin with: the manifest, the first piece of each tar
 // file, and all WAL that the backup needs itself.
 func (t *taking) prove(ctx context.Context) error {
-	for _, o := range append([]Object{t.backup.Manifest}, t.firstPieces()...) {
-		if _, err := readObject(ctx, t.Bucket, t.Decoder, t.backup.folder(), o); err != nil {
+	if err := t.proveManifest(ctx); err != nil {
+		return err
+	}
+	for _, o := range t.begins {
+		if _, err := readPiece(ctx, t.Bucket, t.Decoder, t.backup.folder(), o); err != nil {
 			return err
 		}
 	}
@@ -61,12 +63,12 @@ func (t *taking) prove(ctx context.Context) error {
 	return nil
 }
 
-// firstPieces are those of the tar files.
-func (t *taking) firstPieces() (first []Object) {
-	for _, o := range t.backup.Pieces {
-		if plain, _, _ := PlainName(o.Name); strings.HasSuffix(plain, PieceName(".tar", 0)) {
-			first = append(first, o)
-		}
+func (t *taking) proveManifest(ctx context.Context) error {
+	manifest, err := openManifest(ctx, t.Bucket, t.Decoder, t.backup)
+	if err != nil {
+		return err
 	}
-	return first
+	defer manifest.Close()
+	_, err = io.Copy(io.Discard, manifest)
+	return err
 }

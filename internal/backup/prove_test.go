@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -39,6 +40,26 @@ func TestTryKey(t *testing.T) {
 	}
 }
 
+// timelined is WAL whose pages say that they are of timeline 1, as a server's do.
+type timelined struct{ *testSource }
+
+func (s timelined) Open(name string) (File, error) {
+	f, err := s.testSource.Open(name)
+	return timelinedFile{f}, err
+}
+
+type timelinedFile struct{ File }
+
+func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	for at := -off % walPage; at+8 <= int64(n); at += walPage {
+		if at >= 0 {
+			binary.LittleEndian.PutUint32(p[at+4:], 1)
+		}
+	}
+	return n, err
+}
+
 // unfinished is a backup whose pieces, manifest and WAL are in the bucket, and whose backup.json is not.
 func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 	t.Helper()
@@ -50,20 +71,24 @@ func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
 	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, newMemoryBucket()
 	a, err := NewArchiver(ArchiverOptions{
 		Bucket: b, Owner: testOwner, Encoder: encoder, TermHistory: history,
-		Source: &testSource{history: history, flushed: 3*32768 + 500},
+		Source: timelined{&testSource{history: history, flushed: 3*32768 + 500}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustStep(t, a)
 	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}}
-	w.backup = Backup{ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100}
-	for _, name := range []string{PieceName(baseTar, 0), PieceName(baseTar, 1), PieceName("16400.tar", 0)} {
+	w.backup = Backup{
+		ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
+	}
+	for i, name := range []string{PieceName(baseTar, 0), PieceName(baseTar, 1), PieceName("16400.tar", 0)} {
 		piece, err := w.put(t.Context(), name, bytes.Repeat([]byte(name), 100))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.backup.Pieces = append(w.backup.Pieces, piece)
+		if err := w.note(i, piece, i != 1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if w.backup.Manifest, err = w.put(t.Context(), FileManifest, []byte("{}")); err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func Retain(c Catalogue, p Policy) Deletions {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.Contents[b.ID])...)
+		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
 	}
 	begun := c.retainUnfinished(p, &d)
 	// Where nothing can be restored, nothing says which WAL is of use.

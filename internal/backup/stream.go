@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -77,8 +76,8 @@ func (s *stream) query(command string) ([][]string, error) {
 
 // uploadManifest gives the server the manifest that an incremental backup is
 // the change from (PostgreSQL 17).
-func (s *stream) uploadManifest(manifest []byte) error {
-	if _, err := s.conn.CopyFrom(context.Background(), bytes.NewReader(manifest), "UPLOAD_MANIFEST"); err != nil {
+func (s *stream) uploadManifest(manifest io.Reader) error {
+	if _, err := s.conn.CopyFrom(context.Background(), manifest, "UPLOAD_MANIFEST"); err != nil {
 		return fmt.Errorf("give the server the manifest of the parent: %w", err)
 	}
 	return nil

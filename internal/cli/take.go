@@ -24,7 +24,7 @@ const (
 	// takeWorkers bounds the memory of a backup: each may need 100 MiB.
 	takeWorkers = 4
 	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
-	// look lists the whole archive.
+	// look lists all WAL.
 	archivedPoll     = time.Second
 	archivedPollMost = 15 * time.Second
 	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
@@ -346,7 +346,7 @@ func (t *take) tryKey() error {
 func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
-		catalogue, err := backup.Read(ctx, t.archive)
+		catalogue, err := backup.ReadWAL(ctx, t.archive)
 		if err != nil {
 			return err
 		}
