@@ -282,8 +282,8 @@ const (
 
 	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of
 	// the archive was changed.
-	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again within minutes, and
-	// at once when the spec changes.
+	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again after minutes, and
+	// after longer each time; then the message says when. It is tried at once when the spec changes, or the Job is deleted.
 	ReasonRestoreFailed = "RestoreFailed"
 
 	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names is not there, or has no archive, or
