@@ -92,6 +92,8 @@ type take struct {
 	settings             protocol.BackupSettings
 	archive              bucket.Bucket // rooted at the archive
 	result               protocol.BackupResult
+	// damaged are the hosts whose data could not be copied, and why.
+	damaged map[string]error
 }
 
 func (t *take) do(ctx context.Context) error {
@@ -274,11 +276,37 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	if len(history) == 0 {
 		return backup.Backup{}, errors.New("the archive has no WAL yet")
 	}
-	t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
-	host, err := t.choose(ctx, primary)
-	if err != nil {
-		return backup.Backup{}, err
+	for {
+		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
+		host, err := t.choose(ctx, primary)
+		if err != nil {
+			return backup.Backup{}, err
+		}
+		taken, err := t.takeFrom(ctx, host, history[len(history)-1].Term, parent)
+		if !errors.Is(err, backup.ErrDamaged) {
+			return taken, err
+		}
+		if err := t.passOver(ctx, host, err); err != nil {
+			return backup.Backup{}, err
+		}
 	}
+}
+
+// passOver notes that an instance can't be copied, and makes room for a copy of another.
+func (t *take) passOver(ctx context.Context, host string, why error) error {
+	if t.damaged == nil {
+		t.damaged = map[string]error{}
+	}
+	t.damaged[host] = why
+	t.log.Warn("an instance is damaged: another is copied", "instance", host, "error", why.Error())
+	t.warn(fmt.Sprintf("%s could not be copied: %v", t.result.Instance, why))
+	return t.clean(ctx)
+}
+
+// takeFrom takes the backup from a host.
+func (t *take) takeFrom(
+	ctx context.Context, host string, term uint64, parent *backup.Backup,
+) (backup.Backup, error) {
 	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
 	if err != nil {
 		return backup.Backup{}, err
@@ -290,12 +318,12 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
-	t.log.Info("takes a backup", "from", host, "term", history[len(history)-1].Term)
+	t.log.Info("takes a backup", "from", host, "term", term)
 	return backup.Take(ctx, backup.TakeOptions{
 		Server:   t.connection(host),
 		Bucket:   t.archive,
 		Encoder:  encoder,
-		Term:     history[len(history)-1].Term,
+		Term:     term,
 		Trigger:  t.trigger,
 		Parent:   parent,
 		Decoder:  decoder,
