@@ -430,7 +430,7 @@ func TestVerifyFiles(t *testing.T) {
 	}{
 		"all is as it was":        {nil, nil},
 		"an altered file":         {map[string]string{"base/1/2": "12345678_"}, []string{"base/1/2: altered"}},
-		"a shorter one":           {map[string]string{"base/1/2": "12345678"}, []string{"base/1/2: it has 8 bytes, not 9"}},
+		"a shorter one":           {map[string]string{"base/1/2": "1"}, []string{"base/1/2: it has 1 bytes, not 9"}},
 		"one that is not known":   {map[string]string{"base/1/3": "x"}, []string{"base/1/3: unknown"}},
 		"one that does not count": {map[string]string{"pg_wal/x": "x"}, nil},
 	} {

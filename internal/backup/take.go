@@ -87,7 +87,8 @@ type taking struct {
 }
 
 // Take takes a base backup and returns what it has written to backup.json. The error is ErrPromoted
-// when the server was promoted meanwhile, ErrDamaged where its data is. What a backup that did not end leaves is for Clean.
+// when the server was promoted meanwhile, ErrDamaged where its data is. What a backup that did not end leaves is for
+// Clean.
 func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)

@@ -29,8 +29,8 @@ const (
 	archivedPollMost = 15 * time.Second
 	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
 	abandonPatience = 20 * time.Second
-	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that is
-	// under way after all sees before its end whether everything is still there.
+	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that
+	// is under way after all sees before its end whether everything is still there.
 	givenUp = 2 * time.Hour
 	// mostRemoved bounds how many removed backups the result names.
 	mostRemoved = 30
@@ -364,8 +364,8 @@ func (t *take) tryKey() error {
 		return err
 	}
 	if err := encoder.Try(decoder); err != nil {
-		return fmt.Errorf("%w: %w: put the private half of %s into the Secret that spec.backup.encryption.key names, as %s",
-			errKey, err, t.settings.Archive.Recipient, naming.KeyAge)
+		return fmt.Errorf("%w: %w: the Secret that spec.backup.encryption.key names must have, as %s, that of %s",
+			errKey, err, naming.KeyAge, t.settings.Archive.Recipient)
 	}
 	return nil
 }

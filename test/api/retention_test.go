@@ -105,7 +105,8 @@ func TestTheLastBackupIsProvedWithTheKey(t *testing.T) {
 	if mounts, command := k.keyOf(b); !mounts || !slices.Contains(command, "--prove") {
 		t.Errorf("the last backup mounts the key: %v, and runs %v", mounts, command)
 	}
-	k.phase(k.pod(b, "x-final-a"), corev1.PodFailed, &protocol.BackupResult{Error: "the key of the archive: another one"})
+	wrong := &protocol.BackupResult{Error: "the key of the archive: another one"}
+	k.phase(k.pod(b, "x-final-a"), corev1.PodFailed, wrong)
 	k.failJob(b.Name, "BackoffLimitExceeded")
 	k.take(b)
 	db = k.reconcile(db)

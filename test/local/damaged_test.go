@@ -59,7 +59,8 @@ func TestACorruptPageFailsNoBackup(t *testing.T) {
 	expect("with two damaged standbys")
 	c.damage(leader, "kept")
 	result, err := c.tryBackup(c.taking())
-	for _, words := range []string{c.host(0), c.host(1), c.host(2), "checksum verification failed in file \"./" + file + "\", block 0"} {
+	page := "checksum verification failed in file \"./" + file + "\", block 0"
+	for _, words := range []string{c.host(0), c.host(1), c.host(2), page} {
 		if err == nil || !strings.Contains(result.Error, words) {
 			t.Errorf("with all damaged, it does not speak of %s: %v, %q", words, err, result.Error)
 		}

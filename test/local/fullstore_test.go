@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,14 +18,18 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// fillUp leaves so many bytes on a volume.
+// fillUp leaves so many bytes on a volume at most.
 func (c *cluster) fillUp(path string, left uint64) {
 	c.Helper()
 	var stat unix.Statfs_t
 	c.must(unix.Statfs(path, &stat))
-	filler, err := os.Create(filepath.Join(path, "filler"))
+	free := stat.Bavail * uint64(stat.Bsize)
+	if free <= left {
+		return
+	}
+	filler, err := os.CreateTemp(path, "filler")
 	c.must(err)
-	c.must(unix.Fallocate(int(filler.Fd()), 0, 0, int64(stat.Bavail*uint64(stat.Bsize)-left)))
+	c.must(unix.Fallocate(int(filler.Fd()), 0, 0, int64(free-left)))
 	c.must(filler.Close())
 }
 
@@ -57,8 +62,7 @@ func TestAStoreThatIsFull(t *testing.T) {
 	c.exec(leader, "create table load (n int, noise bytea) with (autovacuum_enabled = off)",
 		"alter table load alter noise set storage external")
 	c.awaitArchived(leader)
-	first := c.takeBackup()
-	second := c.takeBackup()
+	first, second, third := c.takeBackup(), c.takeBackup(), c.takeBackup()
 	c.fillUp(store, 1<<20)
 	c.exec(leader, fmt.Sprintf(noise, 300))
 	c.await(leader, "out of room", func(s protocol.Status) bool {
@@ -70,20 +74,29 @@ func TestAStoreThatIsFull(t *testing.T) {
 	}
 	catalogue, err := backup.Read(t.Context(), archive)
 	c.must(err)
-	if len(catalogue.Backups) != 2 || len(catalogue.Unfinished) > 0 {
+	if len(catalogue.Backups) != 3 || len(catalogue.Unfinished) > 0 {
 		t.Errorf("there are %d backups, and what is left of %v", len(catalogue.Backups), catalogue.Unfinished)
 	}
 	if kept := c.retain(7); len(kept.Removed) > 0 {
 		t.Errorf("removed is what is to be kept: %v", kept.Removed)
 	}
-	if made := c.retain(1); len(made.Removed) != 1 || made.Removed[0] != first.ID {
+	if made := c.retain(2); len(made.Removed) != 1 || made.Removed[0] != first.ID {
 		t.Errorf("removed is %v, want %s", made.Removed, first.ID)
+	}
+	c.awaitArchived(leader)
+	// Where there is room for half a backup at most, the next one makes the rest by itself.
+	c.fillUp(store, uint64(third.Stored)/2)
+	settings := c.taking()
+	settings.Keep.Count = 1
+	last, err := c.tryBackup(settings)
+	if err != nil || !slices.Equal(last.Removed, []string{second.ID, third.ID}) {
+		t.Fatalf("the next backup ends with %v: %+v", err, last)
 	}
 	c.awaitArchived(leader)
 	catalogue, err = backup.Read(t.Context(), archive)
 	c.must(err)
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); !ok || len(w.Backups) != 1 ||
-		w.Backups[0].ID != second.ID || w.Missing != nil {
+		w.Backups[0].ID != last.ID || w.Missing != nil {
 		t.Errorf("what can be restored is %+v", w)
 	}
 }
@@ -98,7 +111,8 @@ func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
 	c.sync()
 	c.awaitArchived("db-0")
 	last := func(key string) (protocol.BackupResult, error) {
-		return c.tryBackup(c.taking(), "--from-primary", "--full", "--prove", "--trigger", naming.TriggerFinal, "--key", key)
+		return c.tryBackup(c.taking(),
+			"--from-primary", "--full", "--prove", "--trigger", naming.TriggerFinal, "--key", key)
 	}
 	wrong, err := age.GenerateX25519Identity()
 	c.must(err)

@@ -29,7 +29,8 @@ type observed struct {
 	users    map[string]string // of claims, the name of a Pod that uses it
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
-	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make room.
+	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
+	// room.
 	restorePods []corev1.Pod
 	backupPods  []corev1.Pod
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
