@@ -333,8 +333,13 @@ func TestAManifestOfAnySize(t *testing.T) {
 			w := &taking{TakeOptions: o, ctx: t.Context()}
 			w.backup = Backup{ID: "20261120T031500Z-3f2a"}
 			measured(t, peak, "write", func() {
-				err := errors.Join(w.manifest(), generatedManifest(w.text, *largeFiles), w.text.end(&w.backup))
-				if err != nil {
+				if err := errors.Join(w.manifest(), generatedManifest(w.text, *largeFiles)); err != nil {
+					t.Fatal(err)
+				}
+				if len(w.text.parts) == 0 {
+					t.Errorf("%d bytes are in memory, and no part is written", w.text.stored.Len())
+				}
+				if err := w.text.end(&w.backup); err != nil {
 					t.Fatal(err)
 				}
 			})
