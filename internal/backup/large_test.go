@@ -336,7 +336,7 @@ func TestAManifestOfAnySize(t *testing.T) {
 				if err := errors.Join(w.manifest(), generatedManifest(w.text, *largeFiles)); err != nil {
 					t.Fatal(err)
 				}
-				if len(w.text.parts) == 0 {
+				if len(w.text.parts) == 0 && !encrypted { // age keeps 64 KiB, which a short one does not have
 					t.Errorf("%d bytes are in memory, and no part is written", w.text.stored.Len())
 				}
 				if err := w.text.end(&w.backup); err != nil {
