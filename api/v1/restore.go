@@ -128,6 +128,15 @@ type RestoreStatus struct {
 	// +optional
 	Branch int64 `json:"branch,omitempty"`
 
+	// The Job that does it, how often that has failed, and when it did last. The pause before it is tried again doubles
+	// each time.
+	// +optional
+	Job string `json:"job,omitempty"`
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
+
 	// How far it is.
 	// +optional
 	Progress *BackupProgress `json:"progress,omitempty"`

@@ -115,13 +115,15 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 			source := &testSource{history: history, flushed: 100}
 			a := archiverOf(t, b, source, history, c.key, "n")
 			mustStep(t, a)
-			other := archiverOf(t, b, &testSource{history: history, flushed: 3 * 32768, lost: c.lost}, history, c.key, "n")
+			other := archiverOf(t, b,
+				&testSource{history: history, flushed: 3 * 32768, lost: c.lost}, history, c.key, "n")
 			mustStep(t, other)
 			objects := len(b.objects)
 			source.flushed = 3 * 32768
 			_, err := a.Step(t.Context())
 			ahead := (*AheadError)(nil)
-			if errors.As(err, &ahead) != c.taken || err != nil && !c.taken || len(b.objects) != objects || b.changed > 0 {
+			if errors.As(err, &ahead) != c.taken || err != nil && !c.taken ||
+				len(b.objects) != objects || b.changed > 0 {
 				t.Errorf("%v; %d objects of %d", err, len(b.objects), objects)
 			}
 			if want := ha.LSN(32768); c.taken && a.State().Archived != want {

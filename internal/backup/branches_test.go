@@ -53,7 +53,9 @@ func (w *world) restoreInPlace() {
 	}
 	history = append(history, ha.TermStart{Term: newest + ha.RestoreTerms + 1, LSN: at, Timeline: timeline + 1})
 	oldest := SegmentAt(0, at).Start()
-	l := &leader{testSource: &testSource{history, at + 100, oldest}, from: choice.Backup.StartLSN}
+	l := &leader{
+		testSource: &testSource{history: history, flushed: at + 100, oldest: oldest}, from: choice.Backup.StartLSN,
+	}
 	l.begun = len(c.only(history).along(history).all) > 0
 	w.leaders = append(w.leaders, l)
 	w.counts["restores"]++

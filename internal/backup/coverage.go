@@ -292,16 +292,11 @@ func (c Catalogue) Chain(id string) ([]Backup, error) {
 
 // lost is an object of a backup that is not there, or not of its size; "" for none.
 func (c Catalogue) lost(b Backup) string {
-	sizes := map[string]int64{}
+	there := newContents(b)
 	for _, o := range c.Contents[b.ID] {
-		sizes[o.Name] = o.Size
+		there.add(o)
 	}
-	for _, o := range append([]Object{b.Manifest}, b.Pieces...) {
-		if size, ok := sizes[FolderBase+b.ID+"/"+o.Name]; o.Name != "" && (!ok || size != o.Size) {
-			return FolderBase + b.ID + "/" + o.Name
-		}
-	}
-	return ""
+	return cmp.Or(there.lost(), b.lacks)
 }
 
 // Window is what can be restored without a gap, to any moment in between.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -101,6 +102,37 @@ func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
 	}
 	return sealed.Bytes(), nil
 }
+
+// Writer compresses and encrypts what is written into it, as one object. It is complete when it is closed.
+func (s *Encoder) Writer(to io.Writer) (io.WriteCloser, error) {
+	sealed := io.WriteCloser(nothingToClose{to})
+	if s.recipient != nil {
+		var err error
+		if sealed, err = age.Encrypt(to, s.recipient); err != nil {
+			return nil, fmt.Errorf("encrypt: %w", err)
+		}
+	}
+	encoder, err := zstd.NewWriter(sealed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithZeroFrames(true))
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	return closesBoth{encoder, sealed}, nil
+}
+
+// nothingToClose is a writer whose end is somebody else's.
+type nothingToClose struct{ io.Writer }
+
+func (nothingToClose) Close() error { return nil }
+
+// closesBoth is a writer that writes into another.
+type closesBoth struct {
+	io.WriteCloser
+	to io.Closer
+}
+
+// Close ends both, the one that is written to last.
+func (c closesBoth) Close() error { return errors.Join(c.WriteCloser.Close(), c.to.Close()) }
 
 // Decoder undoes what a Encoder did. It may be used by several at once.
 type Decoder struct{ identities []age.Identity }

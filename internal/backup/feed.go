@@ -103,23 +103,29 @@ func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
 	}
 }
 
-// putSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
-// itself has it in a new segment.
+// putSegment puts a segment where the server looks for it.
 func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
+	content, err := r.readSegment(ctx, s)
+	if err != nil {
+		return err
+	}
+	return putFile(r.WAL, s.File, content)
+}
+
+// readSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
+// itself has it in a new segment.
+func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, error) {
 	content := make([]byte, SegmentSize)
 	err := r.assemble(ctx, content, s.Objects)
 	// Where a former version of Toban writes to the archive, parts are replaced by longer ones.
 	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
 		objects, again := r.Again(ctx, s.Segment)
 		if again != nil {
-			return again
+			return nil, again
 		}
 		err = r.assemble(ctx, content, objects)
 	}
-	if err != nil {
-		return err
-	}
-	return putFile(r.WAL, s.File, content)
+	return content, err
 }
 
 // partsAtOnce is how many parts of a segment are downloaded at the same time: one that was written slowly has hundreds.

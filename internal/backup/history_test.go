@@ -75,7 +75,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	begin := ha.LSN(3 * segmentSize)
 	w.leaders = []*leader{
-		{testSource: &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}, from: begin},
+		{testSource: &testSource{
+			history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin,
+		}, from: begin},
 	}
 	w.restart(w.leaders[0])
 	return w
@@ -94,7 +96,8 @@ func (w *world) fatal(format string, args ...any) {
 func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
-		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history, Now: func() time.Time { return w.bucket.clock }})
+		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history,
+		Now: func() time.Time { return w.bucket.clock }})
 }
 
 func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
@@ -118,7 +121,9 @@ func (w *world) elect() {
 	}
 	history := append(slices.Clone(p.history),
 		ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
-	l := &leader{testSource: &testSource{history: history, flushed: start + 100, oldest: p.oldest}, from: p.from, begun: p.begun}
+	l := &leader{
+		testSource: &testSource{history: history, flushed: start + 100, oldest: p.oldest}, from: p.from, begun: p.begun,
+	}
 	w.leaders = append(w.leaders, l)
 	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
 	w.restart(l)

@@ -97,7 +97,7 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.Contents[b.ID])...)
+		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
 	}
 	begun := c.retainUnfinished(p, &d)
 	// Where nothing can be restored, nothing says which WAL is of use.

@@ -229,15 +229,16 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 // open opens the store. To the server of a volume it shows a certificate of the authority of the
 // SampleDB whose volume it is.
 func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
-	config := r.settings.Bucket
+	config, source := r.settings.Bucket, r.own
 	if config.Volume != nil {
-		source, err := newIssuer(r.source, naming.IdentityRestore)
-		if err != nil {
+		var err error
+		if source, err = newIssuer(r.source, naming.IdentityRestore); err != nil {
 			return nil, err
 		}
-		if config, err = storeConfig(config, source, r.run); err != nil {
-			return nil, err
-		}
+	}
+	config, err := storeConfig(config, source, r.run)
+	if err != nil {
+		return nil, err
 	}
 	return bucket.Open(ctx, config)
 }

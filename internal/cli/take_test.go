@@ -53,20 +53,26 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 	}
 }
 
-// The settings may have changed since the backup began.
-func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
+// settingsFile is a file with the settings of a backup's Pod.
+func settingsFile(t *testing.T, settings protocol.BackupSettings) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "backup.json")
-	run := &take{pod: pod{podOptions: podOptions{settings: file}}}
-	now := protocol.BackupSettings{
-		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
-	}
-	text, err := json.Marshal(now)
+	text, err := json.Marshal(settings)
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// The settings may have changed since the backup began.
+func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
+	file := settingsFile(t, protocol.BackupSettings{
+		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
+	})
+	run := &take{pod: pod{podOptions: podOptions{settings: file}}}
 	p, err := run.policy()
 	if err != nil || p.Count != 3 || p.Age != 48*time.Hour || !slices.Equal(p.Pinned, []string{"a"}) ||
 		!slices.Equal(p.InUse, []string{"b"}) || p.Now.IsZero() {

@@ -29,6 +29,10 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 	best, chosen := hostUseless, ""
 	var words []string
 	for _, host := range t.settings.Hosts {
+		if why := t.damaged[host]; why != nil {
+			words = append(words, fmt.Sprintf("%s could not be copied: %v", host, why))
+			continue
+		}
 		kind, err := t.probe(ctx, host)
 		if err != nil {
 			words = append(words, err.Error())

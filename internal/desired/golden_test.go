@@ -220,6 +220,7 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	}
 	out := []client.Object{
 		settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify,
+		RetentionJob(db, settings),
 	}
 	if !OnVolume(db) {
 		return out

@@ -40,5 +40,6 @@ const (
 	ArchiveTaken   = "ArchiveTaken"   // the archive belongs to another SampleDB
 	ArchiveAhead   = "ArchiveAhead"   // the archive has what the server does not have
 	ArchiveUnfit   = "ArchiveUnfit"   // the store does not keep writers apart
+	ArchiveFull    = "ArchiveFull"    // the store has no room
 	ArchiveFailing = "ArchiveFailing" // the bucket does not take it
 )

@@ -53,11 +53,12 @@ type BackupProgress struct {
 	Backup string `json:"backup,omitempty"`
 }
 
-// BackupResult is what a backup's Pod leaves as its termination message.
+// BackupResult is what a backup's Pod leaves as its termination message, and one that makes room.
 type BackupResult struct {
 	// Error is why there is no backup, "" where there is one.
 	Error string `json:"error,omitempty"`
-	// Warning is what failed though the backup is complete: to take an incremental one, or the removal of older ones.
+	// Warning is what failed though the backup is complete: to take an incremental one, to copy an instance whose data
+	// is damaged, or the removal of older ones.
 	Warning string `json:"warning,omitempty"`
 	// Instance is the one that it was taken from.
 	Instance string `json:"instance,omitempty"`

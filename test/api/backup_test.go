@@ -137,9 +137,19 @@ func (k *taker) phase(pod *corev1.Pod, phase corev1.PodPhase, result *protocol.B
 // failJob ends a Job as Kubernetes does when no more Pods are tried.
 func (k *taker) failJob(name, reason string) {
 	k.Helper()
+	k.failAt(name, reason, metav1.Now())
+}
+
+// failLater has a Job fail at a moment.
+func (k *taker) failLater(name string, at time.Time) {
+	k.Helper()
+	k.failAt(name, "BackoffLimitExceeded", metav1.NewTime(at).Rfc3339Copy())
+}
+
+func (k *taker) failAt(name, reason string, now metav1.Time) {
+	k.Helper()
 	job := &batchv1.Job{}
 	k.read(name, job)
-	now := metav1.Now()
 	job.Status.StartTime, job.Status.Failed = &now, 4
 	job.Status.Conditions = []batchv1.JobCondition{
 		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: reason},
@@ -216,6 +226,10 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse,
 			v1.ReasonArchiveFailing, "access denied",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveFull, Error: "no space left"}, metav1.ConditionFalse,
+			v1.ReasonArchiveFull, "spec.backup.retention",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse,

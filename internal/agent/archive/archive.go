@@ -171,6 +171,8 @@ func archiveReason(err error) string {
 		return protocol.ArchiveTaken
 	case errors.Is(err, backup.ErrReplaces):
 		return protocol.ArchiveUnfit
+	case errors.Is(err, bucket.ErrFull):
+		return protocol.ArchiveFull
 	}
 	return protocol.ArchiveFailing
 }

@@ -136,6 +136,10 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 				Error:  "open: " + (&backup.AheadError{Name: "x", What: "goes further"}).Error(),
 			},
 		},
+		"the store has no room": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: fmt.Errorf("create x: %w", bucket.ErrFull)},
+			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveFull, Error: "create x: no space left"},
+		},
 		"the bucket is another's": {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},

@@ -116,13 +116,32 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 // lastWords is what the newest Pod that has ended left.
 func (s *scope) lastWords() string {
 	for _, pod := range slices.Backward(s.seen.pods) {
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
-				return c.State.Terminated.Message
-			}
+		if words, ended := words(&pod); ended {
+			return words
 		}
 	}
 	return ""
+}
+
+// words are what a Pod left when it ended.
+func words(pod *corev1.Pod) (text string, ended bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
+			return c.State.Terminated.Message, true
+		}
+	}
+	return "", false
+}
+
+// removed are the ids of the backups that any of its Pods has removed.
+func (s *scope) removed() (ids []string) {
+	for i := range s.seen.pods {
+		text, _ := words(&s.seen.pods[i])
+		if r := result(text); r != nil {
+			ids = append(ids, r.Removed...)
+		}
+	}
+	return ids
 }
 
 // result reads a termination message, nil where it is none of ours.

@@ -24,7 +24,6 @@ const (
 	phaseCompleted = "Completed"
 	phaseFailed    = "Failed"
 	phaseCancelled = "Cancelled"
-	phaseRemoved   = "Removed"
 )
 
 // status is what the backup's status should be after a decision.

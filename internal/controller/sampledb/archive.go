@@ -117,6 +117,8 @@ func (s *scope) archiving() verdict {
 			"(spec.restore), or give spec.backup.store another prefix to go on with what there is")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
+	case state.Reason == protocol.ArchiveFull:
+		return no(v1.ReasonArchiveFull, state.Error+": give the store more room, or keep less (spec.backup.retention)")
 	case state.Reason != "":
 		return no(v1.ReasonArchiveFailing, state.Error)
 	case s.openGap() != "":

@@ -37,6 +37,7 @@ const (
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
+	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
 	eventArchiveFailing    = "ArchiveFailing"        // it does not, or late
 	eventArchiveGap        = "ArchiveGap"            // WAL was lost before it was archived

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,44 @@ func TestABackupWhoseObjectsWereRemovedIsNone(t *testing.T) {
 	var object *backup.ObjectError
 	if !errors.As(err, &object) || object.What != backup.Missing {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// A backup that is to be proved counts when a restore could begin with it, as it lies in the bucket.
+func TestABackupThatCannotBeReadIsNone(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	altered := ""
+	o := a.options()
+	o.Prove, o.Decoder = true, a.decoder
+	o.At = func(point string) error {
+		if point != "wal" || altered == "" {
+			return nil
+		}
+		for object, err := range a.List(t.Context(), backup.FolderBase) {
+			if err == nil && strings.HasSuffix(object.Name, altered) {
+				return a.Put(t.Context(), object.Name, make([]byte, object.Size))
+			}
+		}
+		return fmt.Errorf("there is no %s", altered)
+	}
+	for _, altered = range []string{"backup_manifest.zst", "base.tar.00000.zst"} {
+		_, err := backup.Take(t.Context(), o)
+		var object *backup.ObjectError
+		if !errors.As(err, &object) || object.What != backup.Altered || !strings.HasSuffix(object.Name, altered) {
+			t.Errorf("with another %s the error is %v", altered, err)
+		}
+		if _, err := backup.Clean(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	altered = ""
+	b, err := backup.Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := backup.Read(t.Context(), a)
+	if err != nil || len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != b.ID {
+		t.Errorf("there are %v, %v", catalogue.Backups, err)
 	}
 }
 
