@@ -235,9 +235,9 @@ const (
 
 	// ReasonArchiveAhead: the archive has WAL of this leader that its server does not have: a volume has gone back in
 	// time. Nothing is archived, so that nothing there is lost, and no backup is begun.
-	// To do: to have back what the volume has lost, restore in place without a target (`spec.restore`): what was written
-	// since then is gone. Or give `spec.backup.store` another prefix, to go on with what there is; what was lost can be
-	// restored from the old one into a new SampleDB.
+	// To do: to have back what the volume has lost, restore in place without a target (`spec.restore`): what was
+	// written since then is gone. Or give `spec.backup.store` another prefix, to go on with what there is; what was
+	// lost can be restored from the old one into a new SampleDB.
 	ReasonArchiveAhead = "ArchiveAhead"
 
 	// ReasonArchiveFull: the store has no room. What `spec.backup.retention` does not keep is removed at once, and

@@ -22,8 +22,8 @@ func (e *AheadError) Error() string {
 		"archived, so that nothing there is lost", e.Name, e.What)
 }
 
-// stamp tells the content of an object, for who can't read it: an HMAC by what only this database system knows, "" where
-// that is not known. Who could guess the content could try with a plain hash whether that is right.
+// stamp tells the content of an object, for who can't read it: an HMAC by what only this database system knows, ""
+// where that is not known. Who could guess the content could try with a plain hash whether that is right.
 func (a *Archiver) stamp(plain string, content []byte) string {
 	if len(a.Secret) == 0 {
 		return ""

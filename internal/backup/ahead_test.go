@@ -14,8 +14,7 @@ import (
 )
 
 // archiverOf is one whose archive is encrypted, if there is a key, and that knows a secret.
-func archiverOf(t *testing.T, b *memoryBucket, s Source, history []ha.TermStart, key *age.X25519Identity,
-	secret string) *Archiver {
+func archiverOf(t *testing.T, b *memoryBucket, s *testSource, key *age.X25519Identity, secret string) *Archiver {
 	t.Helper()
 	recipient := ""
 	if key != nil {
@@ -26,7 +25,7 @@ func archiverOf(t *testing.T, b *memoryBucket, s Source, history []ha.TermStart,
 		t.Fatal(err)
 	}
 	a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: encoder, Source: s,
-		TermHistory: history, Secret: []byte(secret)})
+		TermHistory: s.history, Secret: []byte(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +70,13 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newMemoryBucket()
 			source := &testSource{history: history, flushed: 5*segment + 100}
-			mustStep(t, archiverOf(t, b, source, history, c.key, c.secret))
+			mustStep(t, archiverOf(t, b, source, c.key, c.secret))
 			before := maps.Clone(b.objects)
 			source.lost, source.flushed = c.lost, c.flushed
 			if c.other != nil {
 				history = c.other
 			}
-			a := archiverOf(t, b, source, history, c.key, c.secret)
+			a := archiverOf(t, b, source, c.key, c.secret)
 			for range 3 {
 				_, err := a.Step(t.Context())
 				ahead := (*AheadError)(nil)
@@ -113,10 +112,9 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newMemoryBucket()
 			source := &testSource{history: history, flushed: 100}
-			a := archiverOf(t, b, source, history, c.key, "n")
+			a := archiverOf(t, b, source, c.key, "n")
 			mustStep(t, a)
-			other := archiverOf(t, b,
-				&testSource{history: history, flushed: 3 * 32768, lost: c.lost}, history, c.key, "n")
+			other := archiverOf(t, b, &testSource{history: history, flushed: 3 * 32768, lost: c.lost}, c.key, "n")
 			mustStep(t, other)
 			objects := len(b.objects)
 			source.flushed = 3 * 32768

@@ -118,7 +118,8 @@ func TestWhatAnHourCosts(t *testing.T) {
 		{"128 KiB in a second", 10 * time.Second, 128 << 10, time.Second, 400},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, s := &countingBucket{memoryBucket: newMemoryBucket(), takes: 50 * time.Millisecond}, newServer(SegmentSize)
+			b := &countingBucket{memoryBucket: newMemoryBucket(), takes: 50 * time.Millisecond}
+			s := newServer(SegmentSize)
 			behind := archiveFor(t, b, s, c.maxLag, func(ctx context.Context) {
 				idleServer(ctx, s)
 				if c.size > 0 {
@@ -318,7 +319,8 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	took = time.Since(began)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	t.Logf("... and a gap before it: %s, %d KiB more in use", took, (int64(after.HeapAlloc)-int64(before.HeapAlloc))>>10)
+	more := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) >> 10
+	t.Logf("... and a gap before it: %s, %d KiB more in use", took, more)
 	if want := (Gap{end, source.oldest}); a.State().Gap == nil || *a.State().Gap != want {
 		t.Errorf("the gap is %v, want %v", a.State().Gap, want)
 	}
@@ -352,7 +354,8 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 		want   *Gap
 	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment, &Gap{2*segment + 100, 30 * segment}},
 		{5, 100 * segment, &Gap{2*segment + 100, 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
-		history := append(slices.Clone(first), ha.TermStart{Term: c.term, Timeline: uint32(c.term), LSN: 100*segment + 5})
+		start := ha.TermStart{Term: c.term, Timeline: uint32(c.term), LSN: 100*segment + 5}
+		history := append(slices.Clone(first), start)
 		a := newTestArchiver(t, b, &testSource{history: history, flushed: 101 * segment, oldest: c.oldest}, history)
 		mustStep(t, a)
 		got := a.State().Gap

@@ -144,9 +144,11 @@ func TestWhatIsIdle(t *testing.T) {
 		"a message of a backup":                  {func(s *server) { s.message("toban backup\x00") }, false},
 		"a commit of ours and one of a user's":   {func(s *server) { s.proveWrite(); s.commit(5) }, false},
 		"a restore point":                        {(*server).restorePoint, false},
-		"the end of a backup":                    {func(s *server) { s.record(0, managerXLOG, 0x50, make([]byte, 8)) }, false},
-		"an extension's own":                     {func(s *server) { s.record(9, 200, 0, nil) }, false},
-		"one that is not known":                  {func(s *server) { s.record(9, 22, 0, nil) }, false},
+		"the end of a backup": {
+			func(s *server) { s.record(0, managerXLOG, 0x50, make([]byte, 8)) }, false,
+		},
+		"an extension's own":    {func(s *server) { s.record(9, 200, 0, nil) }, false},
+		"one that is not known": {func(s *server) { s.record(9, 22, 0, nil) }, false},
 	} {
 		// From everywhere in a page, so that each record is also torn by a header.
 		for before := ha.LSN(0); before < walPage; before += 56 {

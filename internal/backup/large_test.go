@@ -160,9 +160,9 @@ func TestABackupOfAnySize(t *testing.T) {
 	peak := watchMemory(t)
 	var g *generated
 	measured(t, peak, "write", func() { _, g = takeGenerated(t, *largePieces) })
-	for o := range g.Bucket.List(t.Context(), "") {
-		if o.Size > bucket.MaxObject {
-			t.Errorf("%s has %d bytes", o.Name, o.Size)
+	for o, err := range g.Bucket.List(t.Context(), "") {
+		if err != nil || o.Size > bucket.MaxObject {
+			t.Errorf("%s has %d bytes, %v", o.Name, o.Size, err)
 		}
 	}
 	var c Catalogue

@@ -96,7 +96,8 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	content := written(s, 0, true, 50, 60, 24)
 	junk(content, 96*walPage)
 	history := []ha.TermStart{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
-	a := newTestArchiver(t, newMemoryBucket(), oneFile{&testSource{history: history, flushed: s.End()}, content}, history)
+	a := newTestArchiver(t, newMemoryBucket(),
+		oneFile{&testSource{history: history, flushed: s.End()}, content}, history)
 	read, err := a.readWAL(Piece{s, 0, SegmentSize})
 	if err != nil {
 		t.Fatal(err)

@@ -69,6 +69,19 @@ func (a *Archiver) begin(ctx context.Context, p Piece) upload {
 	return u
 }
 
+// encode is a piece as it is to lie in the bucket. The WAL itself need not be kept while that is on its way.
+func (a *Archiver) encode(p Piece) ([]byte, error) {
+	content, err := a.readWAL(p)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", p, err)
+	}
+	encoded, err := a.Encoder.encodeStamped(content, a.stamp(p.String(), content))
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: %w", p, err)
+	}
+	return trimmed(encoded), nil
+}
+
 // archive writes a piece, as soon as there is room for it in memory.
 func (a *Archiver) archive(ctx context.Context, p Piece) error {
 	if err := a.memory.Acquire(ctx, encodeMemory); err != nil {
@@ -76,17 +89,10 @@ func (a *Archiver) archive(ctx context.Context, p Piece) error {
 	}
 	taken := int64(encodeMemory)
 	defer func() { a.memory.Release(taken) }()
-	content, err := a.readWAL(p)
+	encoded, err := a.encode(p)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", p, err)
+		return err
 	}
-	stamp := a.stamp(p.String(), content)
-	encoded, err := a.Encoder.encodeStamped(content, stamp)
-	if err != nil {
-		return fmt.Errorf("archive %s: %w", p, err)
-	}
-	encoded = trimmed(encoded)
-	content = nil // it need not be kept while the rest is on its way
 	left := min(int64(cap(encoded)), taken)
 	a.memory.Release(taken - left)
 	taken = left

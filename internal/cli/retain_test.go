@@ -122,7 +122,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 			}
 			oldest := catalogue.Backups[0].StartLSN
 			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest); to < backup.SegmentSize*100 {
-				t.Errorf("the WAL of what is kept goes to %s", ha.LSN(to))
+				t.Errorf("the WAL of what is kept goes to %s", to)
 			}
 		})
 	}

@@ -259,7 +259,8 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 	}
 	// The end of what was committed may be followed by one more part, which has a message without its commit.
 	begin := flushed(c, leader)
-	c.await(leader, "idle", func(s protocol.Status) bool { return flushed(c, leader) > begin && s.Archive.LagBytes > 0 })
+	c.await(leader, "idle",
+		func(s protocol.Status) bool { return flushed(c, leader) > begin && s.Archive.LagBytes > 0 })
 	before, from := objects(), flushed(c, leader)
 	const proofs = 3 // each of some 100 bytes, ten seconds apart
 	c.await(leader, "idle for long", func(s protocol.Status) bool {

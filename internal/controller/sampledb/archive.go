@@ -113,8 +113,8 @@ func (s *scope) archiving() verdict {
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
 	case state.Reason == protocol.ArchiveAhead:
-		return no(v1.ReasonArchiveAhead, state.Error+". Restore in place without a target to have back what it has lost "+
-			"(spec.restore), or give spec.backup.store another prefix to go on with what there is")
+		return no(v1.ReasonArchiveAhead, state.Error+". Restore in place without a target to have back what it "+
+			"has lost (spec.restore), or give spec.backup.store another prefix to go on with what there is")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
 	case state.Reason == protocol.ArchiveFull:
