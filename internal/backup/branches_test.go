@@ -133,20 +133,28 @@ func (w *world) lookAtTime(c Catalogue, branches []Branch, n int, at time.Time) 
 	}
 }
 
-// retainUnread looks what would be deleted if an object could not be understood, and was put back afterwards: all that
-// it is about leads as far as before.
-func (w *world) retainUnread(policy Policy) {
-	spoilt := w.bucket.without()
+// someSmall is one of the objects that say something about others, "" where there is none.
+func (w *world) someSmall(b *memoryBucket) string {
 	var small []string
-	for _, name := range slices.Sorted(maps.Keys(spoilt.objects)) {
+	for _, name := range slices.Sorted(maps.Keys(b.objects)) {
 		if isSmall(name) && name != FileArchive {
 			small = append(small, name)
 		}
 	}
 	if len(small) == 0 {
+		return ""
+	}
+	return small[w.others.IntN(len(small))]
+}
+
+// retainUnread looks what would be deleted if an object could not be understood, and was put back afterwards: all that
+// it is about leads as far as before.
+func (w *world) retainUnread(policy Policy) {
+	spoilt := w.bucket.without()
+	name := w.someSmall(spoilt)
+	if name == "" {
 		return
 	}
-	name := small[w.others.IntN(len(small))]
 	whole, _ := Read(w.t.Context(), spoilt)
 	before, text := reaches(whole), spoilt.objects[name]
 	spoilt.objects[name] = stored{[]byte("{"), text.modified}

@@ -244,9 +244,24 @@ func (g generatedBucket) List(ctx context.Context, prefix string) iter.Seq2[buck
 	return g.ListAfter(ctx, prefix, "")
 }
 
-func (g generatedBucket) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
+func (g generatedBucket) ListAfter(_ context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
 	return func(yield func(bucket.Object, error) bool) {
 		g.lists.Add(1)
+		for name := range g.names(prefix, after) {
+			if name <= after || !strings.HasPrefix(name, prefix) {
+				continue
+			}
+			g.listed.Add(1)
+			if !yield(bucket.Object{Name: name, Size: 5 << 20}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// names are at least those behind a name that begin with a prefix.
+func (g generatedBucket) names(prefix, after string) iter.Seq[string] {
+	return func(yield func(string) bool) {
 		for term := 1; term <= g.terms; term++ {
 			folder := TermFolder(uint64(term))
 			if folder+"~" < after || !strings.HasPrefix(folder, prefix) && !strings.HasPrefix(prefix, folder) {
@@ -256,22 +271,13 @@ func (g generatedBucket) ListAfter(ctx context.Context, prefix, after string) it
 			if s, ok := ParseSegment(strings.TrimPrefix(after, folder)); ok {
 				first = s.Number // all before that is not listed
 			}
-			names := func(yield func(string) bool) {
-				for n := first; n < uint64(term)*g.segments; n++ {
-					if !yield(folder + Segment{uint32(term), n}.String() + ".zst.age") {
-						return
-					}
-				}
-				_ = yield(folder+HistoryFile(uint32(term))+".zst.age") && yield(folder+FileLineage)
-			}
-			for name := range names {
-				if name <= after || !strings.HasPrefix(name, prefix) {
-					continue
-				}
-				g.listed.Add(1)
-				if !yield(bucket.Object{Name: name, Size: 5 << 20}, nil) {
+			for n := first; n < uint64(term)*g.segments; n++ {
+				if !yield(folder + Segment{uint32(term), n}.String() + ".zst.age") {
 					return
 				}
+			}
+			if !yield(folder+HistoryFile(uint32(term))+".zst.age") || !yield(folder+FileLineage) {
+				return
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -78,35 +79,33 @@ func (g *generated) List(ctx context.Context, prefix string) iter.Seq2[bucket.Ob
 			there = append(there, o)
 		}
 		given := map[string]bool{}
-		pieces := func(until string) bool {
-			for _, tar := range slices.Sorted(func(yield func(string) bool) {
-				for tar := range g.tars {
-					if !yield(tar) {
-						return
-					}
-				}
-			}) {
-				if given[tar] || g.folder+tar >= until || !strings.HasPrefix(g.folder, prefix) {
-					continue
-				}
-				given[tar] = true
-				for i := range g.tars[tar] {
-					name := PieceName(tar, i) + ".zst"
-					if name != g.lost &&
-						!yield(bucket.Object{Name: g.folder + name, Size: int64(len(name))}, nil) {
-						return false
-					}
-				}
-			}
-			return true
+		if !strings.HasPrefix(g.folder, prefix) {
+			given = nil
 		}
 		for _, o := range there {
-			if !pieces(o.Name) || !yield(o, nil) {
+			if !g.pieces(o.Name, given, yield) || !yield(o, nil) {
 				return
 			}
 		}
-		pieces("~")
+		g.pieces("~", given, yield)
 	}
+}
+
+// pieces gives those of the tar files before a name that were not given yet; none where given is nil.
+func (g *generated) pieces(until string, given map[string]bool, yield func(bucket.Object, error) bool) bool {
+	for _, tar := range slices.Sorted(maps.Keys(g.tars)) {
+		if given == nil || given[tar] || g.folder+tar >= until {
+			continue
+		}
+		given[tar] = true
+		for i := range g.tars[tar] {
+			name := PieceName(tar, i) + ".zst"
+			if name != g.lost && !yield(bucket.Object{Name: g.folder + name, Size: int64(len(name))}, nil) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // takeGenerated has a backup written as Take does it, with pieces that come out of order.
@@ -183,17 +182,7 @@ func TestABackupOfAnySize(t *testing.T) {
 	})
 	measured(t, peak, "read", func() {
 		for tar, want := range g.tars {
-			n := 0
-			for o, err := range b.pieces(t.Context(), g, tar) {
-				if name := PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
-					t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
-				}
-				if _, err := readStored(t.Context(), g, b.folder(), o); err != nil {
-					t.Fatal(err)
-				}
-				n++
-			}
-			if n != want {
+			if n := readPieces(t, g, b, tar); n != want {
 				t.Errorf("%s has %d pieces of %d", tar, n, want)
 			}
 		}
@@ -204,6 +193,21 @@ func TestABackupOfAnySize(t *testing.T) {
 			t.Errorf("%d objects are to be removed, of %d", len(names), want)
 		}
 	})
+}
+
+// readPieces reads those of a tar file, and says how many they are.
+func readPieces(t *testing.T, g *generated, b Backup, tar string) (n int) {
+	t.Helper()
+	for o, err := range b.pieces(t.Context(), g, tar) {
+		if name := PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
+			t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
+		}
+		if _, err := readStored(t.Context(), g, b.folder(), o); err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }
 
 // A piece that is gone, or shorter, is noticed without reading the lists; another list is noticed when it is read.
@@ -316,32 +320,17 @@ func TestAManifestOfAnySize(t *testing.T) {
 	for name, encrypted := range map[string]bool{"compressed": false, "encrypted too": true} {
 		t.Run(name, func(t *testing.T) {
 			smallLists(t)
-			key, recipient := "", ""
-			if encrypted {
-				key, recipient = testKey(t)
-			}
-			encoder, err := NewEncoder(recipient)
-			if err != nil {
-				t.Fatal(err)
-			}
-			decoder, err := NewDecoder(key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			encoder, decoder := coders(t, encrypted)
 			peak := watchMemory(t)
 			o := TakeOptions{Bucket: bucket.OpenFolder(t.TempDir()), Encoder: encoder}
 			w := &taking{TakeOptions: o, ctx: t.Context()}
 			w.backup = Backup{ID: "20261120T031500Z-3f2a"}
 			measured(t, peak, "write", func() {
-				if err := errors.Join(w.manifest(), generatedManifest(w.text, *largeFiles)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.manifest(), generatedManifest(w.text, *largeFiles))
 				if len(w.text.parts) == 0 && !encrypted { // age keeps 64 KiB, which a short one does not have
 					t.Errorf("%d bytes are in memory, and no part is written", w.text.stored.Len())
 				}
-				if err := w.text.end(&w.backup); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.text.end(&w.backup))
 			})
 			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != layoutLists {
 				t.Errorf("it is in %d parts, in layout %d", len(parts), w.backup.Layout)
@@ -349,23 +338,47 @@ func TestAManifestOfAnySize(t *testing.T) {
 			data := t.TempDir()
 			measured(t, peak, "read", func() {
 				u := &unpacking{UnpackOptions: UnpackOptions{Bucket: w.Bucket, Decoder: decoder}}
-				if err := u.unpackManifest(t.Context(), w.backup, data); err != nil {
-					t.Fatal(err)
-				}
+				must(t, u.unpackManifest(t.Context(), w.backup, data))
 			})
-			measured(t, peak, "go through", func() {
-				n, known := 0, newPathSet()
-				err := eachFile(filepath.Join(data, FileManifest), func(f manifestFile) error {
-					known.add(f.Path)
-					n++
-					return nil
-				})
-				if err != nil || n != *largeFiles || !known.has("base/0/7") || known.has("base/0/7x") {
-					t.Errorf("%d files, %v", n, err)
-				}
-			})
+			measured(t, peak, "go through", func() { goThrough(t, filepath.Join(data, FileManifest)) })
 			spoilManifest(t, w, decoder)
 		})
+	}
+}
+
+// coders encode and decode, by a key where what is written is encrypted.
+func coders(t *testing.T, encrypted bool) (*Encoder, *Decoder) {
+	t.Helper()
+	key, recipient := "", ""
+	if encrypted {
+		key, recipient = testKey(t)
+	}
+	encoder, err := NewEncoder(recipient)
+	must(t, err)
+	decoder, err := NewDecoder(key)
+	must(t, err)
+	return encoder, decoder
+}
+
+// must stops the test where something has failed.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goThrough finds all files in a manifest.
+func goThrough(t *testing.T, manifest string) {
+	t.Helper()
+	n, known := 0, newPathSet()
+	err := eachFile(manifest, func(f manifestFile) error {
+		known.add(f.Path)
+		n++
+		return nil
+	})
+	if err != nil || n != *largeFiles || !known.has("base/0/7") || known.has("base/0/7x") {
+		t.Errorf("%d files, %v", n, err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
 )
 
