@@ -7,7 +7,7 @@ import (
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
 	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
@@ -39,6 +39,16 @@ type BackupSpec struct {
 	// given every backup has everything.
 	// +optional
 	Incremental *IncrementalSpec `json:"incremental,omitempty"`
+
+	// For how long a commit may wait for the archive, while the store takes what it is given: what a SampleDB may lose
+	// that loses all its volumes at once. Less costs more requests to the store. With 0s everything is archived every
+	// half second, what the server writes by itself too. Where it is not given: 10s.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="backup.maxLag must be from 0s to 1h"
+	// +optional
+	MaxLag *metav1.Duration `json:"maxLag,omitempty"`
 
 	// What is kept.
 	// +optional
@@ -307,6 +317,24 @@ type ArchiveReference struct {
 	Encryption *EncryptionSpec `json:"encryption,omitempty"`
 }
 
+// RestoreWindow is a time of which every moment can be restored.
+type RestoreWindow struct {
+	// The branch: the number of the term that it begins with. Each restore in place leaves one and begins another.
+	Branch int64 `json:"branch"`
+
+	// From when, and from which position in the WAL.
+	// +optional
+	Earliest *metav1.Time `json:"earliest,omitempty"`
+	// +optional
+	EarliestLSN string `json:"earliestLSN,omitempty"`
+
+	// Up to when, and up to which position. They are not given for the one that goes on.
+	// +optional
+	Latest *metav1.Time `json:"latest,omitempty"`
+	// +optional
+	LatestLSN string `json:"latestLSN,omitempty"`
+}
+
 // BackupStatus is how the archive of a SampleDB is, and its base backups.
 type BackupStatus struct {
 	// The archive's folder in the store, below the store's prefix.
@@ -329,6 +357,16 @@ type BackupStatus struct {
 	Earliest *metav1.Time `json:"earliest,omitempty"`
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
+
+	// What can be restored of which branch, as it was when the last backup ended: the newest branch first, of each the
+	// latest first.
+	// +optional
+	Windows []RestoreWindow `json:"windows,omitempty"`
+
+	// What retention has not removed at the last backup though its rules would have it, why, and what to do. Empty
+	// where it has done as it was told.
+	// +optional
+	Retention string `json:"retention,omitempty"`
 
 	// The last DatabaseBackup that is complete, and when it ended.
 	// +optional

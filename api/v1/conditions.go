@@ -212,7 +212,7 @@ const (
 
 // Reasons of Archiving. None of them keeps Ready from being true.
 const (
-	// ReasonArchiving: the WAL is in the archive about a second after it is written.
+	// ReasonArchiving: no commit waits for the archive for much longer than `spec.backup.maxLag`.
 	// To do: nothing.
 	ReasonArchiving = "Archiving"
 
@@ -232,6 +232,19 @@ const (
 	// To do: mend `spec.backup.store`, the Secret it names, or the store. WAL waits up to a quarter of the
 	// volume, then there is a gap.
 	ReasonArchiveFailing = "ArchiveFailing"
+
+	// ReasonArchiveAhead: the archive has WAL of this leader that its server does not have: a volume has gone back in
+	// time. Nothing is archived, so that nothing there is lost, and no backup is begun.
+	// To do: to have back what the volume has lost, restore in place without a target (`spec.restore`): what was
+	// written since then is gone. Or give `spec.backup.store` another prefix, to go on with what there is; what was
+	// lost can be restored from the old one into a new SampleDB.
+	ReasonArchiveAhead = "ArchiveAhead"
+
+	// ReasonArchiveFull: the store has no room. What `spec.backup.retention` does not keep is removed at once, and
+	// again every ten minutes; no backup begins before there is room. The database goes on.
+	// To do: enlarge `spec.backup.store.volume.size`, or the store, or keep less by `spec.backup.retention`. WAL waits
+	// up to a quarter of the volume, then there is a gap.
+	ReasonArchiveFull = "ArchiveFull"
 
 	// ReasonArchiveTaken: the archive's folder belongs to another SampleDB, and nothing is written to it.
 	// To do: give `spec.backup.store` another prefix.
@@ -276,8 +289,9 @@ const (
 
 	// ReasonRestoreFailed: it did not come to its end; the message has the last Pod's words. Nothing of
 	// the archive was changed.
-	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again within minutes, and
-	// at once when the spec changes.
+	// To do: mend `spec.restoreFrom` or `spec.restore` or what the message names. It is tried again after minutes, and
+	// after longer each time; then the message says when. It is tried at once when the spec changes, or the Job is
+	// deleted.
 	ReasonRestoreFailed = "RestoreFailed"
 
 	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names is not there, or has no archive, or

@@ -17,6 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Size",type=string,JSONPath=`.status.size`,description="The size of the data"
 // +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.storedSize`,description="What it takes in the archive"
 // +kubebuilder:printcolumn:name="Verified",type=string,JSONPath=`.status.conditions[?(@.type=='Verified')].status`,description="Whether it was restored and checked"
+// +kubebuilder:printcolumn:name="Keep",type=boolean,JSONPath=`.spec.keep`,description="Whether retention leaves it alone",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 57",message="metadata.name must be at most 57 characters, because the name of its Pod is made from it"
 type DatabaseBackup struct {
@@ -56,6 +57,11 @@ type DatabaseBackupSpec struct {
 	// another text, such as the time.
 	// +optional
 	Verify bool `json:"verify,omitempty"`
+
+	// Keep it, whatever backup.retention of the SampleDB says: it is pinned. Where no rule keeps it, it can be restored
+	// as it was when it ended. It can be changed at any time; what has been removed already does not come back.
+	// +optional
+	Keep bool `json:"keep,omitempty"`
 
 	// How long it may take from its creation on, for instance 90m. When that is over it has failed.
 	// +kubebuilder:default="24h"
@@ -165,6 +171,13 @@ type DatabaseBackupStatus struct {
 	// When it was complete: the end of the oldest backup in the archive, from which on every moment can be restored.
 	// +optional
 	Earliest *metav1.Time `json:"earliest,omitempty"`
+
+	// When it was complete: what could be restored of which branch, and what its retention has not removed, why, and
+	// what to do.
+	// +optional
+	Windows []RestoreWindow `json:"windows,omitempty"`
+	// +optional
+	Retention string `json:"retention,omitempty"`
 
 	// How it was last verified.
 	// +optional

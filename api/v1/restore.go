@@ -34,7 +34,8 @@ type RestoreSpec struct {
 
 // RestoreTarget is where a restore ends.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.time), has(self.lsn), has(self.transaction), has(self.name)].filter(x, x).size() == 1",message="restoreFrom.target must have exactly one of time, lsn, transaction and name"
+// +kubebuilder:validation:XValidation:rule="[has(self.time), has(self.lsn), has(self.transaction), has(self.name)].filter(x, x).size() == 1 || has(self.branch) && ![has(self.time), has(self.lsn), has(self.transaction), has(self.name)].exists(x, x)",message="restoreFrom.target must have exactly one of time, lsn, transaction and name, or branch alone for the end of that branch"
+// +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !self.exclusive || has(self.time) || has(self.lsn) || has(self.transaction) || has(self.name)",message="restoreFrom.target.exclusive goes with time, lsn or transaction"
 // +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !self.exclusive || !has(self.name)",message="restoreFrom.target.exclusive does not go with name: a named point lies between transactions"
 type RestoreTarget struct {
 	// A moment, such as 2026-11-20T03:15:00+09:00. What was committed until then is there.
@@ -63,6 +64,13 @@ type RestoreTarget struct {
 	// End right before the time, the position or the transaction, not after it.
 	// +optional
 	Exclusive bool `json:"exclusive,omitempty"`
+
+	// Of which branch, by the number that status.backup.windows shows: each restore in place leaves one and begins
+	// another. It is needed where more than one has that moment, and the restore says so. Alone it is the end of that
+	// branch. It may be the number of any term, which is read as its leader had it.
+	// +kubebuilder:validation:XValidation:rule="self >= 1",message="target.branch must be a number from status.backup.windows"
+	// +optional
+	Branch int64 `json:"branch,omitempty"`
 }
 
 // What becomes of the data that a restore in place has replaced.
@@ -115,6 +123,19 @@ type RestoreStatus struct {
 	Archive string `json:"archive,omitempty"`
 	// +optional
 	Backup string `json:"backup,omitempty"`
+
+	// The branch of the archive that it goes along.
+	// +optional
+	Branch int64 `json:"branch,omitempty"`
+
+	// The Job that does it, how often that has failed, and when it did last. The pause before it is tried again doubles
+	// each time.
+	// +optional
+	Job string `json:"job,omitempty"`
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 
 	// How far it is.
 	// +optional

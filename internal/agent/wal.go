@@ -74,6 +74,15 @@ func (w *walSource) Oldest(ctx context.Context) (lsn ha.LSN, err error) {
 	return lsn, err
 }
 
+// Secret is the nonce of the database system that nobody else knows.
+func (w *walSource) Secret(ctx context.Context) ([]byte, error) {
+	control, err := w.server.Control(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the nonce of the database system: %w", err)
+	}
+	return control.Nonce, nil
+}
+
 // Open opens a segment by its name.
 func (w *walSource) Open(name string) (backup.File, error) { return w.server.OpenWAL(name) }
 

@@ -10,27 +10,20 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 )
 
-// How WAL is archived.
 const (
-	// parallel is how many segments are compressed and written at the same time. Each needs the segment, 16 MiB; what
-	// it is compressed to, at most 17 MiB, and half of a segment more while that grows; and where it is encrypted, as
-	// much again: 60 MiB, and 180 MiB in all, if nothing can be compressed. Usual WAL takes half of that. A part needs
-	// no more than one segment does.
-	parallel = 3
 	// perStep is how many segments are archived before the server is asked again how far it is.
 	perStep = 64
 	// samples is how many moments are remembered at which more WAL was seen.
 	samples = 512
 )
 
-// partSize is from where on a part is not made longer any more, in bytes; less in tests.
-var partSize uint32 = 1 << 20
-
-// Source is the WAL of the leader.
+// Source is the WAL of the leader. Its methods may be called at the same time.
 type Source interface {
 	// Flushed is up to where it is on disk.
 	Flushed(ctx context.Context) (ha.LSN, error)
@@ -58,6 +51,11 @@ type ArchiverOptions struct {
 	// TermHistory is the leader's, as it is when its server is a primary. Its last term, in which
 	// its timeline began, is the term that is written under.
 	TermHistory []ha.TermStart
+	// MaxLag is for how long a commit may wait in a segment that is not complete. With 0 everything is archived at
+	// once, what the server writes by itself too.
+	MaxLag time.Duration
+	// Secret is what only this database system knows. What is encrypted is compared by it; nil if it is not known.
+	Secret []byte
 	// Changed, if set, is called when the state has changed, not by several at once.
 	Changed func(State)
 	// Now is the clock; nil is the system's.
@@ -68,9 +66,10 @@ type ArchiverOptions struct {
 type State struct {
 	// Archived is up to where the WAL is in the archive, 0 until that is known. Flushed is up to where it is on disk.
 	Archived, Flushed ha.LSN
-	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive. The lag in time
-	// is what has passed since.
+	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive, or idle.
 	ArchivedAt time.Time
+	// Behind is for how long WAL has waited that is not idle, to a tenth of a second.
+	Behind time.Duration
 	// Gap is the latest of the term history that this leader knows of.
 	Gap *Gap
 	// Err is why nothing is archived, since Since; nil if all is well.
@@ -85,25 +84,27 @@ func (s State) Slot() ha.LSN { return SegmentAt(0, s.Archived).Start() }
 // Lag is how much WAL is not archived, in bytes.
 func (s State) Lag() uint64 { return uint64(max(s.Flushed, s.Archived) - s.Archived) }
 
-type sample struct {
-	lsn ha.LSN
-	at  time.Time
-}
-
 // Archiver archives the WAL of a leader in its term. Step and Run must not be called by several.
 type Archiver struct {
 	ArchiverOptions
 	folder string
 	opened bool
-	// next is the segment to archive; own are its pieces and those after it in the own folder, garbage
-	// the names of parts there that others have replaced.
-	next    uint64
-	own     map[Piece]string
-	garbage []string
-	seen    []sample
+	memory *semaphore.Weighted
+	// next is the segment to archive, and done up to where parts have it, in bytes. own are the pieces from there on
+	// that were found in the own folder, or written before their turn.
+	next uint64
+	done uint32
+	own  map[Piece]bool
+	wait wait
 
 	mutex sync.Mutex
 	state State
+	seen  []sample  // of what waits, or the last that does not
+	asked time.Time // when the server was last asked how far it is
+	// cleared is up to where no WAL waits: it is archived, or idle.
+	cleared ha.LSN
+
+	telling sync.Mutex // while Changed is called
 }
 
 // NewArchiver makes an archiver; nothing is read yet.
@@ -115,26 +116,14 @@ func NewArchiver(o ArchiverOptions) (*Archiver, error) {
 		o.Now = time.Now
 	}
 	o.TermHistory = slices.Clone(o.TermHistory)
-	return &Archiver{ArchiverOptions: o, folder: TermFolder(o.TermHistory[len(o.TermHistory)-1].Term)}, nil
+	return &Archiver{
+		ArchiverOptions: o, folder: TermFolder(o.TermHistory[len(o.TermHistory)-1].Term),
+		memory: semaphore.NewWeighted(archiveMemory),
+	}, nil
 }
 
-// State is how far the archive is.
-func (a *Archiver) State() State {
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	return a.state
-}
-
-func (a *Archiver) change(change func(*State)) {
-	a.mutex.Lock()
-	before := a.state
-	change(&a.state)
-	after := a.state
-	a.mutex.Unlock()
-	if a.Changed != nil && before != after {
-		a.Changed(after)
-	}
-}
+// term is the one that is written under.
+func (a *Archiver) term() uint64 { return a.TermHistory[len(a.TermHistory)-1].Term }
 
 // The pause after an error, the first and the longest.
 const (
@@ -144,6 +133,9 @@ const (
 
 // Run archives until ctx ends, and looks for new WAL in this interval.
 func (a *Archiver) Run(ctx context.Context, every time.Duration) {
+	var watching sync.WaitGroup
+	watching.Go(func() { a.watch(ctx, every) })
+	defer watching.Wait()
 	pause := firstPause
 	for ctx.Err() == nil {
 		behind, err := a.Step(ctx)
@@ -156,16 +148,23 @@ func (a *Archiver) Run(ctx context.Context, every time.Duration) {
 		default:
 			pause = firstPause
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep(ctx, wait)
 	}
 }
 
-// Step archives what is new, and says whether there is more. After an error it can
+// sleep says whether the time has passed before ctx has ended.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Step archives what is due, and says whether there is more. After an error it can
 // be called again; State has the error too.
 func (a *Archiver) Step(ctx context.Context) (behind bool, err error) {
 	behind, err = a.step(ctx)
@@ -188,13 +187,12 @@ func (a *Archiver) Step(ctx context.Context) (behind bool, err error) {
 }
 
 func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
-	flushed, err := a.Source.Flushed(ctx)
+	flushed, err := a.look(ctx)
 	if err != nil {
-		return false, fmt.Errorf("ask how far the WAL is on disk: %w", err)
+		return false, err
 	}
-	a.saw(flushed)
 	if !a.opened {
-		if err := a.open(ctx); err != nil {
+		if err := a.open(ctx, flushed); err != nil {
 			return false, fmt.Errorf("look where the archive ends: %w", err)
 		}
 		a.opened = true
@@ -202,205 +200,77 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 	last := SegmentAt(0, flushed).Number
 	end := min(last, a.next+perStep)
 	err = a.archiveSegments(ctx, end)
+	if err == nil && end < last {
+		return true, nil
+	}
+	if err == nil {
+		err = a.archiveTail(ctx, flushed)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, a.skip(ctx, err)
 	}
-	if err != nil || end < last {
-		return err == nil, errors.Join(err, a.clean(ctx))
-	}
-	if err := a.archiveTail(ctx, flushed); errors.Is(err, fs.ErrNotExist) {
-		return true, a.skip(ctx, err)
-	} else if err != nil {
-		return false, err
-	}
-	return false, a.clean(ctx)
-}
-
-// saw notes how far the WAL is now.
-func (a *Archiver) saw(flushed ha.LSN) {
-	if n := len(a.seen); n == 0 || a.seen[n-1].lsn < flushed {
-		a.seen = append(a.seen, sample{flushed, a.Now()})
-	}
-	if len(a.seen) > samples {
-		// Every second one goes, but not the first, which the lag goes by.
-		kept := a.seen[:0]
-		for i, s := range a.seen {
-			if i%2 == 0 || i == len(a.seen)-1 {
-				kept = append(kept, s)
-			}
-		}
-		a.seen = kept
-	}
-	a.change(func(s *State) { s.Flushed = flushed })
-	a.reached(a.State().Archived)
-}
-
-// reached moves the archived position, which never goes back.
-func (a *Archiver) reached(lsn ha.LSN) {
-	flushed := a.State().Flushed
-	var at time.Time
-	for len(a.seen) > 0 && a.seen[0].lsn <= lsn {
-		at = a.seen[0].at
-		if len(a.seen) == 1 && lsn >= flushed {
-			at = a.Now() // all that there is
-			break
-		}
-		a.seen = a.seen[1:]
-	}
-	a.change(func(s *State) {
-		s.Archived = max(s.Archived, lsn)
-		if at.After(s.ArchivedAt) {
-			s.ArchivedAt = at
-		}
-	})
-}
-
-// archiveSegments archives the complete segments before the one with the number end,
-// several at a time. The position moves over them in their order.
-func (a *Archiver) archiveSegments(ctx context.Context, end uint64) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var first error
-	var pending []chan error
-	number := a.next
-	for first == nil && number < end || len(pending) > 0 {
-		if first == nil && number < end && len(pending) < parallel {
-			pending = append(pending, a.begin(ctx, a.segment(number)))
-			number++
-			continue
-		}
-		err := <-pending[0]
-		pending = pending[1:]
-		done := Piece{a.segment(number - 1 - uint64(len(pending))), 0, uint32(segmentSize)}
-		if err == nil {
-			a.own[done] = a.name(done)
-		}
-		if err == nil && first == nil {
-			a.advance(done.Segment.Number + 1)
-		}
-		if err != nil && first == nil {
-			first = err
-			cancel() // what the others do is not lost: what is written is found to exist
-		}
-	}
-	return first
+	return false, err
 }
 
 func (a *Archiver) segment(number uint64) Segment {
 	return Segment{timelineAt(a.TermHistory, number), number}
 }
 
+// rest is what of a segment is to be archived once that is complete: what no part has.
+func (a *Archiver) rest(number uint64) Piece {
+	from := a.done
+	if number != a.next {
+		from = a.partsEnd(a.segment(number))
+	}
+	return Piece{a.segment(number), from, uint32(segmentSize)}
+}
+
+// partsEnd is where the own pieces of a segment end, from its start on.
+func (a *Archiver) partsEnd(s Segment) uint32 {
+	end := uint32(0)
+	for last := end; ; last = end {
+		for p := range a.own {
+			if p.Segment == s && p.From <= last {
+				end = max(end, p.To)
+			}
+		}
+		if end == last {
+			return end
+		}
+	}
+}
+
 // name is that of the object of a piece.
 func (a *Archiver) name(p Piece) string { return a.folder + a.Encoder.Name(p.String()) }
 
-// begin archives a segment at the side, unless it is in the own folder.
-func (a *Archiver) begin(ctx context.Context, s Segment) chan error {
-	result := make(chan error, 1)
-	piece := Piece{s, 0, uint32(segmentSize)}
-	if a.own[piece] != "" {
-		result <- nil
-		return result
-	}
-	go func() { result <- a.archive(ctx, piece) }()
-	return result
-}
-
-// advance moves the position to the start of a segment. The parts of those before go.
+// advance moves the position to the start of a segment.
 func (a *Archiver) advance(number uint64) {
-	a.next = number
-	for p, name := range a.own {
-		if p.Segment.Number >= number {
-			continue
-		}
-		if !p.Whole() && a.own[Piece{p.Segment, 0, uint32(segmentSize)}] != "" {
-			a.garbage = append(a.garbage, name)
-			delete(a.own, p)
-		}
-	}
+	a.next, a.wait = number, wait{}
 	for p := range a.own {
 		if p.Segment.Number < number {
 			delete(a.own, p)
 		}
 	}
+	a.done = a.partsEnd(a.segment(number))
 	a.reached(Segment{Number: number}.Start())
 }
 
-// archiveTail archives what there is of the last segment, as a longer version of the last part
-// if that is short. A part has all that came since, so that there are few requests when much does.
+// archiveTail archives what there is of the last segment, if that is due.
 func (a *Archiver) archiveTail(ctx context.Context, flushed ha.LSN) error {
 	s := a.segment(a.next)
-	if flushed <= s.Start() {
+	piece := Piece{Segment: s, From: a.done}
+	if flushed <= s.Start()+ha.LSN(piece.From) {
 		return nil
 	}
-	to := uint32(flushed - s.Start())
-	last := a.lastPart(s)
-	if last.To >= to {
-		return nil
+	piece.To = uint32(flushed - s.Start())
+	if due, err := a.due(piece); err != nil || !due {
+		return err
 	}
-	from := last.To
-	if last.To-last.From < partSize {
-		from = last.From
-	}
-	piece := Piece{s, from, to}
 	if err := a.archive(ctx, piece); err != nil {
 		return err
 	}
-	a.own[piece] = a.name(piece)
-	if from < last.To {
-		a.garbage = append(a.garbage, a.own[last])
-		delete(a.own, last)
-	}
+	a.done, a.wait = piece.To, wait{}
 	a.reached(flushed)
-	return nil
-}
-
-// lastPart is the one at which the own parts of a segment, from its start on, end.
-func (a *Archiver) lastPart(s Segment) Piece {
-	last := Piece{Segment: s}
-	for {
-		next := last
-		for p := range a.own {
-			if p.Segment == s && p.From <= last.To && p.To > next.To {
-				next = p
-			}
-		}
-		if next == last {
-			return last
-		}
-		last = next
-	}
-}
-
-// archive writes a piece. That it is there already is what a lost answer leaves.
-func (a *Archiver) archive(ctx context.Context, p Piece) error {
-	content, err := a.readWAL(p)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", p, err)
-	}
-	return a.create(ctx, p.String(), content)
-}
-
-func (a *Archiver) create(ctx context.Context, plain string, content []byte) error {
-	sealed, err := a.Encoder.Encode(content)
-	if err != nil {
-		return fmt.Errorf("archive %s: %w", plain, err)
-	}
-	name := a.folder + a.Encoder.Name(plain)
-	if err := a.Bucket.Create(ctx, name, sealed); err != nil && !errors.Is(err, bucket.ErrExists) {
-		return fmt.Errorf("archive %s: %w", name, err)
-	}
-	return nil
-}
-
-// clean deletes the parts that others have replaced.
-func (a *Archiver) clean(ctx context.Context) error {
-	if len(a.garbage) == 0 {
-		return nil
-	}
-	if err := a.Bucket.Delete(ctx, a.garbage...); err != nil {
-		return fmt.Errorf("delete parts that were replaced: %w", err)
-	}
-	a.garbage = nil
 	return nil
 }
 
@@ -415,6 +285,9 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 		return cause
 	}
 	gap := &Gap{max(start, a.State().Archived), oldest}
+	if err := a.noteGap(ctx, *gap); err != nil {
+		return err
+	}
 	a.change(func(s *State) { s.Gap = gap })
 	a.advance(SegmentAt(0, oldest).Number)
 	return nil

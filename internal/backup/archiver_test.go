@@ -44,30 +44,30 @@ func mustStep(t *testing.T, a *Archiver) {
 	}
 }
 
-// TestPartsGrow follows the names in a folder while WAL comes.
-func TestPartsGrow(t *testing.T) {
+// TestPartsFollowEachOther follows the names in a folder while WAL comes.
+func TestPartsFollowEachOther(t *testing.T) {
 	smallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	source := &testSource{history: history}
 	b := newMemoryBucket()
 	a := newTestArchiver(t, b, source, history)
-	const segment = "000000010000000000000000"
+	const first, second = "000000010000000000000000", "000000010000000000000001"
+	want := []string{FileArchive, TermFolder(1) + FileLineage}
 	for _, c := range []struct {
 		flushed ha.LSN
-		want    []string
+		added   []string
 	}{
 		{0, nil},
-		{100, []string{segment + ".00000000-00000064.zst"}},
-		{4000, []string{segment + ".00000000-00000FA0.zst"}},
-		{9000, []string{segment + ".00000000-00002328.zst"}},
-		{9001, []string{segment + ".00000000-00002328.zst", segment + ".00002328-00002329.zst"}},
-		{32768, []string{segment + ".zst"}},
-		{32769, []string{segment + ".zst", "000000010000000000000001.00000000-00000001.zst"}},
+		{100, []string{first + ".00000000-00000064.zst"}},
+		{9000, []string{first + ".00000064-00002328.zst"}},
+		{9001, []string{first + ".00002328-00002329.zst"}},
+		{32769, []string{first + ".00002329-00008000.zst", second + ".00000000-00000001.zst"}},
+		{4 * 32768, []string{second + ".00000001-00008000.zst", "000000010000000000000002.zst",
+			"000000010000000000000003.zst"}},
 	} {
 		source.flushed = c.flushed
 		mustStep(t, a)
-		want := []string{FileArchive, TermFolder(1) + FileLineage}
-		for _, name := range c.want {
+		for _, name := range c.added {
 			want = append(want, TermFolder(1)+name)
 		}
 		slices.Sort(want)
@@ -77,6 +77,7 @@ func TestPartsGrow(t *testing.T) {
 		if s := a.State(); s.Archived != c.flushed || s.Lag() != 0 {
 			t.Errorf("at %s the state is %+v", c.flushed, s)
 		}
+		a = newTestArchiver(t, b, source, history) // one that begins anew goes on just there
 	}
 }
 
@@ -92,7 +93,7 @@ func (r recycled) Open(name string) (File, error) {
 func TestRecycledFileIsNotArchived(t *testing.T) {
 	smallSegments(t)
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
-	a := newTestArchiver(t, newMemoryBucket(), recycled{&testSource{history, 1 << 20, 0}}, history)
+	a := newTestArchiver(t, newMemoryBucket(), recycled{&testSource{history: history, flushed: 1 << 20}}, history)
 	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) || a.State().Archived != 0 || a.State().Err == nil {
 		t.Errorf("%v, %+v", err, a.State())
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,8 +64,16 @@ type Backup struct {
 	SystemIdentifier string       `json:"systemIdentifier"`
 	ServerVersion    string       `json:"serverVersion"`
 	Tablespaces      []Tablespace `json:"tablespaces,omitempty"`
-	Manifest         Object       `json:"manifest"`
-	Pieces           []Object     `json:"pieces"`
+	// Layout is 0, or layoutLists of a backup that is too large for that: then its manifest may be in ManifestParts,
+	// and its pieces in Lists, by tar file as Tars say.
+	Layout        int         `json:"layout,omitempty"`
+	Manifest      Object      `json:"manifest"`
+	ManifestParts []Object    `json:"manifestParts,omitempty"`
+	Pieces        []Object    `json:"pieces"`
+	Lists         []PieceList `json:"lists,omitempty"`
+	Tars          []Tar       `json:"tars,omitempty"`
+	// lacks is a tar file in lists that is not there as it was written, "" for none.
+	lacks string
 	// RawBytes is the size of its content, StoredBytes that of its objects.
 	RawBytes    int64 `json:"rawBytes"`
 	StoredBytes int64 `json:"storedBytes"`
@@ -91,6 +100,9 @@ type backupFile struct {
 
 // MarshalJSON writes backup.json.
 func (b Backup) MarshalJSON() ([]byte, error) {
+	if b.Layout != 0 {
+		b.ID += layoutsRemark
+	}
 	return json.Marshal(backupFile{backupFields(b), lsnText(b.StartLSN), lsnText(b.StopLSN)})
 }
 
@@ -100,6 +112,11 @@ func (b *Backup) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return err
 	}
+	if file.Layout > layoutLists {
+		return fmt.Errorf("the backup is in layout %d, and this program knows %d: take a newer version of Toban",
+			file.Layout, layoutLists)
+	}
+	file.ID = strings.TrimSuffix(file.ID, layoutsRemark)
 	*b = Backup(file.backupFields)
 	b.StartLSN, b.StopLSN = ha.LSN(file.StartLSN), ha.LSN(file.StopLSN)
 	return nil
@@ -118,8 +135,9 @@ type Term struct {
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[uint32]bucket.Object
-	// Note is lineage.json.
+	// Note is lineage.json, Gaps are the notes of gaps.
 	Note bucket.Object
+	Gaps []bucket.Object
 }
 
 // Unfinished is a backup's folder without a backup.json.
@@ -136,12 +154,12 @@ type Catalogue struct {
 	// Backups are those that exist (invariant 5), oldest first.
 	Backups    []Backup
 	Unfinished []Unfinished
-	// Contents are all objects in the folder of a backup that exists, by its id.
+	// Contents are all objects in the folder of a backup that exists, by its id, but for pieces that are in lists.
 	Contents map[string][]bucket.Object
 	// Strangers are objects of other names. They are left alone.
 	Strangers []bucket.Object
-	// Unread says what could not be understood; nothing is deleted then (invariant 9).
-	Unread []string
+	// Unread is what could not be understood: nothing that it may need is deleted (invariant 9).
+	Unread []Unread
 }
 
 // Gap is WAL that was written and is in no archive.
@@ -215,6 +233,11 @@ func parseTermHistory(text []byte, term uint64) ([]ha.TermStart, error) {
 // NewCatalogue makes one of a whole listing, and of the contents of the small
 // json objects by their names.
 func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue {
+	return newCatalogue(objects, contents, nil)
+}
+
+// newCatalogue makes one of a listing in which the pieces of some backups were counted only, by the backup's id.
+func newCatalogue(objects []bucket.Object, contents map[string][]byte, pieces map[string]tally) Catalogue {
 	c := Catalogue{Terms: map[uint64]*Term{}, Contents: map[string][]bucket.Object{}}
 	folders := map[string][]bucket.Object{}
 	for _, o := range objects {
@@ -231,8 +254,10 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 		}
 	}
 	for id, in := range folders {
-		c.addBackup(id, in, contents)
+		c.addBackup(id, in, contents, pieces[id])
 	}
+	c.infer()
+	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Name, b.Name) })
 	for _, t := range c.Terms {
 		slices.SortStableFunc(t.WAL, func(a, b WAL) int {
 			return cmp.Or(cmp.Compare(a.Segment.Number, b.Segment.Number), cmp.Compare(a.From, b.From),
@@ -248,7 +273,7 @@ func NewCatalogue(objects []bucket.Object, contents map[string][]byte) Catalogue
 func (c *Catalogue) addOwner(text []byte) {
 	owner, err := parseOwner(text)
 	if err != nil {
-		c.Unread = append(c.Unread, err.Error())
+		c.Unread = append(c.Unread, Unread{Name: FileArchive, Problem: err.Error()})
 		return
 	}
 	c.Owner = &owner
@@ -271,7 +296,7 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 	if rest == FileLineage {
 		history, err := parseTermHistory(contents[o.Name], term)
 		if err != nil {
-			c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", o.Name, err))
+			c.Unread = append(c.Unread, Unread{Name: o.Name, Problem: err.Error(), Term: term})
 		}
 		t := c.term(term)
 		t.TermHistory, t.Note = history, o
@@ -287,10 +312,15 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		c.term(term).Histories[timeline] = o
 		return
 	}
+	if _, is := ParseGap(rest); is {
+		t := c.term(term)
+		t.Gaps = append(t.Gaps, o)
+		return
+	}
 	c.Strangers = append(c.Strangers, o)
 }
 
-func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string][]byte) {
+func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string][]byte, pieces tally) {
 	note := FolderBase + id + "/" + FileBackup
 	if !slices.ContainsFunc(in, func(o bucket.Object) bool { return o.Name == note }) {
 		c.Unfinished = append(c.Unfinished, Unfinished{id, in})
@@ -303,17 +333,30 @@ func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string
 		err = fmt.Errorf("it is that of %q", b.ID)
 	}
 	if err != nil {
-		c.Unread = append(c.Unread, fmt.Sprintf("%s: %v", note, err))
+		c.Unread = append(c.Unread, Unread{Name: note, Problem: err.Error(), Backup: id})
 		return
+	}
+	if b.listed() {
+		if pieces == nil {
+			pieces = tally{}
+		}
+		c.Contents[id] = slices.DeleteFunc(slices.Clone(in),
+			func(o bucket.Object) bool { return pieces.add(strings.TrimPrefix(o.Name, b.folder()), o.Size) })
+		b.lacks = pieces.lacks(b)
 	}
 	c.Backups = append(c.Backups, b)
 }
 
 // Read lists an archive and reads its small objects. The bucket is rooted at the archive.
-func Read(ctx context.Context, b bucket.Bucket) (Catalogue, error) {
+func Read(ctx context.Context, b bucket.Bucket) (Catalogue, error) { return read(ctx, b, "") }
+
+// ReadWAL is Read without the backups, which may have millions of objects.
+func ReadWAL(ctx context.Context, b bucket.Bucket) (Catalogue, error) { return read(ctx, b, FolderWAL) }
+
+func read(ctx context.Context, b bucket.Bucket, prefix string) (Catalogue, error) {
 	// What is listed may be deleted before it is read: then it is looked for again.
 	for try := 1; ; try++ {
-		c, err := readOnce(ctx, b)
+		c, err := readOnce(ctx, b, prefix)
 		if err == nil || !errors.Is(err, bucket.ErrNotExist) || try == 3 {
 			return c, err
 		}
@@ -322,23 +365,43 @@ func Read(ctx context.Context, b bucket.Bucket) (Catalogue, error) {
 
 // A listing that goes on while a leader writes misses nothing that it had before: what
 // replaces a part is there before that goes, and has a name that comes later.
-func readOnce(ctx context.Context, b bucket.Bucket) (Catalogue, error) {
+func readOnce(ctx context.Context, b bucket.Bucket, prefix string) (Catalogue, error) {
 	var objects []bucket.Object
 	var small []string
-	for o, err := range b.List(ctx, "") {
+	notes, pieces := map[string][]byte{}, map[string]tally{}
+	for o, err := range b.List(ctx, prefix) {
 		if err != nil {
 			return Catalogue{}, fmt.Errorf("list the archive: %w", err)
 		}
-		objects = append(objects, o)
-		if isSmall(o.Name) {
+		id, name, _ := strings.Cut(strings.TrimPrefix(o.Name, FolderBase), "/")
+		switch {
+		case pieces[id] != nil && pieces[id].add(name, o.Size):
+			continue
+		case isSmall(o.Name) && name == FileBackup:
+			// It says whether its pieces need to be kept in mind, most of which come after it.
+			if notes[o.Name], err = readWhole(ctx, b, o.Name); err != nil {
+				return Catalogue{}, err
+			}
+			if isListed(notes[o.Name]) {
+				pieces[id] = tally{}
+			}
+		case isSmall(o.Name):
 			small = append(small, o.Name)
 		}
+		objects = append(objects, o)
 	}
 	contents, err := readSmall(ctx, b, small)
 	if err != nil {
 		return Catalogue{}, err
 	}
-	return NewCatalogue(objects, contents), nil
+	maps.Copy(contents, notes)
+	return newCatalogue(objects, contents, pieces), nil
+}
+
+// isListed says that a backup.json is of one whose pieces are in lists.
+func isListed(text []byte) bool {
+	var b Backup
+	return json.Unmarshal(text, &b) == nil && b.listed()
 }
 
 func isSmall(name string) bool {
@@ -371,17 +434,22 @@ func readSmall(ctx context.Context, b bucket.Bucket, names []string) (map[string
 	return contents, group.Wait()
 }
 
-// smallLimit is how large a json object may be, in bytes: a backup of 100 TB has three million pieces.
+// smallLimit is how large a json object may be, in bytes: a backup.json is much smaller than the largest object.
 const smallLimit = 512 << 20
 
 func readWhole(ctx context.Context, b bucket.Bucket, name string) ([]byte, error) {
+	return readMost(ctx, b, name, smallLimit)
+}
+
+// readMost reads an object, up to so many bytes.
+func readMost(ctx context.Context, b bucket.Bucket, name string, most int64) ([]byte, error) {
 	r, err := b.Get(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	defer r.Close()
 	var content bytes.Buffer
-	if _, err := content.ReadFrom(io.LimitReader(r, smallLimit)); err != nil {
+	if _, err := content.ReadFrom(io.LimitReader(r, most)); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return content.Bytes(), nil

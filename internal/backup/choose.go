@@ -12,9 +12,14 @@ import (
 // ErrOutside says that a moment can't be restored: it is in no window.
 var ErrOutside = errors.New("outside of what can be restored")
 
+// ErrSeveral says that a moment is on several branches, with other data on each.
+var ErrSeveral = errors.New("it is on several branches, with other data on each")
+
 // Wanted is what a restore has to lead to.
 type Wanted struct {
 	Target Target
+	// Branch is the one that is meant, or a term whose leader's WAL is; 0 where none is named.
+	Branch uint64
 	// Backup is the one to begin with, "" for the best.
 	Backup string
 	// Now is the clock: nothing that lies after it can be restored.
@@ -24,44 +29,160 @@ type Wanted struct {
 // Choice is from what to restore.
 type Choice struct {
 	TermHistory []ha.TermStart
-	Backup      Backup
+	// Branch is the one that it goes along.
+	Branch uint64
+	Backup Backup
 	// To is up to where WAL may be needed, Window where the backup was found.
 	To     ha.LSN
 	Window Window
 }
 
-// Choose finds the newest term history that leads to what is wanted, and the latest backup before that. Where a
-// transaction or a named point lies is not known before it is replayed: then it is the oldest backup of the
-// newest window. The error is ErrOutside, with what could be restored, if there is none.
+// Choose finds the branch that has what is wanted, there the newest term history that leads to it, and the latest
+// backup before it. Where a transaction or a named point lies is not known before it is replayed: then it is the oldest
+// backup of the newest window. The error is ErrOutside, with what could be restored, if there is none, and ErrSeveral
+// if branches differ in it and none is named.
 func (c Catalogue) Choose(w Wanted) (Choice, error) {
-	newest := true
-	for _, history := range c.TermHistories() {
-		for _, window := range c.windows(history) {
-			if b, ok := w.in(window, newest); ok {
-				choice := Choice{history, b, window.To, window}
-				if w.Target.Immediate {
-					choice.To = b.StopLSN
-				}
-				return choice, nil
-			}
-			newest = false
+	branches := c.Branches()
+	if len(branches) == 0 {
+		return Choice{}, fmt.Errorf("restore %s: %w: the archive has no complete backup with the WAL that it needs",
+			w, ErrOutside)
+	}
+	if err := c.mayBeNewer(w, branches); err != nil {
+		return Choice{}, fmt.Errorf("restore %s: %w", w, err)
+	}
+	candidates := w.candidates(branches)
+	if w.Branch != 0 {
+		one, ok := findBranch(branches, w.Branch)
+		if !ok {
+			return Choice{}, fmt.Errorf("restore %s: %w: the archive has no such branch, but %s",
+				w, ErrOutside, describe(branches))
+		}
+		candidates = []Branch{one}
+	}
+	found, on := c.leading(w, candidates, branches[0].histories[0])
+	elsewhere := len(found) == 1 && w.Branch == 0 && !w.Target.Time.IsZero() && on[0].Name != latest(candidates).Name
+	switch {
+	case len(found) == 0 || elsewhere:
+		return Choice{}, fmt.Errorf("restore %s: %w", w, c.outside(w, branches))
+	case len(found) > 1:
+		return Choice{}, fmt.Errorf("restore %s: %w. Name the one that is meant, with branch in the target "+
+			"(--branch of kubectl toban restore): %s", w, ErrSeveral, describe(on))
+	}
+	return found[0], nil
+}
+
+// leading are the ways to what is wanted along each of some branches which lead to other data, and those branches.
+func (c Catalogue) leading(w Wanted, branches []Branch, newest []ha.TermStart) (found []Choice, on []Branch) {
+	for _, b := range branches {
+		choice, ok := c.on(b, w, newest)
+		same := func(other Choice) bool { return w.Target.same(choice.TermHistory, other.TermHistory) }
+		if ok && !slices.ContainsFunc(found, same) {
+			found, on = append(found, choice), append(on, b)
 		}
 	}
-	return Choice{}, fmt.Errorf("restore %s: %w", w, c.outside(w.Backup))
+	return found, on
+}
+
+// same says that two term histories lead to the same data at a target. Of what is the newest branch's, or a backup's,
+// the first is as good as another.
+func (t Target) same(a, b []ha.TermStart) bool {
+	return t.Time.IsZero() && (t.LSN == 0 || slices.Equal(upTo(a, t.LSN), upTo(b, t.LSN)))
+}
+
+// on is the way to what is wanted along a branch, by the newest of its term histories that leads there.
+func (c Catalogue) on(b Branch, w Wanted, newest []ha.TermStart) (Choice, bool) {
+	for _, history := range b.histories {
+		open := slices.Equal(history, newest)
+		for _, window := range c.windows(history) {
+			if w.Branch == 0 && !w.Target.Time.IsZero() && window.To <= b.From {
+				continue // a time of what it has of the branch before is that one's
+			}
+			if from, ok := w.in(window, open); ok {
+				choice := Choice{TermHistory: history, Branch: b.Name, Backup: from, To: window.To, Window: window}
+				if w.Target.Immediate {
+					choice.To = from.StopLSN
+				}
+				return choice, true
+			}
+			open = false
+		}
+	}
+	return Choice{}, false
+}
+
+// mayBeNewer is an error where what is wanted may have been written by a leader of whom only the term is known, because
+// its term history can't be understood.
+func (c Catalogue) mayBeNewer(w Wanted, branches []Branch) error {
+	t, history := w.Target, branches[0].histories[0]
+	if w.Branch != 0 || w.Backup != "" || t.LSN != 0 {
+		return nil
+	}
+	for _, u := range c.Unread {
+		term := c.Terms[u.Term]
+		if u.Term <= history[len(history)-1].Term || term == nil || term.TermHistory != nil {
+			continue
+		}
+		if begun := c.begun(u.Term); !begun.IsZero() && (t.Time.IsZero() || !t.Time.Before(begun)) {
+			return fmt.Errorf("%w: %s can't be understood (%s), and its leader may have written that: put it back "+
+				"from a copy, or name a branch: %s", ErrOutside, u.Name, u.Problem, describe(branches))
+		}
+	}
+	return nil
+}
+
+// latest is the branch that has begun last.
+func latest(branches []Branch) Branch {
+	return slices.MaxFunc(branches, func(a, b Branch) int { return a.Since.Compare(b.Since) })
+}
+
+// findBranch is the branch of a name, or one term's leader's, as that had it.
+func findBranch(branches []Branch, name uint64) (Branch, bool) {
+	for _, b := range branches {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	for _, b := range branches {
+		for _, history := range b.histories {
+			if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == name }); i >= 0 {
+				b.histories = [][]ha.TermStart{history[:i+1]}
+				return b, true
+			}
+		}
+	}
+	return Branch{}, false
+}
+
+// candidates are the branches that what is wanted may be on where none is named. A time is on the one that had begun
+// last by then, and on no other unless clocks differ. The end, a transaction and a named point are the newest's, unless
+// a backup is named.
+func (w Wanted) candidates(branches []Branch) []Branch {
+	t := w.Target
+	switch {
+	case !t.Time.IsZero():
+		return slices.DeleteFunc(slices.Clone(branches), func(b Branch) bool { return !b.has(t.Time) })
+	case t.LSN != 0, w.Backup != "":
+		return branches
+	}
+	return branches[:1]
 }
 
 func (w Wanted) String() string {
-	if w.Backup != "" {
-		return fmt.Sprintf("backup %s to %s", w.Backup, w.Target)
+	words := w.Target.String()
+	if w.Branch != 0 {
+		words += fmt.Sprintf(" of branch %d", w.Branch)
 	}
-	return "to " + w.Target.String()
+	if w.Backup != "" {
+		return fmt.Sprintf("backup %s to %s", w.Backup, words)
+	}
+	return "to " + words
 }
 
 // in is the backup of a window to begin with; false if the window does not lead to what is wanted. A moment after the
-// last WAL of the newest window is in it: nothing was written since, or nothing that has got there.
-func (w Wanted) in(window Window, newest bool) (Backup, bool) {
+// last WAL of one that is open is in it: nothing was written since, or nothing that has got there.
+func (w Wanted) in(window Window, open bool) (Backup, bool) {
 	t := w.Target
-	open := newest && window.Missing == nil && !t.Time.After(w.Now)
+	open = open && window.Missing == nil && !t.Time.After(w.Now)
 	if t.LSN > window.To || t.Time.After(window.Until) && !open {
 		return Backup{}, false
 	}
@@ -79,15 +200,17 @@ func (w Wanted) in(window Window, newest bool) (Backup, bool) {
 }
 
 // outside says what can be restored.
-func (c Catalogue) outside(backup string) error {
-	if backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == backup }) {
-		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, backup)
+func (c Catalogue) outside(w Wanted, branches []Branch) error {
+	if w.Backup != "" && !slices.ContainsFunc(c.Backups, func(b Backup) bool { return b.ID == w.Backup }) {
+		return fmt.Errorf("%w: the archive has no backup %s", ErrOutside, w.Backup)
 	}
-	for _, history := range c.TermHistories() {
-		if w, ok := c.Window(history); ok {
-			return fmt.Errorf("%w: that is from %s (%s) to %s (%s)", ErrOutside,
-				w.From, w.Since.UTC().Format(time.RFC3339), w.To, w.Until.UTC().Format(time.RFC3339))
-		}
+	if !slices.ContainsFunc(branches, func(b Branch) bool { return len(b.Windows) > 0 }) {
+		return fmt.Errorf("%w: the archive has no complete backup with the WAL that it needs", ErrOutside)
 	}
-	return fmt.Errorf("%w: the archive has no complete backup with the WAL that it needs", ErrOutside)
+	words := "that is " + describe(branches)
+	if len(branches) > 1 {
+		words += ". For the end of a branch name it without a moment (branch alone in the target; --branch with " +
+			"--to latest)"
+	}
+	return fmt.Errorf("%w: %s", ErrOutside, words)
 }

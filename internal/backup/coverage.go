@@ -19,7 +19,8 @@ func (e *GapError) Error() string { return "the archive has no WAL " + e.String(
 // usable is WAL of a term history in one segment.
 type usable struct {
 	WAL
-	// to is up to where in the segment it is of use, in bytes; term the place of its term in the term history.
+	// to is up to where in the segment it is of use, in bytes; term the place of its term in the term history, -1 for
+	// one of another, with which it has that WAL in common.
 	to   uint32
 	term int
 }
@@ -31,25 +32,49 @@ type walOf struct {
 }
 
 // along gathers what the folders of a term history's terms have. What lies in the folder of a
-// term is of use until the next leader's WAL begins: what its leader wrote there later was not continued.
+// term is of use until the next leader's WAL begins: what its leader wrote there later was not continued. A term that
+// the history leaves out may have archived what its leader had of the WAL before they part, in the place of one that
+// did not come to it: after a restore in place that is in no other folder.
 func (c Catalogue) along(history []ha.TermStart) walOf {
 	w := walOf{history, map[uint64][]usable{}}
 	for i, start := range history {
-		term := c.Terms[start.Term]
-		if term == nil {
-			continue
+		if term := c.Terms[start.Term]; term != nil {
+			w.add(term.WAL, history[:i+1], cutoff(history, i), i)
 		}
-		end := cutoff(history, i)
-		for _, p := range term.WAL {
-			at := p.Segment.Start()
-			if p.Segment.Timeline != timelineAt(history[:i+1], p.Segment.Number) || at+ha.LSN(p.From) >= end {
-				continue
-			}
-			to := uint32(min(at+ha.LSN(p.To), end) - at)
-			w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, to, i})
+	}
+	// Of several the earliest goes before, which has archived it first.
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(c.Terms))) {
+		term := c.Terms[number]
+		end := parting(history, term.TermHistory)
+		if end > 0 && !slices.ContainsFunc(history, func(s ha.TermStart) bool { return s.Term == number }) {
+			w.add(term.WAL, term.TermHistory, end, -1)
 		}
 	}
 	return w
+}
+
+// add takes the WAL of a leader with a term history, up to an LSN.
+func (w walOf) add(all []WAL, history []ha.TermStart, end ha.LSN, term int) {
+	for _, p := range all {
+		at := p.Segment.Start()
+		if at+ha.LSN(p.From) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
+			continue
+		}
+		to := uint32(min(at+ha.LSN(p.To), end) - at)
+		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, to, term})
+	}
+}
+
+// parting is up to where two term histories have the same WAL, 0 for nowhere.
+func parting(a, b []ha.TermStart) ha.LSN {
+	n := 0
+	for n < min(len(a), len(b)) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	return min(cutoff(a, n-1), cutoff(b, n-1))
 }
 
 // timelineAt is the timeline in the name of a segment. PostgreSQL looks for it under the newest
@@ -69,14 +94,16 @@ func timelineAt(history []ha.TermStart, number uint64) uint32 {
 // read says what a segment is read from, and how far that goes from its start: each time
 // what goes furthest, which is a whole one before parts, and the latest term's of the same.
 func (w walOf) read(number uint64) (from []usable, to uint32) {
+	all := slices.Clone(w.all[number])
+	slices.SortStableFunc(all, func(a, b usable) int { return cmp.Compare(a.From, b.From) })
+	next, best := 0, usable{}
 	for {
-		var best usable
-		for _, u := range w.all[number] {
-			if u.From <= to && u.to > to && (u.to > best.to || u.to == best.to && u.term >= best.term) {
+		for ; next < len(all) && all[next].From <= to; next++ {
+			if u := all[next]; u.to > best.to || u.to == best.to && u.term >= best.term {
 				best = u
 			}
 		}
-		if best.to == 0 {
+		if best.to <= to {
 			return from, to
 		}
 		from, to = append(from, best), best.to
@@ -113,9 +140,6 @@ func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
 	}
 	return next, ok
 }
-
-// numbers are those of the segments there is anything of, in order.
-func (w walOf) numbers() []uint64 { return slices.Sorted(maps.Keys(w.all)) }
 
 // Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.
@@ -200,12 +224,7 @@ func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan
 		if start.LSN >= cutoff(history, i) || start.Timeline <= 1 {
 			continue
 		}
-		name := ""
-		for _, s := range history[i:] {
-			if t := c.Terms[s.Term]; t != nil && t.Histories[start.Timeline].Name != "" {
-				name = t.Histories[start.Timeline].Name
-			}
-		}
+		name := c.historyFile(start, history[i:])
 		if name == "" && start.Timeline == plan.Timeline {
 			return fmt.Errorf("plan the WAL: the archive has no %s", HistoryFile(start.Timeline))
 		}
@@ -214,6 +233,24 @@ func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan
 		}
 	}
 	return nil
+}
+
+// historyFile is the history of the timeline of a term, from the latest leader that has it of some, or from any other
+// that has gone on with that term; "" if none has.
+func (c Catalogue) historyFile(of ha.TermStart, leaders []ha.TermStart) string {
+	for _, s := range slices.Backward(leaders) {
+		if t := c.Terms[s.Term]; t != nil && t.Histories[of.Timeline].Name != "" {
+			return t.Histories[of.Timeline].Name
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(c.Terms)) {
+		t := c.Terms[number]
+		i := slices.Index(t.TermHistory, of)
+		if i >= 0 && of.LSN < cutoff(t.TermHistory, i) && t.Histories[of.Timeline].Name != "" {
+			return t.Histories[of.Timeline].Name
+		}
+	}
+	return ""
 }
 
 // In says whether a backup's data is the beginning of a term history's.
@@ -255,16 +292,11 @@ func (c Catalogue) Chain(id string) ([]Backup, error) {
 
 // lost is an object of a backup that is not there, or not of its size; "" for none.
 func (c Catalogue) lost(b Backup) string {
-	sizes := map[string]int64{}
+	there := newContents(b)
 	for _, o := range c.Contents[b.ID] {
-		sizes[o.Name] = o.Size
+		there.add(o)
 	}
-	for _, o := range append([]Object{b.Manifest}, b.Pieces...) {
-		if size, ok := sizes[FolderBase+b.ID+"/"+o.Name]; o.Name != "" && (!ok || size != o.Size) {
-			return FolderBase + b.ID + "/" + o.Name
-		}
-	}
-	return ""
+	return cmp.Or(there.lost(), b.lacks)
 }
 
 // Window is what can be restored without a gap, to any moment in between.
@@ -273,7 +305,8 @@ type Window struct {
 	// Backups are those it has, the oldest first.
 	Backups []Backup
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
-	// in time: when the one stopped, and when the last of the other was written to the bucket.
+	// in time: when the one stopped, and when the last of the other was written to the bucket, or a later backup
+	// stopped.
 	From, To     ha.LSN
 	Since, Until time.Time
 	// Missing is the gap that it ends at, nil if it ends with the archive.
@@ -311,6 +344,9 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 		}
 		last := &all[len(all)-1]
 		last.From, last.Since = b.StopLSN, b.Stopped
+		if b.Stopped.After(last.Until) { // nothing was written between
+			last.Until = b.Stopped
+		}
 		last.Backups = slices.Insert(last.Backups, 0, b)
 	}
 	return all

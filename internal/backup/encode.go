@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -48,7 +49,35 @@ func (s *Encoder) Name(plain string) string {
 }
 
 // Encode compresses, and encrypts.
-func (s *Encoder) Encode(content []byte) ([]byte, error) {
+func (s *Encoder) Encode(content []byte) ([]byte, error) { return s.encodeStamped(content, "") }
+
+// stanza is the kind of a recipient in age's header that stamps an object, and is nobody's.
+const stanza = "toban.dev/stamp"
+
+// stamper adds a stamp to a header. Who decrypts skips it (age's specification, "Recipient stanza").
+type stamper string
+
+// Wrap implements age.Recipient.
+func (s stamper) Wrap([]byte) ([]*age.Stanza, error) {
+	return []*age.Stanza{{Type: stanza, Args: []string{string(s)}}}, nil
+}
+
+// headerLimit is how long age's header may be, in bytes; ours have some 300.
+const headerLimit = 4 << 10
+
+// stampOf is the stamp of an encrypted object, "" if it has none.
+func stampOf(stored []byte) string {
+	header, _, _ := bytes.Cut(stored[:min(len(stored), headerLimit)], []byte("\n--- "))
+	for line := range bytes.SplitSeq(header, []byte("\n")) {
+		if stamp, ok := bytes.CutPrefix(line, []byte("-> "+stanza+" ")); ok {
+			return string(stamp)
+		}
+	}
+	return ""
+}
+
+// encodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
+func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
 	encoder, _ := s.encoders.Get().(*zstd.Encoder)
 	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
 	s.encoders.Put(encoder)
@@ -57,7 +86,11 @@ func (s *Encoder) Encode(content []byte) ([]byte, error) {
 	}
 	var sealed bytes.Buffer
 	sealed.Grow(len(compressed) + len(compressed)/4096 + 1<<10) // with age's header, and 16 bytes for each 64 KiB
-	w, err := age.Encrypt(&sealed, s.recipient)
+	recipients := []age.Recipient{s.recipient}
+	if stamp != "" {
+		recipients = append(recipients, stamper(stamp))
+	}
+	w, err := age.Encrypt(&sealed, recipients...)
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}
@@ -69,6 +102,37 @@ func (s *Encoder) Encode(content []byte) ([]byte, error) {
 	}
 	return sealed.Bytes(), nil
 }
+
+// Writer compresses and encrypts what is written into it, as one object. It is complete when it is closed.
+func (s *Encoder) Writer(to io.Writer) (io.WriteCloser, error) {
+	sealed := io.WriteCloser(nothingToClose{to})
+	if s.recipient != nil {
+		var err error
+		if sealed, err = age.Encrypt(to, s.recipient); err != nil {
+			return nil, fmt.Errorf("encrypt: %w", err)
+		}
+	}
+	encoder, err := zstd.NewWriter(sealed, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithZeroFrames(true))
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	return closesBoth{encoder, sealed}, nil
+}
+
+// nothingToClose is a writer whose end is somebody else's.
+type nothingToClose struct{ io.Writer }
+
+func (nothingToClose) Close() error { return nil }
+
+// closesBoth is a writer that writes into another.
+type closesBoth struct {
+	io.WriteCloser
+	to io.Closer
+}
+
+// Close ends both, the one that is written to last.
+func (c closesBoth) Close() error { return errors.Join(c.WriteCloser.Close(), c.to.Close()) }
 
 // Decoder undoes what a Encoder did. It may be used by several at once.
 type Decoder struct{ identities []age.Identity }

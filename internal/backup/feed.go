@@ -103,34 +103,51 @@ func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
 	}
 }
 
-// putSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
-// itself has it in a new segment.
+// putSegment puts a segment where the server looks for it.
 func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
-	content := make([]byte, SegmentSize)
-	err := r.assemble(ctx, content, s.Objects)
-	// Parts of an archive that is written to are replaced by longer ones.
-	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
-		objects, again := r.Again(ctx, s.Segment)
-		if again != nil {
-			return again
-		}
-		err = r.assemble(ctx, content, objects)
-	}
+	content, err := r.readSegment(ctx, s)
 	if err != nil {
 		return err
 	}
 	return putFile(r.WAL, s.File, content)
 }
 
+// readSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
+// itself has it in a new segment.
+func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, error) {
+	content := make([]byte, SegmentSize)
+	err := r.assemble(ctx, content, s.Objects)
+	// Where a former version of Toban writes to the archive, parts are replaced by longer ones.
+	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
+		objects, again := r.Again(ctx, s.Segment)
+		if again != nil {
+			return nil, again
+		}
+		err = r.assemble(ctx, content, objects)
+	}
+	return content, err
+}
+
+// partsAtOnce is how many parts of a segment are downloaded at the same time: one that was written slowly has hundreds.
+const partsAtOnce = 8
+
 // assemble puts objects over each other.
 func (r *Recovery) assemble(ctx context.Context, content []byte, objects []PlannedObject) error {
-	for _, o := range objects {
-		part, err := r.piece(ctx, o)
-		if err != nil {
+	parts := make([][]byte, len(objects))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(partsAtOnce)
+	for i, o := range objects {
+		group.Go(func() (err error) {
+			parts[i], err = r.piece(ctx, o)
 			return err
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, o := range objects {
 		if o.To > o.Piece.From {
-			copy(content[o.Piece.From:o.To], part)
+			copy(content[o.Piece.From:o.To], parts[i])
 		}
 	}
 	return nil

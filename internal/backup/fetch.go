@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"toban.dev/internal/bucket"
 )
@@ -57,9 +58,17 @@ func download(ctx context.Context, from bucket.Bucket, name string, limit int64)
 	return stored, err
 }
 
-// readObject reads an object of which size and SHA-256 are known, and opens it.
-// The folder is the backup's; the content has at most PieceSize bytes, but for a manifest.
-func readObject(ctx context.Context, from bucket.Bucket, decoder *Decoder, folder string, o Object) ([]byte, error) {
+// readPiece reads a piece of a backup whose folder this is, and opens it.
+func readPiece(ctx context.Context, from bucket.Bucket, decoder *Decoder, folder string, o Object) ([]byte, error) {
+	stored, err := readStored(ctx, from, folder, o)
+	if err != nil {
+		return nil, err
+	}
+	return decode(decoder, folder+o.Name, stored, PieceSize)
+}
+
+// readStored reads an object of which size and SHA-256 are known, as it lies in the bucket.
+func readStored(ctx context.Context, from bucket.Bucket, folder string, o Object) ([]byte, error) {
 	name := folder + o.Name
 	stored, err := download(ctx, from, name, o.Size)
 	if err != nil {
@@ -74,15 +83,8 @@ func readObject(ctx context.Context, from bucket.Bucket, decoder *Decoder, folde
 	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != o.SHA256 {
 		return nil, &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
 	}
-	limit := int64(PieceSize)
-	if plain, _, _ := PlainName(o.Name); plain == FileManifest {
-		limit = manifestLimit
-	}
-	return decode(decoder, name, stored, limit)
+	return stored, nil
 }
-
-// manifestLimit is how large a manifest may be, in bytes; it has some 200 for each file.
-const manifestLimit = 4 << 30
 
 // decode opens what lies in the bucket, into at most limit bytes: more would not be ours.
 func decode(decoder *Decoder, name string, stored []byte, limit int64) ([]byte, error) {
@@ -114,20 +116,26 @@ type ordered struct {
 	ctx     context.Context //nolint:containedctx // that of the reading: io.Reader has no room for one
 	waiting chan chan result
 	rest    []byte
+	failed  error // the first error, io.EOF is none
 }
 
 // readOrdered begins; it ends with ctx, or when all is read.
 func readOrdered(
-	ctx context.Context, objects []Object, workers int, read func(context.Context, Object) ([]byte, error),
+	ctx context.Context, objects iter.Seq2[Object, error], workers int,
+	read func(context.Context, Object) ([]byte, error),
 ) *ordered {
 	o := &ordered{ctx: ctx, waiting: make(chan chan result, max(workers-1, 0))}
 	go func() {
 		defer close(o.waiting)
-		for _, object := range objects {
+		for object, err := range objects {
 			slot := make(chan result, 1)
 			select {
 			case o.waiting <- slot: // waits until the reader has made room
 			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				slot <- result{nil, err}
 				return
 			}
 			go func() {
@@ -156,10 +164,32 @@ func (o *ordered) next() ([]byte, error) {
 func (o *ordered) Read(p []byte) (n int, err error) {
 	for len(o.rest) == 0 {
 		if o.rest, err = o.next(); err != nil {
+			if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				o.failed = err
+			}
 			return 0, err
 		}
 	}
 	n = copy(p, o.rest)
 	o.rest = o.rest[n:]
 	return n, nil
+}
+
+// because is why reading has failed, where somebody in between says only that something is cut off.
+func (o *ordered) because(err error) error {
+	if o.failed != nil {
+		return o.failed
+	}
+	return err
+}
+
+// each are objects that are known.
+func each(objects []Object) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		for _, o := range objects {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
 }

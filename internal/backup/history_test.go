@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"filippo.io/age"
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -22,8 +25,8 @@ import (
 
 // smallSegments makes segments of four pages, so that thousands of histories can be gone through.
 func smallSegments(t testing.TB) {
-	segmentSize, partSize = 4*walPage, 4096
-	t.Cleanup(func() { segmentSize, partSize = SegmentSize, 1<<20 })
+	segmentSize = 4 * walPage
+	t.Cleanup(func() { segmentSize = SegmentSize })
 }
 
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
@@ -41,26 +44,40 @@ type leader struct {
 type world struct {
 	t      *testing.T
 	random *rand.Rand
-	// losses is of its own, so that a seed stays the same history whatever is lost.
-	losses  *rand.Rand
-	bucket  *memoryBucket
-	encoder *Encoder
-	decoder *Decoder
-	leaders []*leader
-	backups int
-	did     []string
-	counts  map[string]int
+	// losses is of its own, so that a seed stays the same history whatever is lost; and so is others, for what there is
+	// only with branches: restores in place, pinned backups, and objects that can't be understood.
+	losses   *rand.Rand
+	others   *rand.Rand
+	branches bool
+	pinned   []string
+	bucket   *memoryBucket
+	encoder  *Encoder
+	decoder  *Decoder
+	leaders  []*leader
+	backups  int
+	did      []string
+	counts   map[string]int
 }
+
+// archiveKey is for archives that are encrypted.
+var archiveKey, _ = age.GenerateX25519Identity()
 
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1)), losses: rand.New(rand.NewPCG(seed, 2)),
+		others: rand.New(rand.NewPCG(seed, 3)),
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
+	if seed%4 == 0 {
+		w.encoder = &Encoder{recipient: archiveKey.Recipient(), encoders: sync.Pool{New: w.encoder.encoders.New}}
+		w.decoder = &Decoder{[]age.Identity{archiveKey}}
+	}
 	begin := ha.LSN(3 * segmentSize)
 	w.leaders = []*leader{
-		{testSource: &testSource{[]ha.TermStart{{Term: 1, Timeline: 1}}, begin + 100, begin}, from: begin},
+		{testSource: &testSource{
+			history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin,
+		}, from: begin},
 	}
 	w.restart(w.leaders[0])
 	return w
@@ -79,7 +96,8 @@ func (w *world) fatal(format string, args ...any) {
 func (w *world) restart(l *leader) {
 	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
-		Source: l.testSource, TermHistory: l.history, Now: func() time.Time { return w.bucket.clock }})
+		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history,
+		Now: func() time.Time { return w.bucket.clock }})
 }
 
 func (w *world) newest() *leader { return w.leaders[len(w.leaders)-1] }
@@ -103,7 +121,9 @@ func (w *world) elect() {
 	}
 	history := append(slices.Clone(p.history),
 		ha.TermStart{Term: w.newest().history[len(w.newest().history)-1].Term + 1, LSN: start, Timeline: timeline + 1})
-	l := &leader{testSource: &testSource{history, start + 100, p.oldest}, from: p.from, begun: p.begun}
+	l := &leader{
+		testSource: &testSource{history: history, flushed: start + 100, oldest: p.oldest}, from: p.from, begun: p.begun,
+	}
 	w.leaders = append(w.leaders, l)
 	w.note("term %d from %s, oldest %s: %v", history[len(history)-1].Term, start, l.oldest, history)
 	w.restart(l)
@@ -123,7 +143,8 @@ func (w *world) archive(l *leader) {
 	}
 	_, err := l.archiver.Step(w.t.Context())
 	w.bucket.fault = func(bool) error { return nil }
-	if err != nil && !errors.Is(err, errInjected) {
+	ahead := (*AheadError)(nil)
+	if err != nil && !errors.Is(err, errInjected) && (!errors.As(err, &ahead) || l == w.newest()) {
 		w.fatal("step: %v", err)
 	}
 	w.note("term %d: archived %s of %s: %v",
@@ -149,7 +170,7 @@ func (w *world) check(l *leader) {
 	if err != nil {
 		w.fatal("read: %v", err)
 	}
-	if stretches := c.along(l.history).stretches(); !l.begun {
+	if stretches := c.only(l.history).along(l.history).stretches(); !l.begun {
 		if len(stretches) == 0 {
 			return
 		}
@@ -159,6 +180,19 @@ func (w *world) check(l *leader) {
 	if l.from < to {
 		w.restore(c, l.history, l.from, to)
 	}
+}
+
+// only is what a leader sees of the archive: the folders of its own term history. What others have archived of the same
+// WAL is as if there were none, and no gap to it is said.
+func (c Catalogue) only(history []ha.TermStart) Catalogue {
+	own := c
+	own.Terms = map[uint64]*Term{}
+	for _, s := range history {
+		if c.Terms[s.Term] != nil {
+			own.Terms[s.Term] = c.Terms[s.Term]
+		}
+	}
+	return own
 }
 
 // restore reads WAL back as a server would.
@@ -234,6 +268,9 @@ func (w *world) backup(l *leader) {
 	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
 		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
 	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
+	if w.branches {
+		b.StopLSN = to // its time is that of its WAL
+	}
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
 	c, _ := Read(w.t.Context(), w.bucket)
@@ -288,8 +325,12 @@ func reaches(c Catalogue) []reach {
 func (w *world) retain() {
 	policy := Policy{
 		Count: w.random.IntN(4), Age: time.Duration(w.random.IntN(4)) * 12 * time.Hour, Now: w.bucket.clock,
+		Pinned: w.pinned,
 	}
 	w.retainWithout(policy)
+	if w.branches {
+		w.retainUnread(policy)
+	}
 	c, names := w.retainIn(w.bucket, policy, func(names []string) []string {
 		if w.random.IntN(2) == 0 {
 			names = names[:w.random.IntN(len(names)+1)]
@@ -329,7 +370,15 @@ func (w *world) retainIn(
 		w.fatal("%v", err)
 	}
 	before := reaches(c)
-	d := Retain(c, policy)
+	d, kept := c.retain(policy)
+	if broken := c.breaks(policy, c.without(d.Names), kept); broken != "" {
+		w.fatal("retain: %+v deletes %v of %v: %s", policy, d.Names, d.Deleted, broken)
+	}
+	if all := Retain(c, policy); len(all.Held) > 0 {
+		w.counts["held"]++
+	} else if !slices.Equal(all.Names, d.Names) {
+		w.fatal("retention removes %v, and by its rules %v", all.Names, d.Names)
+	}
 	names = cut(d.Names)
 	w.note("retain: %+v deletes %v of %v", policy, names, d.Deleted)
 	_ = b.Delete(ctx, names...)
@@ -338,9 +387,10 @@ func (w *world) retainIn(
 		w.fatal("after retention: %v %v", err, after.Unread)
 	}
 	still := reaches(after)
-	counted := needed(policy, before)
+	counted := needed(policy, before, d)
 	w.leadAsFar(b, counted, still, after)
 	w.promised(policy, before, counted, still)
+	w.lookAtBranches(b, after)
 	if _, had := c.Window(c.NewestTermHistory()); had {
 		if _, has := after.Window(after.NewestTermHistory()); !has {
 			w.fatal("the last good backup is gone")
@@ -350,10 +400,17 @@ func (w *world) retainIn(
 }
 
 // needed is how far each backup has to lead after retention: one of another kind than the schedule's, older than as
-// many of the schedule's as are wanted, no further than its own end.
-func needed(policy Policy, before []reach) []reach {
+// many of the schedule's as are wanted, no further than its own end; nor one that is only pinned, or of which only one
+// that is kept consists too.
+func needed(policy Policy, before []reach, d Deletions) []reach {
 	out := slices.Clone(before)
 	for i, r := range out {
+		if slices.ContainsFunc(d.Kept, func(v Verdict) bool {
+			return v.Name == r.backup.folder() &&
+				(v.Reason == KeptPinned || v.Reason == KeptParent && pins(policy, before))
+		}) {
+			out[i].to = min(r.to, r.backup.StopLSN)
+		}
 		newer := map[string]bool{}
 		for _, o := range before {
 			if o.backup.kind() == naming.TriggerSchedule && o.backup.Stopped.After(r.backup.Stopped) {
@@ -404,6 +461,19 @@ func (w *world) promised(policy Policy, before, counted, still []reach) {
 		}
 	}
 	w.promisedMoments(policy, before, still)
+	for _, r := range before {
+		end := r
+		end.to = r.backup.StopLSN
+		if slices.Contains(policy.Pinned, r.backup.ID) &&
+			!slices.ContainsFunc(still, func(s reach) bool { return s.covers(end) }) {
+			w.fatal("the pinned backup %s can't be restored any more as it was when it ended", r.backup.ID)
+		}
+	}
+}
+
+// pins says that one of some backups is pinned, which may be why its parents are kept.
+func pins(policy Policy, all []reach) bool {
+	return slices.ContainsFunc(all, func(r reach) bool { return slices.Contains(policy.Pinned, r.backup.ID) })
 }
 
 // promisedMoments looks whether every moment of the promised time can be restored that could be before.
@@ -430,8 +500,10 @@ func (w *world) forget(c Catalogue) {
 	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
 		first := ha.LSN(math.MaxUint64)
+		wal := c.along(l.history)
 		for _, b := range c.Backups {
-			if c.In(b, l.history) {
+			// One that is kept alone does not lead to the end; what has to lead there leadAsFar has seen to.
+			if to, _ := wal.covered(b.StartLSN); c.In(b, l.history) && to >= l.archiver.State().Archived {
 				first = min(first, b.StartLSN)
 			}
 		}
@@ -446,9 +518,52 @@ func (w *world) forget(c Catalogue) {
 func (w *world) live() {
 	for range 40 {
 		w.step()
+		if w.branches {
+			w.stepAside()
+		}
+	}
+	if c, err := Read(w.t.Context(), w.bucket.without()); err == nil {
+		w.lookAtBranches(w.bucket, c)
 	}
 	if w.bucket.changed > 0 {
 		w.fatal("an object was changed")
+	}
+	w.goBack()
+}
+
+// goBack has the volume of the last leader go back in time, and looks whether that is noticed where the archive has
+// more: nothing may be written then, whatever the server writes.
+func (w *world) goBack() {
+	l := w.newest()
+	first := max(l.oldest, l.history[len(l.history)-1].LSN) + 1
+	if l.flushed <= first {
+		return
+	}
+	back := first + ha.LSN(w.random.Uint64N(uint64(l.flushed-first)))
+	c, _ := Read(w.t.Context(), w.bucket)
+	end := ha.LSN(0)
+	if own := c.Terms[l.archiver.term()]; own != nil {
+		for _, p := range own.WAL {
+			end = max(end, p.Segment.Start()+ha.LSN(p.To))
+		}
+	}
+	before := maps.Clone(w.bucket.objects)
+	l.lost, l.flushed = back, back
+	w.note("term %d goes back to %s; its archive ends at %s", l.archiver.term(), back, end)
+	for range 4 {
+		w.restart(l)
+		l.flushed += ha.LSN(w.random.Uint64N(2 * segmentSize))
+		_, err := l.archiver.Step(w.t.Context())
+		ahead := (*AheadError)(nil)
+		switch noticed := errors.As(err, &ahead); {
+		case err != nil && !noticed:
+			w.fatal("after the volume went back: %v", err)
+		case noticed != (end > back):
+			w.fatal("the archive ends at %s, the volume went back to %s: %v", end, back, err)
+		case noticed && len(w.bucket.objects) != len(before):
+			w.fatal("something was written into an archive that is ahead")
+		}
+		w.counts[fmt.Sprintf("ahead: %t", end > back)]++
 	}
 }
 
@@ -479,6 +594,24 @@ func (w *world) step() {
 	}
 }
 
+// stretches are the WAL without gaps, in order.
+func (w walOf) stretches() []Gap {
+	var all []Gap
+	for _, number := range slices.Sorted(maps.Keys(w.all)) {
+		_, n := w.read(number)
+		start := Segment{Number: number}.Start()
+		if n == 0 {
+			continue
+		}
+		if last := len(all) - 1; last >= 0 && all[last].To == start {
+			all[last].To += ha.LSN(n)
+		} else {
+			all = append(all, Gap{start, start + ha.LSN(n)})
+		}
+	}
+	return all
+}
+
 // recycle takes old WAL away, sometimes more than is archived.
 func (w *world) recycle(l *leader) {
 	keep := l.archiver.State().Slot()
@@ -497,13 +630,34 @@ var foundSeeds = []uint64{
 	1795234929464644937, // nor that there is a hole before what it has written itself
 	1795235682633043664, // a late leader writes on into the folder whose notes retention has removed
 	1795235983549027686, // and where that was cut short
+	1795365265095201375, // a hole between what was written side by side, for which the WAL is gone
+	1795365422261193835, // a parent of one that leads to the end is kept alone, and does not
 	1795234938412257803, // retention deletes the term history of a term without WAL; others lead over the same
+}
+
+// Seeds that have found something with branches.
+var foundBranches = []uint64{
+	1795365642064660404, // WAL was not found that only a leader after the place of the restore had archived
+	1795366057237367778, // a timeline's history that only a leader of another branch had archived
+	1795366046032942902, // a time was on a branch that had only what the one before it had
+	1795366068821593368, // of two other leaders' WAL now one was taken and now another
+	1795365927840357730, // a leader whose WAL only another had archived
+	1795365719449911814, // a branch showed moments of the one that it had left
+	1795364567547542490, // what a backup.json that is cut off may need is older than it by more than an hour
+	1795364462741656570, // a branch showed moments from before its only backup had ended
 }
 
 func TestHistories(t *testing.T) {
 	smallSegments(t)
 	for _, seed := range foundSeeds {
 		t.Run(fmt.Sprintf("found %d", seed), func(t *testing.T) { newWorld(t, seed).live() })
+	}
+	for _, seed := range foundBranches {
+		t.Run(fmt.Sprintf("found %d", seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			w.branches = true
+			w.live()
+		})
 	}
 	seed, schedules := uint64(time.Now().UnixNano()), uint64(2500)
 	if text := os.Getenv("TOBAN_SEED"); text != "" {
@@ -516,6 +670,7 @@ func TestHistories(t *testing.T) {
 	for ; n < schedules && time.Since(began) < 8*time.Second && !t.Failed(); n++ {
 		t.Run(fmt.Sprintf("TOBAN_SEED=%d", seed+n), func(t *testing.T) {
 			w := newWorld(t, seed+n)
+			w.branches = (seed+n)%2 == 0
 			w.live()
 			for what, count := range w.counts {
 				counts[what] += count

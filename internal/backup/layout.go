@@ -66,6 +66,7 @@ func ParseSegment(name string) (Segment, bool) {
 var (
 	segmentName = regexp.MustCompile(`^[0-9A-F]{24}$`)
 	partName    = regexp.MustCompile(`^([0-9A-F]{24})\.([0-9A-F]{8})-([0-9A-F]{8})$`)
+	gapName     = regexp.MustCompile(`^gap-([0-9A-F]{16})-([0-9A-F]{16})$`)
 	historyName = regexp.MustCompile(`^[0-9A-F]{8}\.history$`)
 )
 
@@ -118,6 +119,25 @@ func ParseTerm(name string) (term uint64, rest string, ok bool) {
 	}
 	term, err := strconv.ParseUint(folder, 16, 64)
 	return term, rest, err == nil && TermFolder(term) == FolderWAL+folder+"/"
+}
+
+// gapPrefix begins the names of notes of gaps.
+const gapPrefix = "gap-"
+
+// name is that of the note of a gap in a term's folder.
+func (g Gap) name() string {
+	return fmt.Sprintf("%s%016X-%016X", gapPrefix, uint64(g.From), uint64(g.To))
+}
+
+// ParseGap is the gap of which a note in a term's folder is; false for any other name.
+func ParseGap(name string) (Gap, bool) {
+	m := gapName.FindStringSubmatch(name)
+	if m == nil {
+		return Gap{}, false
+	}
+	from, _ := strconv.ParseUint(m[1], 16, 64) // the expression has seen to it
+	to, _ := strconv.ParseUint(m[2], 16, 64)
+	return Gap{ha.LSN(from), ha.LSN(to)}, from < to
 }
 
 // HistoryFile is the name of a timeline's history.

@@ -11,22 +11,20 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// manifestText is PostgreSQL's manifest (17 documentation, chapter 69).
-type manifestText struct {
-	Files    []manifestFile `json:"Files"`
-	Checksum string         `json:"Manifest-Checksum"`
-}
-
+// manifestFile is what a manifest says of a file.
 type manifestFile struct {
 	Path      string `json:"Path"`
 	Encoded   string `json:"Encoded-Path"` // hexadecimal, of a path that is not UTF-8
@@ -69,75 +67,176 @@ func (e *FileError) Error() string {
 }
 
 // VerifyFiles checks every file of a data directory that no server has been started on against its
-// backup_manifest, as pg_verifybackup does, but side by side. The error is a *FileError where files differ.
+// backup_manifest, as pg_verifybackup does, but side by side. The error is a *FileError where files differ. The
+// manifest is read as it goes: of ten million files only a number for each is kept.
 func VerifyFiles(ctx context.Context, data string, workers int) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	files, err := readManifest(filepath.Join(data, FileManifest))
-	if err != nil {
-		return err
-	}
-	wrong := make([]string, len(files))
+	known, wrong := newPathSet(), &wrongFiles{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	for i, file := range files {
+	read := eachFile(filepath.Join(data, FileManifest), func(file manifestFile) error {
+		known.add(file.Path)
 		group.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			if err := file.verify(data); err != nil {
-				wrong[i] = file.Path + ": " + err.Error()
+				wrong.add(file.Path + ": " + err.Error())
 			}
 			return nil
 		})
-	}
-	if err := group.Wait(); err != nil {
+		return ctx.Err()
+	})
+	if err := errors.Join(group.Wait(), read); err != nil {
 		return err
 	}
-	e := &FileError{}
-	for _, words := range wrong {
-		if words != "" {
-			e.Files = append(e.Files, words)
-		}
+	if err := unknownFiles(data, known, wrong); err != nil {
+		return err
 	}
-	more, err := unknownFiles(data, files)
+	return wrong.err()
+}
+
+// wrongFiles gathers what differs.
+type wrongFiles struct {
+	mutex sync.Mutex
+	files []string
+}
+
+func (w *wrongFiles) add(words string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.files = append(w.files, words)
+}
+
+func (w *wrongFiles) err() error {
+	if len(w.files) == 0 {
+		return nil
+	}
+	slices.Sort(w.files)
+	return &FileError{w.files}
+}
+
+// pathSet is a set of paths by numbers of 64 bits. That two of ten million have the same happens once in a hundred
+// thousand, and then an unknown file might go unnoticed that has the number of one which is known: once in 10^12.
+type pathSet struct {
+	seed    maphash.Seed
+	numbers []uint64
+	ordered bool
+}
+
+func newPathSet() *pathSet { return &pathSet{seed: maphash.MakeSeed()} }
+
+func (s *pathSet) add(path string) { s.numbers = append(s.numbers, maphash.String(s.seed, path)) }
+
+func (s *pathSet) has(path string) bool {
+	if !s.ordered {
+		slices.Sort(s.numbers)
+		s.ordered = true
+	}
+	_, found := slices.BinarySearch(s.numbers, maphash.String(s.seed, path))
+	return found
+}
+
+// eachFile goes through the files of a manifest, and checks the manifest itself: its last line has the SHA-256 of all
+// before.
+func eachFile(name string, do func(manifestFile) error) error {
+	file, err := os.Open(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the manifest: %w", err)
 	}
-	if e.Files = append(e.Files, more...); len(e.Files) > 0 {
-		return e
+	defer file.Close()
+	head := &headSum{sum: sha256.New()}
+	text := io.TeeReader(file, head)
+	checksum, err := readManifest(json.NewDecoder(text), do)
+	if err == nil {
+		_, err = io.Copy(io.Discard, text)
+	}
+	if err != nil {
+		return fmt.Errorf("read the manifest: %w", err)
+	}
+	if hex.EncodeToString(head.sum.Sum(nil)) != checksum {
+		return errors.New("the manifest's own checksum is wrong")
 	}
 	return nil
 }
 
-// readManifest reads a manifest and checks it: its last line has the SHA-256 of all before.
-func readManifest(name string) ([]manifestFile, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the manifest: %w", err)
+// headSum sums up all lines but the last.
+type headSum struct {
+	sum  hash.Hash
+	held []byte
+}
+
+// Write implements io.Writer.
+func (h *headSum) Write(text []byte) (int, error) {
+	h.held = append(h.held, text...)
+	end := bytes.LastIndexByte(bytes.TrimRight(h.held, "\n"), '\n') + 1
+	h.sum.Write(h.held[:end])
+	h.held = append(h.held[:0], h.held[end:]...)
+	return len(text), nil
+}
+
+// readManifest goes through the files of a manifest (PostgreSQL 17 documentation, chapter 69), and returns the checksum
+// that stands at its end.
+func readManifest(text *json.Decoder, do func(manifestFile) error) (checksum string, err error) {
+	if err := expect(text, json.Delim('{')); err != nil {
+		return "", err
 	}
-	var m manifestText
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("read the manifest: %w", err)
+	for text.More() {
+		key, err := text.Token()
+		if err != nil {
+			return "", err
+		}
+		var other json.RawMessage
+		switch key {
+		case "Files":
+			err = readFiles(text, do)
+		case "Manifest-Checksum":
+			err = text.Decode(&checksum)
+		default:
+			err = text.Decode(&other)
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	end := bytes.LastIndexByte(bytes.TrimRight(text, "\n"), '\n') + 1
-	if sum := sha256.Sum256(text[:end]); hex.EncodeToString(sum[:]) != m.Checksum {
-		return nil, errors.New("the manifest's own checksum is wrong")
+	return checksum, expect(text, json.Delim('}'))
+}
+
+func readFiles(text *json.Decoder, do func(manifestFile) error) error {
+	if err := expect(text, json.Delim('[')); err != nil {
+		return err
 	}
-	for i, file := range m.Files {
+	for text.More() {
+		var file manifestFile
+		if err := text.Decode(&file); err != nil {
+			return err
+		}
 		if file.Encoded != "" {
 			path, err := hex.DecodeString(file.Encoded)
 			if err != nil {
-				return nil, fmt.Errorf("read the manifest: %w", err)
+				return err
 			}
-			m.Files[i].Path = string(path)
+			file.Path = string(path)
 		}
-		if !filepath.IsLocal(m.Files[i].Path) {
-			return nil, fmt.Errorf("the manifest has a file %q", m.Files[i].Path)
+		if !filepath.IsLocal(file.Path) {
+			return fmt.Errorf("it has a file %q", file.Path)
+		}
+		if err := do(file); err != nil {
+			return err
 		}
 	}
-	return m.Files, nil
+	return expect(text, json.Delim(']'))
+}
+
+func expect(text *json.Decoder, want json.Delim) error {
+	if token, err := text.Token(); err != nil {
+		return err
+	} else if token != want {
+		return fmt.Errorf("it has %v where %v should be", token, want)
+	}
+	return nil
 }
 
 // verify checks one file.
@@ -178,34 +277,30 @@ func ignored(path string) bool {
 	return path == "pg_wal" || strings.HasPrefix(path, "pg_wal/")
 }
 
-// unknownFiles are those that the manifest does not have.
-func unknownFiles(data string, files []manifestFile) (unknown []string, err error) {
-	known := map[string]bool{}
-	for _, file := range files {
-		known[file.Path] = true
-	}
+// unknownFiles adds those that the manifest does not have.
+func unknownFiles(data string, known *pathSet, wrong *wrongFiles) error {
 	see := func(path string) {
-		if !known[path] && !ignored(path) {
-			unknown = append(unknown, path+": unknown")
+		if !ignored(path) && !known.has(path) {
+			wrong.add(path + ": unknown")
 		}
 	}
 	if err := walk(data, "", see); err != nil {
-		return nil, err
+		return err
 	}
 	links, err := os.ReadDir(filepath.Join(data, "pg_tblspc"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, link := range links {
 		folder, err := filepath.EvalSymlinks(filepath.Join(data, "pg_tblspc", link.Name()))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := walk(folder, "pg_tblspc/"+link.Name()+"/", see); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return unknown, nil
+	return nil
 }
 
 // walk goes through the regular files of a folder. A volume's own lost+found is none of PostgreSQL's.

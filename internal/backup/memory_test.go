@@ -90,11 +90,15 @@ func (m *memoryBucket) Get(ctx context.Context, name string) (r io.ReadCloser, e
 }
 
 func (m *memoryBucket) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return m.ListAfter(ctx, prefix, "")
+}
+
+func (m *memoryBucket) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
 	return func(yield func(bucket.Object, error) bool) {
 		var found []bucket.Object
 		err := m.do(ctx, func() error {
 			for name, o := range m.objects {
-				if strings.HasPrefix(name, prefix) {
+				if name > after && strings.HasPrefix(name, prefix) {
 					found = append(found, bucket.Object{Name: name, Size: int64(len(o.content)), Modified: o.modified})
 				}
 			}
@@ -168,6 +172,8 @@ func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
 type testSource struct {
 	history         []ha.TermStart
 	flushed, oldest ha.LSN
+	// lost is from where on the WAL is another since the volume went back in time, 0 for nowhere.
+	lost ha.LSN
 }
 
 func (s *testSource) Flushed(context.Context) (ha.LSN, error) { return s.flushed, nil }
@@ -205,7 +211,11 @@ func (f *testFile) ReadAt(p []byte, off int64) (int, error) {
 	at := f.segment.Start() + ha.LSN(off)
 	testWAL(f.history, at, p)
 	for i := range p {
-		if at+ha.LSN(i) >= f.flushed {
+		lsn := at + ha.LSN(i)
+		if f.lost != 0 && lsn >= f.lost && lsn%walPage/8 != 1 { // the address of a page is the same
+			p[i] ^= 0x5A
+		}
+		if lsn >= f.flushed {
 			p[i] = 0xEE // not written yet
 		}
 	}

@@ -30,6 +30,14 @@ func (a *Archiver) readWAL(p Piece) ([]byte, error) {
 	if foreign < 0 {
 		return content, nil
 	}
+	if uint64(p.To) == segmentSize && p.From > 0 {
+		// Whether the segment was left early, its records say from its beginning on.
+		whole, err := a.readWAL(Piece{p.Segment, 0, p.To})
+		if err != nil {
+			return nil, err
+		}
+		return whole[p.From:], nil
+	}
 	if p.Whole() && switchedBefore(content, p.Segment, foreign) {
 		clear(content[foreign:])
 		return content, nil

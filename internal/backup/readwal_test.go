@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -95,7 +96,8 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	content := written(s, 0, true, 50, 60, 24)
 	junk(content, 96*walPage)
 	history := []ha.TermStart{{Term: 2, Timeline: 2}, {Term: 3, Timeline: 3, LSN: s.End()}}
-	a := newTestArchiver(t, newMemoryBucket(), oneFile{&testSource{history, s.End(), 0}, content}, history)
+	a := newTestArchiver(t, newMemoryBucket(),
+		oneFile{&testSource{history: history, flushed: s.End()}, content}, history)
 	read, err := a.readWAL(Piece{s, 0, SegmentSize})
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +109,10 @@ func TestATailOfASegmentThatWasLeftIsArchivedAsZeros(t *testing.T) {
 	}
 	if binary.LittleEndian.Uint64(read[8:]) != uint64(s.Start()) {
 		t.Error("the records are gone too")
+	}
+	rest, err := a.readWAL(Piece{s, 90*walPage + 77, SegmentSize})
+	if err != nil || !bytes.Equal(rest, read[90*walPage+77:]) {
+		t.Errorf("the last part of it is not as the whole one is: %v", err)
 	}
 	if _, err := a.readWAL(Piece{s, 0, 200 * walPage}); !errors.Is(err, errRecycled) {
 		t.Errorf("a part with an old tail: %v", err)

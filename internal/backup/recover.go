@@ -35,7 +35,7 @@ type RecoverOptions struct {
 	From ha.LSN
 	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
 	Ahead int
-	// Workers download side by side; 0 is GOMAXPROCS. Each needs about 50 MiB.
+	// Workers download side by side; 0 is GOMAXPROCS. Each needs about 70 MiB.
 	Workers int
 	// Progress, if set, is called about ten times a second.
 	Progress func(Recovered)

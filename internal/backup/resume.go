@@ -1,19 +1,20 @@
 package backup
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 )
 
 // open finds out where the archive ends, and writes what a term begins with.
-func (a *Archiver) open(ctx context.Context) error {
+func (a *Archiver) open(ctx context.Context, flushed ha.LSN) error {
 	if err := Claim(ctx, a.Bucket, a.Owner); err != nil {
 		return err
 	}
@@ -22,113 +23,195 @@ func (a *Archiver) open(ctx context.Context) error {
 		return err
 	}
 	oldest = max(oldest, SegmentAt(0, a.TermHistory[0].LSN).Start())
-	position, gap, err := a.find(ctx, oldest)
+	c, err := a.list(ctx, oldest, flushed)
 	if err != nil {
 		return err
 	}
-	if err := a.writeTermHistory(ctx); err != nil {
+	if err := a.compareLast(ctx, c); err != nil {
 		return err
 	}
-	if err := a.writeHistories(ctx); err != nil {
+	position, gap, err := a.find(ctx, c, oldest)
+	if err != nil {
+		return err
+	}
+	if err := a.writeNotes(ctx, gap); err != nil {
 		return err
 	}
 	a.change(func(s *State) { s.Gap = gap })
-	a.next = SegmentAt(0, position).Number
+	a.take(c, SegmentAt(0, position).Number)
 	a.reached(position)
 	return nil
 }
 
-// find says from where on there is WAL to archive: where the stretch ends that has the start of the oldest WAL there
-// is, or there; and which WAL before that is missing. A stretch that begins later may have a hole before it which can
-// still be filled: segments are written side by side, and some failed.
-func (a *Archiver) find(ctx context.Context, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
-	c, err := a.list(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	before := c.left(a.TermHistory, oldest)
-	for i, stretch := range c.along(a.TermHistory).stretches() {
-		if stretch.From > oldest {
-			break
+// writeNotes writes what a term begins with, the term history last: who finds that finds the gap too.
+func (a *Archiver) writeNotes(ctx context.Context, gap *Gap) error {
+	if gap != nil {
+		if err := a.noteGap(ctx, *gap); err != nil {
+			return err
 		}
-		if i > 0 {
-			gap = &Gap{before, stretch.From}
-		}
-		if stretch.To >= oldest {
-			a.takeOwn(c, SegmentAt(0, stretch.To).Number)
-			return stretch.To, gap, nil
-		}
-		before = stretch.To
 	}
-	a.takeOwn(c, SegmentAt(0, oldest).Number)
-	if before == 0 {
-		return oldest, nil, nil // the archive begins here
+	if err := a.writeTermHistory(ctx); err != nil {
+		return err
 	}
-	return oldest, &Gap{before, oldest}, nil
+	return a.writeHistories(ctx)
 }
 
-// list lists the WAL of the term history's terms. All of it: a hole may be older than the term before.
-func (a *Archiver) list(ctx context.Context) (Catalogue, error) {
+// list lists the WAL of the term history from a little before the oldest that the server has: nothing can be added to
+// what lies before that. Names sort by term, and in a term by place. It is an *AheadError where something lies there
+// that the server can't have written.
+func (a *Archiver) list(ctx context.Context, oldest, flushed ha.LSN) (Catalogue, error) {
 	c := Catalogue{Terms: map[uint64]*Term{}}
-	a.own, a.garbage = map[Piece]string{}, nil
-	for o, err := range a.Bucket.List(ctx, FolderWAL) {
+	from, after := a.listedFrom(oldest)
+	for o, err := range a.Bucket.ListAfter(ctx, FolderWAL, after) {
 		if err != nil {
 			return c, fmt.Errorf("list the WAL: %w", err)
 		}
-		term, _, ok := ParseTerm(o.Name)
-		ours := func(s ha.TermStart) bool { return s.Term == term }
-		if ok && slices.ContainsFunc(a.TermHistory, ours) && !strings.HasSuffix(o.Name, "/"+FileLineage) {
+		term, rest, ok := ParseTerm(o.Name)
+		plain, _, _ := PlainName(rest)
+		piece, isWAL := ParsePiece(plain)
+		switch {
+		case !ok:
+		case term > a.term():
+			return c, &AheadError{o.Name, fmt.Sprintf("is of a later term than %d", a.term())}
+		case !isWAL || piece.Segment.Number < from || !slices.ContainsFunc(a.TermHistory, of(term)):
+		case term == a.term() && piece.Segment.Start()+ha.LSN(piece.To) > flushed:
+			return c, &AheadError{o.Name, fmt.Sprintf("goes beyond %s, where the WAL ends", flushed)}
+		default:
 			c.addWAL(o, nil)
 		}
 	}
 	return c, nil
 }
 
-// left is where the term history left the last of its terms that has WAL in the archive, if that was before an LSN, and
-// 0 otherwise: when nothing of that WAL was continued, all from there on is missing.
-func (c Catalogue) left(history []ha.TermStart, before ha.LSN) ha.LSN {
-	for i, s := range slices.Backward(history) {
-		if t := c.Terms[s.Term]; t != nil && len(t.WAL) > 0 && cutoff(history, i) < before {
-			return cutoff(history, i)
-		}
-	}
-	return 0
+func of(term uint64) func(ha.TermStart) bool {
+	return func(s ha.TermStart) bool { return s.Term == term }
 }
 
-// takeOwn notes what the own folder has from a segment on, and which parts there are of no use any more.
-func (a *Archiver) takeOwn(c Catalogue, from uint64) {
-	own := c.Terms[a.TermHistory[len(a.TermHistory)-1].Term]
-	if own == nil {
-		return
-	}
-	for _, p := range own.WAL {
-		superseded := slices.ContainsFunc(own.WAL, func(o WAL) bool {
-			return o.Segment == p.Segment && o.From <= p.From && o.To >= p.To && o.Piece != p.Piece
-		})
-		if superseded {
-			a.garbage = append(a.garbage, p.Object.Name)
-		} else if p.Segment.Number >= from {
-			a.own[p.Piece] = p.Object.Name
+// listedFrom is the number of the first segment that is of interest, and the name behind which all lies that may be of
+// use from there on: in the folder of the first term whose WAL goes so far.
+func (a *Archiver) listedFrom(oldest ha.LSN) (number uint64, after string) {
+	number = max(SegmentAt(0, oldest).Number, mostUploads) - mostUploads
+	for i, s := range a.TermHistory {
+		if cutoff(a.TermHistory, i) > (Segment{Number: number}).Start() {
+			return number, TermFolder(s.Term) + Segment{timelineAt(a.TermHistory[:i+1], number), number}.String()
 		}
 	}
+	return number, TermFolder(a.term()) // never: nothing cuts the last one off
 }
 
-// stretches are the WAL without gaps, in order.
-func (w walOf) stretches() []Gap {
-	var all []Gap
-	for _, number := range w.numbers() {
-		_, n := w.read(number)
-		start := Segment{Number: number}.Start()
-		if n == 0 {
+// compareLast sees that the last WAL in the own folder is what the server has there. If a volume has gone back in time,
+// all behind that moment is something else, and so is at least that.
+func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
+	own := c.Terms[a.term()]
+	if own == nil || len(own.WAL) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(own.WAL, func(x, y WAL) int {
+		return cmp.Or(cmp.Compare(x.Segment.Number, y.Segment.Number), cmp.Compare(x.To, y.To))
+	})
+	return a.compareWAL(ctx, last.Piece, last.Object.Name)
+}
+
+// find says from where on there is WAL to archive: where the WAL in the archive ends that goes on from the start of the
+// oldest that the server has, or there; and which WAL before that is missing. A stretch that begins later may have a
+// hole before it which can still be filled: segments are written side by side, and some failed.
+func (a *Archiver) find(ctx context.Context, c Catalogue, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
+	w := c.along(a.TermHistory)
+	position, _ = w.covered(oldest)
+	begin, whole := w.wholeBefore(oldest)
+	if !whole {
+		end, err := a.endBefore(ctx, begin)
+		if err != nil || end == 0 { // else the archive begins there
+			return position, nil, err
+		}
+		return position, &Gap{end, begin}, nil
+	}
+	gap, err = a.knownGap(ctx)
+	if gap != nil && gap.To > position {
+		gap = nil // the server has it, and archives it now
+	}
+	return position, gap, err
+}
+
+// wholeBefore says from where on all WAL up to the start of a segment is there, and whether that is as much as may have
+// been written side by side: there is no hole before that of which nobody has made a note.
+func (w walOf) wholeBefore(lsn ha.LSN) (begin ha.LSN, whole bool) {
+	first := SegmentAt(0, lsn).Number
+	for number := first; number > 0 && first-number < mostUploads; number-- {
+		if _, to := w.read(number - 1); uint64(to) < segmentSize {
+			return Segment{Number: number}.Start(), false
+		}
+	}
+	return lsn, true
+}
+
+// endBefore is where the WAL of the term history in the archive ends before an LSN, 0 where it has none. All names are
+// gone through: a gap may be of any length.
+func (a *Archiver) endBefore(ctx context.Context, lsn ha.LSN) (end ha.LSN, err error) {
+	for o, err := range a.Bucket.List(ctx, FolderWAL) {
+		if err != nil {
+			return 0, fmt.Errorf("list the WAL: %w", err)
+		}
+		term, rest, _ := ParseTerm(o.Name)
+		plain, _, _ := PlainName(rest)
+		piece, isWAL := ParsePiece(plain)
+		i := slices.IndexFunc(a.TermHistory, of(term))
+		if !isWAL || i < 0 {
 			continue
 		}
-		if last := len(all) - 1; last >= 0 && all[last].To == start {
-			all[last].To += ha.LSN(n)
-		} else {
-			all = append(all, Gap{start, start + ha.LSN(n)})
+		// What was not continued says that there was more, up to where the next leader began.
+		to := min(piece.Segment.Start()+ha.LSN(piece.To), cutoff(a.TermHistory, i))
+		if to < lsn {
+			end = max(end, to)
 		}
 	}
-	return all
+	return end, nil
+}
+
+// knownGap is the latest gap that the archive has a note of. Each leader takes over what the one before it knew.
+func (a *Archiver) knownGap(ctx context.Context) (*Gap, error) {
+	for _, s := range slices.Backward(a.TermHistory) {
+		var gap *Gap
+		began := false
+		for _, prefix := range []string{gapPrefix, FileLineage} {
+			for o, err := range a.Bucket.List(ctx, TermFolder(s.Term)+prefix) {
+				if err != nil {
+					return nil, fmt.Errorf("look for notes of gaps: %w", err)
+				}
+				_, name, _ := ParseTerm(o.Name)
+				if noted, ok := ParseGap(name); ok && (gap == nil || noted.To >= gap.To) {
+					gap = &noted
+				}
+				began = began || name == FileLineage
+			}
+		}
+		if began || gap != nil {
+			return gap, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // no gap is known
+}
+
+// noteGap writes a note of a gap.
+func (a *Archiver) noteGap(ctx context.Context, gap Gap) error {
+	err := a.Bucket.Create(ctx, a.folder+gap.name(), []byte("The archive has no WAL "+gap.String()+".\n"))
+	if err != nil && !errors.Is(err, bucket.ErrExists) {
+		return fmt.Errorf("note a gap: %w", err)
+	}
+	return nil
+}
+
+// take goes on at a segment with what the own folder has from there on.
+func (a *Archiver) take(c Catalogue, from uint64) {
+	a.next, a.own = from, map[Piece]bool{}
+	if own := c.Terms[a.term()]; own != nil {
+		for _, p := range own.WAL {
+			if p.Segment.Number >= from {
+				a.own[p.Piece] = true
+			}
+		}
+	}
+	a.done = a.partsEnd(a.segment(from))
 }
 
 // writeTermHistory writes lineage.json, or sees that it is there.
@@ -144,7 +227,7 @@ func (a *Archiver) writeTermHistory(ctx context.Context) error {
 	}
 	there, err := readWhole(ctx, a.Bucket, name)
 	if err == nil && string(there) != string(text) {
-		err = fmt.Errorf("%s is of another term history: %s", name, there)
+		err = &AheadError{name, fmt.Sprintf("is of another term history: %s", bytes.TrimSpace(there))}
 	}
 	return err
 }

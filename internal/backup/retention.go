@@ -3,6 +3,7 @@ package backup
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -19,8 +20,9 @@ type Policy struct {
 	// Age is how far one can go back in time at least, 0 for no such rule: in every window that reaches so far.
 	Age time.Duration
 	Now time.Time
-	// InUse are ids of backups that are being restored from, or looked at.
-	InUse []string
+	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that
+	// are being restored or verified.
+	Pinned, InUse []string
 	// Unfinished is after how long without a new object a backup that did not end is given up; 0 is a day.
 	Unfinished time.Duration
 }
@@ -33,6 +35,7 @@ const (
 	KeptAge         = "Age"
 	KeptLastGood    = "LastGood"
 	KeptInUse       = "InUse"
+	KeptPinned      = "Pinned"
 	KeptParent      = "Parent" // of an incremental one that is kept
 	KeptUnderWay    = "UnderWay"
 	KeptNeeded      = "Needed" // by a kept backup, or by the next
@@ -49,6 +52,8 @@ type Deletions struct {
 	// Names are the objects to delete, in this order: whenever it is cut short, the archive is in order.
 	Names         []string
 	Kept, Deleted []Verdict
+	// Held says what is not deleted though the rules would have it, why, and what to do.
+	Held []string
 }
 
 func (d *Deletions) keep(name, reason, message string) {
@@ -60,16 +65,28 @@ func (d *Deletions) remove(v Verdict, names ...string) {
 	d.Names = append(d.Names, names...)
 }
 
-// Retain decides what is deleted of an archive (invariants 6 and 9). It does no I/O.
+// Retain decides what is deleted of an archive (invariants 6 and 9), and nothing where that would break a promise or is
+// rather a mistake. It does no I/O.
 func Retain(c Catalogue, p Policy) Deletions {
-	var d Deletions
-	if len(c.Unread) > 0 {
-		d.keep("", KeptUnread, c.Unread[0])
-		return d
+	d, kept := c.retain(p)
+	if why := c.objection(p, d, kept); why != "" {
+		return Deletions{Held: append(d.Held, why), Kept: d.Kept}
 	}
-	reasons := c.keptBackups(p)
+	return d
+}
+
+// retain decides by the rules alone.
+func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
+	for _, u := range c.Unread {
+		d.keep(u.Name, KeptUnread, u.Problem)
+		d.Held = append(d.Held, u.String())
+	}
+	held := c.held()
+	if held.all {
+		return d, nil
+	}
+	reasons := c.keptBackups(p, held)
 	alone := c.standAlone(p, reasons)
-	var kept []keptBackup
 	// A child was started after its parent, and goes before it.
 	backups := slices.Clone(c.Backups)
 	slices.SortFunc(backups,
@@ -80,14 +97,14 @@ func Retain(c Catalogue, p Policy) Deletions {
 			kept = append(kept, keptBackup{b, alone[b.ID]})
 			continue
 		}
-		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.Contents[b.ID])...)
+		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
 	}
 	begun := c.retainUnfinished(p, &d)
 	// Where nothing can be restored, nothing says which WAL is of use.
-	if len(kept) > 0 {
-		c.retainWAL(kept, begun, &d)
+	if len(kept) > 0 && !held.wal {
+		c.retainWAL(kept, held.term, begun, &d)
 	}
-	return d
+	return d, kept
 }
 
 // folderNames are the objects of a backup's folder, backup.json first.
@@ -107,9 +124,10 @@ type keptBackup struct {
 	alone bool
 }
 
-// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: of those that
-// lead to the end of the archive, the ones that a count alone keeps, of another kind than the schedule's, from before
-// as many of the schedule's as are wanted. Else one that somebody has made a year ago would keep the WAL of a year.
+// standAlone are the backups that are kept only as what they are, with the WAL that they need themselves: those that
+// are only pinned; of those that lead to the end of the archive, the ones that a count alone keeps, of another kind
+// than the schedule's, from before as many of the schedule's as are wanted; and the parents of nothing else. Else one
+// that somebody has made a year ago would keep the WAL of a year.
 func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]bool {
 	good, alone := c.good(), map[string]bool{}
 	var scheduled []Backup
@@ -118,12 +136,19 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 			scheduled = append(scheduled, b)
 		}
 	}
-	if p.Count <= 0 || len(scheduled) < p.Count {
-		return alone
-	}
 	for _, b := range good {
-		alone[b.ID] = b.kind() != naming.TriggerSchedule &&
+		alone[b.ID] = p.Count > 0 && len(scheduled) >= p.Count && b.kind() != naming.TriggerSchedule &&
 			reasons[b.ID].Reason == KeptCount && b.Stopped.Before(scheduled[0].Stopped)
+	}
+	for _, b := range slices.Backward(c.Backups) { // children before their parents
+		switch reasons[b.ID].Reason {
+		case KeptPinned:
+			alone[b.ID] = true
+		case KeptParent:
+			alone[b.ID] = !slices.ContainsFunc(c.Backups, func(child Backup) bool {
+				return child.Parent == b.ID && reasons[child.ID].Name != "" && !alone[child.ID]
+			})
+		}
 	}
 	return alone
 }
@@ -132,7 +157,7 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 func (b Backup) kind() string { return cmp.Or(b.Trigger, naming.TriggerSchedule) }
 
 // keptBackups are the backups to keep, each with the first reason there is.
-func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
+func (c Catalogue) keptBackups(p Policy, held held) map[string]Verdict {
 	kept := map[string]Verdict{}
 	keep := func(b Backup, reason, message string) {
 		if _, ok := kept[b.ID]; !ok {
@@ -143,8 +168,10 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 		switch {
 		case p.Count <= 0 && p.Age <= 0:
 			keep(b, KeptNoPolicy, "nothing says how long to keep backups")
+		case held.needs(b):
+			keep(b, KeptUnread, "what can't be understood may need it")
 		case slices.Contains(p.InUse, b.ID):
-			keep(b, KeptInUse, "it is being read")
+			keep(b, KeptInUse, "it is being restored or verified")
 		}
 	}
 	good, windows := c.good(), c.allWindows()
@@ -155,6 +182,11 @@ func (c Catalogue) keptBackups(p Policy) map[string]Verdict {
 	// Backups of a branch that was left may be newer: they evict none of those that lead to the end.
 	keepCount(p.Count, good, restorable([]Window{{Backups: good}}), keep)
 	c.keepLast(good, keep)
+	for _, b := range c.Backups {
+		if slices.Contains(p.Pinned, b.ID) {
+			keep(b, KeptPinned, "it is pinned")
+		}
+	}
 	c.keepParents(kept)
 	return kept
 }
@@ -338,13 +370,13 @@ func (n need) has(s Segment) bool {
 		func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
 }
 
-// retainWAL decides on WAL. What was written after begun is kept.
-func (c Catalogue) retainWAL(kept []keptBackup, begun time.Time, d *Deletions) {
+// retainWAL decides on WAL. What was written after begun is kept, and that of the terms up to unknown.
+func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, d *Deletions) {
 	var old []WAL
 	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
 	for number, term := range c.Terms {
 		need, ok := c.need(number, kept)
-		if !ok {
+		if !ok || number <= unknown {
 			d.keep(TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
 			continue
 		}
@@ -375,9 +407,9 @@ func (c Catalogue) retainWAL(kept []keptBackup, begun time.Time, d *Deletions) {
 	for _, p := range old {
 		d.Names = append(d.Names, p.Object.Name)
 	}
-	for number, t := range c.Terms {
+	for _, number := range slices.Sorted(maps.Keys(c.Terms)) {
 		if left[number] {
-			d.Names = append(d.Names, t.notes()...)
+			d.Names = append(d.Names, c.Terms[number].notes()...)
 		}
 	}
 }
@@ -388,6 +420,9 @@ func (t *Term) notes() []string {
 	for _, o := range t.Histories {
 		names = append(names, o.Name)
 	}
+	for _, o := range t.Gaps {
+		names = append(names, o.Name)
+	}
 	slices.Sort(names)
 	if t.Note.Name != "" {
 		names = append(names, t.Note.Name)
@@ -395,18 +430,20 @@ func (t *Term) notes() []string {
 	return names
 }
 
-// need is what kept backups may need of a term: along any term history that has them both. The newest
-// leader's WAL, and that of later terms, is for the next backup too.
+// need is what kept backups may need of a term: along any term history that has them both, or has WAL in common with
+// it. The newest leader's WAL, and that of later terms, is for the next backup too.
 func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 	histories := c.TermHistories()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
 	for n, history := range histories {
-		i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term })
-		if i < 0 {
+		end, own := ha.LSN(0), false
+		if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term }); i >= 0 {
+			end, own = cutoff(history, i), true
+		} else if end = parting(history, c.Terms[term].TermHistory); end == 0 {
 			continue
 		}
-		found = true
+		found = found || own
 		in := false
 		for _, b := range kept {
 			if !c.In(b.Backup, history) && len(c.termHistoryOf(b.Backup, history)) > 0 {
@@ -417,12 +454,12 @@ func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 				continue
 			}
 			in = true
-			all.to = max(all.to, cutoff(history, i))
+			all.to = max(all.to, end)
 			if b.StartLSN < all.from {
 				all.from, all.message = b.StartLSN, fmt.Sprintf("%s needs it from %s on", b.ID, b.StartLSN)
 			}
 		}
-		if n == 0 && !in {
+		if n == 0 && own && !in {
 			return need{to: math.MaxUint64, message: "the next backup needs it"}, true
 		}
 	}

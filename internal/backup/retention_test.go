@@ -78,6 +78,16 @@ func gone(d Deletions) (backups []string, wal []string) {
 	return backups, wal
 }
 
+// byRules is what the rules alone remove, however much that is. It may not break a promise.
+func byRules(t *testing.T, c Catalogue, p Policy) Deletions {
+	t.Helper()
+	d, kept := c.retain(p)
+	if broken := c.breaks(p, c.without(d.Names), kept); broken != "" {
+		t.Errorf("it breaks a promise: %s", broken)
+	}
+	return d
+}
+
 func TestWhatRetentionRemoves(t *testing.T) {
 	weekly := []int{1, 8, 15, 17}
 	for name, c := range map[string]struct {
@@ -119,7 +129,7 @@ func TestWhatRetentionRemoves(t *testing.T) {
 				c.change(&c.catalogue)
 			}
 			now := c.catalogue.Backups[len(c.catalogue.Backups)-1].Stopped.Add(2 * time.Hour)
-			d := Retain(c.catalogue, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
+			d := byRules(t, c.catalogue, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
 			backups, wal := gone(d)
 			if strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
 				t.Errorf("it removes the backups %v and WAL of the days %v, kept is %v", backups, wal, d.Kept)
@@ -128,18 +138,18 @@ func TestWhatRetentionRemoves(t *testing.T) {
 	}
 }
 
-// leftBranch is an archive that was restored in place on the 21st, to the 5th: term 2 goes on from there.
+// leftBranch is an archive that was restored in place on the 21st, to the 5th: term 1002 goes on from there.
 // The branch that was left has WAL and backups up to the 20th; the other one a backup from before, and that
 // which was taken at once.
 func leftBranch() Catalogue {
 	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
-	c.Terms[2] = &Term{
-		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 5*SegmentSize + 0x100, Timeline: 2}},
+	c.Terms[1002] = &Term{
+		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: 5*SegmentSize + 0x100, Timeline: 2}},
 	}
 	for n := 5; n < 23; n++ {
-		c.write(2, 2, n, day(21))
+		c.write(1002, 2, n, day(21))
 	}
-	c.back("new", "", 2, 22, day(21))
+	c.back("new", "", 1002, 22, day(21))
 	return c
 }
 
@@ -160,7 +170,7 @@ func TestABranchThatWasLeftIsKeptAsTheOtherIs(t *testing.T) {
 			if c.days == 1 {
 				now = day(24)
 			}
-			d := Retain(archive, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
+			d := byRules(t, archive, Policy{Count: c.count, Age: time.Duration(c.days) * 24 * time.Hour, Now: now})
 			backups, _ := gone(d)
 			if strings.Join(backups, " ") != c.want {
 				t.Errorf("it removes %v, expected %s; kept is %v", backups, c.want, d.Kept)
@@ -204,11 +214,146 @@ func TestBackupsOfOneTriggerDoNotEvictThoseOfAnother(t *testing.T) {
 }
 
 // drop does what was decided.
-func (c *Catalogue) drop(d Deletions) {
-	c.Backups = slices.DeleteFunc(slices.Clone(c.Backups),
-		func(b Backup) bool { return slices.Contains(d.Names, b.folder()+FileBackup) })
-	for _, t := range c.Terms {
-		t.WAL = slices.DeleteFunc(slices.Clone(t.WAL),
-			func(w WAL) bool { return slices.Contains(d.Names, w.Object.Name) })
+func (c *Catalogue) drop(d Deletions) { *c = c.without(d.Names) }
+
+func TestRetentionThatWouldRemoveMoreThanItKeepsRemovesNothing(t *testing.T) {
+	days := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for name, c := range map[string]struct {
+		count int
+		child string // an incremental one, and those before it back to b1
+		held  bool
+	}{
+		"as much as it keeps":                 {5, "", false},
+		"more than it keeps":                  {4, "", true},
+		"a chain of many counts once":         {1, "b9", false},
+		"everything is kept, nothing is held": {10, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := aMonth(10, days...)
+			for i := 1; i < len(archive.Backups) && archive.Backups[i-1].ID != c.child && c.child != ""; i++ {
+				archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+			}
+			d := Retain(archive, Policy{Count: c.count, Now: day(11)})
+			if held := len(d.Held) == 1 && strings.Contains(d.Held[0], "in steps"); held != c.held ||
+				held && (len(d.Names) > 0 || len(d.Deleted) > 0) {
+				t.Errorf("it holds back %v and removes %v", d.Held, d.Deleted)
+			}
+		})
+	}
+}
+
+// What decides is wrong here: the last look must notice.
+func TestRetentionLooksAtWhatItWouldLeave(t *testing.T) {
+	archive := leftBranch()
+	p := Policy{Count: 7, Age: 20 * 24 * time.Hour, Now: day(22)}
+	_, kept := archive.retain(p)
+	wal := func(number uint64, days ...int) (names []string) {
+		for _, w := range archive.Terms[number].WAL {
+			if slices.Contains(days, int(w.Segment.Number)) {
+				names = append(names, w.Object.Name)
+			}
+		}
+		return names
+	}
+	for name, c := range map[string]struct {
+		names  []string
+		broken string
+	}{
+		"nothing is broken":                 {wal(1, 1, 2), ""},
+		"the way to the end":                {wal(1002, 22), "branch 1002 could not be restored to 0/17000000"},
+		"the way to the end of another":     {wal(1, 20), "b17"},
+		"the first backup of the days":      {[]string{"base/b3/backup.json"}, "b3"},
+		"a backup, and its WAL stays":       {[]string{"base/b17/backup.json"}, "b17"},
+		"the WAL of a backup in the middle": {wal(1, 9), "b9, b7, b3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Deletions{Names: c.names}
+			if why := archive.objection(p, d, kept); !strings.Contains(why, c.broken) || c.broken == "" && why != "" {
+				t.Errorf("it says %q", why)
+			}
+		})
+	}
+	// Without a backup that any rule names, the days still hold.
+	d := Deletions{Names: []string{"base/b3/backup.json"}}
+	if why := archive.objection(p, d, nil); !strings.Contains(why, "from 2026-11-03 03:00:00") {
+		t.Errorf("it says %q", why)
+	}
+}
+
+func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
+	archive := aMonth(10, 2, 4, 6, 8, 10)
+	p := Policy{Count: 3, Now: day(11), Pinned: []string{"b2"}}
+	d := byRules(t, archive, p)
+	if backups, wal := gone(d); strings.Join(backups, " ") != "b4" || strings.Join(wal, " ") != "1 3 4 5" {
+		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
+	}
+	archive.drop(d)
+	if got, err := archive.Choose(Wanted{Backup: "b2", Target: Target{Immediate: true}, Now: p.Now}); err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// The parents of one go with it; they need no WAL beyond their own.
+	archive = aMonth(10, 2, 3, 4, 6, 8, 10)
+	for _, i := range []int{1, 2} {
+		archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+	}
+	p.Pinned = []string{"b4"}
+	if backups, wal := gone(byRules(t, archive, p)); len(backups) > 0 || strings.Join(wal, " ") != "1 5" {
+		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
+	}
+	// One that is in use leads on.
+	p.Pinned, p.InUse = nil, []string{"b2"}
+	if backups, wal := gone(byRules(t, aMonth(10, 2, 4, 6, 8, 10), p)); strings.Join(backups, " ") != "b4" ||
+		strings.Join(wal, " ") != "1" {
+		t.Errorf("it removes %v and WAL of the days %v", backups, wal)
+	}
+}
+
+// What can't be understood may need more than is known.
+func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
+	month := func() Catalogue { return aMonth(10, 2, 4, 6, 8, 10) }
+	spoiltBackup := func(day int, at time.Time) func(c *Catalogue) {
+		return func(c *Catalogue) {
+			id := fmt.Sprintf("b%d", day)
+			c.Backups = slices.DeleteFunc(c.Backups, func(b Backup) bool { return b.ID == id })
+			c.Contents[id] = []bucket.Object{{Name: "base/" + id + "/base.tar.00000.zst", Modified: at}}
+			c.Unread = []Unread{{Name: "base/" + id + "/backup.json", Problem: "it is cut off", Backup: id}}
+		}
+	}
+	for name, c := range map[string]struct {
+		archive      Catalogue
+		spoil        func(c *Catalogue)
+		backups, wal string
+	}{
+		"all is understood":                               {month(), func(*Catalogue) {}, "b2 b4", "1 2 3 4 5"},
+		"the oldest backup":                               {month(), spoiltBackup(2, day(2)), "b4", ""},
+		"one in the middle":                               {month(), spoiltBackup(6, day(6)), "", ""},
+		"the newest backup":                               {month(), spoiltBackup(10, day(10)), "", ""},
+		"the history of the term":                         {month(), spoiltTerm(1), "", ""},
+		"the history of a later term":                     {leftBranch(), spoiltTerm(1002), "", ""},
+		"the history of a term that another goes on with": {leftBranch(), spoiltTerm(1), "b11 b13 b7 b9", "1 2"},
+		"the owner": {month(), func(c *Catalogue) {
+			c.Unread = []Unread{{Name: FileArchive, Problem: "it is cut off"}}
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.spoil(&c.archive)
+			d := byRules(t, c.archive, Policy{Count: 3, Now: day(22)})
+			if backups, wal := gone(d); strings.Join(backups, " ") != c.backups || strings.Join(wal, " ") != c.wal {
+				t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
+			}
+			if u := c.archive.Unread; len(u) > 0 && (len(d.Held) != 1 || !strings.Contains(d.Held[0], u[0].Name) ||
+				!strings.Contains(d.Held[0], "put it back")) {
+				t.Errorf("it says %v", d.Held)
+			}
+		})
+	}
+}
+
+func spoiltTerm(number uint64) func(c *Catalogue) {
+	return func(c *Catalogue) {
+		name := TermFolder(number) + FileLineage
+		c.Terms[number].TermHistory, c.Terms[number].Note = nil, bucket.Object{Name: name}
+		c.Unread = []Unread{{Name: name, Problem: "it is cut off", Term: number}}
+		c.infer()
 	}
 }

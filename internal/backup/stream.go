@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,6 +16,10 @@ import (
 // ErrPromoted says that the standby which was copied has become a primary
 // meanwhile. PostgreSQL gives no backup then (do_pg_backup_stop in xlog.c): it is to be begun anew.
 var ErrPromoted = errors.New("the standby was promoted during the backup")
+
+// ErrDamaged says that a server finds its own data damaged, or can't read it: its words name the file, and the block
+// where that is known. Another instance may have all of it.
+var ErrDamaged = errors.New("its data is damaged")
 
 // stream is a replication connection on which a base backup is taken
 // (PostgreSQL 17 documentation, 55.4 Streaming Replication Protocol).
@@ -77,8 +80,8 @@ func (s *stream) query(command string) ([][]string, error) {
 
 // uploadManifest gives the server the manifest that an incremental backup is
 // the change from (PostgreSQL 17).
-func (s *stream) uploadManifest(manifest []byte) error {
-	if _, err := s.conn.CopyFrom(context.Background(), bytes.NewReader(manifest), "UPLOAD_MANIFEST"); err != nil {
+func (s *stream) uploadManifest(manifest io.Reader) error {
+	if _, err := s.conn.CopyFrom(context.Background(), manifest, "UPLOAD_MANIFEST"); err != nil {
 		return fmt.Errorf("give the server the manifest of the parent: %w", err)
 	}
 	return nil
@@ -89,7 +92,8 @@ func (s *stream) send(command string) error {
 	return s.conn.Frontend().Flush()
 }
 
-// next is the next message that is neither a notice nor an error.
+// next is the next message that is neither a notice nor an error. A notice of damage is one: the server would go on to
+// the end of all data, and only then say that there is no backup, and no more where.
 func (s *stream) next() (pgproto3.BackendMessage, error) {
 	for {
 		message, err := s.conn.ReceiveMessage(context.Background())
@@ -99,7 +103,11 @@ func (s *stream) next() (pgproto3.BackendMessage, error) {
 		switch m := message.(type) {
 		case *pgproto3.ErrorResponse:
 			return nil, named(pgconn.ErrorResponseToPgError(m))
-		case *pgproto3.NoticeResponse, *pgproto3.ParameterStatus:
+		case *pgproto3.NoticeResponse:
+			if damage(m.Message) {
+				return nil, fmt.Errorf("%w: %s", ErrDamaged, m.Message)
+			}
+		case *pgproto3.ParameterStatus:
 		default:
 			return message, nil
 		}
@@ -113,7 +121,20 @@ func named(err error) error {
 	if errors.As(err, &pg) && pg.Code == "55000" && strings.Contains(pg.Message, "was promoted") {
 		return fmt.Errorf("%w: %w", ErrPromoted, err)
 	}
+	if pg != nil && damageCodes[pg.Code] {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	return err
+}
+
+// damageCodes are those of errors by which a server can't read its own files (PostgreSQL 17 documentation, appendix A):
+// data_corrupted, index_corrupted and io_error.
+var damageCodes = map[string]bool{"XX001": true, "XX002": true, "58030": true}
+
+// damage says that a notice is of a page with a wrong checksum (verify_page_checksum in basebackup.c, the same in 15 to
+// 18). It has no code of its own.
+func damage(notice string) bool {
+	return strings.HasPrefix(notice, "checksum verification failed in file ")
 }
 
 // result is one result set, NULL as "".

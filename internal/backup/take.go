@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -49,6 +50,8 @@ type TakeOptions struct {
 	// where none can be taken.
 	Parent  *Backup
 	Decoder *Decoder
+	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
+	Prove bool
 	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
@@ -70,22 +73,28 @@ type taking struct {
 	buffers chan []byte // free ones; their number bounds the memory
 	group   *errgroup.Group
 	ctx     context.Context //nolint:containedctx // that of the group: sink has no room for one
-	mutex   sync.Mutex      // guards backup.Pieces and the sums
+	mutex   sync.Mutex      // guards the sums of the backup
+	listing sync.Mutex      // guards pieces, also while a list of them is written
+	pieces  lister
+	begins  []Object // the first piece of each tar file
 
 	current  []byte // what the next piece consists of so far
 	tar      string // the archive being received, "" for none
 	number   int    // of its next piece
+	all      int    // pieces of all tar files so far
 	wantsTar bool   // false from the manifest on
-	text     []byte // the manifest
+	text     *manifestWriter
 }
 
 // Take takes a base backup and returns what it has written to backup.json. The error is ErrPromoted
-// when the server was promoted meanwhile. What a backup that did not end leaves is for Clean.
+// when the server was promoted meanwhile, ErrDamaged where its data is. What a backup that did not end leaves is for
+// Clean.
 func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
+	t.pieces.put = func(name string, text []byte) (Object, error) { return t.store(t.ctx, name, text) }
 	for range o.Workers + 1 {
 		t.buffers <- nil // made when needed: a small database needs one
 	}
@@ -113,14 +122,17 @@ func (t *taking) run(ctx context.Context) error {
 	if err := t.receive(ctx); err != nil {
 		return err
 	}
+	t.ctx = ctx // the group's has ended with it
 	if err := t.point("pieces"); err != nil {
 		return err
 	}
-	manifest, err := t.put(ctx, FileManifest, t.text)
-	if err != nil {
+	if t.text == nil {
+		return errors.New("the server has sent no manifest")
+	}
+	t.backup.RawBytes += t.text.raw
+	if err := errors.Join(t.text.end(&t.backup), t.pieces.end(&t.backup)); err != nil {
 		return err
 	}
-	t.backup.Manifest = manifest
 	if err := t.point("manifest"); err != nil {
 		return err
 	}
@@ -129,6 +141,11 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	if err := t.point("wal"); err != nil {
 		return err
+	}
+	if t.Prove {
+		if err := t.prove(ctx); err != nil {
+			return fmt.Errorf("read it back, as a restore would: %w", err)
+		}
 	}
 	if err := t.finish(ctx); err != nil {
 		return err
@@ -154,7 +171,6 @@ func (t *taking) receive(ctx context.Context) error {
 	}
 	if err == nil {
 		t.meter.end()
-		sortPieces(t.backup.Pieces)
 	}
 	return err
 }
@@ -186,8 +202,9 @@ func (t *taking) continueParent(s *stream) error {
 	if t.Parent.SystemIdentifier != t.backup.SystemIdentifier {
 		return fmt.Errorf("the parent %s is of another database system (%s)", t.Parent.ID, t.Parent.SystemIdentifier)
 	}
-	manifest, err := readObject(t.ctx, t.Bucket, t.Decoder, t.Parent.folder(), t.Parent.Manifest)
+	manifest, err := openManifest(t.ctx, t.Bucket, t.Decoder, *t.Parent)
 	if err == nil {
+		defer manifest.Close()
 		err = s.uploadManifest(manifest)
 	}
 	if err != nil && t.ctx.Err() == nil {
@@ -275,13 +292,17 @@ func (t *taking) archive(name, location string) error {
 func (t *taking) manifest() error {
 	t.endTar()
 	t.wantsTar = false
-	return nil
+	var err error
+	t.text, err = newManifestWriter(t.Encoder, func(name string, stored []byte) (Object, error) {
+		return t.store(t.ctx, name, stored)
+	})
+	return err
 }
 
 func (t *taking) data(content []byte) error {
 	if !t.wantsTar {
-		t.text = append(t.text, content...)
-		return nil
+		_, err := t.text.Write(content)
+		return err
 	}
 	if t.tar == "" {
 		return errors.New("the server sends data of no archive")
@@ -327,20 +348,31 @@ func (t *taking) endTar() {
 
 // cut has what has come so far written as a piece.
 func (t *taking) cut() {
-	content, name := t.current, PieceName(t.tar, t.number)
+	content, name, first, number := t.current, PieceName(t.tar, t.number), t.number == 0, t.all
 	t.current = nil
 	t.number++
+	t.all++
 	t.group.Go(func() error {
 		defer func() { t.buffers <- content }()
 		piece, err := t.put(t.ctx, name, content)
 		if err != nil {
 			return err
 		}
-		t.mutex.Lock()
-		t.backup.Pieces = append(t.backup.Pieces, piece)
-		t.mutex.Unlock()
+		if err := t.note(number, piece, first); err != nil {
+			return err
+		}
 		return t.point("piece")
 	})
+}
+
+// note notes a piece that was written. Where a list of pieces is written then, the others wait.
+func (t *taking) note(number int, piece Object, first bool) error {
+	t.listing.Lock()
+	defer t.listing.Unlock()
+	if first {
+		t.begins = append(t.begins, piece)
+	}
+	return t.pieces.add(number, piece)
 }
 
 // PieceName is the name of a piece of a tar file, without the endings that a Encoder adds.
@@ -352,15 +384,26 @@ func (t *taking) put(ctx context.Context, name string, content []byte) (Object, 
 	if err != nil {
 		return Object{}, err
 	}
-	sum := sha256.Sum256(sealed)
-	object := Object{Name: t.Encoder.Name(name), Size: int64(len(sealed)), SHA256: hex.EncodeToString(sum[:])}
-	full := t.backup.folder() + object.Name
-	if err := attempt(ctx, func() error { return t.Bucket.Put(ctx, full, sealed) }); err != nil {
-		return Object{}, fmt.Errorf("write %s: %w", full, err)
+	object, err := t.store(ctx, t.Encoder.Name(name), sealed)
+	if err != nil {
+		return Object{}, err
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.backup.RawBytes += int64(len(content))
+	return object, nil
+}
+
+// store writes an object as it is to lie in the bucket.
+func (t *taking) store(ctx context.Context, name string, stored []byte) (Object, error) {
+	sum := sha256.Sum256(stored)
+	object := Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
+	full := t.backup.folder() + name
+	if err := attempt(ctx, func() error { return t.Bucket.Put(ctx, full, stored) }); err != nil {
+		return Object{}, fmt.Errorf("write %s: %w", full, err)
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
 	t.backup.StoredBytes += object.Size
 	return object, nil
 }
@@ -382,17 +425,15 @@ func (t *taking) stop(s *stream) (err error) {
 // taken this one for one that did not end, and cleaned it away.
 func (t *taking) finish(ctx context.Context) error {
 	folder := t.backup.folder()
-	there := map[string]int64{}
+	contents := newContents(t.backup)
 	for object, err := range t.Bucket.List(ctx, folder) {
 		if err != nil {
 			return fmt.Errorf("look whether all is there: %w", err)
 		}
-		there[object.Name] = object.Size
+		contents.add(object)
 	}
-	for _, object := range append([]Object{t.backup.Manifest}, t.backup.Pieces...) {
-		if size, ok := there[folder+object.Name]; !ok || size != object.Size {
-			return &ObjectError{Name: folder + object.Name, What: Missing}
-		}
+	if name := cmp.Or(contents.lost(), contents.tars.lacks(t.backup)); name != "" {
+		return &ObjectError{Name: name, What: Missing}
 	}
 	text, err := json.MarshalIndent(t.backup, "", "  ")
 	if err != nil {
@@ -414,7 +455,8 @@ func (t *taking) point(name string) error {
 // Clean removes what backups have left that did not end: all in their folders, where there is no backup.json. None may
 // be under way. The bucket is rooted at the archive. Nothing is removed if the bucket can't be listed to its end.
 func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error) {
-	folders, complete := map[string][]string{}, map[string]bool{}
+	var folder []string // of one backup: a listing has them one after the other
+	last, complete := "", false
 	for object, err := range from.List(ctx, FolderBase) {
 		if err != nil {
 			return nil, fmt.Errorf("look for backups that did not end: %w", err)
@@ -423,17 +465,19 @@ func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error
 		if !ok {
 			continue
 		}
-		folders[id] = append(folders[id], object.Name)
-		complete[id] = complete[id] || name == FileBackup
-	}
-	for id, names := range folders {
-		if complete[id] {
+		if id != last {
+			removed = append(removed, folder...)
+			folder, last, complete = nil, id, false
+		}
+		if complete = complete || name == FileBackup; complete {
+			folder = nil
 			continue
 		}
-		if err := from.Delete(ctx, names...); err != nil {
-			return removed, fmt.Errorf("remove what backup %s has left: %w", id, err)
-		}
-		removed = append(removed, names...)
+		folder = append(folder, object.Name)
+	}
+	removed = append(removed, folder...)
+	if err := from.Delete(ctx, removed...); err != nil {
+		return nil, fmt.Errorf("remove what backups that did not end have left: %w", err)
 	}
 	return removed, nil
 }

@@ -153,31 +153,43 @@ func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces
 	defer cancel() // ends the downloads, whatever ended this
 	folder := b.folder()
 	read := func(ctx context.Context, o Object) ([]byte, error) {
-		return readObject(ctx, u.Bucket, u.Decoder, folder, o)
+		return readPiece(ctx, u.Bucket, u.Decoder, folder, o)
+	}
+	pieces := func(tar string) io.Reader {
+		return readOrdered(ctx, b.pieces(ctx, u.Bucket, tar), u.Workers, read)
 	}
 	if err := makeEmpty(data); err != nil {
 		return err
 	}
-	if err := u.unpackTar(readOrdered(ctx, b.piecesOf(baseTar), u.Workers, read), data, spaces); err != nil {
+	if err := u.unpackTar(pieces(baseTar), data, spaces); err != nil {
 		return err
 	}
 	for _, space := range b.Tablespaces {
 		if err := makeEmpty(spaces[space.OID]); err != nil {
 			return err
 		}
-		pieces := b.piecesOf(fmt.Sprintf("%d.tar", space.OID))
-		if err := u.unpackTar(readOrdered(ctx, pieces, u.Workers, read), spaces[space.OID], nil); err != nil {
+		if err := u.unpackTar(pieces(fmt.Sprintf("%d.tar", space.OID)), spaces[space.OID], nil); err != nil {
 			return err
 		}
 	}
-	manifest, err := read(ctx, b.Manifest)
+	return u.unpackManifest(ctx, b, data)
+}
+
+// unpackManifest puts PostgreSQL's manifest beside the data.
+func (u *unpacking) unpackManifest(ctx context.Context, b Backup, data string) error {
+	manifest, err := openManifest(ctx, u.Bucket, u.Decoder, b)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(data, FileManifest), manifest, 0o600); err != nil {
+	defer manifest.Close()
+	file, err := os.OpenFile(filepath.Join(data, FileManifest), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return fmt.Errorf("write the manifest: %w", err)
 	}
-	return nil
+	if _, err := io.Copy(file, manifest); err != nil {
+		return errors.Join(fmt.Errorf("write the manifest: %w", err), file.Close())
+	}
+	return file.Close()
 }
 
 // makeEmpty makes a folder, which may be there already without anything in it.

@@ -21,6 +21,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
 
+// azurePage is how many objects Azure lists at most in a request.
+const azurePage = 5000
+
 // azureStore speaks Azure Blob Storage's protocol.
 type azureStore struct{ container *container.Client }
 
@@ -84,8 +87,11 @@ func (s azureStore) get(ctx context.Context, name string) (io.ReadCloser, error)
 	return answer.Body, nil
 }
 
-func (s azureStore) page(ctx context.Context, prefix, from string) ([]Object, string, error) {
+func (s azureStore) page(ctx context.Context, prefix, after, from string) ([]Object, string, error) {
 	options := &container.ListBlobsFlatOptions{Prefix: &prefix, MaxResults: new(int32(pageSize))}
+	if after != "" {
+		options.MaxResults = new(int32(azurePage)) // what comes before is gone through
+	}
 	if from != "" {
 		options.Marker = &from
 	}

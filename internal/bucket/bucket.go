@@ -57,6 +57,9 @@ type Bucket interface {
 	// their bytes. An error ends it. What others have put there under names that
 	// are not legal here is left out.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
+	// ListAfter goes through those of them whose names come after a name, which need not be that of an object.
+	// Every store but Azure's begins there; in Azure's, the names before are gone through and left out.
+	ListAfter(ctx context.Context, prefix, after string) iter.Seq2[Object, error]
 	// Delete removes objects. One that is not there is no error.
 	Delete(ctx context.Context, names ...string) error
 }

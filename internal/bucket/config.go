@@ -25,8 +25,11 @@ type Config struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Credentials is the path of a folder with credentials, a Secret's. What its files
 	// are called is at each store. Without them, S3, GCS and Azure ask the platform
-	// who this is.
+	// who this is. They are read again before each request, so they may change.
 	Credentials string `json:"credentials,omitempty"`
+	// Patient is for who would lose hours of work: denied what was allowed before, it
+	// waits a few minutes for other credentials.
+	Patient bool `json:"-"`
 	// CA are certificates (PEM) of authorities to trust in addition to the system's;
 	// a Volume trusts no other.
 	CA string `json:"ca,omitempty"`
@@ -114,14 +117,17 @@ func openStore(ctx context.Context, config Config) (store, error) {
 		return nil, err
 	}
 	client := &http.Client{Transport: transport(secure)}
-	switch {
-	case config.S3 != nil:
-		return openS3(config, client)
-	case config.GCS != nil:
-		return openGCS(ctx, config, client)
-	default:
-		return openAzure(config, client)
-	}
+	ctx = context.WithoutCancel(ctx) // who opens the bucket may be done long before it is set up anew
+	return openRenewed(config, func() (store, error) {
+		switch {
+		case config.S3 != nil:
+			return openS3(config, client)
+		case config.GCS != nil:
+			return openGCS(ctx, config, client)
+		default:
+			return openAzure(config, client)
+		}
+	})
 }
 
 func (c Config) check() error {

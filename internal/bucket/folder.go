@@ -211,7 +211,7 @@ func (f *Folder) open(ctx context.Context, name string) (*os.File, int64, error)
 
 // List goes through the objects whose names begin with prefix.
 func (f *Folder) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
-	return f.from(ctx, prefix, "")
+	return f.ListAfter(ctx, prefix, "")
 }
 
 // Delete removes objects, and the folders that are empty then.
@@ -283,8 +283,8 @@ func fileError(err error) error {
 	return err
 }
 
-// from goes through the objects whose names begin with prefix and come after one.
-func (f *Folder) from(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
+// ListAfter goes through the objects whose names begin with prefix and come after one.
+func (f *Folder) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if err := checkPrefix(prefix); err != nil {
 			yield(Object{}, err)

@@ -107,15 +107,15 @@ func (s gcsStore) get(ctx context.Context, name string) (io.ReadCloser, error) {
 	}
 	err = gcsError(err)
 	if errors.Is(err, ErrNotExist) {
-		if _, _, missing := s.page(ctx, name, ""); missing != nil {
+		if _, _, missing := s.page(ctx, name, "", ""); missing != nil {
 			return nil, missing
 		}
 	}
 	return nil, err
 }
 
-func (s gcsStore) page(ctx context.Context, prefix, from string) ([]Object, string, error) {
-	query := &storage.Query{Prefix: prefix}
+func (s gcsStore) page(ctx context.Context, prefix, after, from string) ([]Object, string, error) {
+	query := &storage.Query{Prefix: prefix, StartOffset: after}
 	if err := query.SetAttrSelection([]string{"Name", "Size", "Updated"}); err != nil {
 		return nil, "", final{err}
 	}
@@ -137,7 +137,7 @@ func (s gcsStore) remove(ctx context.Context, names []string) error {
 		if !errors.Is(err, ErrNotExist) {
 			return err
 		}
-		_, _, missing := s.page(ctx, name, "")
+		_, _, missing := s.page(ctx, name, "", "")
 		return missing
 	})
 }

@@ -35,8 +35,8 @@ type store interface {
 	put(ctx context.Context, name string, content []byte, create bool) error
 	get(ctx context.Context, name string) (io.ReadCloser, error)
 	// page lists a thousand objects or so, from where the page before has said;
-	// the last one says nothing.
-	page(ctx context.Context, prefix, from string) (objects []Object, next string, err error)
+	// the last one says nothing. The first begins after a name where the store can do that.
+	page(ctx context.Context, prefix, after, from string) (objects []Object, next string, err error)
 	// remove deletes up to pageSize objects; one that is not there is no error.
 	remove(ctx context.Context, names []string) error
 }
@@ -115,6 +115,10 @@ func (c content) Read(p []byte) (int, error) {
 }
 
 func (r remote) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return r.ListAfter(ctx, prefix, "")
+}
+
+func (r remote) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if err := checkPrefix(prefix); err != nil {
 			yield(Object{}, err)
@@ -122,7 +126,7 @@ func (r remote) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 		}
 		from, last := "", ""
 		for {
-			objects, next, err := r.pageOf(ctx, prefix, from)
+			objects, next, err := r.pageOf(ctx, prefix, after, from)
 			if err == nil {
 				err = ordered(last, objects)
 			}
@@ -131,10 +135,10 @@ func (r remote) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 				return
 			}
 			for _, object := range objects {
-				if checkName(object.Name) == nil && !yield(object, nil) {
+				last = object.Name
+				if object.Name > after && checkName(object.Name) == nil && !yield(object, nil) {
 					return
 				}
-				last = object.Name
 			}
 			if next == "" {
 				return
@@ -144,9 +148,11 @@ func (r remote) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-func (r remote) pageOf(ctx context.Context, prefix, from string) (objects []Object, next string, err error) {
+func (r remote) pageOf(
+	ctx context.Context, prefix, after, from string,
+) (objects []Object, next string, err error) {
 	err = retry(ctx, "list "+prefix, func() (err error) {
-		objects, next, err = r.page(ctx, prefix, from)
+		objects, next, err = r.page(ctx, prefix, after, from)
 		return err
 	})
 	return objects, next, err

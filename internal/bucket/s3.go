@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -53,46 +52,20 @@ func openS3(config Config, with *http.Client) (store, error) {
 
 // s3Credentials are those in the files, or those that AWS' own clients would find.
 func s3Credentials(config Config) (*credentials.Credentials, error) {
-	key, err := config.secret(fileAccessKey)
-	if err != nil {
+	key, err1 := config.secret(fileAccessKey)
+	secret, err2 := config.secret(fileSecretKey)
+	token, err3 := config.secret(fileSessionToken)
+	switch err := errors.Join(err1, err2, err3); {
+	case err != nil:
 		return nil, err
+	case key == "" && secret == "":
+		return credentials.NewChainCredentials([]credentials.Provider{
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
+		}), nil
+	case key == "" || secret == "":
+		return nil, fmt.Errorf("%w: the bucket's Secret needs both %s and %s", ErrDenied, fileAccessKey, fileSecretKey)
 	}
-	if key != "" {
-		return credentials.New(&s3Files{config: config}), nil
-	}
-	return credentials.NewChainCredentials([]credentials.Provider{
-		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
-	}), nil
-}
-
-// s3Files are credentials in files. They are read again after a minute: who
-// changes a Secret need not restart anything.
-type s3Files struct {
-	config Config
-	read   time.Time
-}
-
-func (f *s3Files) IsExpired() bool { return time.Since(f.read) > time.Minute }
-
-func (f *s3Files) RetrieveWithCredContext(*credentials.CredContext) (credentials.Value, error) {
-	return f.Retrieve()
-}
-
-func (f *s3Files) Retrieve() (credentials.Value, error) {
-	key, err1 := f.config.secret(fileAccessKey)
-	secret, err2 := f.config.secret(fileSecretKey)
-	token, err3 := f.config.secret(fileSessionToken)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return credentials.Value{}, err
-	}
-	if key == "" || secret == "" {
-		return credentials.Value{}, fmt.Errorf("%w: the bucket's Secret needs both %s and %s",
-			ErrDenied, fileAccessKey, fileSecretKey)
-	}
-	f.read = time.Now()
-	return credentials.Value{
-		AccessKeyID: key, SecretAccessKey: secret, SessionToken: token, SignerType: credentials.SignatureV4,
-	}, nil
+	return credentials.NewStatic(key, secret, token, credentials.SignatureV4), nil
 }
 
 // put writes an object in one request, with an MD5 sum that the server checks:
@@ -116,8 +89,9 @@ func (s s3Store) get(ctx context.Context, name string) (io.ReadCloser, error) {
 	return body, nil
 }
 
-func (s s3Store) page(ctx context.Context, prefix, from string) ([]Object, string, error) {
-	options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, StartAfter: from, MaxKeys: pageSize}
+func (s s3Store) page(ctx context.Context, prefix, after, from string) ([]Object, string, error) {
+	options := minio.ListObjectsOptions{Prefix: prefix, Recursive: true, MaxKeys: pageSize}
+	options.StartAfter = cmp.Or(from, after)
 	var objects []Object
 	for o := range s.client.ListObjectsIter(ctx, s.bucket, options) {
 		if o.Err != nil {
@@ -169,13 +143,14 @@ func s3Error(err error) error {
 		return fmt.Errorf("%w: %w", ErrNoBucket, err)
 	case "PreconditionFailed":
 		return fmt.Errorf("%w: %w", ErrExists, err)
-	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem":
+	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AllAccessDisabled", "AccountProblem",
+		"ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return fmt.Errorf("%w: %w", ErrDenied, err)
 	case "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
 		return final{fmt.Errorf("the bucket may be in another region (%q): set s3.region: %w", answer.Region, err)}
-	case "ExpiredToken", "RequestTimeout", "BadDigest", "IncompleteBody":
+	case "RequestTimeout", "BadDigest", "IncompleteBody":
 		return err
 	}
 	if answer.StatusCode == http.StatusNotImplemented || strings.HasPrefix(answer.Code, "NotImplemented") {

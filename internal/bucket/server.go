@@ -193,7 +193,7 @@ func (s server) handleList(w http.ResponseWriter, r *http.Request) {
 
 func (s server) page(ctx context.Context, prefix, after string) ([]Object, last, error) {
 	var objects []Object
-	for object, err := range s.folder.from(ctx, prefix, after) {
+	for object, err := range s.folder.ListAfter(ctx, prefix, after) {
 		if err != nil {
 			return nil, last{}, err
 		}

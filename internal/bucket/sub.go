@@ -36,8 +36,17 @@ func (s sub) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 }
 
 func (s sub) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return s.below(s.bucket.List(ctx, s.folder+prefix))
+}
+
+func (s sub) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
+	return s.below(s.bucket.ListAfter(ctx, s.folder+prefix, s.folder+after))
+}
+
+// below gives a listing the names below the folder.
+func (s sub) below(listing iter.Seq2[Object, error]) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		for object, err := range s.bucket.List(ctx, s.folder+prefix) {
+		for object, err := range listing {
 			object.Name = strings.TrimPrefix(object.Name, s.folder)
 			if !yield(object, err) {
 				return

@@ -41,8 +41,8 @@ func transport(config *tls.Config) *http.Transport {
 		TLSClientConfig:       config,
 		TLSHandshakeTimeout:   patience / 2,
 		ExpectContinueTimeout: 2 * time.Second,
-		// Pieces of a backup go side by side.
-		MaxIdleConnsPerHost: 16,
+		// WAL and pieces of a backup go side by side.
+		MaxIdleConnsPerHost: 32,
 		IdleConnTimeout:     patience * 2 / 3, // before it counts as standing still
 		// Objects are compressed already, and are to come as they lie there.
 		DisableCompression: true,

@@ -97,9 +97,9 @@ func (v volumeStore) get(ctx context.Context, name string) (io.ReadCloser, error
 	return answer.Body, nil
 }
 
-func (v volumeStore) page(ctx context.Context, prefix, from string) ([]Object, string, error) {
+func (v volumeStore) page(ctx context.Context, prefix, after, from string) ([]Object, string, error) {
 	u := v.url.JoinPath(pathList)
-	u.RawQuery = url.Values{"prefix": {prefix}, "after": {from}}.Encode()
+	u.RawQuery = url.Values{"prefix": {prefix}, "after": {cmp.Or(from, after)}}.Encode()
 	answer, err := v.ask(ctx, http.MethodGet, u, nil, nil)
 	if err != nil {
 		return nil, "", err

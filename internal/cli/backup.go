@@ -24,6 +24,7 @@ type backupOptions struct {
 	cluster
 	name     string
 	deadline time.Duration
+	keep     bool
 	wait     bool
 }
 
@@ -42,6 +43,7 @@ func Backup() *cobra.Command {
 	o.flags(f)
 	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (NAME with the time where it is empty)")
 	f.DurationVar(&o.deadline, "deadline", 24*time.Hour, "how long it may take")
+	f.BoolVar(&o.keep, "keep", false, "pin it: retention never removes it (spec.keep)")
 	f.BoolVar(&o.wait, "wait", true, "wait until it has ended")
 	return c
 }
@@ -62,7 +64,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: cmp.Or(o.name, naming.ScheduledBackup(name, time.Now())),
 		},
-		Spec: v1.DatabaseBackupSpec{SampleDB: name, Deadline: metav1.Duration{Duration: o.deadline}},
+		Spec: v1.DatabaseBackupSpec{SampleDB: name, Keep: o.keep, Deadline: metav1.Duration{Duration: o.deadline}},
 	}
 	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)

@@ -219,7 +219,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	return backup.RestoreOptions{
 		Reserve: reserve,
 		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
-		Wanted: backup.Wanted{Target: target, Backup: s.Backup, Now: time.Now()},
+		Wanted: backup.Wanted{Target: target, Branch: s.Target.Branch, Backup: s.Backup, Now: time.Now()},
 		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
@@ -229,15 +229,16 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 // open opens the store. To the server of a volume it shows a certificate of the authority of the
 // SampleDB whose volume it is.
 func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
-	config := r.settings.Bucket
+	config, source := r.settings.Bucket, r.own
 	if config.Volume != nil {
-		source, err := newIssuer(r.source, naming.IdentityRestore)
-		if err != nil {
+		var err error
+		if source, err = newIssuer(r.source, naming.IdentityRestore); err != nil {
 			return nil, err
 		}
-		if config, err = storeConfig(config, source, r.run); err != nil {
-			return nil, err
-		}
+	}
+	config, err := storeConfig(config, source, r.run)
+	if err != nil {
+		return nil, err
 	}
 	return bucket.Open(ctx, config)
 }
@@ -277,8 +278,9 @@ func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
 
 // chosen tells from what it is restored.
 func (r *restore) chosen(c backup.Choice) {
-	r.result.Backup, r.result.Bytes = c.Backup.ID, c.Backup.RawBytes
-	r.log.Info("restores", "backup", c.Backup.ID, "from", c.Backup.StartLSN.String(), "to", r.settings.Target,
+	r.result.Backup, r.result.Branch, r.result.Bytes = c.Backup.ID, c.Branch, c.Backup.RawBytes
+	r.log.Info("restores", "backup", c.Backup.ID, "branch", c.Branch,
+		"from", c.Backup.StartLSN.String(), "to", r.settings.Target,
 		"windowFrom", c.Window.From.String(), "windowTo", c.Window.To.String())
 }
 
@@ -288,7 +290,7 @@ func (r *restore) report(step string, p backup.Progress) {
 		backup.StepUnpack: "fetches backup " + r.result.Backup, backup.StepRecover: "replays WAL",
 	}
 	r.progress.set(protocol.BackupProgress{
-		Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate),
+		Step: cmp.Or(words[step], step), Done: p.Done, Total: p.Total, Rate: int64(p.Rate), Backup: r.result.Backup,
 	})
 }
 
@@ -297,7 +299,7 @@ func Refused(err error) bool {
 	var object *backup.ObjectError
 	var short *backup.ShortError
 	var stuck *backup.StuckError
-	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) ||
-		errors.Is(err, postgres.ErrNoPrograms) ||
+	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
+		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
 }

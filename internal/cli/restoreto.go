@@ -29,6 +29,7 @@ type restoreToOptions struct {
 	cluster
 	to, backup, into, size string
 	instances              int32
+	branch                 int64
 	exclusive, yes, wait   bool
 }
 
@@ -49,8 +50,12 @@ func RestoreTo() *cobra.Command {
 			"  0/3000060                   a position in the WAL\n" +
 			"  transaction:4711            the number of a transaction\n" +
 			"  name:before-the-release     a point made with pg_create_restore_point\n" +
-			"  latest                      all there is in the archive (with --into)\n" +
-			"Without it the database is as it was when the backup that --backup names had ended.",
+			"  latest                      all there is in the archive, or of --branch\n" +
+			"Without it the database is as it was when the backup that --backup names had ended.\n\n" +
+			"A restore in place leaves a branch of the WAL and begins another. --branch says which of them is meant, " +
+			"by the number that is shown\n" +
+			"before the restore begins. It is needed where more than one has what --to says, and for the end of one " +
+			"that was left.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args[0])
@@ -60,6 +65,7 @@ func RestoreTo() *cobra.Command {
 	o.flags(f)
 	f.StringVar(&o.to, "to", "", "up to where: see above")
 	f.BoolVar(&o.exclusive, "exclusive", false, "end right before the moment, the position or the transaction")
+	f.Int64Var(&o.branch, "branch", 0, "number of the branch that --to is of (the one that has it)")
 	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to begin with (the latest before --to where it is empty)")
 	f.StringVar(&o.into, "into", "", "name of the SampleDB to create")
 	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (as NAME has; 1 if that is gone)")
@@ -74,7 +80,7 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 	if o.to == "" && o.backup == "" {
 		return errors.New("say up to where: --to, or --backup for what a backup had when it ended, or both")
 	}
-	target, err := parseMoment(o.to, o.exclusive)
+	target, err := o.target()
 	if err != nil {
 		return err
 	}
@@ -101,6 +107,23 @@ type restoreTo struct {
 	out    io.Writer
 	from   origin
 	target *v1.RestoreTarget
+}
+
+// target is what --to, --branch and --exclusive say; nil for the end, of the archive or of a backup.
+func (o *restoreToOptions) target() (*v1.RestoreTarget, error) {
+	target, err := parseMoment(o.to, o.exclusive)
+	switch {
+	case err != nil || o.branch == 0:
+		return target, err
+	case o.branch < 0:
+		return nil, errors.New("--branch must be the number of a branch: kubectl toban status shows them")
+	case o.to == "":
+		return nil, errors.New("--branch says of which branch --to is: give --to too, as a moment or latest")
+	case target == nil:
+		target = &v1.RestoreTarget{}
+	}
+	target.Branch = o.branch
+	return target, nil
 }
 
 // The forms of --to that are told by their looks.
@@ -152,11 +175,16 @@ func (r restoreTo) moment() string {
 		words = "position " + t.LSN
 	case t.Transaction != "":
 		words = "transaction " + t.Transaction
-	default:
+	case t.Name != "":
 		words = "the point " + strconv.Quote(t.Name)
+	default:
+		return fmt.Sprintf("the end of branch %d", t.Branch)
 	}
 	if t.Exclusive {
 		words = "right before " + words
+	}
+	if t.Branch != 0 {
+		words += fmt.Sprintf(" of branch %d", t.Branch)
 	}
 	return words
 }
@@ -232,10 +260,28 @@ func (f origin) window() string {
 	if f.db == nil {
 		return fmt.Sprintf("the backup %s ended at %s", f.backup.Name, at(f.backup.Status.CompletedAt))
 	}
-	if b := f.db.Status.Backup; b != nil && b.Earliest != nil {
+	b := f.db.Status.Backup
+	switch {
+	case b == nil || b.Earliest == nil:
+		return "no backup is complete yet: there may be nothing to restore"
+	case len(b.Windows) < 2:
 		return fmt.Sprintf("every moment from %s to %s can be restored", at(b.Earliest), at(b.Latest))
 	}
-	return "no backup is complete yet: there may be nothing to restore"
+	words := "every moment can be restored"
+	for _, w := range b.Windows {
+		words += "\n  " + windowLine(w, b)
+	}
+	return words
+}
+
+// windowLine says from where to where a window goes. The one that goes on goes to where the archive is.
+func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
+	latest, lsn, left := w.Latest, w.LatestLSN, ""
+	if latest == nil {
+		latest, lsn, left = b.Latest, b.ArchivedLSN, ", and on"
+	}
+	return fmt.Sprintf("of branch %d from %s (%s) to %s (%s)%s",
+		w.Branch, at(w.Earliest), w.EarliestLSN, at(latest), lsn, left)
 }
 
 func at(t *metav1.Time) string {
@@ -303,7 +349,7 @@ func (r restoreTo) restoreFrom() *v1.RestoreSpec {
 	case r.from.backup == nil:
 		return &v1.RestoreSpec{SampleDB: r.from.name, Target: r.target}
 	case r.to == toLatest: // a backup without a target is what it had when it ended
-		return &v1.RestoreSpec{Archive: r.from.backup.Status.Archive.DeepCopy()}
+		return &v1.RestoreSpec{Archive: r.from.backup.Status.Archive.DeepCopy(), Target: r.target}
 	}
 	return &v1.RestoreSpec{Backup: r.from.backup.Name, Target: r.target}
 }
@@ -351,8 +397,9 @@ func (r restoreTo) mayGoBack() error {
 		return fmt.Errorf("the SampleDB %s is gone: make a new one of its backup with --into", name)
 	case desired.Backup(db) == nil:
 		return fmt.Errorf("the SampleDB %s has no archive to restore from", name)
-	case r.to == toLatest:
-		return fmt.Errorf("%s has the latest already: name an earlier moment, or another SampleDB with --into", name)
+	case r.to == toLatest && r.branch == 0:
+		return fmt.Errorf("%s has the latest already: name an earlier moment, another branch with --branch, or "+
+			"another SampleDB with --into", name)
 	case underWay(db) != "":
 		return fmt.Errorf("the restore %s is under way: %s", underWay(db), restoreLine(db))
 	}

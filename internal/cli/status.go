@@ -58,10 +58,31 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	for _, c := range status.Conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
+	writeWindows(w, status.Backup)
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("show the status: %w", err)
 	}
 	return nil
+}
+
+// writeWindows shows what can be restored of which branch.
+func writeWindows(w io.Writer, b *v1.BackupStatus) {
+	if b == nil {
+		return
+	}
+	if len(b.Windows) > 0 {
+		fmt.Fprintln(w, "\nBRANCH\tCAN BE RESTORED FROM\tTO\tFROM LSN\tTO LSN")
+	}
+	for _, one := range b.Windows {
+		latest, lsn := one.Latest, one.LatestLSN
+		if latest == nil { // it goes on
+			latest, lsn = b.Latest, b.ArchivedLSN
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", one.Branch, at(one.Earliest), at(latest), one.EarliestLSN, lsn)
+	}
+	if b.Retention != "" {
+		fmt.Fprintf(w, "\nretention: %s\n", b.Retention)
+	}
 }
 
 func primaryLine(status v1.SampleDBStatus) string {

@@ -24,20 +24,27 @@ const (
 	// takeWorkers bounds the memory of a backup: each may need 100 MiB.
 	takeWorkers = 4
 	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
-	// look lists the whole archive.
+	// look lists all WAL.
 	archivedPoll     = time.Second
 	archivedPollMost = 15 * time.Second
+	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
+	abandonPatience = 20 * time.Second
+	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that
+	// is under way after all sees before its end whether everything is still there.
+	givenUp = 2 * time.Hour
 	// mostRemoved bounds how many removed backups the result names.
 	mostRemoved = 30
+	// mostWindows bounds how many windows it names.
+	mostWindows = 8
 	// deleteBatch is how many objects are deleted at once.
 	deleteBatch = 100
 )
 
 type takeOptions struct {
 	podOptions
-	port          uint16
-	primary, full bool
-	key, trigger  string
+	port                 uint16
+	primary, full, prove bool
+	key, trigger         string
 }
 
 // Take is `toban backup take`: the process in the Pod of a backup.
@@ -54,7 +61,9 @@ func Take() *cobra.Command {
 	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
 	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
 	f.BoolVar(&o.full, "full", false, "take a full backup, whatever the settings say")
-	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive, which an incremental backup needs")
+	f.BoolVar(&o.prove, "prove", false, "read the backup with the key before it counts")
+	f.StringVar(&o.key, "key", naming.PathKey,
+		"folder with the key of the archive, which an incremental backup needs, and one that is proved")
 	f.StringVar(&o.trigger, "trigger", naming.TriggerRequest, "why it is taken: schedule, request, migration or final")
 	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
@@ -63,13 +72,15 @@ func Take() *cobra.Command {
 // work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
 func (o takeOptions) work(ctx context.Context) error {
 	t := &take{
-		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, key: o.key, trigger: o.trigger,
+		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, prove: o.prove, key: o.key,
+		trigger: o.trigger,
 	}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	if left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning); left != nil && err == nil {
+	left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning, &t.result.Held)
+	if left != nil && err == nil {
 		return left
 	}
 	return err
@@ -78,12 +89,14 @@ func (o takeOptions) work(ctx context.Context) error {
 // take is one run.
 type take struct {
 	pod
-	port          uint16
-	primary, full bool
-	key, trigger  string
-	settings      protocol.BackupSettings
-	archive       bucket.Bucket // rooted at the archive
-	result        protocol.BackupResult
+	port                 uint16
+	primary, full, prove bool
+	key, trigger         string
+	settings             protocol.BackupSettings
+	archive              bucket.Bucket // rooted at the archive
+	result               protocol.BackupResult
+	// damaged are the hosts whose data could not be copied, and why.
+	damaged map[string]error
 }
 
 func (t *take) do(ctx context.Context) error {
@@ -96,19 +109,20 @@ func (t *take) do(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
-	taken, err := t.takeBest(ctx)
-	if err != nil {
+	if err := t.tryKey(); err != nil {
 		return err
 	}
-	if err := t.usable(ctx, taken); err != nil {
-		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
-		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
-		if taken, err = t.take(ctx, true, nil); err != nil {
-			return err
-		}
-		if err := t.usable(ctx, taken); err != nil {
-			return err
-		}
+	if err := t.clean(ctx); err != nil {
+		return err
+	}
+	// Before the backup too: in a store that is full there may be no room for it otherwise.
+	if err := t.retain(ctx); err != nil {
+		t.log.Warn("older backups could not be removed", "error", err.Error())
+	}
+	taken, err := t.takeUsable(ctx)
+	if err != nil {
+		t.abandon(ctx)
+		return err
 	}
 	t.report(taken)
 	if err := t.retain(ctx); err != nil {
@@ -116,6 +130,35 @@ func (t *take) do(ctx context.Context) error {
 		t.warn("older backups could not be removed: " + err.Error())
 	}
 	return nil
+}
+
+// takeUsable takes a backup for which the archive has the WAL.
+func (t *take) takeUsable(ctx context.Context) (backup.Backup, error) {
+	taken, err := t.takeBest(ctx)
+	if err != nil {
+		return taken, err
+	}
+	if err := t.usable(ctx, taken); err != nil {
+		// A standby's backup begins at its last restartpoint, which may lie before a gap; the primary's begins now.
+		t.log.Info("takes another backup, from the primary", "instead of", taken.ID, "reason", err.Error())
+		if taken, err = t.take(ctx, true, nil); err != nil {
+			return taken, err
+		}
+		if err := t.usable(ctx, taken); err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
+// abandon removes what a backup that has failed has left, as far as there is time for it: where the store is full, WAL
+// needs that room at once. What remains, the next backup removes.
+func (t *take) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonPatience)
+	defer cancel()
+	if err := t.clean(ctx); err != nil {
+		t.log.Warn("not all that the failed backup has left could be removed", "error", err.Error())
+	}
 }
 
 // warn adds to the warning.
@@ -126,7 +169,7 @@ func (t *take) warn(words string) {
 	t.result.Warning = words
 }
 
-// open opens the archive, and sees that it is the SampleDB's and that nothing unfinished lies in it.
+// open opens the archive, and sees that it is the SampleDB's.
 func (t *take) open(ctx context.Context) error {
 	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.run)
 	if err != nil {
@@ -144,6 +187,11 @@ func (t *take) open(ctx context.Context) error {
 	if owner.UID != t.settings.Archive.Owner {
 		return &backup.TakenError{Owner: owner}
 	}
+	return nil
+}
+
+// clean removes what backups that did not end have left. There must be no other backup under way.
+func (t *take) clean(ctx context.Context) error {
 	removed, err := backup.Clean(ctx, t.archive)
 	if len(removed) > 0 {
 		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
@@ -152,8 +200,10 @@ func (t *take) open(ctx context.Context) error {
 }
 
 // storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
-// server, which it issues itself. It lives longer than any backup may take.
+// server, which it issues itself. It lives longer than any backup may take. The credentials of other stores may change
+// meanwhile.
 func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, error) {
+	config.Patient = true
 	if config.Volume == nil {
 		return config, nil
 	}
@@ -229,11 +279,37 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	if len(history) == 0 {
 		return backup.Backup{}, errors.New("the archive has no WAL yet")
 	}
-	t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
-	host, err := t.choose(ctx, primary)
-	if err != nil {
-		return backup.Backup{}, err
+	for {
+		t.progress.set(protocol.BackupProgress{Step: "looks for an instance to copy"})
+		host, err := t.choose(ctx, primary)
+		if err != nil {
+			return backup.Backup{}, err
+		}
+		taken, err := t.takeFrom(ctx, host, history[len(history)-1].Term, parent)
+		if !errors.Is(err, backup.ErrDamaged) {
+			return taken, err
+		}
+		if err := t.passOver(ctx, host, err); err != nil {
+			return backup.Backup{}, err
+		}
 	}
+}
+
+// passOver notes that an instance can't be copied, and makes room for a copy of another.
+func (t *take) passOver(ctx context.Context, host string, why error) error {
+	if t.damaged == nil {
+		t.damaged = map[string]error{}
+	}
+	t.damaged[host] = why
+	t.log.Warn("an instance is damaged: another is copied", "instance", host, "error", why.Error())
+	t.warn(fmt.Sprintf("%s could not be copied: %v", t.result.Instance, why))
+	return t.clean(ctx)
+}
+
+// takeFrom takes the backup from a host.
+func (t *take) takeFrom(
+	ctx context.Context, host string, term uint64, parent *backup.Backup,
+) (backup.Backup, error) {
 	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
 	if err != nil {
 		return backup.Backup{}, err
@@ -245,15 +321,16 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	t.result.Instance, _, _ = strings.Cut(host, ".")
 	step := "copies the data of " + t.result.Instance
 	t.progress.set(protocol.BackupProgress{Instance: t.result.Instance, Step: step})
-	t.log.Info("takes a backup", "from", host, "term", history[len(history)-1].Term)
+	t.log.Info("takes a backup", "from", host, "term", term)
 	return backup.Take(ctx, backup.TakeOptions{
 		Server:   t.connection(host),
 		Bucket:   t.archive,
 		Encoder:  encoder,
-		Term:     history[len(history)-1].Term,
+		Term:     term,
 		Trigger:  t.trigger,
 		Parent:   parent,
 		Decoder:  decoder,
+		Prove:    t.prove,
 		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
@@ -264,29 +341,56 @@ func (t *take) take(ctx context.Context, primary bool, parent *backup.Backup) (b
 	})
 }
 
-// decoder reads the manifest of a parent.
+// decoder reads the manifest of a parent, and what is to be proved.
 func (t *take) decoder(parent *backup.Backup) (*backup.Decoder, error) {
-	if parent == nil {
+	if parent == nil && !t.prove {
 		return nil, nil //nolint:nilnil // nothing is read
 	}
 	decoder, err := decoderOf(t.settings.Archive.Recipient != "", t.key)
-	if err != nil {
+	if err != nil && parent != nil {
 		return nil, fmt.Errorf("%w: %w", backup.ErrNoIncrement, err)
 	}
-	return decoder, nil
+	return decoder, err
+}
+
+// tryKey sees, before hours are spent on a copy that is to be proved, whether its key fits.
+func (t *take) tryKey() error {
+	if !t.prove {
+		return nil
+	}
+	encoder, err := backup.NewEncoder(t.settings.Archive.Recipient)
+	if err != nil {
+		return err
+	}
+	decoder, err := t.decoder(nil)
+	if err != nil {
+		return err
+	}
+	if err := encoder.Try(decoder); err != nil {
+		return fmt.Errorf("%w: %w: the Secret that spec.backup.encryption.key names must have, as %s, that of %s",
+			errKey, err, naming.KeyAge, t.settings.Archive.Recipient)
+	}
+	return nil
 }
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
 func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
+	if err := t.wake(ctx); err != nil {
+		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
+	}
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
-		catalogue, err := backup.Read(ctx, t.archive)
+		catalogue, err := backup.ReadWAL(ctx, t.archive)
 		if err != nil {
 			return err
 		}
 		history := catalogue.NewestTermHistory()
 		if to, _ := catalogue.Covered(history, lsn-1); to >= lsn {
-			return onTimeline(history, lsn, timeline)
+			if t.written(ctx, to) {
+				return onTimeline(history, lsn, timeline)
+			}
+			// An archive that is ahead of the primary covers nothing; it may be that of one that is lost.
+			t.progress.step(fmt.Sprintf("waits: the archive goes to %s, and it is not known that the primary does", to))
 		}
 		select {
 		case <-ctx.Done():
@@ -327,9 +431,15 @@ func (t *take) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keep := t.settings.Keep
-	d := backup.Retain(catalogue,
-		backup.Policy{Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now()})
+	policy, err := t.policy()
+	if err != nil {
+		return err
+	}
+	d := backup.Retain(catalogue, policy)
+	t.result.Held = strings.Join(d.Held, "; ")
+	if t.result.Held != "" {
+		t.log.Warn("retention holds back", "message", t.result.Held)
+	}
 	for _, v := range d.Deleted {
 		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
 		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated &&
@@ -350,7 +460,44 @@ func (t *take) retain(ctx context.Context) error {
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
+	t.result.Windows = windows(catalogue)
 	return nil
+}
+
+// policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
+// since this one has. Kubernetes renews the file.
+func (t *take) policy() (backup.Policy, error) {
+	var now protocol.BackupSettings
+	if err := readSettings(t.podOptions.settings, &now); err != nil {
+		return backup.Policy{}, err
+	}
+	keep := now.Keep
+	return backup.Policy{
+		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
+		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: givenUp,
+	}, nil
+}
+
+// wholeSecond is the first that is not before a time.
+func wholeSecond(at time.Time) time.Time {
+	return at.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+}
+
+// windows are what of an archive can be restored.
+func windows(c backup.Catalogue) []protocol.Window {
+	var out []protocol.Window
+	for n, branch := range c.Branches() {
+		for i, w := range branch.Windows {
+			told := protocol.Window{
+				Branch: branch.Name, Earliest: wholeSecond(w.Since), EarliestLSN: w.From.String(),
+			}
+			if n > 0 || i > 0 || w.Missing != nil {
+				told.Latest, told.LatestLSN = w.Until.UTC().Truncate(time.Second), w.To.String()
+			}
+			out = append(out, told)
+		}
+	}
+	return out[:min(len(out), mostWindows)]
 }
 
 // batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/session"
@@ -28,6 +29,10 @@ func (t *take) choose(ctx context.Context, primary bool) (string, error) {
 	best, chosen := hostUseless, ""
 	var words []string
 	for _, host := range t.settings.Hosts {
+		if why := t.damaged[host]; why != nil {
+			words = append(words, fmt.Sprintf("%s could not be copied: %v", host, why))
+			continue
+		}
 		kind, err := t.probe(ctx, host)
 		if err != nil {
 			words = append(words, err.Error())
@@ -66,6 +71,43 @@ func (t *take) probe(ctx context.Context, host string) (int, error) {
 		return hostStreams, nil
 	}
 	return hostUseless, nil
+}
+
+// wake has the primary write something that is no idle WAL, so that what lies before it is archived soon: a backup of a
+// standby may end where nobody writes.
+func (t *take) wake(ctx context.Context) error {
+	_, err := t.askPrimary(ctx, "select pg_catalog.pg_logical_emit_message(true, 'toban backup', '')")
+	return err
+}
+
+// written says whether the primary has WAL up to an LSN, as far as it can be asked.
+func (t *take) written(ctx context.Context, lsn ha.LSN) bool {
+	text, err := t.askPrimary(ctx, "select pg_catalog.pg_current_wal_flush_lsn()")
+	if err != nil {
+		return false
+	}
+	end, err := ha.ParseLSN(text)
+	return err == nil && end >= lsn
+}
+
+// askPrimary is the answer of the primary to a question.
+func (t *take) askPrimary(ctx context.Context, question string) (string, error) {
+	host, err := t.choose(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, t.connection(host))
+	if err != nil {
+		return "", fmt.Errorf("connect to %s: %w", host, err)
+	}
+	defer conn.Close(ctx)
+	result := conn.ExecParams(ctx, question, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return "", fmt.Errorf("ask %s: %w", host, result.Err)
+	}
+	return string(result.Rows[0][0]), nil // a query without from or where has one row
 }
 
 // connection says everything itself: pgconn would fill a gap from PG… variables.

@@ -23,6 +23,8 @@ const (
 	backupRetries int32 = 3
 	// backupKept is for how long an ended Job stays, for its log (seconds).
 	backupKept int32 = 24 * 60 * 60
+	// retentionKept is for how long the Job stays that made room in a full store (seconds).
+	retentionKept int32 = 10 * 60
 	// keptBackups is the default of backup.retention.count, where the CRD can't fill it in.
 	keptBackups = 7
 	// fullEvery is the default of backup.incremental.fullEvery.
@@ -48,9 +50,14 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 	return out
 }
 
+// Spared are backups that retention leaves alone whatever its rules say, by their ids.
+type Spared struct{ Pinned, InUse []string }
+
 // BackupConfigMap is NAME-backup: the settings of the backups.
-func BackupConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(BackupSettings(db, config), "", "  ")
+func BackupConfigMap(db *v1.SampleDB, config protocol.Config, spared Spared) (*corev1.ConfigMap, error) {
+	settings := BackupSettings(db, config)
+	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
+	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyBackup, err)
 	}
@@ -136,9 +143,10 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	retries, kept, seconds := backupRetries, backupKept, max(1, int64(remaining.Seconds()))
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
-	spec := backupPod(db, backup, settings)
-	if Backup(db).Incremental != nil && !backup.Spec.Full {
-		withKey(db, &spec) // it reads the manifest of the backup before
+	spec := backupPod(db, settings, takeCommand(db, backup))
+	incremental := Backup(db).Incremental != nil && !backup.Spec.Full // it reads the manifest of the backup before
+	if incremental || trigger(db, backup) == naming.TriggerFinal {
+		withKey(db, &spec)
 	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -172,11 +180,8 @@ func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
 		corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
 }
 
-// backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
-// instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
-func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) corev1.PodSpec {
-	no, grace := false, int64(30)
-	volumes, mounts := backupVolumes(db)
+// takeCommand is what the Pod of a backup runs.
+func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 	command := []string{
 		naming.PathBinary, "backup", "take",
 		"--settings", naming.PathBackup + "/" + naming.KeyBackup,
@@ -190,6 +195,37 @@ func backupPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) co
 	if backup.Spec.Full {
 		command = append(command, "--full")
 	}
+	if trigger(db, backup) == naming.TriggerFinal { // what it is of goes: it is read before it counts
+		command = append(command, "--prove")
+	}
+	return command
+}
+
+// RetentionJob removes what spec.backup.retention does not keep, from a store that is full. While it is there no other
+// is made, so that it is done again only when this one has gone, some time after its end. No backup begins while its
+// Pod, which has the label of theirs, has not ended.
+func RetentionJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
+	retries, kept := int32(0), retentionKept
+	object := meta(db, naming.RetentionJob(db.Name))
+	object.Labels = merged(object.Labels, backupSelector(db.Name))
+	return &batchv1.Job{
+		ObjectMeta: object,
+		Spec: batchv1.JobSpec{
+			BackoffLimit:            &retries,
+			TTLSecondsAfterFinished: &kept,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
+				Spec:       backupPod(db, settings, []string{naming.PathBinary, "backup", "retain"}),
+			},
+		},
+	}
+}
+
+// backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
+// instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
+func backupPod(db *v1.SampleDB, settings Settings, command []string) corev1.PodSpec {
+	no, grace := false, int64(30)
+	volumes, mounts := backupVolumes(db)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            naming.ServiceAccount(db.Name),

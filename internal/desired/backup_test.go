@@ -284,3 +284,36 @@ func TestARestoreDoesNotDependOnTheLoadsParameters(t *testing.T) {
 		t.Errorf("the server that restores runs with %v", p)
 	}
 }
+
+// The private half of the key is for who reads: an incremental backup, and the last one, which is proved.
+func TestWhichBackupsGetTheKey(t *testing.T) {
+	asked := &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	encrypted := sampleDB("x", inS3, func(db *v1.SampleDB) { db.Spec.Backup.Incremental = nil })
+	foreign := FinalBackup(encrypted)
+	foreign.Labels[naming.LabelOwner] = "another"
+	for name, c := range map[string]struct {
+		db           *v1.SampleDB
+		backup       *v1.DatabaseBackup
+		key, toProve bool
+	}{
+		"a full one":                    {encrypted, asked, false, false},
+		"the last one":                  {encrypted, FinalBackup(encrypted), true, true},
+		"an incremental one":            {sampleDB("x", inS3), asked, true, false},
+		"the last, without a key":       {sampleDB("x", onVolume), FinalBackup(sampleDB("x", onVolume)), false, true},
+		"one with the name of the last": {encrypted, foreign, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := BackupJob(c.db, c.backup, settings, time.Hour).Spec.Template.Spec
+			if got := mountsAny(pod.Containers[0], map[string]bool{volumeKey: true}); got != c.key {
+				t.Errorf("it mounts the key: %v", got)
+			}
+			if got := slices.Contains(pod.Containers[0].Command, "--prove"); got != c.toProve {
+				t.Errorf("it is proved: %v", got)
+			}
+		})
+	}
+	retention := RetentionJob(encrypted, settings).Spec.Template.Spec
+	if mountsAny(retention.Containers[0], map[string]bool{volumeKey: true}) {
+		t.Error("who removes backups can read them")
+	}
+}

@@ -5,11 +5,17 @@ import (
 	"hash/fnv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "toban.dev/api/v1"
 )
 
 // ScheduleNone is the schedule that never asks for anything.
 const ScheduleNone = "none"
+
+// maxLag is the default of backup.maxLag: a database that writes all the time makes 360 requests in an hour then, and
+// may lose ten seconds with all of its volumes.
+const maxLag = 10 * time.Second
 
 // Backup is spec.backup with its defaults: an archive on a volume of its own, a backup a day, seven kept, and one
 // restored a week to prove it. It is nil where the spec does without (backup.none). The schedules it has are those
@@ -26,6 +32,9 @@ func Backup(db *v1.SampleDB) *v1.BackupSpec {
 	out.Schedule = schedule(out.Schedule, own.daily())
 	if v := &out.Verification; v.Schedule != "" || !v.AfterBackup {
 		v.Schedule = schedule(v.Schedule, own.weekly())
+	}
+	if out.MaxLag == nil {
+		out.MaxLag = &metav1.Duration{Duration: maxLag}
 	}
 	if out.Retention.Count == 0 {
 		out.Retention.Count = keptBackups

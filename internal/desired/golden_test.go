@@ -206,7 +206,7 @@ func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 // archiveObjects are those that come with spec.backup.
 func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
 	t.Helper()
-	settingsMap, err := BackupConfigMap(db, config)
+	settingsMap, err := BackupConfigMap(db, config, Spared{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +220,7 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	}
 	out := []client.Object{
 		settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify,
+		RetentionJob(db, settings),
 	}
 	if !OnVolume(db) {
 		return out

@@ -90,7 +90,9 @@ func restoreTarget(spec v1.RestoreSpec) (protocol.RestoreTarget, error) {
 	if t == nil {
 		return protocol.RestoreTarget{Immediate: spec.Backup != ""}, nil
 	}
-	out := protocol.RestoreTarget{LSN: t.LSN, Transaction: t.Transaction, Name: t.Name, Exclusive: t.Exclusive}
+	out := protocol.RestoreTarget{
+		LSN: t.LSN, Transaction: t.Transaction, Name: t.Name, Exclusive: t.Exclusive, Branch: uint64(t.Branch),
+	}
 	if t.Time == "" {
 		return out, nil
 	}

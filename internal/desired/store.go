@@ -28,6 +28,9 @@ func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
 	if OnVolume(db) {
 		out.Bucket = volumeBucket(db.Name, db.Namespace, authority)
 	}
+	if backup.MaxLag != nil {
+		out.MaxLag = backup.MaxLag.Duration
+	}
 	if e := backup.Encryption; e != nil {
 		out.Recipient = e.Recipient
 	}

@@ -87,12 +87,11 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 	if err != nil {
 		return corev1.PodSpec{}, err
 	}
-	pod := backupPod(db, backup, settings)
+	pod := backupPod(db, settings, []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID})
 	withKey(db, &pod)
 	data := corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume}
 	restore := pod.Containers[0]
 	restore.Name = naming.ContainerRestore
-	restore.Command = []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}
 	restore.Resources = requests("100m", "512Mi")
 	restore.VolumeMounts = append(slices.Clone(restore.VolumeMounts), data)
 	pod.InitContainers = append(slices.Clone(pod.InitContainers), restore)

@@ -23,6 +23,10 @@ type TermStart struct {
 	Timeline uint32 `json:"timeline"`
 }
 
+// RestoreTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive know
+// of: no election since may have used them. A term history that leaves out more than so many was restored there.
+const RestoreTerms = 1000
+
 // HardState is what an instance keeps on its volume beside the data, so that it
 // outlives the process and the data directory.
 type HardState struct {

@@ -199,6 +199,7 @@ func NetworkPolicy(db string) string    { return db }
 func BackupConfigMap(db string) string  { return db + "-backup" }
 func BackupPolicy(db string) string     { return db + "-backup" }
 func Archive(db string) string          { return db + "-archive" }
+func RetentionJob(db string) string     { return db + "-retention" }
 func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
 

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"encoding/hex"
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -156,6 +158,9 @@ func TestParseControl(t *testing.T) {
 	if c.SystemIdentifier != "7512345678901234567" || c.State != "in production" || c.Timeline != 3 ||
 		c.Least["max_connections"] != 100 || c.Least["max_prepared_transactions"] != 0 || len(c.Least) != 5 {
 		t.Errorf("read %+v", c)
+	}
+	if want := strings.Repeat("0123456789abcdef", 4); hex.EncodeToString(c.Nonce) != want {
+		t.Errorf("the nonce is %x, want %s", c.Nonce, want)
 	}
 	if _, err := parseControl("nonsense"); err == nil {
 		t.Error("nonsense was taken for control data")

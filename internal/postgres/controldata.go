@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ type Control struct {
 	// Least has the parameters that a standby must not set lower than the primary
 	// did, by name (PostgreSQL 17 documentation, 26.4.3 Administrator's Overview).
 	Least map[string]int
+	// Nonce is random, made by initdb, and told to nobody: the server uses it to answer logins of roles that do not
+	// exist. Copies have the same.
+	Nonce []byte
 }
 
 // leastParameters are the labels of pg_controldata by parameter.
@@ -76,6 +80,10 @@ func (c *Control) set(label, value string) error {
 		c.State = value
 	case "Latest checkpoint location":
 		c.Checkpoint = value
+	case "Mock authentication nonce":
+		nonce, err := hex.DecodeString(value)
+		c.Nonce = nonce
+		return err
 	case "Latest checkpoint's TimeLineID":
 		n, err := strconv.ParseUint(value, 10, 32)
 		c.Timeline = uint32(n)

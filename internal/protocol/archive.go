@@ -15,13 +15,16 @@ type Archive struct {
 	Owner string `json:"owner"`
 	// Recipient is the public half of the key to encrypt with, empty for none.
 	Recipient string `json:"recipient,omitempty"`
+	// MaxLag is for how long a commit may wait; 0 archives everything at once.
+	MaxLag time.Duration `json:"maxLag,omitempty"`
 }
 
 // ArchiveStatus is how far a leader's archive is.
 type ArchiveStatus struct {
 	// LSN is the archived position, empty while it is not known.
 	LSN string `json:"lsn,omitempty"`
-	// LagBytes is how much WAL is on the primary's disk and not there, LagSeconds for how long.
+	// LagBytes is how much WAL is on the primary's disk and not there, LagSeconds for how long some of it has waited
+	// that is not idle.
 	LagBytes   uint64  `json:"lagBytes"`
 	LagSeconds float64 `json:"lagSeconds"`
 	// Reason and Error say what keeps it from going on, since when; empty while it does.
@@ -35,6 +38,8 @@ type ArchiveStatus struct {
 // The values of ArchiveStatus.Reason.
 const (
 	ArchiveTaken   = "ArchiveTaken"   // the archive belongs to another SampleDB
+	ArchiveAhead   = "ArchiveAhead"   // the archive has what the server does not have
 	ArchiveUnfit   = "ArchiveUnfit"   // the store does not keep writers apart
+	ArchiveFull    = "ArchiveFull"    // the store has no room
 	ArchiveFailing = "ArchiveFailing" // the bucket does not take it
 )

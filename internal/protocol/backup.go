@@ -33,6 +33,9 @@ type Retention struct {
 	Count int `json:"count"`
 	// Days is for how many days every moment can be restored, 0 for as many as the backups last.
 	Days int `json:"days,omitempty"`
+	// Pinned are the ids of backups that stay, InUse of those that are being restored or verified.
+	Pinned []string `json:"pinned,omitempty"`
+	InUse  []string `json:"inUse,omitempty"`
 }
 
 // BackupProgress is how far a backup is.
@@ -46,13 +49,16 @@ type BackupProgress struct {
 	Total int64 `json:"total,omitempty"`
 	// Rate is in bytes a second.
 	Rate int64 `json:"rate,omitempty"`
+	// Backup is the id of the base backup that a restore fetches, "" before it is chosen.
+	Backup string `json:"backup,omitempty"`
 }
 
-// BackupResult is what a backup's Pod leaves as its termination message.
+// BackupResult is what a backup's Pod leaves as its termination message, and one that makes room.
 type BackupResult struct {
 	// Error is why there is no backup, "" where there is one.
 	Error string `json:"error,omitempty"`
-	// Warning is what failed though the backup is complete: to take an incremental one, or the removal of older ones.
+	// Warning is what failed though the backup is complete: to take an incremental one, to copy an instance whose data
+	// is damaged, or the removal of older ones.
 	Warning string `json:"warning,omitempty"`
 	// Instance is the one that it was taken from.
 	Instance string `json:"instance,omitempty"`
@@ -76,6 +82,21 @@ type BackupResult struct {
 	Removed []string `json:"removed,omitempty"`
 	// Earliest is the end of the oldest backup that is kept.
 	Earliest time.Time `json:"earliest,omitzero"`
+	// Windows are what can be restored, the newest branch first, of many the first.
+	Windows []Window `json:"windows,omitempty"`
+	// Held is what retention has not removed though the rules would have it, why, and what to do; "" for nothing.
+	Held string `json:"held,omitempty"`
+}
+
+// Window is a time of which every moment can be restored.
+type Window struct {
+	// Branch is the term that the branch begins with.
+	Branch      uint64    `json:"branch"`
+	Earliest    time.Time `json:"earliest,omitzero"`
+	EarliestLSN string    `json:"earliestLSN"`
+	// Latest and LatestLSN are empty for the one that goes on.
+	Latest    time.Time `json:"latest,omitzero"`
+	LatestLSN string    `json:"latestLSN,omitempty"`
 }
 
 // Backup asks the Pod of a backup how far it is.

@@ -39,6 +39,8 @@ type RestoreTarget struct {
 	// Immediate ends where the backup did.
 	Immediate bool `json:"immediate,omitempty"`
 	Exclusive bool `json:"exclusive,omitempty"`
+	// Branch is the one that is meant, 0 where none is named.
+	Branch uint64 `json:"branch,omitempty"`
 }
 
 // RestoreResult is what a restore's Pod leaves as its termination message.
@@ -49,6 +51,8 @@ type RestoreResult struct {
 	Kept bool `json:"kept,omitempty"`
 	// Backup is the base backup that it began with.
 	Backup string `json:"backup,omitempty"`
+	// Branch is the one that it goes along.
+	Branch uint64 `json:"branch,omitempty"`
 	// LSN is up to where the WAL was replayed, Commit the time of the last transaction.
 	LSN    string    `json:"lsn,omitempty"`
 	Commit time.Time `json:"commit,omitzero"`

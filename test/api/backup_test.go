@@ -137,9 +137,19 @@ func (k *taker) phase(pod *corev1.Pod, phase corev1.PodPhase, result *protocol.B
 // failJob ends a Job as Kubernetes does when no more Pods are tried.
 func (k *taker) failJob(name, reason string) {
 	k.Helper()
+	k.failAt(name, reason, metav1.Now())
+}
+
+// failLater has a Job fail at a moment.
+func (k *taker) failLater(name string, at time.Time) {
+	k.Helper()
+	k.failAt(name, "BackoffLimitExceeded", metav1.NewTime(at).Rfc3339Copy())
+}
+
+func (k *taker) failAt(name, reason string, now metav1.Time) {
+	k.Helper()
 	job := &batchv1.Job{}
 	k.read(name, job)
-	now := metav1.Now()
 	job.Status.StartTime, job.Status.Failed = &now, 4
 	job.Status.Conditions = []batchv1.JobCondition{
 		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: reason},
@@ -211,15 +221,23 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		{works, metav1.ConditionTrue, v1.ReasonArchiving, ""},
 		{
 			protocol.ArchiveStatus{LSN: "0/6000000", LagSeconds: 100, LagBytes: 1 << 30}, metav1.ConditionFalse,
-			v1.ReasonArchiveBehind, "60 s",
+			v1.ReasonArchiveBehind, "70 s",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveFailing, Error: "access denied"}, metav1.ConditionFalse,
 			v1.ReasonArchiveFailing, "access denied",
 		},
 		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveFull, Error: "no space left"}, metav1.ConditionFalse,
+			v1.ReasonArchiveFull, "spec.backup.retention",
+		},
+		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveTaken, Error: "it is y's"}, metav1.ConditionFalse,
 			v1.ReasonArchiveTaken, "it is y's",
+		},
+		{
+			protocol.ArchiveStatus{Reason: protocol.ArchiveAhead, Error: "it has more"},
+			metav1.ConditionFalse, v1.ReasonArchiveAhead, "spec.restore",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"},

@@ -20,6 +20,7 @@ var examples = map[string]any{
 	"spec.restore":            fields{"id": "i", "confirm": "y", "backup": "b"},
 	"restore.confirm":         "y",
 	"restore.target":          fields{"name": "n"},
+	"target.branch":           1,
 	"postgresql.hba[]":        "hostssl all all all reject",
 	"postgresql.parameters":   fields{"work_mem": "4MB"},
 	"postgresql.parameters{}": "4MB",

@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +35,18 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		},
 		"tiny volume": {
 			func(db *v1.SampleDB) { db.Spec.Storage.Size = "1Mi" }, "storage.size must be at least 256Mi",
+		},
+		"an archive that is hours behind": {
+			func(db *v1.SampleDB) {
+				db.Spec.Backup = &v1.BackupSpec{MaxLag: &metav1.Duration{Duration: 2 * time.Hour}}
+			},
+			"backup.maxLag must be from 0s to 1h",
+		},
+		"an archive that is ahead of time": {
+			func(db *v1.SampleDB) {
+				db.Spec.Backup = &v1.BackupSpec{MaxLag: &metav1.Duration{Duration: -time.Second}}
+			},
+			"backup.maxLag must be from 0s to 1h",
 		},
 		"newline in a name":  {parameter("work_mem\nfsync", "1"), "a parameter name must be one of PostgreSQL's"},
 		"newline in a value": {parameter("work_mem", "1\nfsync=off"), "a parameter value must be one line"},

@@ -24,7 +24,7 @@ import (
 type replaying struct{}
 
 func (replaying) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
-	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10}, nil
+	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10, Backup: taken.ID}, nil
 }
 
 func from(spec v1.RestoreSpec) func(*v1.SampleDB) {
@@ -226,6 +226,26 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 		t.Fatal("it is not tried again")
 	}
 	db = k.reconcile(db)
+	// Each try downloads all again, so the next one is later.
+	job = k.restoreJob(db)
+	k.restorePod(job, "y-restore-a2", &protocol.RestoreResult{Error: "base/b1/base.tar.00001.zst is missing"})
+	(&taker{k.world, nil}).failLater(job.Name, k.now)
+	failed := k.now
+	db = k.reconcile(db)
+	k.now = failed.Add(restoreRetryInTests)
+	db = k.reconcile(db)
+	if words := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoreFailed); !strings.Contains(words,
+		"failures: 2; tried again at "+failed.Add(10*time.Minute).UTC().Format(time.RFC3339)) {
+		t.Errorf("it says %q", words)
+	}
+	if r := db.Status.Restore; r.Failures != 2 || r.Job != job.Name {
+		t.Errorf("the status has %+v", r)
+	}
+	k.now = failed.Add(2 * restoreRetryInTests)
+	if db = k.reconcile(db); k.find(job.Name, &batchv1.Job{}) {
+		t.Fatal("it is not tried again")
+	}
+	db = k.reconcile(db)
 	k.restoreJob(db)
 	// Another target is another Job, and the former goes with its Pods first.
 	pod := k.restorePod(k.restoreJob(db), "y-restore-b", nil)
@@ -237,6 +257,9 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 	k.must(k.api.Delete(k.Context(), pod))
 	db = k.reconcile(db)
 	k.restoreJob(db)
+	if r := db.Status.Restore; r.Failures != 0 || r.FailedAt != nil {
+		t.Errorf("what was mended has failed before: %+v", r)
+	}
 	// Without restoreFrom it begins empty, once nobody uses the volume.
 	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.RestoreFrom = nil })
 	for range 4 {

@@ -70,6 +70,57 @@ func TestRestore(t *testing.T) {
 	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 }
 
+// A restore in place to too early a moment loses nothing: what was left is brought back by naming its branch, beside
+// and in place.
+func TestTheBranchThatARestoreInPlaceHasLeft(t *testing.T) {
+	s := begin(t)
+	s.apply(withBackup("main", 1, "{}"))
+	s.ready("main")
+	s.sql("main", "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
+	s.backedUp("main")
+	tooEarly := s.clock("main")
+	s.sql("main", "INSERT INTO kept VALUES (2)")
+	s.archived("main")
+	s.restores("main", "--to", tooEarly, "--yes")
+	s.ready("main")
+	s.kept("main", "1")
+	s.sql("main", "INSERT INTO kept VALUES (3)")
+
+	left := s.leftBranch("main")
+	if out := s.toban("status", "main"); !strings.Contains(out, "BRANCH") {
+		t.Errorf("the status does not show the branches:\n%s", out)
+	}
+	s.apply(sampleDB("as-it-was", 1, fmt.Sprintf("restoreFrom:\n  sampleDB: main\n  target: {branch: %d}", left)))
+	s.ready("as-it-was")
+	s.kept("as-it-was", "1,2")
+	s.kept("main", "1,3")
+
+	s.restores("main", "--branch", fmt.Sprint(left), "--to", "latest", "--yes")
+	s.ready("main")
+	s.kept("main", "1,2")
+	s.sql("main", "INSERT INTO kept VALUES (4)")
+	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+}
+
+// leftBranch waits until the status shows two branches, and is the number of the one that was left. The backup that
+// follows a restore in place tells them.
+func (s *story) leftBranch(name string) int64 {
+	s.Helper()
+	var left int64
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		if b := db.Status.Backup; b == nil || len(b.Windows) != 2 || b.Windows[1].Latest == nil {
+			return fmt.Errorf("the status does not show two branches: %+v", b)
+		}
+		left = db.Status.Backup.Windows[1].Branch
+		return nil
+	})
+	return left
+}
+
 // kept checks the rows of the table kept, as the application's role.
 func (s *story) kept(name, want string) {
 	s.Helper()

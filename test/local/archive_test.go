@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
@@ -234,4 +235,69 @@ func TestArchivedWALIsLetGo(t *testing.T) {
 	for _, name := range c.names() {
 		c.awaitQuery(name, "select count(*)::text from pg_replication_slots where slot_name = 'toban_archive'", "0")
 	}
+}
+
+// What a server writes by itself is not worth a request to the store; the next commit is.
+func TestIdleWALWaitsForACommit(t *testing.T) {
+	t.Parallel()
+	c, folder := archived(t)
+	leader := c.leader()
+	c.config.Archive.MaxLag = time.Second
+	c.config.Parameters["autovacuum"] = "off" // it commits
+	c.sync()
+	c.exec(leader, "insert into t values (1)")
+	c.awaitArchived(leader)
+	var names []string
+	objects := func() (n int) {
+		names = nil
+		for o, err := range bucket.OpenFolder(folder).List(context.Background(), backup.FolderWAL) {
+			c.must(err)
+			n++
+			names = append(names, o.Name)
+		}
+		return n
+	}
+	// The end of what was committed may be followed by one more part, which has a message without its commit.
+	begin := flushed(c, leader)
+	c.await(leader, "idle",
+		func(s protocol.Status) bool { return flushed(c, leader) > begin && s.Archive.LagBytes > 0 })
+	before, from := objects(), flushed(c, leader)
+	const proofs = 3 // each of some 100 bytes, ten seconds apart
+	c.await(leader, "idle for long", func(s protocol.Status) bool {
+		if s.Archive.LagSeconds > 0 || s.Archive.Reason != "" {
+			t.Errorf("idle WAL counts as behind: %+v", s.Archive)
+		}
+		return flushed(c, leader) > from+proofs*100
+	})
+	if now := objects(); now > before {
+		t.Errorf("idle WAL made %d objects of %d: %q", now, before, names)
+	}
+	// A standby that stops within idle WAL has a backup that ends there.
+	for _, name := range c.names() {
+		if name != leader {
+			c.exec(name, "checkpoint")
+		}
+	}
+	began := time.Now()
+	taken := c.takeBackup()
+	if took := time.Since(began); took > 2*time.Minute {
+		t.Errorf("a backup has waited %s for idle WAL", took)
+	}
+	if stop, err := ha.ParseLSN(taken.StopLSN); err != nil || stop <= from || taken.Instance == leader {
+		t.Errorf("the backup of %s ends at %s, where all is archived: %s, %v", taken.Instance, taken.StopLSN, from, err)
+	}
+	c.exec(leader, "insert into t values (2)")
+	want := c.awaitArchived(leader)
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, expected to %s; gap %v", from, to, want, gap)
+	}
+}
+
+func flushed(c *cluster, leader string) ha.LSN {
+	c.Helper()
+	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
+	c.must(err)
+	lsn, err := ha.ParseLSN(text)
+	c.must(err)
+	return lsn
 }

@@ -24,7 +24,8 @@ const agentVariable = "TOBAN_TEST_AGENT"
 
 // commands are those that it can be.
 var commands = map[string]func() *cobra.Command{
-	"1": cli.Agent, "take": cli.Take, "restore": cli.Restore, "verify": cli.Verify, "inspect": cli.Inspect,
+	"1": cli.Agent, "take": cli.Take, "retain": cli.Retain, "restore": cli.Restore, "verify": cli.Verify,
+	"inspect": cli.Inspect,
 }
 
 // program is a copy of this test program that any user may run.

@@ -142,17 +142,24 @@ func history(t *testing.T) (c *cluster, b protocol.BackupResult, at time.Time) {
 	c.kill(leader, syscall.SIGKILL)
 	next := c.leader(leader)
 	c.exec(next, "insert into kept values (3)")
-	text, err := c.query(next,
-		"select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
-	c.must(err)
-	at, err = time.Parse(time.RFC3339, text)
-	c.must(err)
-	time.Sleep(2 * time.Millisecond)
+	at = c.clock(next)
 	c.exec(next, "insert into kept values (4)")
 	c.startOne(leader)
 	c.whole()
 	c.awaitArchived(c.leader())
 	return c, b, at
+}
+
+// clock is a server's, a moment before the next transaction.
+func (c *cluster) clock(name string) time.Time {
+	c.Helper()
+	text, err := c.query(name,
+		"select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+	c.must(err)
+	at, err := time.Parse(time.RFC3339, text)
+	c.must(err)
+	time.Sleep(2 * time.Millisecond)
+	return at
 }
 
 const keptRows = "select string_agg(n::text, ',' order by n) from kept"
@@ -210,6 +217,9 @@ func TestAClusterIsRestoredInPlace(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	c.exec(c.leader(), "insert into kept values (5)")
+	five := c.clock(place)
+	c.exec(c.leader(), "insert into kept values (7)")
+	c.awaitArchived(place)
 	before := c.await(place, "as it was", func(s protocol.Status) bool { return s.Term > 0 }).Term
 	c.stopAll()
 	c.config.Prepares, c.config.Restored = false, "oops"
@@ -247,15 +257,25 @@ func TestAClusterIsRestoredInPlace(t *testing.T) {
 			t.Errorf("%s is still there", left)
 		}
 	}
-	other := newCluster(t, 1)
+	c.restoresTo(protocol.RestoreTarget{}, "1,2,3,6")
+	// What it was restored from has not gone: neither to a moment, which is on one branch alone, nor to its end.
+	left := c.restoresTo(protocol.RestoreTarget{Time: five}, "1,2,3,4,5")
+	c.restoresTo(protocol.RestoreTarget{Branch: left.Branch}, "1,2,3,4,5,7")
+}
+
+// restoresTo makes another cluster of the archive, which must have such rows.
+func (c *cluster) restoresTo(target protocol.RestoreTarget, rows string) protocol.RestoreResult {
+	c.Helper()
+	other := newCluster(c.T, 1)
 	archive := *c.config.Archive
-	archive.Path, archive.Owner = "test/other", "uid-9"
+	archive.Path, archive.Owner = "test/other-"+other.folder[len(other.folder)-8:], "uid-9"
 	other.config.Archive = &archive
-	_, err := other.restore(other.restoring(c, protocol.RestoreTarget{}))
+	result, err := other.restore(other.restoring(c, target))
 	c.must(err)
 	other.start("db-0")
 	other.await("db-0", "primary", primary)
-	other.awaitQuery("db-0", keptRows, "1,2,3,6")
+	other.awaitQuery("db-0", keptRows, rows)
+	return result
 }
 
 // objects are the names in the archive of a cluster, but for those of WAL, which goes on.

@@ -24,6 +24,8 @@ type Source interface {
 	backup.Source
 	// Keep has the server keep WAL until it is archived.
 	Keep(ctx context.Context) error
+	// Secret is what only this database system knows.
+	Secret(ctx context.Context) ([]byte, error)
 	// Close ends what was opened to look at it.
 	Close()
 }
@@ -112,13 +114,17 @@ func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, hist
 }
 
 func (l *Loop) newArchiver(
-	ctx context.Context, source backup.Source, to protocol.Archive, history []ha.TermStart,
+	ctx context.Context, source Source, to protocol.Archive, history []ha.TermStart,
 ) (*backup.Archiver, error) {
 	b, err := bucket.Open(ctx, l.withIdentity(to.Bucket))
 	if err != nil {
 		return nil, err
 	}
 	encoder, err := backup.NewEncoder(to.Recipient)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := source.Secret(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,17 +135,16 @@ func (l *Loop) newArchiver(
 	}
 	return backup.NewArchiver(backup.ArchiverOptions{
 		Bucket: b, Owner: owner, Encoder: encoder, Source: source, TermHistory: history, Changed: l.archived,
+		MaxLag: to.MaxLag, Secret: secret,
 	})
 }
 
 // archived takes how far the archive is.
 func (l *Loop) archived(s backup.State) {
-	status := &protocol.ArchiveStatus{LSN: s.Archived.String(), LagBytes: s.Lag(), Since: s.Since}
+	status := &protocol.ArchiveStatus{LSN: s.Archived.String(), LagBytes: s.Lag(), LagSeconds: s.Behind.Seconds(),
+		Since: s.Since}
 	if s.Archived == 0 {
 		status.LSN = ""
-	}
-	if s.Lag() > 0 && !s.ArchivedAt.IsZero() {
-		status.LagSeconds = time.Since(s.ArchivedAt).Seconds()
 	}
 	if s.Gap != nil {
 		status.Gap = s.Gap.String()
@@ -158,11 +163,16 @@ func (l *Loop) report(status *protocol.ArchiveStatus) {
 }
 
 func archiveReason(err error) string {
+	ahead := (*backup.AheadError)(nil)
 	switch {
+	case errors.As(err, &ahead):
+		return protocol.ArchiveAhead
 	case errors.Is(err, backup.ErrTaken):
 		return protocol.ArchiveTaken
 	case errors.Is(err, backup.ErrReplaces):
 		return protocol.ArchiveUnfit
+	case errors.Is(err, bucket.ErrFull):
+		return protocol.ArchiveFull
 	}
 	return protocol.ArchiveFailing
 }

@@ -32,6 +32,8 @@ func (p *primary) Keep(context.Context) error {
 
 func (p *primary) Close() { p.closed++ }
 
+func (p *primary) Secret(context.Context) ([]byte, error) { return nil, nil }
+
 func TestWhatIsArchived(t *testing.T) {
 	leads := ha.HardState{
 		Ballot: ha.Ballot{Term: 4}, Won: 4, TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 4, Timeline: 2}},
@@ -123,9 +125,21 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 		"all is archived": {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000000}, protocol.ArchiveStatus{LSN: "0/2000000"},
 		},
-		"some is not": {backup.State{Archived: 0x2000000, Flushed: 0x2000100}, protocol.ArchiveStatus{
-			LSN: "0/2000000", LagBytes: 256,
-		}},
+		"some is not": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000100, Behind: 7 * time.Second},
+			protocol.ArchiveStatus{LSN: "0/2000000", LagBytes: 256, LagSeconds: 7},
+		},
+		"the archive has more than the server": {
+			backup.State{Err: fmt.Errorf("open: %w", &backup.AheadError{Name: "x", What: "goes further"})},
+			protocol.ArchiveStatus{
+				Reason: protocol.ArchiveAhead,
+				Error:  "open: " + (&backup.AheadError{Name: "x", What: "goes further"}).Error(),
+			},
+		},
+		"the store has no room": {
+			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: fmt.Errorf("create x: %w", bucket.ErrFull)},
+			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveFull, Error: "create x: no space left"},
+		},
 		"the bucket is another's": {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000000, Err: backup.ErrReplaces},
 			protocol.ArchiveStatus{LSN: "0/2000000", Reason: protocol.ArchiveUnfit, Error: backup.ErrReplaces.Error()},

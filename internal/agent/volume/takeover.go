@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 )
 
@@ -22,9 +23,6 @@ const (
 	beforePrefix = "before-"
 	// unfinished ends it until all is in it.
 	unfinished = ".unfinished"
-	// laterTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive
-	// know of: no election since may have used them.
-	laterTerms = 1000
 )
 
 // takeOverDue says that an instance has not taken a restore in place over yet.
@@ -110,7 +108,7 @@ func setAside(volume, instance, before string, p *Prepared) error {
 		if err != nil {
 			return err
 		}
-		p.Newest = max(p.Newest, m.current.Ballot.Term+laterTerms)
+		p.Newest = max(p.Newest, m.current.Ballot.Term+ha.RestoreTerms)
 		if err := p.Write(volume); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func checkTakenOver(t *testing.T, volume string) {
 		t.Fatal(err)
 	}
 	now := m.Get()
-	if now.Ballot.Term <= 7+laterTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" ||
+	if now.Ballot.Term <= 7+ha.RestoreTerms || now.Won != now.Ballot.Term || now.Ballot.Leader != "db-0" ||
 		now.Voter == "db-0.a" || len(now.Configuration.Voters()) != 1 {
 		t.Errorf("it remembers %+v", now)
 	}
@@ -79,7 +79,7 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 			aside := filepath.Join(volume, "before-oops.unfinished")
 			p := Prepared{
 				InPlace: "oops", TermHistory: []ha.TermStart{{Term: 3, Timeline: 1}},
-				Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + laterTerms,
+				Begins: ha.TermStart{LSN: 500, Timeline: 2}, Newest: 7 + ha.RestoreTerms,
 			}
 			return errors.Join(p.Write(volume), os.Mkdir(aside, 0o700),
 				os.Rename((&postgres.Server{Volume: volume}).Data(), filepath.Join(aside, "data")))

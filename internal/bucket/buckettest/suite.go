@@ -51,6 +51,7 @@ var behaviours = map[string]func(ctx context.Context, t *testing.T, b bucket.Buc
 	"of ten that create an object exactly one does":        race,
 	"names come in the order of their bytes":               order,
 	"a prefix that is no folder":                           prefix,
+	"a listing that begins after a name":                   after,
 	"a listing that is left goes no further":               leave,
 	"odd but legal names":                                  oddNames,
 	"names that are not legal are refused":                 badNames,
@@ -253,6 +254,32 @@ func prefix(ctx context.Context, t *testing.T, b bucket.Bucket) {
 	} {
 		if got := list(ctx, t, b, prefix); !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+func after(ctx context.Context, t *testing.T, b bucket.Bucket) {
+	put(ctx, t, b, "base/9", "wal/01/a", "wal/02/a", "wal/02/b", "wal/02/b.1", "wal/1", "x")
+	for _, c := range []struct {
+		prefix, after string
+		want          []string
+	}{
+		{"wal/", "", []string{"wal/01/a", "wal/02/a", "wal/02/b", "wal/02/b.1", "wal/1"}},
+		{"wal/", "wal/02/a", []string{"wal/02/b", "wal/02/b.1", "wal/1"}},
+		{"wal/", "wal/02/az", []string{"wal/02/b", "wal/02/b.1", "wal/1"}},
+		{"wal/", "wal/02/b.1", []string{"wal/1"}},
+		{"wal/02", "wal/01/b", []string{"wal/02/a", "wal/02/b", "wal/02/b.1"}},
+		{"wal/", "wal/2", []string{}},
+	} {
+		got := []string{}
+		for object, err := range b.ListAfter(ctx, c.prefix, c.after) {
+			if err != nil {
+				t.Fatalf("list %q after %q: %v", c.prefix, c.after, err)
+			}
+			got = append(got, object.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q after %q: got %q, want %q", c.prefix, c.after, got, c.want)
 		}
 	}
 }

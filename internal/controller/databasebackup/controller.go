@@ -7,12 +7,10 @@ package databasebackup
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/removed"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -127,32 +126,15 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 	return nil
 }
 
-// reportRemoved tells of the backups whose data this one's retention has removed. It comes
-// before its own status is over.
+// reportRemoved tells of the backups whose data this one's retention has removed, also where it has failed itself. It
+// comes before its own status is over.
 func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
-	if s.seen.result == nil {
+	if s.backup.Status.Archive == nil {
 		return nil
 	}
-	for i := range s.seen.backups {
-		other := &s.seen.backups[i]
-		if other.Status.Archive == nil ||
-			s.backup.Status.Archive == nil || other.Status.Archive.Path != s.backup.Status.Archive.Path ||
-			other.Status.Phase == phaseRemoved || !slices.Contains(s.seen.result.Removed, other.Status.ID) {
-			continue
-		}
-		changed := other.DeepCopy()
-		changed.Status.Phase = phaseRemoved
-		meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
-			Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved,
-			Message:            "spec.backup.retention did not keep it when " + s.backup.Name + " was complete",
-			ObservedGeneration: other.Generation,
-		})
-		err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(other), client.FieldOwner(naming.FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("note that %s was removed: %w", other.Name, err)
-		}
-	}
-	return nil
+	return removed.Note(ctx, r.Client, removed.By{
+		Archive: s.backup.Status.Archive.Path, IDs: s.removed(), When: "when " + s.backup.Name + " was taken",
+	}, s.seen.backups)
 }
 
 // report writes the status where it has changed, and then the events.

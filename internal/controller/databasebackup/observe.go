@@ -116,13 +116,32 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 // lastWords is what the newest Pod that has ended left.
 func (s *scope) lastWords() string {
 	for _, pod := range slices.Backward(s.seen.pods) {
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
-				return c.State.Terminated.Message
-			}
+		if words, ended := words(&pod); ended {
+			return words
 		}
 	}
 	return ""
+}
+
+// words are what a Pod left when it ended.
+func words(pod *corev1.Pod) (text string, ended bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
+			return c.State.Terminated.Message, true
+		}
+	}
+	return "", false
+}
+
+// removed are the ids of the backups that any of its Pods has removed.
+func (s *scope) removed() (ids []string) {
+	for i := range s.seen.pods {
+		text, _ := words(&s.seen.pods[i])
+		if r := result(text); r != nil {
+			ids = append(ids, r.Removed...)
+		}
+	}
+	return ids
 }
 
 // result reads a termination message, nil where it is none of ours.
@@ -196,14 +215,17 @@ func (s *scope) succeeded() bool {
 }
 
 func (s *scope) completed() string {
-	switch r := s.seen.result; {
-	case r == nil:
+	r := s.seen.result
+	if r == nil {
 		return "the backup is in the archive; its Pod was removed before it could say which it is"
-	case r.Warning != "":
-		return fmt.Sprintf("the backup is in the archive as %s; %s", r.ID, r.Warning)
-	default:
-		return "the backup is in the archive as " + r.ID
 	}
+	words := "the backup is in the archive as " + r.ID
+	for _, more := range []string{r.Warning, r.Held} {
+		if more != "" {
+			words += "; " + more
+		}
+	}
+	return words
 }
 
 // failure is why the last Pod that has ended had no success, "" where it is not known.

@@ -24,7 +24,6 @@ const (
 	phaseCompleted = "Completed"
 	phaseFailed    = "Failed"
 	phaseCancelled = "Cancelled"
-	phaseRemoved   = "Removed"
 )
 
 // status is what the backup's status should be after a decision.
@@ -101,7 +100,13 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	out.ServerVersion, out.SystemIdentifier = r.ServerVersion, r.SystemIdentifier
 	out.Size, out.StoredSize = size(r.Bytes), size(r.Stored)
 	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}
-	out.Earliest = moment(r.Earliest)
+	out.Earliest, out.Retention = moment(r.Earliest), r.Held
+	for _, w := range r.Windows {
+		out.Windows = append(out.Windows, v1.RestoreWindow{
+			Branch: int64(w.Branch), Earliest: moment(w.Earliest), EarliestLSN: w.EarliestLSN,
+			Latest: moment(w.Latest), LatestLSN: w.LatestLSN,
+		})
+	}
 }
 
 // moment is a time in the status, nil for none.

@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +20,13 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// archiveBehind is for how long WAL may wait for the archive before it is said to be behind (seconds).
-const archiveBehind = 60
+// archiveBehind is for how much longer than it may WAL waits for the archive before it is said to be behind.
+const archiveBehind = time.Minute
 
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	if s.backup != nil {
-		settings, err := desired.BackupConfigMap(s.db, s.config)
+		settings, err := desired.BackupConfigMap(s.db, s.config, s.spared())
 		if err != nil {
 			return err
 		}
@@ -56,6 +57,34 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
+// of the namespace.
+func (s *scope) spared() desired.Spared {
+	var out desired.Spared
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if !s.inArchive(b) {
+			continue
+		}
+		if b.Spec.Keep {
+			out.Pinned = append(out.Pinned, b.Status.ID)
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified)
+		if c != nil && c.Reason == v1.ReasonVerifying {
+			out.InUse = append(out.InUse, b.Status.ID)
+		}
+	}
+	for _, r := range s.seen.restores {
+		if r.Archive == s.archivePath() && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
+			out.InUse = append(out.InUse, r.Backup)
+		}
+	}
+	slices.Sort(out.Pinned)
+	slices.Sort(out.InUse)
+	out.InUse = slices.Compact(out.InUse)
+	return out
+}
+
 // stopArchive removes the server of a volume that is not used any more. The volume stays.
 func (r *Reconciler) stopArchive(ctx context.Context, s *scope) error {
 	server, err := find(ctx, r.Client, s.db, naming.Archive(s.db.Name), &appsv1.Deployment{})
@@ -83,17 +112,22 @@ func (s *scope) archiving() verdict {
 		return no(v1.ReasonArchiveStarting, primary+" has not said yet how its archive is")
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
+	case state.Reason == protocol.ArchiveAhead:
+		return no(v1.ReasonArchiveAhead, state.Error+". Restore in place without a target to have back what it "+
+			"has lost (spec.restore), or give spec.backup.store another prefix to go on with what there is")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
+	case state.Reason == protocol.ArchiveFull:
+		return no(v1.ReasonArchiveFull, state.Error+": give the store more room, or keep less (spec.backup.retention)")
 	case state.Reason != "":
 		return no(v1.ReasonArchiveFailing, state.Error)
 	case s.openGap() != "":
 		return no(v1.ReasonArchiveGap, fmt.Sprintf("WAL %s is in no archive: a new base backup is taken", s.openGap()))
 	case state.LSN == "":
 		return no(v1.ReasonArchiveStarting, primary+" is looking where the archive ends")
-	case state.LagSeconds > archiveBehind:
-		return no(v1.ReasonArchiveBehind,
-			fmt.Sprintf("WAL has waited for the archive for longer than %d s", archiveBehind))
+	case state.LagSeconds > (s.backup.MaxLag.Duration + archiveBehind).Seconds():
+		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %.0f s",
+			(s.backup.MaxLag.Duration+archiveBehind).Seconds()))
 	}
 	return yes(v1.ReasonArchiving, "the WAL reaches the archive as it is written")
 }
@@ -168,6 +202,10 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	}
 	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
 		out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
+		out.Retention = b.Status.Retention
+		if len(b.Status.Windows) > 0 { // a backup that could not look says none
+			out.Windows = b.Status.Windows
+		}
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]

@@ -16,7 +16,7 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them.
+// observeBackups reads the DatabaseBackups that name this SampleDB, whoever made them, and what is being restored.
 func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
@@ -28,6 +28,15 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 	for _, b := range all.Items {
 		if b.Spec.SampleDB == s.db.Name {
 			s.seen.backups = append(s.seen.backups, b)
+		}
+	}
+	var databases v1.SampleDBList
+	if err := r.Client.List(ctx, &databases, client.InNamespace(s.db.Namespace)); err != nil {
+		return fmt.Errorf("list SampleDBs: %w", err)
+	}
+	for _, db := range databases.Items {
+		if db.Status.Restore != nil {
+			s.seen.restores = append(s.seen.restores, *db.Status.Restore)
 		}
 	}
 	return nil
@@ -143,6 +152,10 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 			out = append(out,
 				event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
 		}
+	}
+	is := now.Backup
+	if is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
+		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, is.Retention})
 	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		out = append(out, event{corev1.EventTypeWarning, eventScheduleInvalid, c.Message})

@@ -73,6 +73,7 @@ func (r *Reconciler) phases() []phase {
 		{"budget", r.applyBudget},
 		{"restarts", r.applyRestarts},
 		{"archive", r.applyArchive},
+		{"retention", r.applyRetention},
 		{"backups", r.applyBackups},
 	}
 }

@@ -37,9 +37,11 @@ const (
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
+	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
 	eventArchiveFailing    = "ArchiveFailing"        // it does not, or late
 	eventArchiveGap        = "ArchiveGap"            // WAL was lost before it was archived
+	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
 )

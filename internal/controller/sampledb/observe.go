@@ -29,9 +29,12 @@ type observed struct {
 	users    map[string]string // of claims, the name of a Pod that uses it
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
-	// restorePods are those of the Jobs that bring the first data back.
+	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
+	// room.
 	restorePods []corev1.Pod
+	backupPods  []corev1.Pod
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
@@ -147,6 +150,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.initPods = append(s.seen.initPods, *pod)
 		case naming.ComponentRestore:
 			s.seen.restorePods = append(s.seen.restorePods, *pod)
+		case naming.ComponentBackup:
+			s.seen.backupPods = append(s.seen.backupPods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

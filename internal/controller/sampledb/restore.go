@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed
-	// outside the spec, such as a Secret, is there by then.
-	restoreRetry = 5 * time.Minute
+	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed outside the
+	// spec, such as a Secret, is there by then. It doubles each time, up to restoreRetryMost: all is downloaded again.
+	restoreRetry     = 5 * time.Minute
+	restoreRetryMost = 12 * time.Hour
 	// waitRestore is how often it is looked how far a restore is.
 	waitRestore = 2 * time.Second
 )
@@ -95,15 +96,40 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 	}
 	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
 	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
-		if s.now.Sub(failed.LastTransitionTime.Time) > restoreRetry {
-			return errors.Join(r.deleteJob(ctx, job),
-				&problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
-		}
-		words = cmp.Or(words,
-			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
-		return &problem{v1.ReasonRestoreFailed, words, waitUser}
+		return r.restoreFailed(ctx, s, job, failed.LastTransitionTime, words)
 	}
 	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
+}
+
+// restoreFailed says why a restore has failed, and when it is tried again, or does so.
+func (r *Reconciler) restoreFailed(
+	ctx context.Context, s *scope, job *batchv1.Job, at metav1.Time, words string,
+) error {
+	if s.restore.FailedAt == nil || s.restore.FailedAt.Before(&at) {
+		s.restore.FailedAt = &at
+		s.restore.Failures++
+	}
+	again := at.Add(restorePause(s.restore.Failures))
+	if s.now.After(again) {
+		return errors.Join(r.deleteJob(ctx, job),
+			&problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
+	}
+	words = cmp.Or(words,
+		fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
+	if s.restore.Failures > 1 { // the first may be mended, or taken back, before minutes have passed
+		words += fmt.Sprintf(" (failures: %d; tried again at %s, or at once: kubectl delete job %s)",
+			s.restore.Failures, again.UTC().Format(time.RFC3339), job.Name)
+	}
+	return &problem{v1.ReasonRestoreFailed, words, waitUser}
+}
+
+// restorePause is how long after so many failures a restore is tried again.
+func restorePause(failures int32) time.Duration {
+	pause := restoreRetry
+	for range failures - 1 {
+		pause = min(2*pause, restoreRetryMost)
+	}
+	return pause
 }
 
 // startRestore makes what the Pod of a restore needs, and its Job.
@@ -136,6 +162,9 @@ func (r *Reconciler) startRestore(ctx context.Context, s *scope, x desired.Resto
 	if s.restore == nil {
 		s.restore = &v1.RestoreStatus{}
 	}
+	if name := x.JobName(s.db); s.restore.Job != name {
+		s.restore.Job, s.restore.Failures, s.restore.FailedAt = name, 0, nil
+	}
 	s.restore.Archive, s.restore.Backup, s.restore.StartedAt = source.Archive.Path, source.Backup, &at
 	s.addEvent(eventRestoring, "from the archive "+source.Archive.Path)
 	return &problem{v1.ReasonRestoring, "its Pod is being started", waitRestore}
@@ -156,6 +185,7 @@ func (r *Reconciler) restoreProgress(ctx context.Context, s *scope, words string
 		if p == nil {
 			return cmp.Or(s.restoreSaid(), sentence) // not known is not changed
 		}
+		s.restore.Backup = cmp.Or(p.Backup, s.restore.Backup)
 		s.restore.Progress = &v1.BackupProgress{Bytes: p.Done, Total: p.Total, Rate: p.Rate, Percent: pods.Percent(*p)}
 		sentence = p.Step
 	}
@@ -177,7 +207,9 @@ func (s *scope) restoreSaid() string {
 func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.restore.LSN, s.restore.Progress = result.LSN, nil
+	s.restore.Failures, s.restore.FailedAt = 0, nil
 	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)
+	s.restore.Branch = int64(result.Branch)
 	if !result.Commit.IsZero() {
 		commit := metav1.NewTime(result.Commit).Rfc3339Copy()
 		s.restore.LastTransactionAt = &commit

@@ -103,13 +103,14 @@ func switchoverChanged() predicate.Predicate {
 	}}
 }
 
-// backupEnded lets a DatabaseBackup through when it comes, goes, ends or was verified, and not each time it gets on.
+// backupEnded lets a DatabaseBackup through when it comes, goes, ends, is pinned or was verified, and not each time it
+// gets on.
 func backupEnded() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
-		return wasOne && isOne &&
-			(ended(was) != ended(is) || !equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
+		return wasOne && isOne && (ended(was) != ended(is) || was.Spec.Keep != is.Spec.Keep ||
+			!equality.Semantic.DeepEqual(was.Status.Verification, is.Status.Verification))
 	}}
 }
 

@@ -76,6 +76,7 @@ func (r *Reconciler) keepUp(ctx context.Context, s *scope) error {
 		{"instances", r.applyInstances},
 		{"network", r.applyNetwork},
 		{"archive", r.applyArchive},
+		{"retention", r.applyRetention},
 	})
 }
 

@@ -61,10 +61,14 @@ func (m *memory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(content)), nil
 }
 
-func (m *memory) List(_ context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return m.ListAfter(ctx, prefix, "")
+}
+
+func (m *memory) ListAfter(_ context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
 	return func(yield func(bucket.Object, error) bool) {
 		for _, name := range m.names(prefix) {
-			if !yield(bucket.Object{Name: name, Size: int64(len(m.objects[name]))}, nil) {
+			if name > after && !yield(bucket.Object{Name: name, Size: int64(len(m.objects[name]))}, nil) {
 				return
 			}
 		}
@@ -248,11 +252,14 @@ func primaryOf(t *testing.T, programs postgres.Programs, more map[string]string)
 	return n
 }
 
-// archive is where a server's backups and WAL go, of one term.
+// archive is where a server's backups and WAL go, of one term after the other.
 type archive struct {
 	*testing.T
 	*memory
 	source       *node
+	socket       string // the folder that the configuration in the backups names
+	term         uint64
+	timeline     uint32
 	encoder      *backup.Encoder
 	decoder      *backup.Decoder
 	onlyParts    bool
@@ -263,7 +270,8 @@ type archive struct {
 
 func newArchive(t *testing.T, source *node, key string) *archive {
 	t.Helper()
-	a := &archive{T: t, memory: &memory{objects: map[string][]byte{}}, source: source}
+	a := &archive{T: t, memory: &memory{objects: map[string][]byte{}}, source: source, socket: source.Server.Run,
+		term: 1, timeline: 1}
 	recipient := ""
 	var err error
 	if key != "" {
@@ -288,7 +296,7 @@ func (a *archive) replication() *pgconn.Config {
 }
 
 func (a *archive) options() backup.TakeOptions {
-	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: 1, Workers: 3,
+	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
 		Progress: func(p backup.Progress) { a.lastProgress = p },
 		Archived: func(context.Context, uint32, ha.LSN) error {
 			a.waitedForWAL++
@@ -324,7 +332,7 @@ func (a *archive) archiveWAL() {
 	a.Helper()
 	flushed, err := ha.ParseLSN(a.source.ask("select pg_current_wal_flush_lsn()"))
 	must(a, err)
-	s := backup.SegmentAt(1, a.copiedUntil)
+	s := backup.SegmentAt(a.timeline, a.copiedUntil)
 	if a.copiedUntil == 0 {
 		s.Number = 1
 	}
@@ -354,7 +362,7 @@ func (a *archive) putPiece(p backup.Piece, content []byte) {
 	a.Helper()
 	sealed, err := a.encoder.Encode(content)
 	must(a, err)
-	must(a, a.Put(a.Context(), backup.TermFolder(1)+a.encoder.Name(p.String()), sealed))
+	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(p.String()), sealed))
 }
 
 // restored is a server that begins with a backup; it is not started yet.

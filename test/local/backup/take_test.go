@@ -3,6 +3,7 @@ package backup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,44 @@ func TestABackupWhoseObjectsWereRemovedIsNone(t *testing.T) {
 	}
 }
 
+// A backup that is to be proved counts when a restore could begin with it, as it lies in the bucket.
+func TestABackupThatCannotBeReadIsNone(t *testing.T) {
+	a := newArchive(t, primary(t), "")
+	altered := ""
+	o := a.options()
+	o.Prove, o.Decoder = true, a.decoder
+	o.At = func(point string) error {
+		if point != "wal" || altered == "" {
+			return nil
+		}
+		for object, err := range a.List(t.Context(), backup.FolderBase) {
+			if err == nil && strings.HasSuffix(object.Name, altered) {
+				return a.Put(t.Context(), object.Name, make([]byte, object.Size))
+			}
+		}
+		return fmt.Errorf("there is no %s", altered)
+	}
+	for _, altered = range []string{"backup_manifest.zst", "base.tar.00000.zst"} {
+		_, err := backup.Take(t.Context(), o)
+		var object *backup.ObjectError
+		if !errors.As(err, &object) || object.What != backup.Altered || !strings.HasSuffix(object.Name, altered) {
+			t.Errorf("with another %s the error is %v", altered, err)
+		}
+		if _, err := backup.Clean(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	altered = ""
+	b, err := backup.Take(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := backup.Read(t.Context(), a)
+	if err != nil || len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != b.ID {
+		t.Errorf("there are %v, %v", catalogue.Backups, err)
+	}
+}
+
 // A standby that is promoted while it is copied.
 func TestAStandbyThatIsPromotedMeanwhileGivesNoBackup(t *testing.T) {
 	a := newArchive(t, primary(t), "")
@@ -147,12 +186,14 @@ var byHand = regexp.MustCompile("(?s)<!-- by-hand:begin -->\n```bash\n(.*)```\n<
 // The script of docs/backup.md is run as it stands there, with nothing of Toban.
 func TestTheWayBackByHand(t *testing.T) {
 	for name, c := range map[string]struct {
-		key         string
-		incremental bool
+		key              string
+		incremental      bool
+		segmentsAreParts bool // up to their ends, as they are where they fill slowly
 	}{
-		"compressed":  {"", false},
-		"encrypted":   {newKey(t), false},
-		"incremental": {newKey(t), true},
+		"compressed":  {"", false, false},
+		"parts":       {"", false, true},
+		"encrypted":   {newKey(t), false, true},
+		"incremental": {newKey(t), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := (*node)(nil)
@@ -162,6 +203,7 @@ func TestTheWayBackByHand(t *testing.T) {
 				source = primary(t)
 			}
 			a := newArchive(t, source, c.key)
+			a.onlyParts = c.segmentsAreParts
 			last := a.take()
 			for range 2 {
 				if c.incremental {
@@ -182,8 +224,8 @@ func TestTheWayBackByHand(t *testing.T) {
 	}
 }
 
-// byHand restores with the script, and is the server that it leads to.
-func (a *archive) byHand(key string) *node {
+// byHand restores with the script and some variables for it, and is the server that it leads to.
+func (a *archive) byHand(key string, variables ...string) *node {
 	a.Helper()
 	script := byHand.FindStringSubmatch(os.Getenv(manualVariable))
 	if script == nil {
@@ -201,7 +243,7 @@ func (a *archive) byHand(key string) *node {
 	defer log.Close()
 	cmd := exec.CommandContext(a.Context(), "bash", "-euo", "pipefail", "-c", script[1])
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.Volume, log, log // a file: the server holds it open
-	cmd.Env = append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH"))
+	cmd.Env = append(append(os.Environ(), "PATH="+n.Programs.Dir+":"+os.Getenv("PATH")), variables...)
 	a.Cleanup(func() {
 		_ = exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop").Run()
 	})
@@ -209,7 +251,7 @@ func (a *archive) byHand(key string) *node {
 		said, _ := os.ReadFile(log.Name())
 		a.Fatalf("%v\n%s", err, said)
 	}
-	n.Server.Run = a.source.Server.Run // as the configuration in the backup says
+	n.Server.Run = a.socket
 	n.eventuallyOutOfRecovery()
 	return n
 }

@@ -28,6 +28,8 @@ import (
 const (
 	// ready is how long a server may take to answer, on a busy machine.
 	ready = 2 * time.Minute
+	// bucketName is that of every bucket.
+	bucketName = "archive"
 	// azurite is the version of Azure's emulator.
 	azurite = "3.37.0"
 	// The account of the emulator, which is public (Azure's documentation, "Use the Azurite emulator").
@@ -68,11 +70,17 @@ func (s Server) At(url string) bucket.Config {
 // StartS3 starts an S3 server (versitygw) over a folder of the test, with a bucket.
 func StartS3(t *testing.T) Server {
 	t.Helper()
-	const access, secret, name = "tester", "a secret of the tests", "archive"
 	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(folder, bucketName), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	return startS3(t, folder, "a secret of the tests")
+}
+
+// startS3 starts one over a folder with buckets that takes a secret key.
+func startS3(t *testing.T, folder, secret string) Server {
+	t.Helper()
+	const access, name = "tester", bucketName
 	url := start(t, func(port int) *exec.Cmd {
 		return exec.Command(tool(t, "versitygw"), "--port", address(port), "--access", access, "--secret", secret,
 			"--quiet", "posix", folder)
@@ -86,14 +94,22 @@ func StartS3(t *testing.T) Server {
 // StartAzure starts Azure's emulator, with a container.
 func StartAzure(t *testing.T) Server {
 	t.Helper()
+	return startAzure(t, azureKey)
+}
+
+// startAzure starts one that takes an account key.
+func startAzure(t *testing.T, key string) Server {
+	t.Helper()
 	program := azuriteProgram(t)
 	url := start(t, func(port int) *exec.Cmd {
-		return exec.Command("node", program, "--blobHost", "127.0.0.1", "--blobPort", strconv.Itoa(port),
+		c := exec.Command("node", program, "--blobHost", "127.0.0.1", "--blobPort", strconv.Itoa(port),
 			"--location", t.TempDir(),
 			"--silent", "--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry")
+		c.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+azureAccount+":"+key)
+		return c
 	})
-	const name = "archive"
-	who, err := container.NewSharedKeyCredential(azureAccount, azureKey)
+	const name = bucketName
+	who, err := container.NewSharedKeyCredential(azureAccount, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +122,7 @@ func StartAzure(t *testing.T) Server {
 	}
 	return Server{URL: url, Config: bucket.Config{
 		Azure:       &bucket.Azure{Account: azureAccount, Container: name, Endpoint: url + "/" + azureAccount},
-		Credentials: Secret(t, map[string]string{"accountKey": azureKey}),
+		Credentials: Secret(t, map[string]string{"accountKey": key}),
 	}}
 }
 
@@ -119,7 +135,7 @@ func StartGCS(t *testing.T) Server {
 			"-host", "127.0.0.1", "-port", strconv.Itoa(port),
 			"-public-host", address(port), "-backend", "memory", "-log-level", "error", "-data", t.TempDir())
 	})
-	const name = "archive"
+	const name = bucketName
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/storage/v1/b?project=test",
 		strings.NewReader(`{"name":"`+name+`"}`))
 	if err != nil {

@@ -1,0 +1,218 @@
+package backup
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+// server writes WAL as PostgreSQL does, as far as an archiver looks.
+type server struct {
+	mutex    sync.Mutex
+	at       ha.LSN
+	next     uint32 // the next transaction
+	segments map[uint64][]byte
+	random   *rand.ChaCha8
+}
+
+func newServer(at ha.LSN) *server {
+	return &server{at: at, next: 700, segments: map[uint64][]byte{}, random: rand.NewChaCha8([32]byte{1})}
+}
+
+func (s *server) Flushed(context.Context) (ha.LSN, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.at, nil
+}
+
+func (s *server) Oldest(context.Context) (ha.LSN, error) { return SegmentSize, nil }
+func (s *server) History(uint32) ([]byte, error)         { return nil, fs.ErrNotExist }
+
+func (s *server) Open(name string) (File, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	segment, _ := ParseSegment(name)
+	if s.segments[segment.Number] == nil {
+		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
+	}
+	return lockedFile{s, segment.Number}, nil
+}
+
+type lockedFile struct {
+	*server
+	number uint64
+}
+
+func (f lockedFile) ReadAt(p []byte, off int64) (int, error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return copy(p, f.segments[f.number][off:]), nil
+}
+
+func (lockedFile) Close() error { return nil }
+
+// put writes bytes of a record, and the header of a page before them where one begins.
+func (s *server) put(data []byte, inside bool) {
+	for len(data) > 0 {
+		segment := SegmentAt(1, s.at)
+		if s.segments[segment.Number] == nil {
+			s.segments[segment.Number] = make([]byte, SegmentSize)
+		}
+		here := s.segments[segment.Number][s.at-segment.Start():]
+		if s.at%walPage == 0 {
+			binary.LittleEndian.PutUint16(here, 0xD116)
+			if inside {
+				binary.LittleEndian.PutUint16(here[2:], continued)
+				binary.LittleEndian.PutUint32(here[remainder:], uint32(len(data)))
+			}
+			binary.LittleEndian.PutUint32(here[4:], 1)
+			binary.LittleEndian.PutUint64(here[8:], uint64(s.at))
+			s.at = skipHeader(s.at)
+			continue
+		}
+		n := copy(here[:walPage-s.at%walPage], data)
+		s.at, data, inside = s.at+ha.LSN(n), data[n:], true
+	}
+}
+
+// record writes one.
+func (s *server) record(transaction uint32, manager, info byte, data []byte) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	record := make([]byte, recordHeader, recordHeader+len(data))
+	binary.LittleEndian.PutUint32(record, uint32(recordHeader+len(data)))
+	binary.LittleEndian.PutUint32(record[4:], transaction)
+	record[recordInfo], record[recordInfo+1] = info, manager
+	s.at = alignRecord(s.at)
+	s.put(append(record, data...), false)
+	s.at = alignRecord(s.at)
+}
+
+// message is one in the WAL that nobody reads; its transaction is to be committed.
+func (s *server) message(prefix string) (transaction uint32) {
+	s.next++
+	data := binary.LittleEndian.AppendUint32([]byte{shortData, byte(24 + len(prefix) + 5)}, 5)
+	data = append(data, 1, 0, 0, 0)
+	data = binary.LittleEndian.AppendUint64(data, uint64(len(prefix)))
+	data = binary.LittleEndian.AppendUint64(data, 5)
+	s.record(s.next, managerMessage, 0, append(append(data, prefix...), "alive"...))
+	return s.next
+}
+
+func (s *server) commit(transaction uint32) {
+	s.record(transaction, managerXact, 0x80, []byte{shortData, 8, 1, 2, 3, 4, 5, 6, 7, 8})
+}
+
+func (s *server) proveWrite()   { s.commit(s.message(idlePrefix)) }
+func (s *server) snapshot()     { s.record(0, 8, 0x10, make([]byte, 30)) }
+func (s *server) checkpoint()   { s.record(0, managerXLOG, 0x10, make([]byte, 90)) }
+func (s *server) restorePoint() { s.record(0, managerXLOG, 0x70, make([]byte, 74)) }
+
+// insert is what a user writes, of which half can't be compressed.
+func (s *server) insert(size int) uint32 {
+	s.next++
+	data := make([]byte, size)
+	_, _ = s.random.Read(data[:size/2])
+	s.record(s.next, 10, 0, data)
+	return s.next
+}
+
+func TestWhatIsIdle(t *testing.T) {
+	for name, c := range map[string]struct {
+		write func(s *server)
+		want  bool
+	}{
+		"nothing":                                {func(*server) {}, true},
+		"the proof that writes work":             {(*server).proveWrite, true},
+		"a snapshot of the running transactions": {(*server).snapshot, true},
+		"a checkpoint":                           {(*server).checkpoint, true},
+		"what is not committed yet":              {func(s *server) { s.insert(100) }, true},
+		"more of it, over many pages":            {func(s *server) { s.insert(50000) }, true},
+		"more of it than can be looked through":  {func(s *server) { s.insert(idleMost) }, false},
+		"an abort":                               {func(s *server) { s.record(s.next, managerXact, 0xA0, nil) }, true},
+		"a commit":                               {func(s *server) { s.commit(s.insert(100)) }, false},
+		"a commit of what was written before":    {func(s *server) { s.commit(5) }, false},
+		"one that is prepared":                   {func(s *server) { s.record(5, managerXact, 0x90, nil) }, false},
+		"a commit of what was prepared":          {func(s *server) { s.record(5, managerXact, 0xB0, nil) }, false},
+		"another's message":                      {func(s *server) { s.commit(s.message("tobani\x00")) }, false},
+		"a message of a backup":                  {func(s *server) { s.message("toban backup\x00") }, false},
+		"a commit of ours and one of a user's":   {func(s *server) { s.proveWrite(); s.commit(5) }, false},
+		"a restore point":                        {(*server).restorePoint, false},
+		"the end of a backup": {
+			func(s *server) { s.record(0, managerXLOG, 0x50, make([]byte, 8)) }, false,
+		},
+		"an extension's own":    {func(s *server) { s.record(9, 200, 0, nil) }, false},
+		"one that is not known": {func(s *server) { s.record(9, 22, 0, nil) }, false},
+	} {
+		// From everywhere in a page, so that each record is also torn by a header.
+		for before := ha.LSN(0); before < walPage; before += 56 {
+			s := newServer(2*SegmentSize + 9*walPage)
+			s.insert(20000)
+			for s.at%walPage < before {
+				s.at += 8
+			}
+			from := s.at
+			if from%walPage < pageShort {
+				continue
+			}
+			zeroFrom(s, from)
+			for range 3 {
+				s.proveWrite()
+			}
+			c.write(s)
+			s.snapshot()
+			checkIdle(t, fmt.Sprintf("%s, %d bytes into a page", name, before), s, from, c.want)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// zeroFrom makes the record that ends before an LSN as long as it would have to be: the page says that it goes so far.
+func zeroFrom(s *server, from ha.LSN) {
+	page := s.segments[SegmentAt(1, from).Number][from/walPage*walPage-SegmentAt(1, from).Start():]
+	binary.LittleEndian.PutUint16(page[2:], continued)
+	binary.LittleEndian.PutUint32(page[remainder:], uint32(from%walPage-pageShort))
+}
+
+func checkIdle(t *testing.T, name string, s *server, from ha.LSN, want bool) {
+	t.Helper()
+	a := &Archiver{ArchiverOptions: ArchiverOptions{Source: s}}
+	segment := SegmentAt(1, from)
+	piece := Piece{segment, uint32(from - segment.Start()), uint32(s.at - segment.Start())}
+	if got, err := a.idle(piece); err != nil || got != want {
+		t.Errorf("%s: idle %t, want %t: %v", name, got, want, err)
+	}
+	for to := piece.From + 1; want && to < piece.To; to += 29 { // flushed in the midst of a record
+		if got, err := a.idle(Piece{segment, piece.From, to}); err != nil || !got {
+			t.Errorf("%s, up to %d: idle %t: %v", name, to-piece.From, got, err)
+		}
+	}
+}
+
+func TestWhatCannotBeUnderstoodIsNotIdle(t *testing.T) {
+	s := newServer(2 * SegmentSize)
+	s.proveWrite()
+	page := s.segments[2]
+	for name, spoil := range map[string]func(){
+		"a record without a length":  func() { binary.LittleEndian.PutUint32(page[pageLong:], 0) },
+		"one with less than nothing": func() { binary.LittleEndian.PutUint32(page[pageLong:], 23) },
+		"the rest of one before": func() {
+			binary.LittleEndian.PutUint16(page[2:], continued)
+			binary.LittleEndian.PutUint32(page[remainder:], 8)
+		},
+	} {
+		before := append([]byte(nil), page[:100]...)
+		spoil()
+		checkIdle(t, name, s, 2*SegmentSize, false)
+		copy(page, before)
+	}
+	checkIdle(t, "as it was", s, 2*SegmentSize, true)
+}

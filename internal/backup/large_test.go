@@ -1,0 +1,522 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"toban.dev/internal/bucket"
+)
+
+// How large it is in the tests of what is very large; by default as small as shows the same.
+var (
+	largePieces = flag.Int("pieces", 3000, "pieces of the backup in TestABackupOfAnySize (100 TiB have 3276800)")
+	largeFiles  = flag.Int("files", 3000, "files of the manifest in TestAManifestOfAnySize")
+)
+
+// smallLists makes a list of pieces, and a manifest, large when it has some thousands. With the flags, they are as
+// large as they are.
+func smallLists(t *testing.T) {
+	t.Helper()
+	inline, list, most, part := mostInline, listLength, mostManifest, manifestPart
+	t.Cleanup(func() { mostInline, listLength, mostManifest, manifestPart = inline, list, most, part })
+	if *largePieces <= mostInline {
+		mostInline, listLength = *largePieces/3, *largePieces/10
+	}
+	if *largeFiles < 1e6 {
+		mostManifest, manifestPart = 20**largeFiles/3, 20**largeFiles/10
+	}
+}
+
+// generated is a bucket with pieces of which only the number is kept: what they are follows from their names.
+type generated struct {
+	bucket.Bucket
+	folder string
+	tars   map[string]int // how many pieces of each
+	// lost is the name of a piece that is not there.
+	lost string
+}
+
+// generatedPiece is what lies in a piece, and what backup.json would say of it.
+func generatedPiece(name string) ([]byte, Object) {
+	content := []byte(name)
+	sum := sha256.Sum256(content)
+	return content, Object{Name: name, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+}
+
+func (g *generated) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	piece := strings.TrimPrefix(name, g.folder)
+	if tar, number, _ := parsePiece(piece); tar != "" && number < g.tars[tar] && piece != g.lost {
+		return io.NopCloser(strings.NewReader(piece)), nil
+	}
+	return g.Bucket.Get(ctx, name)
+}
+
+// List has the pieces of a tar file in the order of their numbers, which is not that of their names from 100,000 on.
+func (g *generated) List(ctx context.Context, prefix string) iter.Seq2[bucket.Object, error] {
+	return func(yield func(bucket.Object, error) bool) {
+		there := []bucket.Object{}
+		for o, err := range g.Bucket.List(ctx, prefix) {
+			if err != nil {
+				yield(o, err)
+				return
+			}
+			there = append(there, o)
+		}
+		given := map[string]bool{}
+		if !strings.HasPrefix(g.folder, prefix) {
+			given = nil
+		}
+		for _, o := range there {
+			if !g.pieces(o.Name, given, yield) || !yield(o, nil) {
+				return
+			}
+		}
+		g.pieces("~", given, yield)
+	}
+}
+
+// pieces gives those of the tar files before a name that were not given yet; none where given is nil.
+func (g *generated) pieces(until string, given map[string]bool, yield func(bucket.Object, error) bool) bool {
+	for _, tar := range slices.Sorted(maps.Keys(g.tars)) {
+		if given == nil || given[tar] || g.folder+tar >= until {
+			continue
+		}
+		given[tar] = true
+		for i := range g.tars[tar] {
+			name := PieceName(tar, i) + ".zst"
+			if name != g.lost && !yield(bucket.Object{Name: g.folder + name, Size: int64(len(name))}, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// takeGenerated has a backup written as Take does it, with pieces that come out of order.
+func takeGenerated(t *testing.T, pieces int) (*taking, *generated) {
+	t.Helper()
+	encoder, err := NewEncoder("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &taking{TakeOptions: TakeOptions{Encoder: encoder}, ctx: t.Context()}
+	w.backup = Backup{ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 40, StopLSN: 100}
+	space := pieces / 4
+	g := &generated{
+		bucket.OpenFolder(t.TempDir()), w.backup.folder(),
+		map[string]int{"16400.tar": space, baseTar: pieces - space}, "",
+	}
+	w.Bucket = g
+	w.backup.Tablespaces = []Tablespace{{OID: 16400}}
+	w.pieces.put = func(name string, text []byte) (Object, error) { return w.store(t.Context(), name, text) }
+	note := func(number int) {
+		name := PieceName("16400.tar", number)
+		if number >= space {
+			name = PieceName(baseTar, number-space)
+		}
+		_, piece := generatedPiece(name + ".zst")
+		if err := w.note(number, piece, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from := 0; from < pieces; from += 4 { // of four that are written side by side, the last is first
+		for i := min(from+4, pieces) - 1; i >= from; i-- {
+			note(i)
+		}
+	}
+	if w.backup.Manifest, err = w.put(t.Context(), FileManifest, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.pieces.end(&w.backup); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w, g
+}
+
+// A backup of 100 TiB is written, listed, planned, read and removed; `-pieces 3276800 -v` says how long that takes, and
+// how much memory.
+func TestABackupOfAnySize(t *testing.T) {
+	smallLists(t)
+	peak := watchMemory(t)
+	var g *generated
+	measured(t, peak, "write", func() { _, g = takeGenerated(t, *largePieces) })
+	for o, err := range g.Bucket.List(t.Context(), "") {
+		if err != nil || o.Size > bucket.MaxObject {
+			t.Errorf("%s has %d bytes, %v", o.Name, o.Size, err)
+		}
+	}
+	var c Catalogue
+	measured(t, peak, "list", func() {
+		var err error
+		if c, err = Read(t.Context(), g); err != nil || len(c.Backups) != 1 || len(c.Unread) > 0 {
+			t.Fatalf("%v, %d backups, %v", err, len(c.Backups), c.Unread)
+		}
+	})
+	b := c.Backups[0]
+	if b.ID != "20261120T031500Z-3f2a" || b.Layout != layoutLists || len(b.Pieces) > 0 || len(b.Lists) < 2 {
+		t.Errorf("it is %s in layout %d, with %d pieces and %d lists", b.ID, b.Layout, len(b.Pieces), len(b.Lists))
+	}
+	measured(t, peak, "look for what is lost", func() {
+		if chain, err := c.Chain(b.ID); err != nil || len(chain) != 1 {
+			t.Errorf("the chain is %v, %v", chain, err)
+		}
+	})
+	measured(t, peak, "read", func() {
+		for tar, want := range g.tars {
+			if n := readPieces(t, g, b, tar); n != want {
+				t.Errorf("%s has %d pieces of %d", tar, n, want)
+			}
+		}
+	})
+	measured(t, peak, "name all for the removal", func() {
+		names := folderNames(b.folder(), c.contentsOf(b))
+		if want := *largePieces + len(b.Lists) + 2; len(names) != want {
+			t.Errorf("%d objects are to be removed, of %d", len(names), want)
+		}
+	})
+}
+
+// readPieces reads those of a tar file, and says how many they are.
+func readPieces(t *testing.T, g *generated, b Backup, tar string) (n int) {
+	t.Helper()
+	for o, err := range b.pieces(t.Context(), g, tar) {
+		if name := PieceName(tar, n) + ".zst"; err != nil || o.Name != name {
+			t.Fatalf("the piece %d of %s is %s, %v", n, tar, o.Name, err)
+		}
+		if _, err := readStored(t.Context(), g, b.folder(), o); err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// A piece that is gone, or shorter, is noticed without reading the lists; another list is noticed when it is read.
+func TestWhatALargeBackupLacks(t *testing.T) {
+	smallLists(t)
+	w, g := takeGenerated(t, *largePieces)
+	find := func() error {
+		c, err := Read(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Chain(w.backup.ID)
+		return err
+	}
+	if err := find(); err != nil {
+		t.Fatalf("it lacks nothing: %v", err)
+	}
+	g.lost = PieceName(baseTar, 17) + ".zst"
+	if err := find(); err == nil || !strings.Contains(err.Error(), "base.tar.*.zst (one of its") {
+		t.Errorf("without a piece: %v", err)
+	}
+	g.lost = ""
+	list := w.backup.folder() + w.backup.Lists[len(w.backup.Lists)-1].Name
+	spoil(t, g, list)
+	var altered *ObjectError
+	for _, err := range w.backup.pieces(t.Context(), g, baseTar) {
+		if errors.As(err, &altered) {
+			break
+		}
+	}
+	if altered == nil || altered.Name != list || altered.What != Altered {
+		t.Errorf("with another list: %v", altered)
+	}
+	if err := g.Delete(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	if err := find(); err == nil || !strings.Contains(err.Error(), list+" is missing") {
+		t.Errorf("without a list: %v", err)
+	}
+}
+
+// What a version of Toban from before says of a backup that it can't read, and what this one says of a later layout.
+func TestABackupInALayoutThatIsNotKnown(t *testing.T) {
+	text, err := json.Marshal(Backup{ID: "20261120T031500Z-3f2a", Layout: layoutLists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var former struct { // as it was read in the layout before
+		ID     string   `json:"id"`
+		Pieces []Object `json:"pieces"`
+	}
+	if err := json.Unmarshal(text, &former); err != nil {
+		t.Fatal(err)
+	}
+	// A backup whose id is not that of its folder is "it is that of …", and nothing is deleted then.
+	if want := "20261120T031500Z-3f2a, in layout 2: a newer version of Toban can read it"; former.ID != want {
+		t.Errorf("it is that of %q", former.ID)
+	}
+	var b Backup
+	if err := json.Unmarshal(text, &b); err != nil || b.ID != "20261120T031500Z-3f2a" {
+		t.Errorf("%q, %v", b.ID, err)
+	}
+	if err := json.Unmarshal([]byte(`{"id": "x", "layout": 3}`), &b); err == nil ||
+		!strings.Contains(err.Error(), "take a newer version of Toban") {
+		t.Errorf("layout 3: %v", err)
+	}
+}
+
+// A backup that is not too large is as it always was.
+func TestASmallBackupIsAsItAlwaysWas(t *testing.T) {
+	w, g := takeGenerated(t, 30)
+	content, err := readWhole(t.Context(), g, w.backup.folder()+FileBackup)
+	text := string(content)
+	if err != nil || w.backup.Layout != 0 || len(w.backup.Pieces) != 30 || strings.Contains(text, "layout") ||
+		strings.Contains(text, "lists") || !strings.Contains(text, `"id": "20261120T031500Z-3f2a",`) {
+		t.Errorf("it is %s", text)
+	}
+	if first, last := w.backup.Pieces[0].Name, w.backup.Pieces[29].Name; first != "16400.tar.00000.zst" ||
+		last != "base.tar.00022.zst" {
+		t.Errorf("the pieces are in another order: %s … %s", first, last)
+	}
+}
+
+// generatedManifest writes a manifest as PostgreSQL does, of files of one byte.
+func generatedManifest(to io.Writer, files int) error {
+	sum := sha256.New()
+	out := io.MultiWriter(to, sum)
+	fmt.Fprint(out, "{ \"PostgreSQL-Backup-Manifest-Version\": 1,\n\"Files\": [\n")
+	for i := range files {
+		end := ","
+		if i == files-1 {
+			end = ""
+		}
+		_, err := fmt.Fprintf(out, "{ \"Path\": \"base/%d/%d\", \"Size\": 1, "+
+			"\"Last-Modified\": \"2026-01-%02d %02d:%02d:%02d GMT\", "+
+			"\"Checksum-Algorithm\": \"CRC32C\", \"Checksum\": \"%08x\" }%s\n",
+			i/1000, i%1000, i%28+1, i%24, i%60, i*7%60, uint32(i)*2654435761, end)
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(out, "],\n\"WAL-Ranges\": [\n{ \"Timeline\": 1, \"Start-LSN\": \"0/28\", \"End-LSN\": \"0/64\" }\n],\n")
+	_, err := fmt.Fprintf(to, "\"Manifest-Checksum\": \"%s\"}\n", hex.EncodeToString(sum.Sum(nil)))
+	return err
+}
+
+// A manifest of ten million files is written as it comes, read and gone through; `-files 10000000 -v` says how long
+// that takes, and how much memory.
+func TestAManifestOfAnySize(t *testing.T) {
+	for name, encrypted := range map[string]bool{"compressed": false, "encrypted too": true} {
+		t.Run(name, func(t *testing.T) {
+			smallLists(t)
+			encoder, decoder := coders(t, encrypted)
+			peak := watchMemory(t)
+			o := TakeOptions{Bucket: bucket.OpenFolder(t.TempDir()), Encoder: encoder}
+			w := &taking{TakeOptions: o, ctx: t.Context()}
+			w.backup = Backup{ID: "20261120T031500Z-3f2a"}
+			measured(t, peak, "write", func() {
+				must(t, w.manifest(), generatedManifest(w.text, *largeFiles))
+				if len(w.text.parts) == 0 && !encrypted { // age keeps 64 KiB, which a short one does not have
+					t.Errorf("%d bytes are in memory, and no part is written", w.text.stored.Len())
+				}
+				must(t, w.text.end(&w.backup))
+			})
+			if parts := w.backup.ManifestParts; len(parts) < 3 || w.backup.Layout != layoutLists {
+				t.Errorf("it is in %d parts, in layout %d", len(parts), w.backup.Layout)
+			}
+			data := t.TempDir()
+			measured(t, peak, "read", func() {
+				u := &unpacking{UnpackOptions: UnpackOptions{Bucket: w.Bucket, Decoder: decoder}}
+				must(t, u.unpackManifest(t.Context(), w.backup, data))
+			})
+			measured(t, peak, "go through", func() { goThrough(t, filepath.Join(data, FileManifest)) })
+			spoilManifest(t, w, decoder)
+		})
+	}
+}
+
+// coders encode and decode, by a key where what is written is encrypted.
+func coders(t *testing.T, encrypted bool) (*Encoder, *Decoder) {
+	t.Helper()
+	key, recipient := "", ""
+	if encrypted {
+		key, recipient = testKey(t)
+	}
+	encoder, err := NewEncoder(recipient)
+	must(t, err)
+	decoder, err := NewDecoder(key)
+	must(t, err)
+	return encoder, decoder
+}
+
+// must stops the test where something has failed.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goThrough finds all files in a manifest.
+func goThrough(t *testing.T, manifest string) {
+	t.Helper()
+	n, known := 0, newPathSet()
+	err := eachFile(manifest, func(f manifestFile) error {
+		known.add(f.Path)
+		n++
+		return nil
+	})
+	if err != nil || n != *largeFiles || !known.has("base/0/7") || known.has("base/0/7x") {
+		t.Errorf("%d files, %v", n, err)
+	}
+}
+
+// spoilManifest alters the second part of a manifest, which must be named.
+func spoilManifest(t *testing.T, w *taking, decoder *Decoder) {
+	t.Helper()
+	name := w.backup.folder() + w.backup.ManifestParts[1].Name
+	spoil(t, w.Bucket, name)
+	u := &unpacking{UnpackOptions: UnpackOptions{Bucket: w.Bucket, Decoder: decoder}}
+	err := u.unpackManifest(t.Context(), w.backup, t.TempDir())
+	if broken := BrokenObjects(err); len(broken) != 1 || broken[0] != name {
+		t.Errorf("an altered part: %v", err)
+	}
+}
+
+// spoil alters an object.
+func spoil(t *testing.T, b bucket.Bucket, name string) {
+	t.Helper()
+	text, err := readWhole(t.Context(), b, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := b.Put(t.Context(), name, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A manifest that fits into an object is one, as it always was.
+func TestAManifestThatFitsIsOneObject(t *testing.T) {
+	encoder, err := NewEncoder("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newMemoryBucket()
+	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}, ctx: t.Context(), backup: Backup{ID: "x"}}
+	if err := errors.Join(w.manifest(), generatedManifest(w.text, 100), w.text.end(&w.backup)); err != nil {
+		t.Fatal(err)
+	}
+	if w.backup.Layout != 0 || w.backup.Manifest.Name != "backup_manifest.zst" || len(b.objects) != 1 {
+		t.Errorf("it is %+v in %d objects", w.backup, len(b.objects))
+	}
+}
+
+// Every file is held against the manifest, and what that does not have is named.
+func TestVerifyFiles(t *testing.T) {
+	write := func(t *testing.T, data string, files map[string]string) {
+		for name, text := range files {
+			path := filepath.Join(data, name)
+			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	manifest := `{ "PostgreSQL-Backup-Manifest-Version": 1,
+"Files": [
+{ "Path": "base/1/2", "Size": 9, "Checksum-Algorithm": "CRC32C", "Checksum": "839206e3" },
+{ "Encoded-Path": "626173652f312fff", "Size": 9, "Checksum-Algorithm": "CRC32C", "Checksum": "839206e3" }
+],
+"WAL-Ranges": [],
+`
+	manifest += fmt.Sprintf("\"Manifest-Checksum\": \"%x\"}\n", sha256.Sum256([]byte(manifest)))
+	for name, c := range map[string]struct {
+		change map[string]string
+		want   []string
+	}{
+		"all is as it was":        {nil, nil},
+		"an altered file":         {map[string]string{"base/1/2": "12345678_"}, []string{"base/1/2: altered"}},
+		"a shorter one":           {map[string]string{"base/1/2": "1"}, []string{"base/1/2: it has 1 bytes, not 9"}},
+		"one that is not known":   {map[string]string{"base/1/3": "x"}, []string{"base/1/3: unknown"}},
+		"one that does not count": {map[string]string{"pg_wal/x": "x"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := t.TempDir()
+			write(t, data, map[string]string{
+				"base/1/2": "123456789", "base/1/\xff": "123456789", "pg_tblspc/.keep": "", FileManifest: manifest,
+			})
+			if err := os.Remove(filepath.Join(data, "pg_tblspc/.keep")); err != nil {
+				t.Fatal(err)
+			}
+			write(t, data, c.change)
+			err := VerifyFiles(t.Context(), data, 2)
+			var wrong *FileError
+			if errors.As(err, &wrong) != (c.want != nil) || c.want == nil && err != nil ||
+				wrong != nil && !slices.Equal(wrong.Files, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+	for name, spoiled := range map[string]string{
+		"a checksum that does not fit": strings.Replace(manifest, `"Size": 9`, `"Size": 8`, 1),
+		"one that is cut off":          manifest[:len(manifest)/2],
+		"a way out":                    strings.Replace(manifest, "base/1/2", "../base/", 1),
+	} {
+		data := t.TempDir()
+		write(t, data, map[string]string{FileManifest: spoiled, "pg_tblspc/x/.y": ""})
+		if err := VerifyFiles(t.Context(), data, 2); err == nil || !strings.Contains(err.Error(), "manifest") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// watchMemory follows how much memory is in use, and gives the most since it was asked before.
+func watchMemory(t *testing.T) (peak func() uint64) {
+	t.Helper()
+	var most atomic.Uint64
+	look := func() {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most.Store(max(most.Load(), m.HeapAlloc))
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	done := make(chan struct{})
+	t.Cleanup(func() { tick.Stop(); close(done) })
+	go func() {
+		for {
+			select {
+			case <-tick.C:
+				look()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		look()
+		return most.Swap(0)
+	}
+}
+
+// measured says how long something takes, and how much memory was in use at most.
+func measured(t *testing.T, peak func() uint64, what string, do func()) {
+	t.Helper()
+	runtime.GC()
+	peak()
+	begin := time.Now()
+	do()
+	took := time.Since(begin)
+	t.Logf("%s: %s, at most %d MiB in use", what, took.Round(time.Millisecond), peak()>>20)
+}

@@ -1,0 +1,74 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrKey says that a key does not open what the recipient has closed.
+var ErrKey = errors.New("the private half of the key does not open what its public half (the recipient) has closed")
+
+// Try sees whether a decoder opens what an encoder makes: an ErrKey if it has another key.
+func (s *Encoder) Try(decoder *Decoder) error {
+	const words = "whether the key fits"
+	sealed, err := s.Encode([]byte(words))
+	if err != nil {
+		return err
+	}
+	r, err := decoder.Decode(s.Name("a try"), bytes.NewReader(sealed))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	defer r.Close()
+	content, err := io.ReadAll(r)
+	if err == nil && string(content) != words {
+		err = errors.New("it opens something else")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	return nil
+}
+
+// prove reads from the bucket, with the key, what a restore would begin with: the manifest, the first piece of each tar
+// file, and all WAL that the backup needs itself.
+func (t *taking) prove(ctx context.Context) error {
+	if err := t.proveManifest(ctx); err != nil {
+		return err
+	}
+	for _, o := range t.begins {
+		if _, err := readPiece(ctx, t.Bucket, t.Decoder, t.backup.folder(), o); err != nil {
+			return err
+		}
+	}
+	catalogue, err := Read(ctx, t.Bucket)
+	if err != nil {
+		return err
+	}
+	choice := Choice{Backup: t.backup, TermHistory: catalogue.NewestTermHistory(), To: t.backup.StopLSN}
+	plan, err := catalogue.PlanWAL(choice.TermHistory, t.backup.StartLSN, choice.To)
+	if err != nil {
+		return err
+	}
+	r := NewRecovery(RecoverOptions{Bucket: t.Bucket, Decoder: t.Decoder, Plan: plan, Backup: t.backup,
+		Again: Replan(t.Bucket, choice)})
+	for _, s := range plan.Segments {
+		if _, err := r.readSegment(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *taking) proveManifest(ctx context.Context) error {
+	manifest, err := openManifest(ctx, t.Bucket, t.Decoder, t.backup)
+	if err != nil {
+		return err
+	}
+	defer manifest.Close()
+	_, err = io.Copy(io.Discard, manifest)
+	return err
+}

@@ -1,0 +1,140 @@
+package backup
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"toban.dev/internal/ha"
+)
+
+// A key is tried before a copy is made.
+func TestTryKey(t *testing.T) {
+	key, recipient := testKey(t)
+	other, _ := testKey(t)
+	for name, c := range map[string]struct {
+		recipient, key string
+		ok             bool
+	}{
+		"its own key":          {recipient, key, true},
+		"one of several":       {recipient, other + "\n" + key, true},
+		"another key":          {recipient, other, false},
+		"no key":               {recipient, "", false},
+		"nothing is encrypted": {"", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoder, err := NewEncoder(c.recipient)
+			if err != nil {
+				t.Fatal(err)
+			}
+			decoder, err := NewDecoder(c.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := encoder.Try(decoder); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrKey) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// timelined is WAL whose pages say that they are of timeline 1, as a server's do.
+type timelined struct{ *testSource }
+
+func (s timelined) Open(name string) (File, error) {
+	f, err := s.testSource.Open(name)
+	return timelinedFile{f}, err
+}
+
+type timelinedFile struct{ File }
+
+func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	for at := -off % walPage; at+8 <= int64(n); at += walPage {
+		if at >= 0 {
+			binary.LittleEndian.PutUint32(p[at+4:], 1)
+		}
+	}
+	return n, err
+}
+
+// unfinished is a backup whose pieces, manifest and WAL are in the bucket, and whose backup.json is not.
+func unfinished(t *testing.T, recipient string) (*taking, *memoryBucket) {
+	t.Helper()
+	smallSegments(t)
+	encoder, err := NewEncoder(recipient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history, b := []ha.TermStart{{Term: 1, Timeline: 1}}, newMemoryBucket()
+	a, err := NewArchiver(ArchiverOptions{
+		Bucket: b, Owner: testOwner, Encoder: encoder, TermHistory: history,
+		Source: timelined{&testSource{history: history, flushed: 3*32768 + 500}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStep(t, a)
+	w := &taking{TakeOptions: TakeOptions{Bucket: b, Encoder: encoder}}
+	w.backup = Backup{
+		ID: "20261120T031500Z-3f2a", Type: TypeFull, Term: 1, StartLSN: 32768 + 40, StopLSN: 3*32768 + 100,
+	}
+	for i, name := range []string{PieceName(baseTar, 0), PieceName(baseTar, 1), PieceName("16400.tar", 0)} {
+		piece, err := w.put(t.Context(), name, bytes.Repeat([]byte(name), 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.note(i, piece, i != 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.backup.Manifest, err = w.put(t.Context(), FileManifest, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	return w, b
+}
+
+// What a restore would begin with is read before the backup counts: an object that can't be read is named.
+func TestProve(t *testing.T) {
+	key, recipient := testKey(t)
+	other, _ := testKey(t)
+	folder := FolderBase + "20261120T031500Z-3f2a/"
+	for name, c := range map[string]struct {
+		key   string
+		spoil string // an object that is altered
+		want  string // words of the error, "" for none
+	}{
+		"all of it can be read":   {key: key},
+		"with another key":        {key: other, want: "backup_manifest"},
+		"the manifest is altered": {key, folder + "backup_manifest.zst.age", "backup_manifest.zst.age is altered"},
+		"the first piece is":      {key, folder + "base.tar.00000.zst.age", "base.tar.00000.zst.age is altered"},
+		"that of a tablespace is": {key, folder + "16400.tar.00000.zst.age", "16400.tar.00000.zst.age is altered"},
+		"WAL in the middle is": {
+			key, "wal/00000001/000000010000000000000002.zst.age", "000000010000000000000002.zst.age",
+		},
+		"WAL that it does not need is": {key, "wal/00000001/000000010000000000000000.zst.age", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, b := unfinished(t, recipient)
+			if c.spoil != "" {
+				o, ok := b.objects[c.spoil]
+				if !ok {
+					t.Fatalf("there is no %s", c.spoil)
+				}
+				o.content[len(o.content)-1] ^= 1
+			}
+			var err error
+			if w.Decoder, err = NewDecoder(c.key); err != nil {
+				t.Fatal(err)
+			}
+			switch err := w.prove(t.Context()); {
+			case c.want == "" && err != nil:
+				t.Errorf("%v", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}

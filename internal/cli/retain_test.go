@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/protocol"
+)
+
+// small is a bucket with room for so many bytes.
+type small struct {
+	bucket.Bucket
+	room int64
+}
+
+func (s small) fits(ctx context.Context, more int) error {
+	for o, err := range s.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		s.room -= o.Size
+	}
+	if s.room < int64(more) {
+		return fmt.Errorf("write: %w", bucket.ErrFull)
+	}
+	return nil
+}
+
+func (s small) Put(ctx context.Context, name string, content []byte) error {
+	if err := s.fits(ctx, len(content)); err != nil {
+		return err
+	}
+	return s.Bucket.Put(ctx, name, content)
+}
+
+func (s small) Create(ctx context.Context, name string, content []byte) error {
+	if err := s.fits(ctx, len(content)); err != nil {
+		return err
+	}
+	return s.Bucket.Create(ctx, name, content)
+}
+
+// filled is an archive with a backup in every tenth of a hundred segments, that has no room for one more.
+func filled(t *testing.T) small {
+	t.Helper()
+	folder := bucket.OpenFolder(t.TempDir())
+	put := func(name string, content []byte) {
+		t.Helper()
+		if err := folder.Put(t.Context(), name, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	term := backup.TermFolder(1)
+	put(term+backup.FileLineage, []byte(`{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`))
+	for n := range uint64(100) {
+		put(term+backup.Segment{Timeline: 1, Number: n}.String()+".zst", make([]byte, 1000))
+	}
+	for i := range 10 {
+		start := backup.Segment{Number: uint64(10*i + 1)}.Start()
+		at := time.Now().Add(time.Duration(i-20) * time.Hour)
+		b := backup.Backup{
+			ID: fmt.Sprintf("b%d", i), Type: backup.TypeFull, Term: 1, StartLSN: start, StopLSN: start + 100,
+			Started: at, Stopped: at,
+			Pieces: []backup.Object{{Name: backup.PieceName("base.tar", 0) + ".zst", Size: 10000}},
+		}
+		text, err := b.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(backup.FolderBase+b.ID+"/"+b.Pieces[0].Name, make([]byte, 10000))
+		put(backup.FolderBase+b.ID+"/"+backup.FileBackup, text)
+	}
+	s := small{Bucket: folder}
+	for o, err := range folder.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.room += o.Size
+	}
+	return s
+}
+
+// In a store that is full, what is not to be kept goes, and nothing else; then there is room.
+func TestRetentionMakesRoomInAFullStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		count   int
+		removed []string
+		room    bool
+	}{
+		"all of them are kept": {10, nil, false},
+		"less is to be kept":   {7, []string{"b0", "b1", "b2"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := filled(t)
+			next := backup.TermFolder(1) + backup.Segment{Timeline: 1, Number: 100}.String() + ".zst"
+			if err := archive.Create(t.Context(), next, make([]byte, 1000)); !errors.Is(err, bucket.ErrFull) {
+				t.Fatalf("the store is not full: %v", err)
+			}
+			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: c.count}})
+			r := &take{pod: newPod(podOptions{settings: settings}), archive: archive}
+			if err := r.retain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(r.result.Removed)
+			if !slices.Equal(r.result.Removed, c.removed) {
+				t.Errorf("removed are %v, want %v", r.result.Removed, c.removed)
+			}
+			if err := archive.Create(t.Context(), next, make([]byte, 1000)); (err == nil) != c.room {
+				t.Errorf("afterwards: %v", err)
+			}
+			catalogue, err := backup.Read(t.Context(), archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			oldest := catalogue.Backups[0].StartLSN
+			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest); to < backup.SegmentSize*100 {
+				t.Errorf("the WAL of what is kept goes to %s", to)
+			}
+		})
+	}
+}
+
+// A backup that fails for want of room leaves none of its pieces in the way of WAL.
+func TestAFailedBackupLeavesNoPieces(t *testing.T) {
+	archive := filled(t)
+	archive.room += 50000
+	piece := backup.FolderBase + "failed/" + backup.PieceName("base.tar", 0) + ".zst"
+	if err := archive.Put(t.Context(), piece, make([]byte, 50000)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // its deadline, or the end of its Pod, may be why it has failed
+	r := &take{pod: newPod(podOptions{}), archive: archive}
+	r.abandon(ctx)
+	for o, err := range archive.List(t.Context(), backup.FolderBase) {
+		if err != nil || strings.Contains(o.Name, "/failed/") {
+			t.Errorf("there is %s (%v)", o.Name, err)
+		}
+	}
+	if err := archive.Create(t.Context(), "wal/more", make([]byte, 50000)); err != nil {
+		t.Errorf("there is no room: %v", err)
+	}
+}

@@ -1,0 +1,49 @@
+// Package removed notes on DatabaseBackups that retention has removed their data. Whoever ran it tells.
+package removed
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// Phase is that of a DatabaseBackup whose data is gone.
+const Phase = "Removed"
+
+// By is a run of retention.
+type By struct {
+	// Archive is the path of the one that it was of, IDs are what it has removed there.
+	Archive string
+	IDs     []string
+	// When says in words when that was.
+	When string
+}
+
+// Note writes it into the status of those that it is true of.
+func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBackup) error {
+	for i := range backups {
+		b := &backups[i]
+		if b.Status.Archive == nil || b.Status.Archive.Path != by.Archive || b.Status.Phase == Phase ||
+			!slices.Contains(by.IDs, b.Status.ID) {
+			continue
+		}
+		changed := b.DeepCopy()
+		changed.Status.Phase = Phase
+		meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
+			Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved,
+			Message: "spec.backup.retention did not keep it " + by.When, ObservedGeneration: b.Generation,
+		})
+		err := c.Status().Patch(ctx, changed, client.MergeFrom(b), client.FieldOwner(naming.FieldOwner))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("note that %s was removed: %w", b.Name, err)
+		}
+	}
+	return nil
+}

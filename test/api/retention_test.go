@@ -1,0 +1,127 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// Where a store is full no backup can begin, so a Job of its own removes what is not to be kept, again and again.
+func TestAFullStoreHasRoomMade(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	first := &v1.DatabaseBackup{}
+	k.read(k.backups()[0], first)
+	if k.find("x-retention", &batchv1.Job{}) {
+		t.Error("room is made in a store that is not full")
+	}
+	full := &protocol.ArchiveStatus{Reason: protocol.ArchiveFull, Error: "no space left"}
+	db = k.archive(db, full)
+	k.expect(db, v1.ConditionArchiving, metav1.ConditionFalse, v1.ReasonArchiveFull)
+	job := &batchv1.Job{}
+	k.read("x-retention", job)
+	if c := job.Spec.Template.Spec.Containers[0]; !slices.Contains(c.Command, "retain") ||
+		job.Spec.TTLSecondsAfterFinished == nil || !metav1.IsControlledBy(job, db) {
+		t.Errorf("the Job is %+v, of %v", job.Spec, job.OwnerReferences)
+	}
+	// A backup waits until it has ended, and until there is room.
+	pod := k.pod(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}}, "x-retention-a")
+	second := k.ask("second", "x")
+	k.expectComplete(second, metav1.ConditionFalse, v1.ReasonArchiveNotReady, "Pending")
+	k.phase(pod, corev1.PodSucceeded, &protocol.BackupResult{Removed: []string{taken.ID}})
+	db = k.reconcile(db)
+	k.read(first.Name, first)
+	k.expectComplete(first, metav1.ConditionFalse, v1.ReasonRemoved, "Removed")
+	again := &batchv1.Job{}
+	if k.read("x-retention", again); again.UID != job.UID {
+		t.Error("it is done again at once")
+	}
+	// Kubernetes removes the Job some minutes later.
+	k.must(k.api.Delete(k.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	k.must(client.IgnoreNotFound(k.api.Delete(k.Context(), pod)))
+	db = k.reconcile(db)
+	if k.read("x-retention", again); again.UID == job.UID {
+		t.Error("it is not done again, and the store is still full")
+	}
+	k.must(k.api.Delete(k.Context(), again, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	state := works
+	k.archive(db, &state)
+	if k.find("x-retention", &batchv1.Job{}) {
+		t.Error("room is made in a store that has some")
+	}
+	k.expectComplete(k.take(second), metav1.ConditionFalse, v1.ReasonRunning, "Running")
+}
+
+// A backup under way makes room itself; both at once would be in each other's way.
+func TestNoRoomIsMadeBesideABackup(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	b := k.take(k.ask("second", "x"))
+	k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	full := &protocol.ArchiveStatus{Reason: protocol.ArchiveFull, Error: "no space left"}
+	db = k.archive(db, full)
+	if k.find("x-retention", &batchv1.Job{}) {
+		t.Error("room is made while a backup is under way")
+	}
+	k.phase(k.pod(b, "second-a"), corev1.PodFailed, &protocol.BackupResult{
+		Error: "write base/b: no space left", Removed: []string{taken.ID},
+	})
+	k.failJob("second", "BackoffLimitExceeded")
+	k.take(b)
+	first := &v1.DatabaseBackup{}
+	k.read(k.backups()[1], first)
+	if first.Name == "second" {
+		k.read(k.backups()[0], first)
+	}
+	k.expectComplete(first, metav1.ConditionFalse, v1.ReasonRemoved, "Removed")
+	k.archive(db, full)
+	if !k.find("x-retention", &batchv1.Job{}) {
+		t.Error("no room is made after it")
+	}
+}
+
+// The last backup of an encrypted archive is read with the key before anything goes; nobody else gets the key for that.
+func TestTheLastBackupIsProvedWithTheKey(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Encryption = &v1.EncryptionSpec{
+			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
+		}
+	})
+	other := k.take(k.ask("second", "x"))
+	if mounts, command := k.keyOf(other); mounts || slices.Contains(command, "--prove") {
+		t.Errorf("a backup that is not the last mounts the key: %v, and runs %v", mounts, command)
+	}
+	k.complete(other)
+	k.letGo()
+	db = k.goes(db)
+	b := k.take(k.final(db))
+	if mounts, command := k.keyOf(b); !mounts || !slices.Contains(command, "--prove") {
+		t.Errorf("the last backup mounts the key: %v, and runs %v", mounts, command)
+	}
+	wrong := &protocol.BackupResult{Error: "the key of the archive: another one"}
+	k.phase(k.pod(b, "x-final-a"), corev1.PodFailed, wrong)
+	k.failJob(b.Name, "BackoffLimitExceeded")
+	k.take(b)
+	db = k.reconcile(db)
+	k.waiting(db, "the key of the archive: another one")
+	k.waiting(db, "delete it to have it tried again")
+}
+
+// keyOf says whether the Pods of a backup get the archive's key, and what they run.
+func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(b.Name, job)
+	pod := job.Spec.Template.Spec
+	mounts = slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == "archive-key"
+	})
+	return mounts, pod.Containers[0].Command
+}

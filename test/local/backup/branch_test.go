@@ -1,0 +1,96 @@
+package backup_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/backup"
+	"toban.dev/internal/ha"
+)
+
+// leave has another server go on with the archive, as after a restore in place: along its timeline, which began at an
+// LSN, on a branch of its own.
+func (a *archive) leave(to *node, timeline uint32) (fork ha.LSN) {
+	a.Helper()
+	name := backup.HistoryFile(timeline)
+	history, err := os.ReadFile(filepath.Join(to.Data(), "pg_wal", name))
+	must(a, err)
+	lines := strings.Split(strings.TrimSpace(string(history)), "\n")
+	fork, err = ha.ParseLSN(strings.Fields(lines[len(lines)-1])[1])
+	must(a, err)
+	a.source, a.term, a.timeline = to, a.term+ha.RestoreTerms+1, timeline
+	a.copiedUntil = backup.SegmentAt(timeline, fork).Start()
+	sealed, err := a.encoder.Encode(history)
+	must(a, err)
+	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(name), sealed))
+	lineage := fmt.Sprintf(`{"term": %d, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}, `+
+		`{"term": %d, "lsn": "%s", "timeline": %d}]}`, a.term, a.term, fork, timeline)
+	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+backup.FileLineage, []byte(lineage)))
+	return fork
+}
+
+// The row 1 is in the first backup, 2 is before the place where the branches part. 3 and the second backup are of the
+// one that was left, 100 is of the other.
+func TestTheWayBackByHandToEachBranch(t *testing.T) {
+	source := primary(t)
+	a := newArchive(t, source, "")
+	first := a.take()
+	source.do("insert into t values (2)")
+	at := source.ask("select clock_timestamp()")
+	lsn, err := ha.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
+	must(t, err)
+	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
+		// The backup that follows is the last by its name.
+	}
+	source.do("insert into t values (3)")
+	second := a.take()
+	a.archiveWAL()
+	r := a.restore(first, backup.Target{LSN: lsn})
+	r.finish()
+	source.stop()
+	fork := a.leave(r.node, 2)
+	r.do("insert into t values (100)")
+	a.archiveWAL()
+	if second.ID < first.ID || fork < lsn {
+		t.Fatalf("the backups are %s and %s, the branches part at %s, not %s", first.ID, second.ID, fork, lsn)
+	}
+	for name, c := range map[string]struct {
+		variables []string
+		rows      string
+	}{
+		"the newest":                      {nil, "1,2,100"},
+		"the one that was left":           {[]string{"branch=1"}, "1,2,3"},
+		"a moment of it":                  {[]string{"branch=1", "until=" + at}, "1,2"},
+		"the newest by its name, to then": {[]string{fmt.Sprint("branch=", a.term), "until=" + at}, "1,2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := *a
+			in.T = t
+			n := in.byHand("", c.variables...)
+			if got := n.rows(); got != c.rows {
+				t.Errorf("it has the rows %s, expected %s", got, c.rows)
+			}
+			stop := exec.Command(filepath.Join(n.Programs.Dir, "pg_ctl"), "-D", n.Data(), "-m", "immediate", "stop")
+			must(t, stop.Run())
+		})
+	}
+	// What the script does is what a restore does.
+	c, err := backup.Read(t.Context(), a)
+	must(t, err)
+	choice, err := c.Choose(backup.Wanted{Now: time.Now()})
+	if err != nil || choice.Backup.ID != first.ID || choice.Branch != a.term {
+		t.Errorf("the newest begins with %s on branch %d: %v", choice.Backup.ID, choice.Branch, err)
+	}
+	if choice, err = c.Choose(backup.Wanted{Branch: 1}); err != nil || choice.Backup.ID != second.ID {
+		t.Errorf("the branch that was left begins with %s: %v", choice.Backup.ID, err)
+	}
+	if _, err = c.Choose(backup.Wanted{Target: backup.Target{LSN: fork + 0x80}}); !errors.Is(err, backup.ErrSeveral) {
+		t.Errorf("an LSN of both is %v", err)
+	}
+}
