@@ -38,7 +38,7 @@ type Election struct {
 	Stalls bool `json:"stalls,omitempty"`
 	// Limits are the times that must fit together with the others'. Release 0.1.0 says none.
 	Limits ha.Limits `json:"limits,omitzero"`
-	// Silence is for how long it has not heard the leader of its ballot, when it says so. Release 0.1.0 does not say so.
+	// Silence is for how long it has not heard the leader of its ballot. Release 0.1.0 does not say so.
 	Silence time.Duration `json:"silence,omitempty"`
 	// Successor is whom a leader that resigned would like to lead.
 	Successor string `json:"successor,omitempty"`
