@@ -135,8 +135,8 @@ func (i *Instance) silenceOf(s PeerStatus) time.Duration {
 	return s.Silence
 }
 
-// hear notes an answer, and how long its sender had not heard this instance, its leader. It may give that up soon: so its
-// answer keeps the leader going for as much less.
+// hear notes an answer, and how long its sender had not heard this instance, its leader. It may give that up soon, so
+// its answer keeps the leader going for as much less.
 func (h *heard) hear(asked, silence time.Duration) {
 	if asked == never {
 		return
