@@ -51,6 +51,8 @@ func (v View) holders(leader Peer) (have int, lack []string) {
 		case name == v.Self:
 		case name == v.Local.HardState.Ballot.Leader:
 			have++
+		case !slices.Contains(v.Members, name):
+			lack = append(lack, name+" is to be removed")
 		case !ok:
 			lack = append(lack, name+" does not answer")
 		case peer.Data != DataPresent:

@@ -46,6 +46,14 @@ func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 				func(p *Peer) { p.TermHistory = []TermStart{{1, 0, 1}, {2, 70, 2}} }))),
 			"db-2 does not follow db-0 yet",
 		},
+		"another is no member any more": {
+			three("db-1", cramped(), leads, hears("db-2", follower("db-2", 1, "db-0")),
+				func(v *View) { v.Members = []string{"db-0", "db-1"} }), "db-2 is to be removed",
+		},
+		"the leader is no member any more": {
+			three("db-1", cramped(), leads, hears("db-2", follower("db-2", 1, "db-0")),
+				func(v *View) { v.Members = []string{"db-1", "db-2"} }), "",
+		},
 		"another does not answer": {three("db-1", cramped(), leads), "db-2 does not answer"},
 		"another has lost its memory and was copied": {three("db-1", cramped(), leads,
 			hears("db-2", with(follower("db-2", 1, "db-0"), func(p *Peer) { p.Voter = "db-2.x" }))), ""},

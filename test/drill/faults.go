@@ -127,7 +127,8 @@ func severalFaults() []fault {
 		{name: "primary-and-standby-pod", most: 1,
 			about: "the primary's postmaster is killed and a standby's Pod force-deleted at once",
 			api:   needsAPI, inject: together(killPostmaster, deletePod(standbyOf, true))},
-		{name: "primary-and-standby-node", most: 1,
+		// The standby may be elected in the moment before its node is cut off.
+		{name: "primary-and-standby-node", most: 2,
 			about:  "the primary's postmaster is killed and a standby's node cut off at once",
 			inject: together(killPostmaster, cutStandby)},
 		{name: "servers-killed", about: "SIGKILL to the postmasters of all instances", most: 1,
