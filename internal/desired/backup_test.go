@@ -306,6 +306,21 @@ func secretAt(pod corev1.PodSpec, path string) string {
 	return ""
 }
 
+// What a client commits after the last backup is nowhere when the volumes go, and the deletionPolicy may be changed
+// meanwhile and back.
+func TestASampleDBThatGoesLetsNoClientIn(t *testing.T) {
+	for _, policy := range []v1.DeletionPolicy{"", v1.DeletionSnapshot, v1.DeletionRetain, v1.DeletionDelete} {
+		db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.DeletionPolicy = policy })
+		if Config(db, Known{}).Closed {
+			t.Errorf("%q: it is closed while nobody deletes it", policy)
+		}
+		db.DeletionTimestamp = &db.CreationTimestamp
+		if !Config(db, Known{}).Closed || Config(db, Known{Left: true}).Closed {
+			t.Errorf("%q: it is not closed when it goes, or is when its data is left", policy)
+		}
+	}
+}
+
 // Retention counts backups by their trigger, so that none that was made with a purpose is evicted by the schedule.
 func TestTheJobOfABackupSaysWhyItIsMade(t *testing.T) {
 	db := sampleDB("x", onVolume)
