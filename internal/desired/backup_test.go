@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 )
 
@@ -191,6 +193,131 @@ func TestSettingsHavePathsAndNoSecrets(t *testing.T) {
 	}
 	if len(settings.Hosts) != 3 {
 		t.Errorf("the hosts are %v", settings.Hosts)
+	}
+}
+
+// inGCS and inAzure set every field of a store.
+func inGCS(db *v1.SampleDB) {
+	db.Spec.Backup = &v1.BackupSpec{Store: v1.StoreSpec{GCS: &v1.GCSStore{
+		Bucket: "archives", Prefix: "production", Credentials: &v1.SecretReference{Name: "gcs-key"},
+	}}}
+}
+
+func inAzure(db *v1.SampleDB) {
+	db.Spec.Backup = &v1.BackupSpec{Store: v1.StoreSpec{Azure: &v1.AzureStore{
+		Account: "shop", Container: "archives", Prefix: "production", Endpoint: "https://azurite.example:10000/shop",
+		Credentials: &v1.SecretReference{Name: "azure-key"},
+	}}}
+}
+
+// storeCase is a store, what its Pods mount, and how they open it.
+type storeCase struct {
+	db                     *v1.SampleDB
+	credentials, authority string
+	bucket                 bucket.Config
+}
+
+func storeCases() map[string]storeCase {
+	own := func(modify func(*v1.SampleDB)) *v1.SampleDB {
+		return sampleDB("x", modify, func(db *v1.SampleDB) {
+			store := &db.Spec.Backup.Store
+			switch {
+			case store.S3 != nil:
+				store.S3.Credentials, store.S3.CA = nil, nil
+			case store.GCS != nil:
+				store.GCS.Credentials = nil
+			case store.Azure != nil:
+				store.Azure.Credentials = nil
+			}
+		})
+	}
+	s3 := &bucket.S3{Endpoint: "https://minio.example:9000", Region: "tokyo", Bucket: "archives", PathStyle: true}
+	gcs := &bucket.GCS{Bucket: "archives"}
+	azure := &bucket.Azure{Account: "shop", Container: "archives", Endpoint: "https://azurite.example:10000/shop"}
+	of := func(c bucket.Config, credentials string) bucket.Config {
+		c.Prefix, c.Credentials = "production", credentials
+		return c
+	}
+	return map[string]storeCase{
+		"S3":                               {sampleDB("x", inS3), "minio", "minio-ca", of(bucket.Config{S3: s3}, naming.PathStore)},
+		"GCS":                              {sampleDB("x", inGCS), "gcs-key", "", of(bucket.Config{GCS: gcs}, naming.PathStore)},
+		"Azure":                            {sampleDB("x", inAzure), "azure-key", "", of(bucket.Config{Azure: azure}, naming.PathStore)},
+		"S3, by the Pods' own identity":    {own(inS3), "", "", of(bucket.Config{S3: s3}, "")},
+		"GCS, by the Pods' own identity":   {own(inGCS), "", "", of(bucket.Config{GCS: gcs}, "")},
+		"Azure, by the Pods' own identity": {own(inAzure), "", "", of(bucket.Config{Azure: azure}, "")},
+	}
+}
+
+// The credentials that a SampleDB names for its store are mounted wherever the store is used, and where the programs
+// are told to look for them.
+func TestWhoUsesTheStoreHasItsCredentials(t *testing.T) {
+	for name, c := range storeCases() {
+		t.Run(name, func(t *testing.T) {
+			if got := Archive(c.db, "").Bucket; !reflect.DeepEqual(got, c.bucket) {
+				t.Errorf("the bucket is opened as %+v, want %+v", got, c.bucket)
+			}
+			for who, pod := range podsWithStore(t, c.db) {
+				for _, want := range []struct{ path, secret string }{
+					{naming.PathStore, c.credentials}, {naming.PathStoreCA, c.authority},
+				} {
+					if got := secretAt(pod, want.path); got != want.secret {
+						t.Errorf("%s has the Secret %q at %s, want %q", who, got, want.path, want.secret)
+					}
+				}
+			}
+		})
+	}
+}
+
+// podsWithStore are the Pods that use a SampleDB's store.
+func podsWithStore(t *testing.T, db *v1.SampleDB) map[string]corev1.PodSpec {
+	t.Helper()
+	set, err := StatefulSet(db, settings, Config(db, Known{}), 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backup := &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	verify, err := VerifyJob(db, backup, settings, "please")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := RestoreJob(db, settings, FirstRestore(sampleDB("x", func(db *v1.SampleDB) {
+		db.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "b"}
+	})), Source{Archive: ArchiveReference(db)})
+	return map[string]corev1.PodSpec{
+		"an instance":    set.Spec.Template.Spec,
+		"a backup":       BackupJob(db, backup, settings, time.Hour).Spec.Template.Spec,
+		"retention":      RetentionJob(db, settings).Spec.Template.Spec,
+		"a verification": verify.Spec.Template.Spec,
+		"a restore":      restore.Spec.Template.Spec,
+	}
+}
+
+// secretAt is the Secret that some container of a Pod has at a path, "" for none.
+func secretAt(pod corev1.PodSpec, path string) string {
+	for _, c := range slices.Concat(pod.Containers, pod.InitContainers) {
+		for _, m := range c.VolumeMounts {
+			i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+			if m.MountPath == path && i >= 0 && pod.Volumes[i].Secret != nil {
+				return pod.Volumes[i].Secret.SecretName
+			}
+		}
+	}
+	return ""
+}
+
+// What a client commits after the last backup is nowhere when the volumes go, and the deletionPolicy may be changed
+// meanwhile and back.
+func TestASampleDBThatGoesLetsNoClientIn(t *testing.T) {
+	for _, policy := range []v1.DeletionPolicy{"", v1.DeletionSnapshot, v1.DeletionRetain, v1.DeletionDelete} {
+		db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.DeletionPolicy = policy })
+		if Config(db, Known{}).Closed {
+			t.Errorf("%q: it is closed while nobody deletes it", policy)
+		}
+		db.DeletionTimestamp = &db.CreationTimestamp
+		if !Config(db, Known{}).Closed || Config(db, Known{Left: true}).Closed {
+			t.Errorf("%q: it is not closed when it goes, or is when its data is left", policy)
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ type Known struct {
 	Witness string
 	// Restored is the id of the last restore in place.
 	Restored string
+	// Left says that the SampleDB is deleted and leaves its data, whatever its deletionPolicy says.
+	Left bool
 	// Least is how many members there are at least, whatever the spec wants.
 	Least int
 }
@@ -47,8 +49,8 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Restored:         known.Restored,
 		RemoveBefore:     db.Spec.Restore != nil && db.Spec.Restore.Before == v1.BeforeDelete,
 		Prepares:         db.Spec.Restore != nil && db.Spec.Restore.ID != known.Restored,
-		// What is committed after the last backup would be lost.
-		Closed: db.DeletionTimestamp != nil && DeletionPolicy(db) == v1.DeletionSnapshot,
+		// What is committed after the last backup would be lost, also where the deletionPolicy is another meanwhile.
+		Closed: db.DeletionTimestamp != nil && !known.Left,
 	}.Revise()
 }
 

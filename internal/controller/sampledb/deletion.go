@@ -83,8 +83,8 @@ func remaining(s *scope) string {
 	return strings.Join(names, ", ")
 }
 
-// releaseClaims deletes the claims, or with Retain takes our ownership off them
-// so that they stay. It returns true when nothing is left to wait for.
+// releaseClaims deletes the claims, or where they are to stay takes our ownership off them. It returns true when nothing
+// is left to wait for.
 func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
@@ -92,7 +92,9 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 		if !ours(claim, s.db) {
 			continue
 		}
-		if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
+		if s.unsaved(ordinal) {
+			s.kept = append(s.kept, claim.Name)
+		} else if desired.DeletionPolicy(s.db) != v1.DeletionRetain {
 			waiting = append(waiting, "PersistentVolumeClaim "+claim.Name)
 			if claim.DeletionTimestamp == nil {
 				if err := r.deleteClaim(ctx, claim); err != nil {
@@ -111,13 +113,30 @@ func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) 
 	return s.waiting == "", nil
 }
 
+// unsaved says that the volume of an instance may have data that the last backup has not, and that nobody has said
+// Delete about: no backup was taken, because no instance has ever said what it has; or it is of a former SampleDB.
+func (s *scope) unsaved(ordinal int) bool {
+	switch {
+	case desired.DeletionPolicy(s.db) != v1.DeletionSnapshot:
+		return false
+	case s.config.SystemIdentifier == "":
+		return s.seen.claims[ordinal].Status.Phase == corev1.ClaimBound // before that there is no volume
+	}
+	return s.isFormer(ordinal)
+}
+
 // release takes our finalizer off, after which the SampleDB is gone.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if err := r.writer().LetGo(ctx, s.db); err != nil {
 		return err
 	}
-	if s.fate.reason != fateByPolicy {
-		r.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", s.fate.message)
+	message := s.fate.message
+	if len(s.kept) > 0 {
+		message = fmt.Sprintf("%s may have data of which there is no backup: delete what nobody needs, or have a "+
+			"SampleDB of this name take it over", strings.Join(s.kept, ", "))
+	}
+	if message != "" {
+		r.Events.Eventf(s.db, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported, "%s", message)
 	}
 	return nil
 }

@@ -69,6 +69,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Operator:         r.Credentials.Operator(),
 		Least:            s.least(),
+		Left:             s.fate.reason == fateOrphaned || s.fate.reason == fateUninstalled,
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
 		return known, nil

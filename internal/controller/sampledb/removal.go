@@ -1,6 +1,8 @@
 package sampledb
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -21,6 +23,7 @@ const (
 	removalNoPrimary = "NoPrimary"      // only a primary proves that the data is somewhere else
 	removalUnknown   = "VotersUnknown"  // the primary does not say who counts
 	removalVoting    = "StillVoting"    // its instance still counts for commits and votes
+	removalGoing     = "PrimaryGoing"   // the primary's volume goes too
 	removalSetAside  = "DataSetAside"   // it has the data that a restore in place has replaced
 	removalFormer    = "FormerSampleDB" // it may have the data of a former SampleDB, which the primary has not
 	removalReleased  = "Released"       // nothing is on it that the primary has not
@@ -43,9 +46,12 @@ type volume struct {
 	// where that is not known.
 	primary string
 	voters  []string
+	// going says that the primary's volume is not known to stay: somebody may have deleted it, which takes effect when
+	// its Pod ends.
+	going bool
 	// setAside is the restore in place whose replaced data is on the volume, "" for none.
 	setAside string
-	// former says that the volume is older than the SampleDB, and that of the primary is not.
+	// former says that the volume is older than the SampleDB, and than that of the primary.
 	former bool
 }
 
@@ -79,14 +85,29 @@ func remove(v volume) removal {
 		return keep(removalUnknown, "%s does not say which instances count for commits and votes", v.primary)
 	case v.primary == v.instance || slices.Contains(v.voters, v.instance):
 		return keep(removalVoting, "%s still counts for commits and votes", v.instance)
+	case v.going:
+		return keep(removalGoing, "the volume of the primary %s is being deleted", v.primary)
 	case v.setAside != "":
 		return keep(removalSetAside,
 			"it has the data that the restore %s has replaced; delete it when nobody needs that", v.setAside)
 	case v.former:
-		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is not; "+
+		return keep(removalFormer, "it is of a former SampleDB of this name, and the volume of %s is newer; "+
 			"delete it when nobody needs it", v.primary)
 	}
 	return removal{remove: true, reason: removalReleased}
+}
+
+// decideRemoval is remove, where a volume would go once more with the primary's claim read past the cache: what goes
+// can't be brought back.
+func (r *Reconciler) decideRemoval(ctx context.Context, s *scope, ordinal int) (removal, error) {
+	v := s.volume(ordinal)
+	if decided := remove(v); !decided.remove {
+		return decided, nil
+	}
+	primary, _ := naming.Ordinal(v.primary)
+	claim, err := find(ctx, r.Reader, s.db, naming.Claim(s.db.Name, primary), &corev1.PersistentVolumeClaim{})
+	v.going = claim == nil || claim.DeletionTimestamp != nil
+	return remove(v), err
 }
 
 // volume is what the scope knows of that of an instance.
@@ -148,14 +169,19 @@ func (s *scope) setAside(ordinal int) string {
 	return ""
 }
 
-// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and that the
-// primary's is not: then the primary's data may be another.
+// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older than
+// the primary's, or that of the last primary there was: then the primary's data may be another.
 func (s *scope) isFormer(ordinal int) bool {
-	older := func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim != nil && claim.CreationTimestamp.Before(&s.db.CreationTimestamp)
+	claim, status := s.seen.claims[ordinal], s.db.Status
+	if claim == nil || !claim.CreationTimestamp.Before(&s.db.CreationTimestamp) {
+		return false
 	}
-	primary, known := naming.Ordinal(s.primary())
-	return older(s.seen.claims[ordinal]) && (!known || !older(s.seen.claims[primary]))
+	name := cmp.Or(s.primary(), status.Primary, status.LastPrimary)
+	primary, known := naming.Ordinal(name)
+	if !known || s.seen.claims[primary] == nil {
+		return true
+	}
+	return claim.CreationTimestamp.Before(&s.seen.claims[primary].CreationTimestamp)
 }
 
 // markSetAside notes on a claim which restore in place has left replaced data on its volume.

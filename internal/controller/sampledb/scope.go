@@ -51,6 +51,8 @@ type scope struct {
 	moving string
 	// waiting says what a deletion waits for, "" when for nothing.
 	waiting string
+	// kept are the volumes that stay when the SampleDB goes, though spec.deletionPolicy is Snapshot.
+	kept []string
 	// events are to be emitted when the status is written.
 	events []event
 }

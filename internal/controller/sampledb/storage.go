@@ -49,7 +49,10 @@ func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 		if claim.DeletionTimestamp != nil {
 			continue
 		}
-		decided := remove(s.volume(ordinal))
+		decided, err := r.decideRemoval(ctx, s, ordinal)
+		if err != nil {
+			return err
+		}
 		if decided.remove {
 			if err := r.deleteClaim(ctx, claim); err != nil {
 				return err

@@ -35,6 +35,14 @@ func (a *archive) leave(to *node, timeline uint32) (fork ha.LSN) {
 	return fork
 }
 
+// waitForLaterName waits until the name of a backup that begins now sorts after another's: they begin with the second.
+func waitForLaterName(id string) {
+	const seconds = "20060102T150405Z"
+	for time.Now().UTC().Format(seconds) <= id[:len(seconds)] {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // The row 1 is in the first backup, 2 is before the place where the branches part. 3 and the second backup are of the
 // one that was left, 100 is of the other.
 func TestTheWayBackByHandToEachBranch(t *testing.T) {
@@ -45,9 +53,7 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 	at := source.ask("select clock_timestamp()")
 	lsn, err := ha.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
 	must(t, err)
-	for began := time.Now(); time.Since(began) < time.Second; time.Sleep(10 * time.Millisecond) {
-		// The backup that follows is the last by its name.
-	}
+	waitForLaterName(first.ID) // the backup that follows is the last by its name
 	source.do("insert into t values (3)")
 	second := a.take()
 	a.archiveWAL()
