@@ -39,7 +39,7 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 
 // download reads an object, of at most limit bytes.
 func download(ctx context.Context, from bucket.Bucket, name string, limit int64) (stored []byte, err error) {
-	err = attempt(ctx, func() error {
+	err = Patiently(ctx, func() error {
 		r, err := from.Get(ctx, name)
 		if errors.Is(err, bucket.ErrNotExist) {
 			return &ObjectError{Name: name, What: Missing}

@@ -75,6 +75,7 @@ func (r *restore) tablespaces() string {
 }
 
 func (r *restore) do(ctx context.Context) error {
+	ctx = r.telling(ctx)
 	r.progress.step("looks at the volume")
 	stop, err := r.begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
 	if err != nil {

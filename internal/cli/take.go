@@ -100,6 +100,7 @@ type take struct {
 }
 
 func (t *take) do(ctx context.Context) error {
+	ctx = t.telling(ctx)
 	t.progress.step("opens the archive")
 	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
@@ -219,8 +220,11 @@ func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, 
 
 // usable is an error where the archive does not have all WAL that a backup needs.
 func (t *take) usable(ctx context.Context, b backup.Backup) error {
-	catalogue, err := backup.Read(ctx, t.archive)
-	if err != nil {
+	var catalogue backup.Catalogue
+	if err := backup.Patiently(ctx, func() (err error) {
+		catalogue, err = backup.Read(ctx, t.archive)
+		return err
+	}); err != nil {
 		return err
 	}
 	to, missing := catalogue.Covered(catalogue.NewestTermHistory(), b.StartLSN)
@@ -380,8 +384,11 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
-		catalogue, err := backup.ReadWAL(ctx, t.archive)
-		if err != nil {
+		var catalogue backup.Catalogue
+		if err := backup.Patiently(ctx, func() (err error) {
+			catalogue, err = backup.ReadWAL(ctx, t.archive)
+			return err
+		}); err != nil {
 			return err
 		}
 		history := catalogue.NewestTermHistory()

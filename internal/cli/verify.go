@@ -81,6 +81,7 @@ type verify struct {
 }
 
 func (v *verify) do(ctx context.Context) error {
+	ctx = v.telling(ctx)
 	v.progress.step("opens the archive")
 	stop, err := v.begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
 	if err != nil {
