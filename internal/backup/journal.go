@@ -1,0 +1,114 @@
+package backup
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// journal notes which pieces have been unpacked, for who goes on after this process. It only says where to look: what
+// is on the volume counts if its checksums fit. So nothing of it need be on disk for good.
+type journal struct {
+	mutex sync.Mutex
+	file  *os.File
+	// lines are where the record of each piece stands.
+	lines map[string]line
+	end   int64
+}
+
+type line struct{ from, length int64 }
+
+// unpacked is the record of a piece.
+type unpacked struct {
+	Backup string `json:"backup"`
+	Piece  Object `json:"piece"`
+	// From and To are where in its tar file it begins and ends.
+	From    place    `json:"from"`
+	To      place    `json:"to"`
+	Extents []extent `json:"extents"`
+}
+
+func (u unpacked) key() string { return u.Backup + "/" + u.Piece.Name }
+
+// openJournal opens one, and says whether it was there. Lines that can't be understood, as where a machine has lost its
+// power, are passed over.
+func openJournal(name string) (j *journal, there bool, err error) {
+	_, missing := os.Stat(name)
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("open the note of what is unpacked: %w", err)
+	}
+	j = &journal{file: file, lines: map[string]line{}}
+	if err := j.read(); err != nil {
+		return nil, false, errors.Join(fmt.Errorf("read the note of what is unpacked: %w", err), file.Close())
+	}
+	return j, missing == nil, nil
+}
+
+func (j *journal) read() error {
+	r := bufio.NewReaderSize(j.file, 1<<20)
+	for {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // a line that is cut off is written over
+		}
+		if err != nil {
+			return err
+		}
+		var u unpacked
+		if json.Unmarshal(text, &u) == nil {
+			j.lines[u.key()] = line{j.end, int64(len(text))}
+		}
+		j.end += int64(len(text))
+	}
+}
+
+// find is the record of a piece, nil where there is none of the same content.
+func (j *journal) find(backup string, piece Object) *unpacked {
+	if j == nil {
+		return nil
+	}
+	j.mutex.Lock()
+	at, ok := j.lines[backup+"/"+piece.Name]
+	j.mutex.Unlock()
+	text := make([]byte, at.length)
+	if !ok {
+		return nil
+	}
+	var u unpacked
+	if _, err := j.file.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &u) != nil || u.Piece != piece {
+		return nil
+	}
+	return &u
+}
+
+// note adds a record.
+func (j *journal) note(u unpacked) error {
+	if j == nil {
+		return nil
+	}
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if _, err := j.file.WriteAt(text, j.end); err != nil {
+		return fmt.Errorf("note what is unpacked: %w", err)
+	}
+	j.lines[u.key()] = line{j.end, int64(len(text))}
+	j.end += int64(len(text))
+	return nil
+}
+
+// close ends it; there may be none.
+func (j *journal) close() {
+	if j != nil {
+		_ = j.file.Close() // what it lacks is fetched again
+	}
+}
