@@ -2,11 +2,13 @@ package backup
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 )
 
@@ -84,6 +86,40 @@ func (j *journal) find(backup string, piece Object) *unpacked {
 		return nil
 	}
 	return &u
+}
+
+// sizes are how large the records of a tar file make each file, -1 for a folder or a link, by the hash of its name.
+func (j *journal) sizes(backup, tar string) (map[nameHash]int64, error) {
+	sizes := map[nameHash]int64{}
+	for key, at := range j.lines {
+		name, ok := strings.CutPrefix(key, backup+"/")
+		if of, _, _ := parsePiece(name); !ok || of != tar {
+			continue
+		}
+		text := make([]byte, at.length)
+		var u unpacked
+		if _, err := j.file.ReadAt(text, at.from); err != nil {
+			return nil, fmt.Errorf("read the note of what is unpacked: %w", err)
+		}
+		if err := json.Unmarshal(text, &u); err != nil {
+			return nil, fmt.Errorf("read the note of what is unpacked: %w", err)
+		}
+		for _, e := range u.Extents {
+			hash := hashName(e.Name)
+			if sizes[hash] = max(sizes[hash], e.Offset+e.Length); e.Kind != 0 {
+				sizes[hash] = -1
+			}
+		}
+	}
+	return sizes, nil
+}
+
+// nameHash is in place of a name, of which there may be millions.
+type nameHash [16]byte
+
+func hashName(name string) nameHash {
+	sum := sha256.Sum256([]byte(name))
+	return nameHash(sum[:16])
 }
 
 // note adds a record.

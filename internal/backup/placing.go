@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -39,26 +40,81 @@ type placing struct {
 	free chan struct{}
 }
 
+func newPlacing(u *unpacking, b Backup) *placing {
+	return &placing{unpacking: u, backup: b, free: make(chan struct{}, u.Workers)}
+}
+
 // unpackTar unpacks the pieces of a tar file: they are fetched side by side, gone through in their order, and written
 // side by side.
 func (u *unpacking) unpackTar(
-	ctx context.Context, b Backup, pieces iter.Seq2[Object, error], folder string, spaces map[uint32]string,
+	ctx context.Context, b Backup, tar, folder string, spaces map[uint32]string,
 ) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", folder, err)
 	}
 	defer root.Close()
-	p := &placing{unpacking: u, backup: b, root: root, folder: folder, spaces: spaces,
-		free: make(chan struct{}, u.Workers)}
+	p := newPlacing(u, b)
+	p.root, p.folder, p.spaces = root, folder, spaces
+	if err := p.tidy(tar); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the downloads, whatever ended this
-	err = p.placeAll(ctx, group, readOrdered(ctx, p.bounded(ctx, pieces), u.Workers, p.fetch))
+	pieces := p.bounded(ctx, b.pieces(ctx, u.Bucket, tar))
+	err = p.placeAll(ctx, group, readOrdered(ctx, pieces, u.Workers, p.fetch))
 	if failed := group.Wait(); failed != nil {
 		return failed // it is why the downloads ended
 	}
 	return err
+}
+
+// tidy removes what a server has added since a process before this one has unpacked: what no note has, and what is
+// longer than it was.
+func (p *placing) tidy(tar string) error {
+	if !p.resumed {
+		return nil
+	}
+	sizes, err := p.journal.sizes(p.backup.ID, tar)
+	if err != nil {
+		return err
+	}
+	err = fs.WalkDir(p.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." || name == "lost+found" {
+			return err
+		}
+		size, known := sizes[hashName(name)]
+		switch {
+		case !known && entry.IsDir():
+			if err := p.root.RemoveAll(name); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		case !known:
+			return p.root.Remove(name)
+		case size >= 0:
+			return p.shorten(name, size)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove what is not of the backup: %w", err)
+	}
+	return nil
+}
+
+// shorten cuts off what a file has beyond a size.
+func (p *placing) shorten(name string, size int64) error {
+	info, err := p.root.Lstat(name)
+	if err != nil || info.Size() <= size {
+		return err
+	}
+	file, err := p.root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(size), file.Close())
 }
 
 // bounded has each piece wait for room in memory.
@@ -76,6 +132,9 @@ func (p *placing) bounded(ctx context.Context, pieces iter.Seq2[Object, error]) 
 		}
 	}
 }
+
+// written says that a piece is no longer in memory.
+func (p *placing) written() { <-p.free }
 
 // fetch downloads a piece, unless it is on the volume already.
 func (p *placing) fetch(ctx context.Context, o Object) (fetched, error) {
@@ -116,7 +175,7 @@ func (p *placing) pass(kept unpacked) {
 		p.meter.add(int(e.Length))
 	}
 	p.at = kept.To
-	<-p.free
+	p.written()
 }
 
 // place has a piece written at the side, and noted.
@@ -133,7 +192,7 @@ func (p *placing) place(group *errgroup.Group, piece fetched) error {
 		}
 	}
 	group.Go(func() error {
-		defer func() { <-p.free }()
+		defer p.written()
 		for i := range record.Extents {
 			if err := p.write(&record.Extents[i], record.To); err != nil {
 				return fmt.Errorf("unpack %q: %w", record.Extents[i].Name, err)
@@ -213,7 +272,9 @@ func (p *placing) has(e extent, buffer []byte) bool {
 		info, err := p.root.Lstat(e.Name)
 		return err == nil && info.IsDir()
 	case tar.TypeSymlink:
-		return p.link(e.Name) == nil
+		there, err := os.Readlink(filepath.Join(p.folder, e.Name))
+		wanted, unknown := p.target(e.Name)
+		return err == nil && unknown == nil && there == wanted
 	}
 	file, err := p.root.Open(e.Name)
 	if err != nil {
@@ -229,25 +290,32 @@ var tablespaceLink = regexp.MustCompile(`^pg_tblspc/([1-9][0-9]*)$`)
 
 // link makes the link of a tablespace, to where that goes now.
 func (p *placing) link(name string) error {
+	target, err := p.target(name)
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(p.folder, name)
+	if _, err := os.Readlink(at); p.resumed && err == nil {
+		if err := os.Remove(at); err != nil {
+			return err
+		}
+	}
+	return os.Symlink(target, at)
+}
+
+// target is where the link of a tablespace leads.
+func (p *placing) target(name string) (string, error) {
 	m := tablespaceLink.FindStringSubmatch(name)
 	if m == nil {
-		return errors.New("it is a symbolic link, and of no tablespace")
+		return "", errors.New("it is a symbolic link, and of no tablespace")
 	}
 	oid, err := strconv.ParseUint(m[1], 10, 32)
 	if err != nil {
-		return err
+		return "", err
 	}
-	target, ok := p.spaces[uint32(oid)]
+	folder, ok := p.spaces[uint32(oid)]
 	if !ok {
-		return errors.New("it is of a tablespace that backup.json does not have")
+		return "", errors.New("it is of a tablespace that backup.json does not have")
 	}
-	absolute, err := filepath.Abs(target)
-	if err != nil {
-		return err
-	}
-	at := filepath.Join(p.folder, "pg_tblspc", m[1])
-	if there, err := os.Readlink(at); p.resumed && err == nil && there == absolute {
-		return nil
-	}
-	return os.Symlink(absolute, at)
+	return filepath.Abs(folder)
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +52,7 @@ type TakeOptions struct {
 	Decoder *Decoder
 	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
 	Prove bool
-	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
+	// Workers compress and upload side by side; 0 is Streams. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
 	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
@@ -92,7 +91,7 @@ type taking struct {
 // Clean.
 func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
 	t.pieces.put = func(name string, text []byte) (Object, error) { return t.store(t.ctx, name, text) }

@@ -38,7 +38,7 @@ type UnpackOptions struct {
 	// most about 100 MiB: a piece, the same compressed, and its decoder's window.
 	Workers int
 	// Journal, if set, is a file for notes of what is unpacked. Where it is there, what a process before this one has
-	// unpacked of the same chain into the same folders is not fetched again, if its checksums fit.
+	// unpacked of the same chain into the same folders is not fetched again, if its checksums fit; all else is removed.
 	Journal string
 	// Progress, if set, is called at most five times a second.
 	Progress func(Progress)
@@ -184,15 +184,14 @@ func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces
 	if err := u.makeEmpty(data); err != nil {
 		return err
 	}
-	if err := u.unpackTar(ctx, b, b.pieces(ctx, u.Bucket, baseTar), data, spaces); err != nil {
+	if err := u.unpackTar(ctx, b, baseTar, data, spaces); err != nil {
 		return err
 	}
 	for _, space := range b.Tablespaces {
 		if err := u.makeEmpty(spaces[space.OID]); err != nil {
 			return err
 		}
-		pieces := b.pieces(ctx, u.Bucket, fmt.Sprintf("%d.tar", space.OID))
-		if err := u.unpackTar(ctx, b, pieces, spaces[space.OID], nil); err != nil {
+		if err := u.unpackTar(ctx, b, fmt.Sprintf("%d.tar", space.OID), spaces[space.OID], nil); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			piece := putPiece(t, u.Bucket, Backup{}, PieceName(baseTar, 0), content)
-			err = u.unpackTar(t.Context(), Backup{}, each([]Object{piece}), data, map[uint32]string{5: space})
+			err = u.unpackTar(t.Context(), Backup{Pieces: []Object{piece}}, baseTar, data, map[uint32]string{5: space})
 			if (err == nil) != c.ok {
 				t.Errorf("the error is %v", err)
 			}

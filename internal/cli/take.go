@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// takeWorkers bounds the memory of a backup: each may need 100 MiB.
-	takeWorkers = 4
 	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
 	// look lists all WAL.
 	archivedPoll     = time.Second
@@ -335,7 +332,7 @@ func (t *take) takeFrom(
 		Parent:   parent,
 		Decoder:  decoder,
 		Prove:    t.prove,
-		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
+		Workers:  backup.Streams(),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{
