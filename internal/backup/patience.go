@@ -16,8 +16,6 @@ const (
 	// attemptPatience is for how long a bucket may be away that is not refused for good. It is shorter than the time
 	// after which a backup without a new object counts as given up.
 	attemptPatience = time.Hour
-	// attemptTold is the pause from which on who waits is told.
-	attemptTold = time.Second
 )
 
 type waitsKey struct{}
@@ -36,7 +34,7 @@ func Patiently(ctx context.Context, do func() error) error {
 		if err == nil || hopeless(err) || time.Now().Add(pause).After(end) {
 			return err
 		}
-		if waits, ok := ctx.Value(waitsKey{}).(func(error)); ok && pause >= attemptTold {
+		if waits, ok := ctx.Value(waitsKey{}).(func(error)); ok {
 			waits(err)
 		}
 		select {
