@@ -36,19 +36,18 @@ type unpacked struct {
 
 func (u unpacked) key() string { return u.Backup + "/" + u.Piece.Name }
 
-// openJournal opens one, and says whether it was there. Lines that can't be understood, as where a machine has lost its
-// power, are passed over.
-func openJournal(name string) (j *journal, there bool, err error) {
-	_, missing := os.Stat(name)
+// openJournal opens one, or makes it. Lines that can't be understood, as where a machine has lost its power, are passed
+// over.
+func openJournal(name string) (*journal, error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, false, fmt.Errorf("open the note of what is unpacked: %w", err)
+		return nil, fmt.Errorf("open the note of what is unpacked: %w", err)
 	}
-	j = &journal{file: file, lines: map[string]line{}}
+	j := &journal{file: file, lines: map[string]line{}}
 	if err := j.read(); err != nil {
-		return nil, false, errors.Join(fmt.Errorf("read the note of what is unpacked: %w", err), file.Close())
+		return nil, errors.Join(fmt.Errorf("read the note of what is unpacked: %w", err), file.Close())
 	}
-	return j, missing == nil, nil
+	return j, nil
 }
 
 func (j *journal) read() error {

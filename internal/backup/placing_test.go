@@ -212,7 +212,7 @@ func TestWhatWasUnpackedIsNotFetchedAgain(t *testing.T) {
 			write("unpacked", func(b []byte) []byte { return b[:len(b)-10] }), []int{-1},
 		},
 		"the note is gone": {
-			func(t *testing.T, folder string) { must(t, os.Truncate(filepath.Join(folder, "unpacked"), 0)) },
+			func(t *testing.T, folder string) { must(t, os.Remove(filepath.Join(folder, "unpacked"))) },
 			[]int{0, 1, 2, 3, 4, 5, 6},
 		},
 		"a power loss left zeros in the note": {

@@ -37,8 +37,9 @@ type UnpackOptions struct {
 	// Workers is how many pieces are fetched, opened and written side by side; 0 is Streams. Each needs at
 	// most about 100 MiB: a piece, the same compressed, and its decoder's window.
 	Workers int
-	// Journal, if set, is a file for notes of what is unpacked. Where it is there, what a process before this one has
-	// unpacked of the same chain into the same folders is not fetched again, if its checksums fit; all else is removed.
+	// Journal, if set, is a file for notes of what is unpacked. Then a process before this one may have unpacked of the
+	// same chain into the same folders: what it has noted is not fetched again, if its checksums fit, and all else that
+	// is there is removed.
 	Journal string
 	// Progress, if set, is called at most five times a second.
 	Progress func(Progress)
@@ -75,13 +76,13 @@ type unpacking struct {
 	UnpackOptions
 	meter   *meter
 	journal *journal // nil for none
-	// resumed says that a process before this one has begun.
+	// resumed says that a process before this one may have begun, and that its notes may be lost.
 	resumed bool
 }
 
 func (u *unpacking) openJournal() (err error) {
-	if u.Journal != "" {
-		u.journal, u.resumed, err = openJournal(u.Journal)
+	if u.resumed = u.Journal != ""; u.resumed {
+		u.journal, err = openJournal(u.Journal)
 	}
 	return err
 }
