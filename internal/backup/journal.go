@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 )
 
@@ -17,8 +16,8 @@ import (
 type journal struct {
 	mutex sync.Mutex
 	file  *os.File
-	// lines are where the record of each piece stands.
-	lines map[string]line
+	// lines are where the record of each piece stands that was noted before, by the hash of its name.
+	lines map[nameHash]line
 	end   int64
 }
 
@@ -34,7 +33,7 @@ type unpacked struct {
 	Extents []extent `json:"extents"`
 }
 
-func (u unpacked) key() string { return u.Backup + "/" + u.Piece.Name }
+func (u unpacked) key() nameHash { return hashName(u.Backup + "/" + u.Piece.Name) }
 
 // openJournal opens one, or makes it. Lines that can't be understood, as where a machine has lost its power, are passed
 // over.
@@ -43,7 +42,7 @@ func openJournal(name string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the note of what is unpacked: %w", err)
 	}
-	j := &journal{file: file, lines: map[string]line{}}
+	j := &journal{file: file, lines: map[nameHash]line{}}
 	if err := j.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the note of what is unpacked: %w", err), file.Close())
 	}
@@ -68,40 +67,43 @@ func (j *journal) read() error {
 	}
 }
 
-// find is the record of a piece, nil where there is none of the same content.
+// find is the record of a piece from before, nil where there is none of the same content.
 func (j *journal) find(backup string, piece Object) *unpacked {
 	if j == nil {
 		return nil
 	}
-	j.mutex.Lock()
-	at, ok := j.lines[backup+"/"+piece.Name]
-	j.mutex.Unlock()
-	text := make([]byte, at.length)
+	at, ok := j.lines[unpacked{Backup: backup, Piece: piece}.key()]
 	if !ok {
 		return nil
 	}
-	var u unpacked
-	if _, err := j.file.ReadAt(text, at.from); err != nil || json.Unmarshal(text, &u) != nil || u.Piece != piece {
+	u, err := j.record(at)
+	if err != nil || u.Backup != backup || u.Piece != piece {
 		return nil
 	}
 	return &u
 }
 
+func (j *journal) record(at line) (u unpacked, err error) {
+	text := make([]byte, at.length)
+	if _, err := j.file.ReadAt(text, at.from); err != nil {
+		return u, fmt.Errorf("read the note of what is unpacked: %w", err)
+	}
+	if err := json.Unmarshal(text, &u); err != nil {
+		return u, fmt.Errorf("read the note of what is unpacked: %w", err)
+	}
+	return u, nil
+}
+
 // sizes are how large the records of a tar file make each file, -1 for a folder or a link, by the hash of its name.
 func (j *journal) sizes(backup, tar string) (map[nameHash]int64, error) {
 	sizes := map[nameHash]int64{}
-	for key, at := range j.lines {
-		name, ok := strings.CutPrefix(key, backup+"/")
-		if of, _, _ := parsePiece(name); !ok || of != tar {
+	for _, at := range j.lines {
+		u, err := j.record(at)
+		if err != nil {
+			return nil, err
+		}
+		if of, _, _ := parsePiece(u.Piece.Name); u.Backup != backup || of != tar {
 			continue
-		}
-		text := make([]byte, at.length)
-		var u unpacked
-		if _, err := j.file.ReadAt(text, at.from); err != nil {
-			return nil, fmt.Errorf("read the note of what is unpacked: %w", err)
-		}
-		if err := json.Unmarshal(text, &u); err != nil {
-			return nil, fmt.Errorf("read the note of what is unpacked: %w", err)
 		}
 		for _, e := range u.Extents {
 			hash := hashName(e.Name)
@@ -136,7 +138,6 @@ func (j *journal) note(u unpacked) error {
 	if _, err := j.file.WriteAt(text, j.end); err != nil {
 		return fmt.Errorf("note what is unpacked: %w", err)
 	}
-	j.lines[u.key()] = line{j.end, int64(len(text))}
 	j.end += int64(len(text))
 	return nil
 }
