@@ -118,7 +118,7 @@ func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, e
 	content := make([]byte, SegmentSize)
 	err := r.assemble(ctx, content, s.Objects)
 	// Where a former version of Toban writes to the archive, parts are replaced by longer ones.
-	for try := 0; try < attempts && isMissing(err) && r.Again != nil; try++ {
+	for try := 0; try < replans && isMissing(err) && r.Again != nil; try++ {
 		objects, again := r.Again(ctx, s.Segment)
 		if again != nil {
 			return nil, again
@@ -127,6 +127,9 @@ func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, e
 	}
 	return content, err
 }
+
+// replans is how often a segment is planned anew.
+const replans = 5
 
 // partsAtOnce is how many parts of a segment are downloaded at the same time: one that was written slowly has hundreds.
 const partsAtOnce = 8

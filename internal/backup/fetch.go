@@ -39,7 +39,7 @@ func (e *ObjectError) Unwrap() error { return e.Err }
 
 // download reads an object, of at most limit bytes.
 func download(ctx context.Context, from bucket.Bucket, name string, limit int64) (stored []byte, err error) {
-	err = attempt(ctx, func() error {
+	err = Patiently(ctx, func() error {
 		r, err := from.Get(ctx, name)
 		if errors.Is(err, bucket.ErrNotExist) {
 			return &ObjectError{Name: name, What: Missing}
@@ -105,63 +105,66 @@ func decode(decoder *Decoder, name string, stored []byte, limit int64) ([]byte, 
 }
 
 // result is what came of an object.
-type result struct {
-	content []byte
-	err     error
+type result[T any] struct {
+	value T
+	err   error
 }
 
-// ordered reads objects side by side and gives their contents in order: an
-// io.Reader. At most workers+1 contents are in memory.
-type ordered struct {
+// ordered reads objects side by side and gives what comes of them in order. At most workers+1 are in memory.
+type ordered[T any] struct {
 	ctx     context.Context //nolint:containedctx // that of the reading: io.Reader has no room for one
-	waiting chan chan result
-	rest    []byte
-	failed  error // the first error, io.EOF is none
+	waiting chan chan result[T]
 }
 
 // readOrdered begins; it ends with ctx, or when all is read.
-func readOrdered(
-	ctx context.Context, objects iter.Seq2[Object, error], workers int,
-	read func(context.Context, Object) ([]byte, error),
-) *ordered {
-	o := &ordered{ctx: ctx, waiting: make(chan chan result, max(workers-1, 0))}
+func readOrdered[T any](
+	ctx context.Context, objects iter.Seq2[Object, error], workers int, read func(context.Context, Object) (T, error),
+) *ordered[T] {
+	o := &ordered[T]{ctx: ctx, waiting: make(chan chan result[T], max(workers-1, 0))}
 	go func() {
 		defer close(o.waiting)
 		for object, err := range objects {
-			slot := make(chan result, 1)
+			slot := make(chan result[T], 1)
 			select {
 			case o.waiting <- slot: // waits until the reader has made room
 			case <-ctx.Done():
 				return
 			}
 			if err != nil {
-				slot <- result{nil, err}
+				slot <- result[T]{err: err}
 				return
 			}
 			go func() {
-				content, err := read(ctx, object)
-				slot <- result{content, err}
+				value, err := read(ctx, object)
+				slot <- result[T]{value, err}
 			}()
 		}
 	}()
 	return o
 }
 
-// next is the content of the next object, io.EOF after the last.
-func (o *ordered) next() ([]byte, error) {
+// next is what came of the next object, io.EOF after the last.
+func (o *ordered[T]) next() (value T, err error) {
 	slot, ok := <-o.waiting
 	if err := o.ctx.Err(); err != nil {
-		return nil, err
+		return value, err
 	}
 	if !ok {
-		return nil, io.EOF
+		return value, io.EOF
 	}
 	r := <-slot
-	return r.content, r.err
+	return r.value, r.err
+}
+
+// inOrder are the contents of objects, one after the other: an io.Reader.
+type inOrder struct {
+	*ordered[[]byte]
+	rest   []byte
+	failed error // the first error, io.EOF is none
 }
 
 // Read implements io.Reader.
-func (o *ordered) Read(p []byte) (n int, err error) {
+func (o *inOrder) Read(p []byte) (n int, err error) {
 	for len(o.rest) == 0 {
 		if o.rest, err = o.next(); err != nil {
 			if !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -176,7 +179,7 @@ func (o *ordered) Read(p []byte) (n int, err error) {
 }
 
 // because is why reading has failed, where somebody in between says only that something is cut off.
-func (o *ordered) because(err error) error {
+func (o *inOrder) because(err error) error {
 	if o.failed != nil {
 		return o.failed
 	}

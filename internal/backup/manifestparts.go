@@ -79,7 +79,7 @@ func (w *manifestWriter) end(b *Backup) (err error) {
 // manifestReader is a manifest as PostgreSQL wrote it. Each object is checked before any of it is given.
 type manifestReader struct {
 	io.ReadCloser
-	stored *ordered
+	stored *inOrder
 	cancel context.CancelFunc
 }
 
@@ -91,9 +91,9 @@ func openManifest(ctx context.Context, from bucket.Bucket, decoder *Decoder, b B
 	if len(b.ManifestParts) > 0 {
 		name = name[:strings.LastIndexByte(name, '.')]
 	}
-	stored := readOrdered(ctx, each(objects), 2, func(ctx context.Context, o Object) ([]byte, error) {
+	stored := &inOrder{ordered: readOrdered(ctx, each(objects), 2, func(ctx context.Context, o Object) ([]byte, error) {
 		return readStored(ctx, from, b.folder(), o)
-	})
+	})}
 	content, err := decoder.Decode(b.folder()+name, stored)
 	if err != nil {
 		cancel()

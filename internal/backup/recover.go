@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
@@ -35,7 +34,7 @@ type RecoverOptions struct {
 	From ha.LSN
 	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
 	Ahead int
-	// Workers download side by side; 0 is GOMAXPROCS. Each needs about 70 MiB.
+	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
 	Workers int
 	// Progress, if set, is called about ten times a second.
 	Progress func(Recovered)
@@ -97,7 +96,7 @@ func NewRecovery(o RecoverOptions) *Recovery {
 		o.Ahead = 32
 	}
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	r := &Recovery{RecoverOptions: o, moved: make(chan struct{}), done: map[int]bool{}}
 	for r.next < len(o.Plan.Segments) && o.Plan.Segments[r.next].Segment.End() <= o.From {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"runtime"
+	"path/filepath"
 	"slices"
 
 	"toban.dev/internal/bucket"
@@ -20,8 +20,9 @@ type RestoreOptions struct {
 	Bucket  bucket.Bucket
 	Decoder *Decoder
 	Wanted  Wanted
-	// Folder has room for the database and must be empty: the data directory becomes Folder/data. Run is a folder
-	// with a short name, for the Unix socket.
+	// Folder has room for the database, and is for restores alone: the data directory becomes Folder/data. What a
+	// Restore that was cut off has left there, and in Tablespaces, of the same backup is gone on with; else it is
+	// removed. Run is a folder with a short name, for the Unix socket.
 	Folder, Run string
 	// Tablespaces is the folder, on the same file system, where those are to be for good.
 	Tablespaces string
@@ -62,10 +63,11 @@ type restoring struct {
 
 // Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
 // primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
-// *ObjectError, *StuckError, ErrNoRoom. What is half done after an error is the caller's to remove.
+// *ObjectError, *StuckError, ErrNoRoom. What is half done after an error is for the next Restore, or the caller's to
+// remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	r := &restoring{RestoreOptions: o, scratch: newScratch(o.Programs, o.Folder, o.Run, o.Parameters, o.Log)}
 	r.scratch.tablespaces = o.Tablespaces
@@ -88,11 +90,14 @@ func (r *restoring) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if choice, err = r.prefer(choice); err != nil {
+		return err
+	}
 	if r.plan, err = r.catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To); err != nil {
 		return err
 	}
 	r.restored.Choice, r.restored.Newest = choice, slices.Max(slices.Collect(maps.Keys(r.catalogue.Terms)))
-	if err := r.room(); err != nil {
+	if err := r.room(ctx); err != nil {
 		return err
 	}
 	if r.Chosen != nil {
@@ -101,13 +106,20 @@ func (r *restoring) choose(ctx context.Context) error {
 	return nil
 }
 
-// room looks whether the data fits.
-func (r *restoring) room() error {
+// room looks whether the data fits, with what is there of it.
+func (r *restoring) room(ctx context.Context) error {
 	chain, err := r.catalogue.Chain(r.restored.Choice.Backup.ID)
 	if err != nil {
 		return err
 	}
-	return room(r.Folder, chain, r.Reserve, "spec.storage.size")
+	if err := r.takeUp(ctx, chain); err != nil {
+		return err
+	}
+	there, err := r.there()
+	if err != nil {
+		return err
+	}
+	return room(r.Folder, chain, there, r.Reserve, "spec.storage.size")
 }
 
 func (r *restoring) fetch(ctx context.Context) error {
@@ -117,6 +129,7 @@ func (r *restoring) fetch(ctx context.Context) error {
 	}
 	return r.unpack(ctx, UnpackOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Chain: chain, Workers: r.Workers, Progress: r.stepped(StepUnpack),
+		Journal: filepath.Join(r.Folder, fileUnpacked),
 	})
 }
 

@@ -3,21 +3,25 @@ package backup
 import (
 	"errors"
 	"testing"
+
+	"toban.dev/internal/postgres"
 )
 
 func TestARestoreLooksWhetherThereIsRoom(t *testing.T) {
 	one := Backup{ID: "a", Type: TypeFull, RawBytes: 1 << 20}
-	r := &restoring{RestoreOptions: RestoreOptions{Folder: t.TempDir()}, catalogue: Catalogue{Backups: []Backup{one}}}
+	folder := t.TempDir()
+	r := &restoring{RestoreOptions: RestoreOptions{Folder: folder}, catalogue: Catalogue{Backups: []Backup{one}},
+		scratch: newScratch(postgres.Programs{}, folder, "", nil, nil)}
 	r.restored.Choice.Backup = one
-	if err := r.room(); err != nil {
+	if err := r.room(t.Context()); err != nil {
 		t.Errorf("for a megabyte: %v", err)
 	}
 	r.Reserve = 1 << 60
-	if err := r.room(); !errors.Is(err, ErrNoRoom) {
+	if err := r.room(t.Context()); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("with an exbibyte to be left free: %v", err)
 	}
 	r.Reserve, r.catalogue.Backups[0].RawBytes = 0, 1<<60
-	if err := r.room(); !errors.Is(err, ErrNoRoom) {
+	if err := r.room(t.Context()); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("for an exbibyte: %v", err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 var ErrNoRoom = errors.New("the volume has no room for the data")
 
 // room looks whether the data of a chain fits into a folder, with the WAL that lies ahead of the replay, and what is to
-// stay free. A chain of several is there twice for a while: as it was fetched, and put together. The field is what a
-// user enlarges the volume by.
-func room(folder string, chain []Backup, reserve uint64, field string) error {
+// stay free; so much of it is there already. A chain of several is there twice for a while: as it was fetched, and put
+// together. The field is what a user enlarges the volume by.
+func room(folder string, chain []Backup, there, reserve uint64, field string) error {
 	data := uint64(0)
 	for _, b := range chain {
 		data += uint64(max(b.RawBytes, 0))
@@ -21,7 +21,7 @@ func room(folder string, chain []Backup, reserve uint64, field string) error {
 	if len(chain) > 1 {
 		data *= 2
 	}
-	need := data + uint64(ahead(folder))*SegmentSize + reserve
+	need := data - min(data, there) + uint64(ahead(folder))*SegmentSize + reserve
 	var stat unix.Statfs_t
 	if err := unix.Statfs(folder, &stat); err != nil {
 		return fmt.Errorf("see how much room there is in %s: %w", folder, err)

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -10,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,7 +52,7 @@ type TakeOptions struct {
 	Decoder *Decoder
 	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
 	Prove bool
-	// Workers compress and upload side by side; 0 is GOMAXPROCS. Each needs at most
+	// Workers compress and upload side by side; 0 is Streams. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
 	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
@@ -91,7 +91,7 @@ type taking struct {
 // Clean.
 func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	t := &taking{TakeOptions: o, wantsTar: true, buffers: make(chan []byte, o.Workers+1)}
 	t.pieces.put = func(name string, text []byte) (Object, error) { return t.store(t.ctx, name, text) }
@@ -399,7 +399,7 @@ func (t *taking) store(ctx context.Context, name string, stored []byte) (Object,
 	sum := sha256.Sum256(stored)
 	object := Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
 	full := t.backup.folder() + name
-	if err := attempt(ctx, func() error { return t.Bucket.Put(ctx, full, stored) }); err != nil {
+	if err := Patiently(ctx, func() error { return t.Bucket.Put(ctx, full, stored) }); err != nil {
 		return Object{}, fmt.Errorf("write %s: %w", full, err)
 	}
 	t.mutex.Lock()
@@ -424,9 +424,31 @@ func (t *taking) stop(s *stream) (err error) {
 // finish writes backup.json, if everything is still there: a later backup may have
 // taken this one for one that did not end, and cleaned it away.
 func (t *taking) finish(ctx context.Context) error {
-	folder := t.backup.folder()
+	if err := Patiently(ctx, func() error { return t.seeAll(ctx) }); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(t.backup, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	name := t.backup.folder() + FileBackup
+	err = Patiently(ctx, func() error { return t.Bucket.Create(ctx, name, text) })
+	if errors.Is(err, bucket.ErrExists) { // maybe by a try whose answer was lost
+		if there, read := readWhole(ctx, t.Bucket, name); read == nil && bytes.Equal(there, text) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// seeAll sees that everything that was written is still there.
+func (t *taking) seeAll(ctx context.Context) error {
 	contents := newContents(t.backup)
-	for object, err := range t.Bucket.List(ctx, folder) {
+	for object, err := range t.Bucket.List(ctx, t.backup.folder()) {
 		if err != nil {
 			return fmt.Errorf("look whether all is there: %w", err)
 		}
@@ -434,13 +456,6 @@ func (t *taking) finish(ctx context.Context) error {
 	}
 	if name := cmp.Or(contents.lost(), contents.tars.lacks(t.backup)); name != "" {
 		return &ObjectError{Name: name, What: Missing}
-	}
-	text, err := json.MarshalIndent(t.backup, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := t.Bucket.Create(ctx, folder+FileBackup, append(text, '\n')); err != nil {
-		return fmt.Errorf("write %s: %w", folder+FileBackup, err)
 	}
 	return nil
 }
@@ -480,38 +495,4 @@ func Clean(ctx context.Context, from bucket.Bucket) (removed []string, err error
 		return nil, fmt.Errorf("remove what backups that did not end have left: %w", err)
 	}
 	return removed, nil
-}
-
-// The tries of a request to the bucket.
-const (
-	attempts     = 5
-	attemptPause = 200 * time.Millisecond // the first; each is twice the one before
-)
-
-// attempt does something until it succeeds, or another try is of no use.
-func attempt(ctx context.Context, do func() error) error {
-	pause := attemptPause
-	for n := 1; ; n++ {
-		err := do()
-		if err == nil || n == attempts || hopeless(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
-			pause *= 2
-		}
-	}
-}
-
-func hopeless(err error) bool {
-	for _, known := range []error{bucket.ErrNotExist, bucket.ErrExists, bucket.ErrNoBucket, bucket.ErrDenied,
-		bucket.ErrFull, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	var object *ObjectError
-	return errors.As(err, &object)
 }

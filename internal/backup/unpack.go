@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -9,11 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
-	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,9 +34,13 @@ type UnpackOptions struct {
 	// Check has each part of a chain of several checked against its own manifest: what they are put
 	// together to has another.
 	Check bool
-	// Workers download and decompress side by side; 0 is GOMAXPROCS. Each needs at
+	// Workers is how many pieces are fetched, opened and written side by side; 0 is Streams. Each needs at
 	// most about 100 MiB: a piece, the same compressed, and its decoder's window.
 	Workers int
+	// Journal, if set, is a file for notes of what is unpacked. Then a process before this one may have unpacked of the
+	// same chain into the same folders: what it has noted is not fetched again, if its checksums fit, and all else that
+	// is there is removed.
+	Journal string
 	// Progress, if set, is called at most five times a second.
 	Progress func(Progress)
 }
@@ -51,7 +50,7 @@ type UnpackOptions struct {
 // is an *ObjectError. What is half done after an error is the caller's to remove.
 func Unpack(ctx context.Context, o UnpackOptions) error {
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	if len(o.Chain) == 0 {
 		return errors.New("unpack: there is no backup")
@@ -60,8 +59,12 @@ func Unpack(ctx context.Context, o UnpackOptions) error {
 	for _, b := range o.Chain {
 		total += b.RawBytes
 	}
-	u := &unpacking{o, newMeter(o.Progress, total)}
-	err := u.run(ctx)
+	u := &unpacking{UnpackOptions: o, meter: newMeter(o.Progress, total)}
+	err := u.openJournal()
+	if err == nil {
+		err = u.run(ctx)
+		u.journal.close()
+	}
 	u.meter.end()
 	if err != nil {
 		return fmt.Errorf("unpack base backup %s: %w", o.Chain[len(o.Chain)-1].ID, err)
@@ -71,7 +74,17 @@ func Unpack(ctx context.Context, o UnpackOptions) error {
 
 type unpacking struct {
 	UnpackOptions
-	meter *meter
+	meter   *meter
+	journal *journal // nil for none
+	// resumed says that a process before this one may have begun, and that its notes may be lost.
+	resumed bool
+}
+
+func (u *unpacking) openJournal() (err error) {
+	if u.resumed = u.Journal != ""; u.resumed {
+		u.journal, err = openJournal(u.Journal)
+	}
+	return err
 }
 
 func (u *unpacking) run(ctx context.Context) error {
@@ -112,6 +125,9 @@ func (u *unpacking) combine(ctx context.Context) error {
 		}
 		folders = append(folders, folder)
 	}
+	if err := u.clearCombined(); err != nil {
+		return err
+	}
 	var words bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(u.Programs, "pg_combinebackup"), append(args, folders...)...)
 	cmd.Stderr = &words
@@ -122,6 +138,23 @@ func (u *unpacking) combine(ctx context.Context) error {
 		return err
 	}
 	return u.dropScratch()
+}
+
+// clearCombined removes what a process before this one has put together.
+func (u *unpacking) clearCombined() error {
+	if !u.resumed {
+		return nil
+	}
+	folders := []string{u.Data}
+	for _, folder := range u.Tablespaces {
+		folders = append(folders, folder)
+	}
+	for _, folder := range folders {
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("remove what was put together in part: %w", err)
+		}
+	}
+	return nil
 }
 
 func (u *unpacking) dropScratch() error {
@@ -149,26 +182,17 @@ func (u *unpacking) unpackPart(ctx context.Context, b Backup, folder string, spa
 
 // unpackOne unpacks one backup with its manifest.
 func (u *unpacking) unpackOne(ctx context.Context, b Backup, data string, spaces map[uint32]string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the downloads, whatever ended this
-	folder := b.folder()
-	read := func(ctx context.Context, o Object) ([]byte, error) {
-		return readPiece(ctx, u.Bucket, u.Decoder, folder, o)
-	}
-	pieces := func(tar string) io.Reader {
-		return readOrdered(ctx, b.pieces(ctx, u.Bucket, tar), u.Workers, read)
-	}
-	if err := makeEmpty(data); err != nil {
+	if err := u.makeEmpty(data); err != nil {
 		return err
 	}
-	if err := u.unpackTar(pieces(baseTar), data, spaces); err != nil {
+	if err := u.unpackTar(ctx, b, baseTar, data, spaces); err != nil {
 		return err
 	}
 	for _, space := range b.Tablespaces {
-		if err := makeEmpty(spaces[space.OID]); err != nil {
+		if err := u.makeEmpty(spaces[space.OID]); err != nil {
 			return err
 		}
-		if err := u.unpackTar(pieces(fmt.Sprintf("%d.tar", space.OID)), spaces[space.OID], nil); err != nil {
+		if err := u.unpackTar(ctx, b, fmt.Sprintf("%d.tar", space.OID), spaces[space.OID], nil); err != nil {
 			return err
 		}
 	}
@@ -192,9 +216,9 @@ func (u *unpacking) unpackManifest(ctx context.Context, b Backup, data string) e
 	return file.Close()
 }
 
-// makeEmpty makes a folder, which may be there already without anything in it.
+// makeEmpty makes a folder, which may be there already without anything in it but what this is to go on with.
 // PostgreSQL takes no data directory that others may enter.
-func makeEmpty(folder string) error {
+func (u *unpacking) makeEmpty(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("make %s: %w", folder, err)
 	}
@@ -206,113 +230,11 @@ func makeEmpty(folder string) error {
 		return fmt.Errorf("look into %s: %w", folder, err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != "lost+found" { // a volume of its own has one
+		if entry.Name() != "lost+found" && !u.resumed { // a volume of its own has one
 			return fmt.Errorf("%s is not empty", folder)
 		}
 	}
 	return nil
-}
-
-// unpackTar unpacks a tar file into a folder. Nothing gets outside of it: os.Root sees to
-// that, also where a symbolic link would lead there. The only links are those of the tablespaces.
-func (u *unpacking) unpackTar(r io.Reader, folder string, spaces map[uint32]string) error {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", folder, err)
-	}
-	defer root.Close()
-	files := tar.NewReader(r)
-	buffer := make([]byte, 1<<20)
-	for {
-		header, err := files.Next()
-		if errors.Is(err, io.EOF) {
-			return u.drain(r)
-		}
-		if err != nil {
-			return fmt.Errorf("read the tar file: %w", err)
-		}
-		name := path.Clean(header.Name)
-		switch header.Typeflag {
-		case tar.TypeDir:
-			err = makeFolder(root, name)
-		case tar.TypeReg:
-			err = u.writeFile(root, name, files, buffer)
-		case tar.TypeSymlink:
-			err = linkTablespace(folder, name, spaces)
-		default:
-			err = fmt.Errorf("it is of type %q, which no backup has", header.Typeflag)
-		}
-		if err != nil {
-			return fmt.Errorf("unpack %q: %w", header.Name, err)
-		}
-	}
-}
-
-// drain reads what comes after the end of a tar file: only then every piece has been checked.
-func (u *unpacking) drain(r io.Reader) error {
-	if _, err := io.Copy(io.Discard, r); err != nil {
-		return err
-	}
-	return nil
-}
-
-func makeFolder(root *os.Root, name string) error {
-	if name == "." {
-		return nil
-	}
-	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil
-}
-
-func (u *unpacking) writeFile(root *os.Root, name string, content io.Reader, buffer []byte) error {
-	file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	// Without its ReadFrom, which would take a buffer of its own for each file.
-	_, err = io.CopyBuffer(struct{ io.Writer }{counted{file, u.meter}}, struct{ io.Reader }{content}, buffer)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	return err
-}
-
-// counted counts what is written.
-type counted struct {
-	to    io.Writer
-	meter *meter
-}
-
-// Write implements io.Writer.
-func (c counted) Write(p []byte) (int, error) {
-	n, err := c.to.Write(p)
-	c.meter.add(n)
-	return n, err
-}
-
-var tablespaceLink = regexp.MustCompile(`^pg_tblspc/([1-9][0-9]*)$`)
-
-// linkTablespace makes the link of a tablespace, to where that goes now.
-func linkTablespace(folder, name string, spaces map[uint32]string) error {
-	m := tablespaceLink.FindStringSubmatch(name)
-	if m == nil {
-		return errors.New("it is a symbolic link, and of no tablespace")
-	}
-	oid, err := strconv.ParseUint(m[1], 10, 32)
-	if err != nil {
-		return err
-	}
-	target, ok := spaces[uint32(oid)]
-	if !ok {
-		return errors.New("it is of a tablespace that backup.json does not have")
-	}
-	absolute, err := filepath.Abs(target)
-	if err != nil {
-		return err
-	}
-	return os.Symlink(absolute, filepath.Join(folder, "pg_tblspc", m[1]))
 }
 
 // sync brings the data directory and the tablespaces to disk: whole file systems, which is

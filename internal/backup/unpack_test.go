@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,7 +61,13 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 				}
 			}
 			u := &unpacking{meter: newMeter(nil, 0)}
-			err := u.unpackTar(tarOf(t, c.headers...), data, map[uint32]string{5: space})
+			u.Workers, u.Bucket, u.Decoder = 2, newMemoryBucket(), &Decoder{}
+			content, err := io.ReadAll(tarOf(t, c.headers...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			piece := putPiece(t, u.Bucket, Backup{}, PieceName(baseTar, 0), content)
+			err = u.unpackTar(t.Context(), Backup{Pieces: []Object{piece}}, baseTar, data, map[uint32]string{5: space})
 			if (err == nil) != c.ok {
 				t.Errorf("the error is %v", err)
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"time"
 
 	"toban.dev/internal/bucket"
@@ -94,7 +93,7 @@ type verifying struct {
 // found; the report has what was found until then. The folder is left to the caller.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
+		o.Workers = Streams()
 	}
 	if len(o.Chain) == 0 {
 		return Report{}, errors.New("verify: there is no backup")
@@ -152,7 +151,7 @@ func (v *verifying) unpack(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(v.Folder, 0o700); err != nil {
 		return "", fmt.Errorf("make room for the data: %w", err)
 	}
-	if err := room(v.Folder, v.Chain, 0, "spec.backup.verification.size"); err != nil {
+	if err := room(v.Folder, v.Chain, 0, 0, "spec.backup.verification.size"); err != nil {
 		return "", err
 	}
 	return "", v.scratch.unpack(ctx, UnpackOptions{Bucket: v.Bucket, Decoder: v.Decoder, Chain: v.Chain,

@@ -218,6 +218,10 @@ type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
+// Lasting says that another try of what has failed would be in vain, as long as nobody changes the bucket or what is
+// said of it.
+func Lasting(err error) bool { return lasting(err) }
+
 // lasting says that another attempt would be in vain.
 func lasting(err error) bool {
 	for _, known := range []error{ErrNotExist, ErrExists, ErrNoBucket, ErrDenied, ErrFull, ErrInvalid} {

@@ -19,6 +19,9 @@ import (
 )
 
 // inspectOptions are all that is needed: no authority, no key and no store.
+// inspectWorkers is how much of a database is looked through side by side at most.
+const inspectWorkers = 4
+
 type inspectOptions struct{ settings, volume, run, backup, termination string }
 
 // Inspect is `toban backup inspect`: the process in the container of a verification that runs SQL.
@@ -68,7 +71,7 @@ func (o inspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 	}
 	options := backup.InspectOptions{
 		Backup: o.backup, Folder: scratchFolder(o.volume), Run: o.run, Programs: programs,
-		Parameters: settings.Verify.Parameters, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
+		Parameters: settings.Verify.Parameters, Workers: min(inspectWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
 	}
 	for _, a := range settings.Verify.Assertions {
 		options.Assertions = append(options.Assertions, backup.Assertion(a))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
@@ -68,6 +69,14 @@ func readSettings(path string, into any) error {
 		return fmt.Errorf("understand the settings %s: %w", path, err)
 	}
 	return nil
+}
+
+// telling is a context in which it is told when the store is away, and waited for.
+func (p *pod) telling(ctx context.Context) context.Context {
+	return backup.WithWaits(ctx, func(err error) {
+		p.progress.step("waits for the store: " + err.Error())
+		p.log.Warn("waits for the store", "error", err.Error())
+	})
 }
 
 // progressServer tells the operator how far a Pod is.

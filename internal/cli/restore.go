@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +74,7 @@ func (r *restore) tablespaces() string {
 }
 
 func (r *restore) do(ctx context.Context) error {
+	ctx = r.telling(ctx)
 	r.progress.step("looks at the volume")
 	stop, err := r.begin(ctx, naming.IdentityRestore, &r.settings, &r.settings.Operator)
 	if err != nil {
@@ -150,9 +150,10 @@ func (r *restore) keeps() (bool, error) {
 	return present, err
 }
 
-// restore makes the data beside its place, and notes on the volume that it is whole.
+// restore makes the data beside its place, and notes on the volume that it is whole. It goes on with what one before it
+// has left.
 func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
-	if err := errors.Join(volume.RemoveRestore(r.volume), os.RemoveAll(r.tablespaces())); err != nil {
+	if err := volume.RemovePrepared(r.volume); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(volume.RestoreFolder(r.volume), 0o700); err != nil {
@@ -164,8 +165,8 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	}
 	out, err := backup.Restore(ctx, options)
 	if err != nil {
-		// The server that runs beside needs the room.
-		if r.settings.InPlace != "" {
+		// The server that runs beside needs the room, where no other Pod follows.
+		if r.settings.InPlace != "" && Refused(err) {
 			err = errors.Join(err, volume.RemoveRestore(r.volume))
 		}
 		return nil, err
@@ -221,7 +222,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
 		Wanted: backup.Wanted{Target: target, Branch: s.Target.Branch, Backup: s.Backup, Now: time.Now()},
 		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs,
-		Parameters: s.Parameters, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr,
+		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
 	}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// takeWorkers bounds the memory of a backup: each may need 100 MiB.
-	takeWorkers = 4
 	// archivedPoll is the first pause between looks at the archive for WAL, and archivedPollMost the longest: each
 	// look lists all WAL.
 	archivedPoll     = time.Second
@@ -100,6 +97,7 @@ type take struct {
 }
 
 func (t *take) do(ctx context.Context) error {
+	ctx = t.telling(ctx)
 	t.progress.step("opens the archive")
 	stop, err := t.begin(ctx, naming.IdentityBackup, &t.settings, &t.settings.Operator)
 	if err != nil {
@@ -219,8 +217,11 @@ func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, 
 
 // usable is an error where the archive does not have all WAL that a backup needs.
 func (t *take) usable(ctx context.Context, b backup.Backup) error {
-	catalogue, err := backup.Read(ctx, t.archive)
-	if err != nil {
+	var catalogue backup.Catalogue
+	if err := backup.Patiently(ctx, func() (err error) {
+		catalogue, err = backup.Read(ctx, t.archive)
+		return err
+	}); err != nil {
 		return err
 	}
 	to, missing := catalogue.Covered(catalogue.NewestTermHistory(), b.StartLSN)
@@ -331,7 +332,7 @@ func (t *take) takeFrom(
 		Parent:   parent,
 		Decoder:  decoder,
 		Prove:    t.prove,
-		Workers:  min(takeWorkers, runtime.GOMAXPROCS(0)),
+		Workers:  backup.Streams(),
 		Archived: t.awaitWAL,
 		Progress: func(p backup.Progress) {
 			t.progress.set(protocol.BackupProgress{
@@ -380,8 +381,11 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
 	}
 	for pause := archivedPoll; ; pause = min(2*pause, archivedPollMost) {
-		catalogue, err := backup.ReadWAL(ctx, t.archive)
-		if err != nil {
+		var catalogue backup.Catalogue
+		if err := backup.Patiently(ctx, func() (err error) {
+			catalogue, err = backup.ReadWAL(ctx, t.archive)
+			return err
+		}); err != nil {
 			return err
 		}
 		history := catalogue.NewestTermHistory()

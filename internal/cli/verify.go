@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,6 +80,7 @@ type verify struct {
 }
 
 func (v *verify) do(ctx context.Context) error {
+	ctx = v.telling(ctx)
 	v.progress.step("opens the archive")
 	stop, err := v.begin(ctx, naming.IdentityRestore, &v.settings, &v.settings.Operator)
 	if err != nil {
@@ -139,7 +139,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	return backup.VerifyOptions{
 		Bucket: archive, Decoder: decoder, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.run, Programs: programs, Parameters: s.Parameters,
-		Workers: min(takeWorkers, runtime.GOMAXPROCS(0)), Log: os.Stderr, Progress: v.report,
+		Workers: backup.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil
 }
 

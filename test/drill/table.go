@@ -3,22 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
-)
 
-// quantile is the value below which that part of all lies, by the nearest rank.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	rank := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(rank, 0), len(sorted)-1)]
-}
+	"toban.dev/test/plot"
+)
 
 // of are the values of all runs.
 func of(runs []Run, value func(Run) float64) []float64 {
@@ -64,7 +55,7 @@ func verdictRow(own []Run) []string {
 	spread := func(value func(Run) float64, quantiles ...float64) string {
 		var texts []string
 		for _, q := range quantiles {
-			texts = append(texts, fmt.Sprintf("%.2f", quantile(of(own, value), q)))
+			texts = append(texts, fmt.Sprintf("%.2f", plot.Quantile(of(own, value), q)))
 		}
 		return strings.Join(texts, " / ") + " s"
 	}
@@ -113,7 +104,7 @@ func partsRow(own []Run) []string {
 			continue
 		}
 		seen = true
-		row = append(row, fmt.Sprintf("%.2f s", quantile(values, 0.5)))
+		row = append(row, fmt.Sprintf("%.2f s", plot.Quantile(values, 0.5)))
 	}
 	if !seen {
 		return nil
@@ -187,7 +178,7 @@ func present(o options, all []fault, before, runs []Run) error {
 		}
 	}
 	if o.plot != "" {
-		return os.WriteFile(o.plot, []byte(plot(rows, runs)), 0o644)
+		return os.WriteFile(o.plot, []byte(drawing(rows, runs)), 0o644)
 	}
 	return nil
 }

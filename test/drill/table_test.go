@@ -10,16 +10,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"toban.dev/test/plot"
 )
 
 func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 	values := []float64{5, 1, 4, 2, 3}
 	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.95: 5, 1: 5} {
-		if got := quantile(values, q); got != want {
+		if got := plot.Quantile(values, q); got != want {
 			t.Errorf("quantile(%g) = %g, want %g", q, got, want)
 		}
 	}
-	if got := quantile(nil, 0.5); !math.IsNaN(got) {
+	if got := plot.Quantile(nil, 0.5); !math.IsNaN(got) {
 		t.Errorf("of nothing: %g", got)
 	}
 	if values[0] != 5 {
@@ -83,7 +85,7 @@ func TestTheTableGoesBetweenTheMarks(t *testing.T) {
 }
 
 func TestThePlotIsXMLWithADotForEachRun(t *testing.T) {
-	text := plot(someRows, someRuns)
+	text := drawing(someRows, someRuns)
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	for {
 		_, err := decoder.Token()
@@ -104,7 +106,7 @@ func TestThePlotIsXMLWithADotForEachRun(t *testing.T) {
 
 func TestTicksAreRoundAndNotMany(t *testing.T) {
 	for most, want := range map[float64]float64{0: 0.1, 0.9: 0.1, 3: 0.5, 12: 2, 60: 10, 240: 50} {
-		if got := tick(most); math.Abs(got-want) > 1e-9 {
+		if got := plot.Tick(most); math.Abs(got-want) > 1e-9 {
 			t.Errorf("tick(%g) = %g, want %g", most, got, want)
 		}
 	}

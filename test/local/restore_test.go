@@ -335,7 +335,7 @@ func TestWhereARestoreEnds(t *testing.T) {
 	}
 }
 
-// A restore that is killed anywhere is done by the next one.
+// A restore that is killed anywhere is done by the next one, which goes on with what there is.
 func TestARestoreThatIsKilledBeginsAnew(t *testing.T) {
 	t.Parallel()
 	source, _, _ := history(t)

@@ -63,9 +63,17 @@ func (p Prepared) Write(volume string) error {
 	return postgres.WriteFile(preparedFile(volume), text, 0o600)
 }
 
+// RemovePrepared removes the note that a restore's data is whole.
+func RemovePrepared(volume string) error {
+	if err := os.RemoveAll(preparedFile(volume)); err != nil {
+		return fmt.Errorf("remove the note of what has been restored: %w", err)
+	}
+	return nil
+}
+
 // RemoveRestore removes what a restore has left on a volume: the note first, which must not promise data that is gone.
 func RemoveRestore(volume string) error {
-	err := os.RemoveAll(preparedFile(volume))
+	err := RemovePrepared(volume)
 	if err == nil {
 		err = os.RemoveAll(RestoreFolder(volume))
 	}

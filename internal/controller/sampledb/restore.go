@@ -24,7 +24,7 @@ import (
 
 const (
 	// restoreRetry is how long after its end a failed restore is tried once more, in case what it needed outside the
-	// spec, such as a Secret, is there by then. It doubles each time, up to restoreRetryMost: all is downloaded again.
+	// spec, such as a Secret, is there by then. It doubles each time, up to restoreRetryMost.
 	restoreRetry     = 5 * time.Minute
 	restoreRetryMost = 12 * time.Hour
 	// waitRestore is how often it is looked how far a restore is.

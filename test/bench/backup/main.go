@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"toban.dev/internal/postgres"
@@ -20,7 +19,7 @@ import (
 type options struct {
 	scale, rounds, wal int
 	load               time.Duration
-	folder             string
+	folder, plot       string
 }
 
 func main() {
@@ -31,6 +30,7 @@ func main() {
 	flag.DurationVar(&o.load, "load", time.Minute, "for how long to measure the lag under pgbench")
 	flag.StringVar(&o.folder, "folder", "/var/tmp/toban-bench",
 		"folder for all, on the disk that is measured; it must not be there")
+	flag.StringVar(&o.plot, "plot", "", "file for an SVG of the shares of the limits; none by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o)
@@ -46,7 +46,7 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("make a folder of its own: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(o.folder) }()
-	b := &bench{options: o, times: map[string][]time.Duration{}}
+	b := &bench{options: o}
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
@@ -66,8 +66,7 @@ type bench struct {
 	process *postgres.Process
 	archive *archive
 	bytes   int64 // of the data directory without WAL
-	names   []string
-	times   map[string][]time.Duration
+	times   []timed
 }
 
 // roundsOfAll measures each tool in turn, so that a slow change of the machine does not hit one alone.
@@ -87,18 +86,10 @@ func (b *bench) roundsOfAll(ctx context.Context) error {
 			if err := m.do(ctx); err != nil {
 				return fmt.Errorf("%s: %w", m.name, err)
 			}
-			b.note(m.name, time.Since(began))
+			b.note(m, time.Since(began))
 		}
 	}
-	b.report()
-	return nil
-}
-
-func (b *bench) note(name string, took time.Duration) {
-	if b.times[name] == nil {
-		b.names = append(b.names, name)
-	}
-	b.times[name] = append(b.times[name], took)
+	return b.report()
 }
 
 // clean removes what was restored before, so that there is always as much room.
@@ -110,15 +101,3 @@ func (b *bench) clean() error {
 }
 
 func (b *bench) restored() string { return filepath.Join(b.folder, "restored") }
-
-// report prints a table: medians, and the spread.
-func (b *bench) report() {
-	fmt.Printf("\n%d MB of data, %d rounds\n\n| | median | from – to | MB/s |\n| --- | --- | --- | --- |\n",
-		b.bytes/1e6, b.rounds)
-	for _, name := range b.names {
-		all := slices.Sorted(slices.Values(b.times[name]))
-		median := all[len(all)/2]
-		fmt.Printf("| %s | %.1f s | %.1f – %.1f s | %.0f |\n",
-			name, median.Seconds(), all[0].Seconds(), all[len(all)-1].Seconds(), float64(b.bytes)/1e6/median.Seconds())
-	}
-}

@@ -17,38 +17,70 @@ import (
 
 // measure is something whose time is taken, after its preparation.
 type measure struct {
-	name        string
+	name string
+	// way is the one that the data goes, "" for neither; tool who does it.
+	way, tool string
+	// limit says that nobody can be faster on this machine: it is a part of the work that all have to do.
+	limit       bool
 	prepare, do func(context.Context) error
 }
 
-// measures are the limits, and each tool's backup and restore.
+// measures are each tool's backup and restore, and the limits of the machine: its processors, and its disk.
 func (b *bench) measures() []measure {
+	all := append(b.backups(), b.restores()...)
+	return append(all, measure{name: "verification: Toban", tool: "Toban", do: b.verify})
+}
+
+// backups begin with the limits: to compress all, and to write what that leaves.
+func (b *bench) backups() []measure {
 	return []measure{
-		{"limit: tar and zstd -1 with all processors", nil, func(ctx context.Context) error {
-			return b.shell(ctx, "tar -c --exclude=pg_wal -C %s . | zstd -q -1 -T0 > /dev/null", b.server.Data())
-		}},
-		{"limit: copying the files", nil, func(ctx context.Context) error {
-			return b.shell(ctx, "cp -r %s %s && sync -f %s", b.server.Data(), b.restored(), b.restored())
-		}},
-		{"backup: toban", b.emptyArchive, b.take},
-		{"backup: pg_basebackup, zstd with all processors", b.remove("basebackup"), func(ctx context.Context) error {
-			return b.tool(ctx, "pg_basebackup", "--pgdata", b.at("basebackup"), "--format", "tar",
-				"--wal-method", "none", "--checkpoint", "fast",
-				"--no-manifest", "--compress", fmt.Sprintf("client-zstd:level=1,workers=%d", runtime.NumCPU()))
-		}},
-		{"backup: pgBackRest, zstd with all processors", b.newRepo, func(ctx context.Context) error {
-			return b.pgbackrest(ctx, "backup", "--type=full", "--start-fast", "--no-archive-check")
-		}},
-		{"restore: toban, the files", nil, b.unpack},
-		{"restore: toban, until it takes writes", nil, b.restore},
-		{"restore: tar of pg_basebackup, the files", nil, func(ctx context.Context) error {
-			return b.shell(ctx, "zstd -q -dc %s/base.tar.zst | tar -x -C %s && sync -f %s",
-				b.at("basebackup"), b.restored(), b.restored())
-		}},
-		{"restore: pgBackRest, the files", nil, func(ctx context.Context) error {
-			return b.pgbackrest(ctx, "restore", "--pg1-path="+b.restored(), "--type=none")
-		}},
-		{"verification: toban", nil, b.verify},
+		{name: "limit of a backup, processors: `tar` and `zstd -1` with all of them", way: wayBackup, limit: true,
+			do: func(ctx context.Context) error {
+				return b.shell(ctx, "tar -c --exclude=pg_wal -C %s . | zstd -q -1 -T0 > /dev/null", b.server.Data())
+			}},
+		{name: "backup: Toban", way: wayBackup, tool: "Toban", prepare: b.emptyArchive, do: b.take},
+		{name: "backup: `pg_basebackup`, zstd with all processors, no manifest", way: wayBackup, tool: "pg_basebackup",
+			prepare: b.remove("basebackup"), do: func(ctx context.Context) error {
+				return b.tool(ctx, "pg_basebackup", "--pgdata", b.at("basebackup"), "--format", "tar",
+					"--wal-method", "none", "--checkpoint", "fast",
+					"--no-manifest", "--compress", fmt.Sprintf("client-zstd:level=1,workers=%d", runtime.NumCPU()))
+			}},
+		{name: "backup: pgBackRest, zstd with all processors", way: wayBackup, tool: "pgBackRest", prepare: b.newRepo,
+			do: func(ctx context.Context) error {
+				return b.pgbackrest(ctx, "backup", "--type=full", "--start-fast", "--no-archive-check")
+			}},
+		{name: "limit of a backup, disk: writing what it stores", way: wayBackup, limit: true,
+			do: func(ctx context.Context) error {
+				return b.shell(ctx, "cp %s/base.tar.zst %s && sync -f %s", b.at("basebackup"), b.restored(), b.restored())
+			}},
+	}
+}
+
+// restores begin with the limits: to decompress all, and to write all files.
+func (b *bench) restores() []measure {
+	return []measure{
+		{name: "limit of a restore, processors: `zstd -d` with all of them", way: wayRestore, limit: true,
+			do: func(ctx context.Context) error {
+				return b.shell(ctx, "find %s -name '*.tar.*.zst' -print0 | xargs -0 -n 1 -P %d zstd -q -dc > /dev/null",
+					b.at("bucket"), runtime.NumCPU())
+			}},
+		{name: "limit of a restore, disk: copying the files", way: wayRestore, limit: true,
+			do: func(ctx context.Context) error {
+				return b.shell(ctx, "cp -r %s %s && rm -r %s/data/pg_wal && sync -f %s", b.server.Data(), b.restored(),
+					b.restored(), b.restored())
+			}},
+		{name: "restore: Toban, the files", way: wayRestore, tool: "Toban", do: b.unpack},
+		{name: "restore: Toban, until it takes writes", way: wayRestore, tool: "Toban, until it takes writes",
+			do: b.restore},
+		{name: "restore: `tar` of `pg_basebackup`, the files", way: wayRestore, tool: "pg_basebackup",
+			do: func(ctx context.Context) error {
+				return b.shell(ctx, "zstd -q -dc %s/base.tar.zst | tar -x -C %s && sync -f %s",
+					b.at("basebackup"), b.restored(), b.restored())
+			}},
+		{name: "restore: pgBackRest, the files", way: wayRestore, tool: "pgBackRest",
+			do: func(ctx context.Context) error {
+				return b.pgbackrest(ctx, "restore", "--pg1-path="+b.restored(), "--type=none")
+			}},
 	}
 }
 

@@ -1,0 +1,97 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/bucket"
+)
+
+// taker is a backup under way that writes to a bucket.
+func taker(t *testing.T, to bucket.Bucket) *taking {
+	t.Helper()
+	encoder, err := NewEncoder("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &taking{TakeOptions: TakeOptions{Encoder: encoder, Bucket: to}, ctx: t.Context()}
+	w.backup = Backup{ID: "20261120T031500Z-3f2a"}
+	return w
+}
+
+// A bucket that is away, in the midst of a backup or a restore, is waited for, and what says no for good is not.
+func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		away  time.Duration
+		err   error
+		works bool
+		least time.Duration // how long it is tried
+	}{
+		"for a moment":                  {100 * time.Millisecond, errInjected, true, 0},
+		"for some minutes":              {10 * time.Minute, errInjected, true, 10 * time.Minute},
+		"for most of an hour":           {55 * time.Minute, errInjected, true, 55 * time.Minute},
+		"for hours":                     {5 * time.Hour, errInjected, false, 55 * time.Minute},
+		"full":                          {time.Minute, fmt.Errorf("put: %w", bucket.ErrFull), false, 0},
+		"denied":                        {time.Minute, fmt.Errorf("put: %w", bucket.ErrDenied), false, 0},
+		"the backup is ended meanwhile": {time.Minute, fmt.Errorf("put: %w", context.Canceled), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, begin, tries, told := newMemoryBucket(), time.Now(), 0, 0
+				b.fault = func(after bool) error {
+					if after || time.Since(begin) >= c.away {
+						return nil
+					}
+					tries++
+					return c.err
+				}
+				ctx := WithWaits(t.Context(), func(err error) {
+					if told++; !errors.Is(err, errInjected) {
+						t.Errorf("who waits is told %v", err)
+					}
+				})
+				_, err := taker(t, b).put(ctx, PieceName(baseTar, 0), []byte("content"))
+				took := time.Since(begin)
+				if (err == nil) != c.works || took < c.least || c.least == 0 && took > time.Minute {
+					t.Errorf("after %v it ends with %v", took, err)
+				}
+				if c.works {
+					if content, err := download(ctx, b, FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst", 100); err != nil {
+						t.Errorf("%q, %v", content, err)
+					}
+				}
+				// Pauses grow: a bucket that is away is not asked all the time.
+				if limit := 12 + int(took/time.Minute); tries > limit || errors.Is(c.err, errInjected) != (told > 0) {
+					t.Errorf("in %v it was tried %d times, and told %d times", took, tries, told)
+				}
+			})
+		})
+	}
+}
+
+// An answer that gets lost does not make another's of one's own backup.json.
+func TestTheEndOfABackupSurvivesALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newMemoryBucket()
+		w := taker(t, b)
+		lost := false
+		b.fault = func(after bool) error {
+			if _, there := b.objects[w.backup.folder()+FileBackup]; after && there && !lost {
+				lost = true
+				return errInjected
+			}
+			return nil
+		}
+		if err := w.finish(t.Context()); err != nil || !lost {
+			t.Errorf("the error is %v", err)
+		}
+		w.backup.Label = "another"
+		if err := w.finish(t.Context()); !errors.Is(err, bucket.ErrExists) {
+			t.Errorf("over another's the error is %v", err)
+		}
+	})
+}

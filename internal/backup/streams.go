@@ -1,0 +1,46 @@
+package backup
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+)
+
+const (
+	// mostStreams is how many pieces are under way at most: more than most stores make faster.
+	mostStreams = 16
+	// streamMemory is what a piece may take while it is under way, in bytes, with what Go has not collected yet.
+	streamMemory = 200 << 20
+)
+
+// Streams is how many pieces a backup or a restore has under way at the same time: as many as fit into a quarter of
+// the memory that is free, or half of what the container may have. While some wait for the store, others are compressed
+// or written, so that it may be more than there are processors.
+func Streams() int {
+	limit, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // without a limit it is "max"
+	return streams(runtime.GOMAXPROCS(0), availableMemory(), limit)
+}
+
+// streams is Streams for so many processors, so much free memory, and the text of a cgroup's memory.max.
+func streams(processors int, free uint64, limit []byte) int {
+	// A small machine has its processors busy nevertheless.
+	most := max(int(min(free/4/streamMemory, mostStreams)), min(processors, 4))
+	if allowed, err := strconv.ParseUint(string(bytes.TrimSpace(limit)), 10, 64); err == nil {
+		most = min(most, max(int(min(allowed/2/streamMemory, mostStreams)), 1))
+	}
+	return most
+}
+
+// availableMemory is how much a machine has free without swapping, in bytes (Linux' proc_meminfo(5)); 0 where it does
+// not say.
+func availableMemory() uint64 {
+	text, _ := os.ReadFile("/proc/meminfo")
+	for line := range bytes.Lines(text) {
+		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == "MemAvailable:" {
+			kib, _ := strconv.ParseUint(string(fields[1]), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
