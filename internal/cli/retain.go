@@ -121,8 +121,8 @@ func (t *take) retain(ctx context.Context) error {
 	return nil
 }
 
-// removeBy removes what a policy does not keep. A backup that the store does not let be removed, because it is too young
-// for that or because nothing may, stays with all that it needs, and the rest goes.
+// removeBy removes what a policy does not keep. A backup that the store does not let be removed, because it is too
+// young for that or because nothing may, stays with all that it needs, and the rest goes.
 func (t *take) removeBy(ctx context.Context, c backup.Catalogue, policy backup.Policy) (backup.Deletions, error) {
 	t.result.Refused = ""
 	gone, refused := map[string]bool{}, 0
