@@ -78,12 +78,12 @@ func StartS3(t *testing.T) Server {
 }
 
 // startS3 starts one over a folder with buckets that takes a secret key.
-func startS3(t *testing.T, folder, secret string) Server {
+func startS3(t *testing.T, folder, secret string, options ...string) Server {
 	t.Helper()
 	const access, name = "tester", bucketName
 	url := start(t, func(port int) *exec.Cmd {
-		return exec.Command(tool(t, "versitygw"), "--port", address(port), "--access", access, "--secret", secret,
-			"--quiet", "posix", folder)
+		arguments := append([]string{"--port", address(port), "--access", access, "--secret", secret, "--quiet"}, options...)
+		return exec.Command(tool(t, "versitygw"), append(arguments, "posix", folder)...)
 	})
 	return Server{URL: url, Folder: filepath.Join(folder, name), Config: bucket.Config{
 		S3:          &bucket.S3{Endpoint: url, Region: "us-east-1", Bucket: name, PathStyle: true},

@@ -1,0 +1,146 @@
+package servers
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"toban.dev/internal/bucket"
+)
+
+// Guarded is a store with two to use it: the instances, who may list, read and create, and one who may list, read and
+// delete.
+type Guarded struct{ Instances, Deletion bucket.Config }
+
+// Policy is what an S3 user may do, without the principal.
+type Policy struct {
+	Version   string
+	Statement []map[string]any
+}
+
+// GuardS3 is an S3 server with users who may do what their policies say. The condition that nothing is replaced this
+// server does not know: a proxy before it has that.
+func GuardS3(t *testing.T, instances, deletion Policy) Guarded {
+	t.Helper()
+	folder, iam := t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, bucketName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	users := map[string]any{}
+	for _, name := range []string{"writer", "remover"} {
+		users[name] = map[string]any{"access": name, "secret": "secret of " + name, "role": "user"}
+	}
+	text, err := json.Marshal(map[string]any{"accessAccounts": users})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(iam, "users.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := startS3(t, folder, "a secret of the tests", "--iam-dir", iam)
+	setPolicy(t, server, map[string]Policy{"writer": instances, "remover": deletion})
+	faulty := StartFaulty(t, server.URL)
+	faulty.Refuse(func(r *http.Request) bool {
+		return r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "*"
+	}, s3Denied)
+	as := func(name string) bucket.Config {
+		config := server.At(faulty.URL)
+		config.Credentials = Secret(t, map[string]string{"accessKeyID": name, "secretAccessKey": "secret of " + name})
+		return config
+	}
+	return Guarded{Instances: as("writer"), Deletion: as("remover")}
+}
+
+const s3Denied = `<?xml version="1.0" encoding="UTF-8"?>
+<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`
+
+// setPolicy makes the users' policies that of the bucket, as its owner.
+func setPolicy(t *testing.T, server Server, of map[string]Policy) {
+	t.Helper()
+	all := Policy{Version: "2012-10-17"}
+	for user, policy := range of {
+		for _, statement := range policy.Statement {
+			statement["Principal"] = map[string]any{"AWS": []string{user}}
+			delete(statement, "Condition")
+			all.Statement = append(all.Statement, statement)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := minio.New(strings.TrimPrefix(server.URL, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4("tester", "a secret of the tests", ""), Region: "us-east-1",
+		BucketLookup: minio.BucketLookupPath,
+	})
+	if err == nil {
+		err = client.SetBucketPolicy(t.Context(), bucketName, string(text))
+	}
+	if err != nil {
+		t.Fatalf("set the policy %s: %v", text, err)
+	}
+}
+
+// GuardAzure is Azure's emulator with two tokens for the container.
+func GuardAzure(t *testing.T) Guarded {
+	t.Helper()
+	server := startAzure(t, azureKey)
+	who, err := container.NewSharedKeyCredential(azureAccount, azureKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := container.NewClientWithSharedKeyCredential(server.Config.Azure.Endpoint+"/"+bucketName, who, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(may sas.ContainerPermissions) bucket.Config {
+		signed, err := client.GetSASURL(may, time.Now().Add(time.Hour), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(signed, "?")
+		config := server.Config
+		config.Credentials = Secret(t, map[string]string{"sasToken": token})
+		return config
+	}
+	return Guarded{
+		Instances: with(sas.ContainerPermissions{Read: true, Create: true, List: true}),
+		Deletion:  with(sas.ContainerPermissions{Read: true, List: true, Delete: true}),
+	}
+}
+
+// GuardGCS is Google's emulator, which knows nobody, behind two proxies that let through what each may do. One denies to
+// replace an object before it looks at the condition, as the store does for want of storage.objects.delete.
+func GuardGCS(t *testing.T) Guarded {
+	t.Helper()
+	server := StartGCS(t)
+	instances, deletion := StartFaulty(t, server.URL), StartFaulty(t, server.URL)
+	const denied = `{"error":{"code":403,"message":"denied","errors":[{"reason":"forbidden","message":"denied"}]}}`
+	instances.Refuse(func(r *http.Request) bool {
+		return r.Method == http.MethodDelete || r.Method == http.MethodPost && isThere(server, r.URL)
+	}, denied)
+	deletion.Refuse(func(r *http.Request) bool { return !reads(r.Method) && r.Method != http.MethodDelete }, denied)
+	return Guarded{Instances: server.At(instances.URL), Deletion: server.At(deletion.URL)}
+}
+
+// isThere says whether the emulator has the object that an upload names.
+func isThere(server Server, upload *url.URL) bool {
+	name := upload.Query().Get("name")
+	answer, err := http.Get( //nolint:noctx // of a test
+		server.URL + "/storage/v1/b/" + bucketName + "/o/" + url.PathEscape(name))
+	if err != nil || name == "" {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
