@@ -28,27 +28,16 @@ type Policy struct {
 	Statement []map[string]any
 }
 
-// GuardS3 is an S3 server with users who may do what their policies say. The condition that nothing is replaced this
-// server does not know: a proxy before it has that.
-func GuardS3(t *testing.T, instances, deletion Policy) Guarded {
+// GuardS3 is an S3 server with users who may do what the policies of docs/backup.md say. The condition that nothing is
+// replaced a proxy before it has.
+func GuardS3(t *testing.T) Guarded {
 	t.Helper()
-	folder, iam := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, bucketName), 0o700); err != nil {
+	iam := t.TempDir()
+	if err := os.WriteFile(filepath.Join(iam, "users.json"), []byte(UsersOfS3(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	users := map[string]any{}
-	for _, name := range []string{"writer", "remover"} {
-		users[name] = map[string]any{"access": name, "secret": "secret of " + name, "role": "user"}
-	}
-	text, err := json.Marshal(map[string]any{"accessAccounts": users})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(iam, "users.json"), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := startS3(t, folder, "a secret of the tests", "--iam-dir", iam)
-	setPolicy(t, server, map[string]Policy{"writer": instances, "remover": deletion})
+	server := startS3(t, t.TempDir(), s3Secret, "--iam-dir", iam)
+	GuardBucket(t, server.URL)
 	faulty := StartFaulty(t, server.URL)
 	faulty.Refuse(func(r *http.Request) bool {
 		return r.Method == http.MethodPut && r.Header.Get("If-None-Match") != "*"
@@ -64,12 +53,43 @@ func GuardS3(t *testing.T, instances, deletion Policy) Guarded {
 const s3Denied = `<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`
 
-// setPolicy makes the users' policies that of the bucket, as its owner.
-func setPolicy(t *testing.T, server Server, of map[string]Policy) {
+// DocumentedPolicy is one of docs/backup.md: "instances" or "deletion".
+func DocumentedPolicy(t *testing.T, name string) Policy {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository(), "docs", "backup.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "<!-- policy-"+name+":begin -->\n```json\n")
+	block, _, _ := strings.Cut(after, "```")
+	var policy Policy
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(block, ":::archives", ":::"+bucketName)), &policy); err != nil {
+		t.Fatalf("the policy %s of docs/backup.md: %v", name, err)
+	}
+	return policy
+}
+
+// UsersOfS3 is the file users.json for the server's --iam-dir: a writer, who is the instances, and a remover.
+func UsersOfS3(t *testing.T) string {
+	t.Helper()
+	users := map[string]any{}
+	for _, name := range []string{"writer", "remover"} {
+		users[name] = map[string]any{"access": name, "secret": "secret of " + name, "role": "user"}
+	}
+	text, err := json.Marshal(map[string]any{"accessAccounts": users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// GuardBucket makes the policies of docs/backup.md those of the bucket "archive", which it makes where there is none. The
+// server does not know the condition that nothing is replaced.
+func GuardBucket(t *testing.T, url string) {
 	t.Helper()
 	all := Policy{Version: "2012-10-17"}
-	for user, policy := range of {
-		for _, statement := range policy.Statement {
+	for user, policy := range map[string]string{"writer": "instances", "remover": "deletion"} {
+		for _, statement := range DocumentedPolicy(t, policy).Statement {
 			statement["Principal"] = map[string]any{"AWS": []string{user}}
 			delete(statement, "Condition")
 			all.Statement = append(all.Statement, statement)
@@ -79,15 +99,21 @@ func setPolicy(t *testing.T, server Server, of map[string]Policy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := minio.New(strings.TrimPrefix(server.URL, "http://"), &minio.Options{
-		Creds: credentials.NewStaticV4("tester", "a secret of the tests", ""), Region: "us-east-1",
-		BucketLookup: minio.BucketLookupPath,
+	client, err := minio.New(strings.TrimPrefix(url, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3Owner, s3Secret, ""), Region: "us-east-1", BucketLookup: minio.BucketLookupPath,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := client.BucketExists(t.Context(), bucketName)
+	if err == nil && !there {
+		err = client.MakeBucket(t.Context(), bucketName, minio.MakeBucketOptions{})
+	}
 	if err == nil {
 		err = client.SetBucketPolicy(t.Context(), bucketName, string(text))
 	}
 	if err != nil {
-		t.Fatalf("set the policy %s: %v", text, err)
+		t.Fatalf("make a bucket with the policy %s: %v", text, err)
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	ready = 2 * time.Minute
 	// bucketName is that of every bucket.
 	bucketName = "archive"
+	// s3Owner may do everything in the S3 server, with s3Secret.
+	s3Owner, s3Secret = "tester", "a secret of the tests"
 	// azurite is the version of Azure's emulator.
 	azurite = "3.37.0"
 	// The account of the emulator, which is public (Azure's documentation, "Use the Azurite emulator").
@@ -74,13 +76,13 @@ func StartS3(t *testing.T) Server {
 	if err := os.Mkdir(filepath.Join(folder, bucketName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return startS3(t, folder, "a secret of the tests")
+	return startS3(t, folder, s3Secret)
 }
 
 // startS3 starts one over a folder with buckets that takes a secret key.
 func startS3(t *testing.T, folder, secret string, options ...string) Server {
 	t.Helper()
-	const access, name = "tester", bucketName
+	const access, name = s3Owner, bucketName
 	url := start(t, func(port int) *exec.Cmd {
 		arguments := append([]string{"--port", address(port), "--access", access, "--secret", secret, "--quiet"}, options...)
 		return exec.Command(tool(t, "versitygw"), append(arguments, "posix", folder)...)
