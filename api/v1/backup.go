@@ -203,9 +203,10 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which remove
-	// what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need only list,
-	// read and create: who breaks into an instance can't remove backups. Where it is not given, credentials do it all.
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
@@ -234,9 +235,10 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which remove
-	// what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need only list,
-	// read and create: who breaks into an instance can't remove backups. Where it is not given, credentials do it all.
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -272,9 +274,10 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which remove
-	// what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need only list,
-	// read and create: who breaks into an instance can't remove backups. Where it is not given, credentials do it all.
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -394,8 +397,8 @@ type BackupStatus struct {
 	// What the store has refused to remove then, and what to do.
 	// +optional
 	DeletionRefused string `json:"deletionRefused,omitempty"`
-	// When the Job NAME-retention was made that has last removed what is not to be kept. It is there where one was needed:
-	// with deletionCredentials in the store, or because the store was full.
+	// When the Job NAME-retention was made that has last removed what is not to be kept. It is there where one was
+	// needed: with deletionCredentials in the store, or because the store was full.
 	// +optional
 	LastRetentionAt *metav1.Time `json:"lastRetentionAt,omitempty"`
 

@@ -284,8 +284,8 @@ const (
 	// lets anything go grows: have it remove what is old by a rule of its own.
 	ReasonDeletionRefused = "DeletionRefused"
 
-	// ReasonRetentionFailing: the Job NAME-retention could not remove what is not to be kept; the message has its words.
-	// It is tried again every ten minutes.
+	// ReasonRetentionFailing: the Job NAME-retention could not remove what is not to be kept; the message has its
+	// words. It is tried again every ten minutes.
 	// To do: mend what the message names, mostly the Secret of `deletionCredentials` in `spec.backup.store`.
 	ReasonRetentionFailing = "RetentionFailing"
 )

@@ -409,8 +409,8 @@ func (t *taking) store(ctx context.Context, name string, stored []byte) (Object,
 	return object, nil
 }
 
-// create writes an object and replaces none: a store may forbid that. One of the same content is there from a try before
-// this one, which had no answer.
+// create writes an object and replaces none: a store may forbid that. One of the same content is there from a try
+// before this one, which had no answer.
 func (t *taking) create(ctx context.Context, name string, content []byte) error {
 	err := t.Bucket.Create(ctx, name, content)
 	if !errors.Is(err, bucket.ErrExists) {

@@ -161,9 +161,9 @@ func spare(policy *backup.Policy, c backup.Catalogue, id string) bool {
 
 // refusal says what the store does not let be removed, and what to do.
 func refusal(count int, why error) string {
-	return fmt.Sprintf("the store refuses to remove %d backups, or WAL, that spec.backup.retention does not keep (%v). "+
-		"Archiving and backups go on. If the store is to keep them for a time, nothing need be done; else let the "+
-		"credentials delete, or name some that may: deletionCredentials in spec.backup.store", count, why)
+	return fmt.Sprintf("the store refuses to remove %d backups, or WAL, that spec.backup.retention does not keep "+
+		"(%v). Archiving and backups go on. If the store is to keep them for a time, nothing need be done; else let "+
+		"the credentials delete, or name some that may: deletionCredentials in spec.backup.store", count, why)
 }
 
 // remove removes objects in their order, and notes which are gone. With an error it says which it has failed at.

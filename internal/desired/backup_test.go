@@ -323,15 +323,20 @@ func TestWhichBackupsGetTheKey(t *testing.T) {
 // Only the Job that removes what is not to be kept has the credentials that may, in every store, and nobody else tries.
 func TestOnlyRetentionMayDelete(t *testing.T) {
 	may, other := &v1.SecretReference{Name: "remover"}, &v1.SecretReference{Name: "writer"}
+	inS3 := func(credentials, deletion *v1.SecretReference) v1.StoreSpec {
+		return v1.StoreSpec{S3: &v1.S3Store{Bucket: "b", Credentials: credentials, DeletionCredentials: deletion}}
+	}
+	gcs := &v1.GCSStore{Bucket: "b", Credentials: other, DeletionCredentials: may}
+	azure := &v1.AzureStore{Account: "a", Container: "c", Credentials: other, DeletionCredentials: may}
 	for name, c := range map[string]struct {
 		store v1.StoreSpec
 		apart bool
 	}{
-		"S3":                              {v1.StoreSpec{S3: &v1.S3Store{Bucket: "b", Credentials: other, DeletionCredentials: may}}, true},
-		"GCS":                             {v1.StoreSpec{GCS: &v1.GCSStore{Bucket: "b", Credentials: other, DeletionCredentials: may}}, true},
-		"Azure":                           {v1.StoreSpec{Azure: &v1.AzureStore{Account: "a", Credentials: other, DeletionCredentials: may}}, true},
-		"beside the identity of Pods":     {v1.StoreSpec{S3: &v1.S3Store{Bucket: "b", DeletionCredentials: may}}, true},
-		"one for everything":              {v1.StoreSpec{S3: &v1.S3Store{Bucket: "b", Credentials: other}}, false},
+		"S3":                              {inS3(other, may), true},
+		"GCS":                             {v1.StoreSpec{GCS: gcs}, true},
+		"Azure":                           {v1.StoreSpec{Azure: azure}, true},
+		"beside the identity of Pods":     {inS3(nil, may), true},
+		"one for everything":              {inS3(other, nil), false},
 		"a volume, which knows no others": {v1.StoreSpec{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

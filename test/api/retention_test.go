@@ -126,8 +126,8 @@ func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
 	return mounts, pod.Containers[0].Command
 }
 
-// Where the store has credentials of its own for deletion, a Job that alone has them removes what is not to be kept after
-// each backup, and what it says counts.
+// Where the store has credentials of its own for deletion, a Job that alone has them removes what is not to be kept
+// after each backup, and what it says counts.
 func TestOneJobAloneRemovesAfterEachBackup(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	db = k.edit(db, func(db *v1.SampleDB) {

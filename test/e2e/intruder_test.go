@@ -92,7 +92,8 @@ store:
 	}
 
 	for _, name := range []string{"one", "two"} {
-		s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: " + name + "}\nspec: {sampleDB: main}\n")
+		s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: " + name +
+			"}\nspec: {sampleDB: main}\n")
 		s.completed(name)
 	}
 	// Else its successor comes when Kubernetes has removed it, ten minutes after its end.

@@ -18,9 +18,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// applyRetention has a Job remove what is not to be kept: in a store that is full, where no backup can begin, and so none
-// can remove it; and after each backup where only that Job may. It goes some minutes after its end, and is made again if
-// there is need for it then.
+// applyRetention has a Job remove what is not to be kept: in a store that is full, where no backup can begin, and so
+// none can remove it; and after each backup where only that Job may. It goes some minutes after its end, and is made
+// again if there is need for it then.
 func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
@@ -28,8 +28,9 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 	if job := s.retentionJob(); job != nil {
 		if said := retentionSaid(lastSaid(podsOf(s.seen.backupPods, job))); said != nil {
 			s.retained = &retained{*said, dueSince(job)}
-			return removed.Note(ctx, r.Client,
-				removed.By{Archive: s.archivePath(), IDs: said.Removed, When: "when Job " + job.Name + " ran"}, s.seen.backups)
+			return removed.Note(ctx, r.Client, removed.By{
+				Archive: s.archivePath(), IDs: said.Removed, When: "when Job " + job.Name + " ran",
+			}, s.seen.backups)
 		}
 		return nil
 	}

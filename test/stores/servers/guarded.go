@@ -83,8 +83,8 @@ func UsersOfS3(t *testing.T) string {
 	return string(text)
 }
 
-// GuardBucket makes the policies of docs/backup.md those of the bucket "archive", which it makes where there is none. The
-// server does not know the condition that nothing is replaced.
+// GuardBucket makes the policies of docs/backup.md those of the bucket "archive", which it makes where there is none.
+// The server does not know the condition that nothing is replaced.
 func GuardBucket(t *testing.T, url string) {
 	t.Helper()
 	all := Policy{Version: "2012-10-17"}
@@ -100,7 +100,8 @@ func GuardBucket(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	client, err := minio.New(strings.TrimPrefix(url, "http://"), &minio.Options{
-		Creds: credentials.NewStaticV4(s3Owner, s3Secret, ""), Region: "us-east-1", BucketLookup: minio.BucketLookupPath,
+		Creds: credentials.NewStaticV4(s3Owner, s3Secret, ""), Region: "us-east-1",
+		BucketLookup: minio.BucketLookupPath,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,8 +146,8 @@ func GuardAzure(t *testing.T) Guarded {
 	}
 }
 
-// GuardGCS is Google's emulator, which knows nobody, behind two proxies that let through what each may do. One denies to
-// replace an object before it looks at the condition, as the store does for want of storage.objects.delete.
+// GuardGCS is Google's emulator, which knows nobody, behind two proxies that let through what each may do. One denies
+// to replace an object before it looks at the condition.
 func GuardGCS(t *testing.T) Guarded {
 	t.Helper()
 	server := StartGCS(t)

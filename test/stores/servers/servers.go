@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,8 +85,8 @@ func startS3(t *testing.T, folder, secret string, options ...string) Server {
 	t.Helper()
 	const access, name = s3Owner, bucketName
 	url := start(t, func(port int) *exec.Cmd {
-		arguments := append([]string{"--port", address(port), "--access", access, "--secret", secret, "--quiet"}, options...)
-		return exec.Command(tool(t, "versitygw"), append(arguments, "posix", folder)...)
+		first := []string{"--port", address(port), "--access", access, "--secret", secret, "--quiet"}
+		return exec.Command(tool(t, "versitygw"), slices.Concat(first, options, []string{"posix", folder})...)
 	})
 	return Server{URL: url, Folder: filepath.Join(folder, name), Config: bucket.Config{
 		S3:          &bucket.S3{Endpoint: url, Region: "us-east-1", Bucket: name, PathStyle: true},
