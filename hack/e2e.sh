@@ -8,7 +8,12 @@ TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\
 export TOBAN_AUDIT_LOG
 tars=$(hack/examples.sh)
 mapfile -t tars <<<"$tars"
-bin/localkube load "${tars[@]}" postgres:15 postgres:18
+# An S3 server, by the name that its image's program gets.
+mkdir -p .local/versitygw
+cp "$(hack/tool.sh versitygw)" .local/versitygw/versitygw
+s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/versitygw \
+  --description 'An S3 server for the stories')
+bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
 go test -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
 # The drill wants the cluster for itself.
 if (($# == 0)); then

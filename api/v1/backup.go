@@ -168,6 +168,8 @@ type VolumeStore struct {
 }
 
 // S3Store is a bucket of S3.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.s3.deletionCredentials must name another Secret than backup.store.s3.credentials, which the instances have"
 type S3Store struct {
 	// The bucket. It must exist.
 	// +kubebuilder:validation:MinLength=3
@@ -201,12 +203,21 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
+
 	// A Secret with ca.crt: the authority of the server's certificate, where it is none of the public ones.
 	// +optional
 	CA *SecretReference `json:"ca,omitempty"`
 }
 
 // GCSStore is a bucket of Google Cloud Storage.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.gcs.deletionCredentials must name another Secret than backup.store.gcs.credentials, which the instances have"
 type GCSStore struct {
 	// The bucket. It must exist.
 	// +kubebuilder:validation:MinLength=3
@@ -223,9 +234,18 @@ type GCSStore struct {
 	// A Secret with credentials.json: a service account's key. Where it is not given, the Pods' own identity is used.
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
 
 // AzureStore is a container of Azure Blob Storage.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.azure.deletionCredentials must name another Secret than backup.store.azure.credentials, which the instances have"
 type AzureStore struct {
 	// The storage account.
 	// +kubebuilder:validation:MinLength=3
@@ -253,6 +273,13 @@ type AzureStore struct {
 	// A Secret with accountKey or sasToken. Where it is not given, the Pods' own identity is used.
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
+	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
+	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
+	// credentials do it all.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
 
 // SecretReference names a Secret of the same namespace.
@@ -367,6 +394,13 @@ type BackupStatus struct {
 	// where it has done as it was told.
 	// +optional
 	Retention string `json:"retention,omitempty"`
+	// What the store has refused to remove then, and what to do.
+	// +optional
+	DeletionRefused string `json:"deletionRefused,omitempty"`
+	// When the Job NAME-retention was made that has last removed what is not to be kept. It is there where one was
+	// needed: with deletionCredentials in the store, or because the store was full.
+	// +optional
+	LastRetentionAt *metav1.Time `json:"lastRetentionAt,omitempty"`
 
 	// The last DatabaseBackup that is complete, and when it ended.
 	// +optional

@@ -26,6 +26,9 @@ const (
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
 	ConditionArchiving = "Archiving"
+	// ConditionRetentionApplied is true when what `spec.backup.retention` does not keep was removed the last time that
+	// was tried. It is there when a backup has been taken. Archiving and backups go on without it.
+	ConditionRetentionApplied = "RetentionApplied"
 	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default one. It is
 	// there where one of them is.
 	ConditionScheduled = "Scheduled"
@@ -261,6 +264,30 @@ const (
 	// To do: take another store for `spec.backup.store`, or a version of this one that honours conditional writes (in
 	// S3: `If-None-Match: *`).
 	ReasonArchiveStoreUnfit = "ArchiveStoreUnfit"
+)
+
+// Reasons of RetentionApplied. None of them keeps Ready from being true.
+const (
+	// ReasonRetentionApplied: there is nothing in the archive that is not to be kept.
+	// To do: nothing.
+	ReasonRetentionApplied = "RetentionApplied"
+
+	// ReasonRetentionHeld: retention has left what its rules would have removed, because something else needs it or
+	// because it is rather a mistake; the message says what, and why.
+	// To do: what the message says.
+	ReasonRetentionHeld = "RetentionHeld"
+
+	// ReasonDeletionRefused: the store does not let something be removed that is not to be kept; the message has its
+	// words. Archiving and backups go on, and the rest is removed.
+	// To do: nothing where the store is to keep it for a time (object lock, a retention policy). Else let the
+	// credentials of `spec.backup.store` delete, or name some that may as its `deletionCredentials`. A store that never
+	// lets anything go grows: have it remove what is old by a rule of its own.
+	ReasonDeletionRefused = "DeletionRefused"
+
+	// ReasonRetentionFailing: the Job NAME-retention could not remove what is not to be kept; the message has its
+	// words. It is tried again every ten minutes.
+	// To do: mend what the message names, mostly the Secret of `deletionCredentials` in `spec.backup.store`.
+	ReasonRetentionFailing = "RetentionFailing"
 )
 
 // Reasons of Scheduled. None of them keeps Ready from being true.

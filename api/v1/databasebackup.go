@@ -178,6 +178,9 @@ type DatabaseBackupStatus struct {
 	Windows []RestoreWindow `json:"windows,omitempty"`
 	// +optional
 	Retention string `json:"retention,omitempty"`
+	// What the store has refused to remove then, and what to do.
+	// +optional
+	DeletionRefused string `json:"deletionRefused,omitempty"`
 
 	// How it was last verified.
 	// +optional

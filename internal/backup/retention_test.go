@@ -357,3 +357,32 @@ func spoiltTerm(number uint64) func(c *Catalogue) {
 		c.infer()
 	}
 }
+
+// Whoever can write into an archive and remove nothing may put what looks like backups there. By a count these take the
+// place of real ones; what the promised days need stays all the same.
+func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
+	c := aMonth(26, 16, 18, 20, 22, 24, 26)
+	taken := slices.Clone(c.Backups)
+	for i := range 50 {
+		c.back(fmt.Sprintf("forged%d", i), "", 1, 26, day(26).Add(time.Duration(i)*time.Minute))
+	}
+	c.Terms[9] = &Term{TermHistory: []ha.TermStart{
+		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * SegmentSize, Timeline: 2},
+	}}
+	for n := 5; n < 60; n++ {
+		c.write(9, 2, n, day(26))
+	}
+	c.back("forged", "", 9, 59, day(26).Add(2*time.Hour))
+	d, _ := c.retain(Policy{Count: 1, Age: 7 * 24 * time.Hour, Now: day(26).Add(3 * time.Hour)})
+	lost, wal := gone(d)
+	for _, b := range taken[1:] { // from the last before the seven days on
+		if slices.Contains(lost, b.ID) {
+			t.Errorf("%s is gone", b.ID)
+		}
+	}
+	for n := 18; n <= 26; n++ {
+		if slices.Contains(wal, fmt.Sprint(n)) {
+			t.Errorf("the WAL of day %d is gone", n)
+		}
+	}
+}

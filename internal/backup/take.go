@@ -399,13 +399,30 @@ func (t *taking) store(ctx context.Context, name string, stored []byte) (Object,
 	sum := sha256.Sum256(stored)
 	object := Object{Name: name, Size: int64(len(stored)), SHA256: hex.EncodeToString(sum[:])}
 	full := t.backup.folder() + name
-	if err := Patiently(ctx, func() error { return t.Bucket.Put(ctx, full, stored) }); err != nil {
+	if err := Patiently(ctx, func() error { return t.create(ctx, full, stored) }); err != nil {
 		return Object{}, fmt.Errorf("write %s: %w", full, err)
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.backup.StoredBytes += object.Size
 	return object, nil
+}
+
+// create writes an object and replaces none: a store may forbid that. One of the same content is there from a try
+// before this one, which had no answer.
+func (t *taking) create(ctx context.Context, name string, content []byte) error {
+	err := t.Bucket.Create(ctx, name, content)
+	if !errors.Is(err, bucket.ErrExists) {
+		return err
+	}
+	found, unread := readMost(ctx, t.Bucket, name, bucket.MaxObject+1)
+	if unread != nil {
+		return unread // another try may tell
+	}
+	if !bytes.Equal(found, content) {
+		return err
+	}
+	return nil
 }
 
 // stop reads where the backup ends.

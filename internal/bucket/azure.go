@@ -142,6 +142,8 @@ func azureError(err error) error {
 		return fmt.Errorf("%w: %w", ErrNoBucket, err)
 	case bloberror.HasCode(err, bloberror.BlobAlreadyExists, bloberror.ConditionNotMet):
 		return fmt.Errorf("%w: %w", ErrExists, err)
+	case bloberror.HasCode(err, bloberror.UnauthorizedBlobOverwrite, bloberror.BlobImmutableDueToPolicy):
+		return fmt.Errorf("%w: %w", ErrDenied, err)
 	case errors.As(err, &login) && login.RawResponse != nil:
 		return loginError(login.RawResponse.StatusCode, err)
 	case errors.As(err, &answer):

@@ -47,9 +47,9 @@ type Bucket interface {
 	// Put writes an object, replacing one of the same name.
 	Put(ctx context.Context, name string, content []byte) error
 	// Create writes an object that must not be there yet: of two that try, one
-	// gets ErrExists. Where an answer was lost on the way, an object that has the
-	// same content counts as the one that was written: content that says who wrote
-	// it tells writers apart.
+	// gets ErrExists, also where the store denies to replace what is there. Where
+	// an answer was lost on the way, an object that has the same content counts as
+	// the one that was written: content that says who wrote it tells writers apart.
 	Create(ctx context.Context, name string, content []byte) error
 	// Get reads an object from its beginning.
 	Get(ctx context.Context, name string) (io.ReadCloser, error)

@@ -27,6 +27,8 @@ type Config struct {
 	// are called is at each store. Without them, S3, GCS and Azure ask the platform
 	// who this is. They are read again before each request, so they may change.
 	Credentials string `json:"credentials,omitempty"`
+	// KeepAll has nothing removed by these credentials: another Pod does that, with its own. It is not even tried.
+	KeepAll bool `json:"keepAll,omitempty"`
 	// Patient is for who would lose hours of work: denied what was allowed before, it
 	// waits a few minutes for other credentials.
 	Patient bool `json:"-"`
@@ -104,6 +106,9 @@ func Open(ctx context.Context, config Config) (Bucket, error) {
 	s, err := openStore(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the bucket: %w", err)
+	}
+	if config.KeepAll {
+		return Sub(keeper{remote{s}}, config.Prefix), nil
 	}
 	return Sub(remote{s}, config.Prefix), nil
 }

@@ -108,7 +108,24 @@ func (r *renewed) awaits(operation string, err error) bool {
 }
 
 func (r *renewed) put(ctx context.Context, name string, content []byte, create bool) error {
-	return r.try(ctx, "put", func(s store) error { return s.put(ctx, name, content, create) })
+	return r.try(ctx, "put", func(s store) error {
+		err := s.put(ctx, name, content, create)
+		if create && errors.Is(err, ErrDenied) && isThere(ctx, s, name) {
+			// Who may not replace an object is denied it by some stores before they look at the condition.
+			return fmt.Errorf("%w: %v", ErrExists, err) //nolint:errorlint // it is not for want of credentials
+		}
+		return err
+	})
+}
+
+// isThere says that an object can be read.
+func isThere(ctx context.Context, s store, name string) bool {
+	body, err := s.get(ctx, name)
+	if err != nil {
+		return false
+	}
+	_ = body.Close() // nothing of it is wanted
+	return true
 }
 
 func (r *renewed) get(ctx context.Context, name string) (body io.ReadCloser, err error) {
@@ -129,6 +146,12 @@ func (r *renewed) page(
 	return objects, next, err
 }
 
+// remove is not patient: what is denied may be younger than the store lets anybody remove, and the next run of whoever
+// removes something tries again.
 func (r *renewed) remove(ctx context.Context, names []string) error {
-	return r.try(ctx, "remove", func(s store) error { return s.remove(ctx, names) })
+	s, err := r.current()
+	if err != nil {
+		return err
+	}
+	return s.remove(ctx, names)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,4 +131,77 @@ func TestPatienceIsForWhatWasAllowed(t *testing.T) {
 			t.Errorf("%v after %s", err, time.Since(begin))
 		}
 	})
+}
+
+// worm is a store that lets objects be written, and neither replaced nor removed while they are young. It denies to
+// replace one before it looks at the condition.
+type worm struct {
+	store
+	objects map[string]string
+	old     map[string]bool
+}
+
+func (w worm) put(_ context.Context, name string, content []byte, _ bool) error {
+	if _, ok := w.objects[name]; ok {
+		return fmt.Errorf("%w: no object is replaced", ErrDenied)
+	}
+	w.objects[name] = string(content)
+	return nil
+}
+
+func (w worm) get(_ context.Context, name string) (io.ReadCloser, error) {
+	text, ok := w.objects[name]
+	if !ok {
+		return nil, ErrNotExist
+	}
+	return io.NopCloser(strings.NewReader(text)), nil
+}
+
+func (w worm) remove(_ context.Context, names []string) error {
+	for _, name := range names {
+		if !w.old[name] {
+			return fmt.Errorf("%w: %s is too young", ErrDenied, name)
+		}
+	}
+	return nil
+}
+
+// Where nothing may be replaced, what is there is there, and where nothing may be removed, nobody waits for that.
+func TestAStoreThatKeepsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := worm{objects: map[string]string{}, old: map[string]bool{"old": true}}
+		s, err := openRenewed(Config{Patient: true}, func() (store, error) { return w, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, begin := remote{s}, time.Now()
+		for _, name := range []string{"old", "young"} {
+			if err := b.Create(t.Context(), name, []byte("first")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Create(t.Context(), "young", []byte("second")); !errors.Is(err, ErrExists) {
+			t.Errorf("to create what is there: %v", err)
+		}
+		if err := b.Delete(t.Context(), "old"); err != nil {
+			t.Error(err)
+		}
+		if err := b.Delete(t.Context(), "young"); !errors.Is(err, ErrDenied) {
+			t.Errorf("to remove what is too young: %v", err)
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("it has waited for %s", took)
+		}
+	})
+}
+
+// Who is to remove nothing does not ask the store to.
+func TestAKeeperAsksForNoDeletion(t *testing.T) {
+	b := keeper{remote{worm{old: map[string]bool{"old": true}}}}
+	if err := b.Delete(t.Context(), "old"); !errors.Is(err, ErrDenied) {
+		t.Errorf("it was removed: %v", err)
+	}
+	if err := b.Delete(t.Context()); err != nil {
+		t.Errorf("of nothing: %v", err)
+	}
 }

@@ -153,6 +153,9 @@ func s3Error(err error) error {
 	case "RequestTimeout", "BadDigest", "IncompleteBody":
 		return err
 	}
+	if strings.Contains(answer.Message, "WORM") { // MinIO's, of an object that is locked: a code that says nothing
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	}
 	if answer.StatusCode == http.StatusNotImplemented || strings.HasPrefix(answer.Code, "NotImplemented") {
 		return final{fmt.Errorf("the store can't do what is needed (If-None-Match in PutObject): %w", err)}
 	}

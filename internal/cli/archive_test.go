@@ -140,7 +140,7 @@ func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
 		"base/a/backup.json", "base/a/1", "base/a/2", "base/b/backup.json", "base/b/1", "wal/00000001/x",
 		"wal/00000001/lineage.json",
 	}
-	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4], names[5]}, {names[6]}}
+	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4]}, {names[5]}, {names[6]}}
 	if got := batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("got %v", got)
 	}

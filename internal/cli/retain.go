@@ -1,16 +1,38 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
-// Retain is `toban backup retain`: the process in the Pod that makes room in a store that is full.
+const (
+	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that
+	// is under way after all sees before its end whether everything is still there.
+	givenUp = 2 * time.Hour
+	// givenUpApart is the same for the Pod that alone may remove anything: none is made while a backup is under way, so
+	// this need only be longer than one that has begun in the same moment may be without an object.
+	givenUpApart = 10 * time.Minute
+	// mostRemoved bounds how many removed backups the result names.
+	mostRemoved = 30
+	// deleteBatch is how many objects are deleted at once.
+	deleteBatch = 100
+)
+
+// Retain is `toban backup retain`: the process in the Pod that removes what is not to be kept, from a store that is
+// full, or with the credentials for deletion.
 func Retain() *cobra.Command {
 	var o takeOptions
 	c := &cobra.Command{
@@ -31,7 +53,7 @@ func (o takeOptions) retain(ctx context.Context) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.termination, &t.result, &t.result.Error))
+	return errors.Join(err, leave(o.termination, &t.result, &t.result.Error, &t.result.Held, &t.result.Refused))
 }
 
 // makeRoom removes what is not to be kept.
@@ -41,8 +63,175 @@ func (t *take) makeRoom(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	if err := t.useDeletionCredentials(); err != nil {
+		return err
+	}
 	if err := t.open(ctx); err != nil {
 		return err
 	}
 	return t.retain(ctx)
+}
+
+// useDeletionCredentials opens the store as the one that may remove something, where only this Pod may.
+func (t *take) useDeletionCredentials() error {
+	if !t.keepsAll() {
+		return nil
+	}
+	b := &t.settings.Archive.Bucket
+	b.Credentials = cmp.Or(b.Credentials, naming.PathStore)
+	if files, _ := filepath.Glob(filepath.Join(b.Credentials, "*")); len(files) == 0 {
+		return errors.New("the Secret that deletionCredentials of spec.backup.store names is not there, or is empty: " +
+			"create it, or take the field away to have the instances' own credentials used")
+	}
+	b.KeepAll, t.unfinished = false, givenUpApart
+	return nil
+}
+
+// retain removes what is not to be kept, and sees from when on the archive can be restored. A Pod that keeps all
+// only sees.
+func (t *take) retain(ctx context.Context) error {
+	t.progress.step("removes what is not to be kept")
+	catalogue, err := backup.Read(ctx, t.archive)
+	if err != nil {
+		return err
+	}
+	policy, err := t.policy()
+	if err != nil {
+		return err
+	}
+	var d backup.Deletions
+	if t.keepsAll() {
+		d = backup.Retain(catalogue, policy)
+	} else if d, err = t.removeBy(ctx, catalogue, policy); err != nil {
+		return err
+	}
+	t.result.Held = strings.Join(d.Held, "; ")
+	if t.result.Held != "" {
+		t.log.Warn("retention holds back", "message", t.result.Held)
+	}
+	if len(d.Names) > 0 && !t.keepsAll() {
+		if catalogue, err = backup.Read(ctx, t.archive); err != nil {
+			return err
+		}
+	}
+	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
+		t.result.Earliest = w.Since
+	}
+	t.result.Windows = windows(catalogue)
+	return nil
+}
+
+// removeBy removes what a policy does not keep. A backup that the store does not let be removed, because it is too
+// young for that or because nothing may, stays with all that it needs, and the rest goes.
+func (t *take) removeBy(ctx context.Context, c backup.Catalogue, policy backup.Policy) (backup.Deletions, error) {
+	t.result.Refused = ""
+	gone, refused := map[string]bool{}, 0
+	for {
+		d := backup.Retain(c, policy)
+		for _, v := range d.Deleted {
+			if refused == 0 {
+				t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
+			}
+		}
+		stays, err := t.remove(ctx, d, gone)
+		if !errors.Is(err, bucket.ErrDenied) {
+			return d, err
+		}
+		refused++
+		t.result.Refused = refusal(refused, err)
+		if id, ok := backupOfObject(stays); !ok || !spare(&policy, c, id) {
+			t.log.Warn("the store refuses to remove something", "message", t.result.Refused)
+			return d, nil
+		}
+	}
+}
+
+// spare has a policy keep a backup, as it is; false if it did already.
+func spare(policy *backup.Policy, c backup.Catalogue, id string) bool {
+	into := &policy.Pinned
+	if slices.ContainsFunc(c.Unfinished, func(u backup.Unfinished) bool { return u.ID == id }) {
+		into = &policy.InUse
+	}
+	if slices.Contains(*into, id) {
+		return false
+	}
+	*into = append(slices.Clone(*into), id)
+	return true
+}
+
+// refusal says what the store does not let be removed, and what to do.
+func refusal(count int, why error) string {
+	return fmt.Sprintf("the store refuses to remove %d backups, or WAL, that spec.backup.retention does not keep "+
+		"(%v). Archiving and backups go on. If the store is to keep them for a time, nothing need be done; else let "+
+		"the credentials delete, or name some that may: deletionCredentials in spec.backup.store", count, why)
+}
+
+// remove removes objects in their order, and notes which are gone. With an error it says which it has failed at.
+func (t *take) remove(ctx context.Context, d backup.Deletions, gone map[string]bool) (stays string, err error) {
+	names := slices.DeleteFunc(slices.Clone(d.Names), func(name string) bool { return gone[name] })
+	for _, batch := range batches(names) {
+		if err := t.archive.Delete(ctx, batch...); err != nil {
+			return batch[0], err
+		}
+		for _, name := range batch {
+			gone[name] = true
+		}
+		id, ok := backupOfObject(batch[0])
+		if ok && strings.HasSuffix(batch[0], "/"+backup.FileBackup) && len(t.result.Removed) < mostRemoved {
+			t.result.Removed = append(t.result.Removed, id)
+		}
+	}
+	return "", nil
+}
+
+// backupOfObject is the id of the backup that an object is of, false if it is of none.
+func backupOfObject(name string) (id string, ok bool) {
+	rest, ok := strings.CutPrefix(name, backup.FolderBase)
+	id, _, found := strings.Cut(rest, "/")
+	return id, ok && found
+}
+
+// policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
+// since this one has. Kubernetes renews the file.
+func (t *take) policy() (backup.Policy, error) {
+	var now protocol.BackupSettings
+	if err := readSettings(t.podOptions.settings, &now); err != nil {
+		return backup.Policy{}, err
+	}
+	keep := now.Keep
+	return backup.Policy{
+		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
+		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: cmp.Or(t.unfinished, givenUp),
+	}, nil
+}
+
+// batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is
+// there all of its backup must be. A batch is of one backup, or of none.
+func batches(names []string) [][]string {
+	var out [][]string
+	var batch []string
+	flush := func() {
+		if len(batch) > 0 {
+			out, batch = append(out, batch), nil
+		}
+	}
+	for _, name := range names {
+		alone := strings.HasSuffix(name, "/"+backup.FileBackup) || strings.HasSuffix(name, "/"+backup.FileLineage)
+		if alone || len(batch) == deleteBatch || len(batch) > 0 && !sameBackup(batch[0], name) {
+			flush()
+		}
+		batch = append(batch, name)
+		if alone {
+			flush()
+		}
+	}
+	flush()
+	return out
+}
+
+// sameBackup says that two objects are of the same backup, or both of none.
+func sameBackup(a, b string) bool {
+	idOfA, _ := backupOfObject(a)
+	idOfB, _ := backupOfObject(b)
+	return idOfA == idOfB
 }

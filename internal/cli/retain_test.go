@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -146,5 +148,115 @@ func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	}
 	if err := archive.Create(t.Context(), "wal/more", make([]byte, 50000)); err != nil {
 		t.Errorf("there is no room: %v", err)
+	}
+}
+
+// guarded is a bucket that refuses to remove some objects, or is not to be asked at all.
+type guarded struct {
+	bucket.Bucket
+	keeps func(name string) bool
+	asked int
+}
+
+func (g *guarded) Delete(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		g.asked++
+		if g.keeps(name) {
+			return fmt.Errorf("%s: %w: it is locked", name, bucket.ErrDenied)
+		}
+		if err := g.Bucket.Delete(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What a store does not let be removed stays, with all that it needs; the rest goes, and it is told.
+func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
+	of := func(ids ...string) func(name string) bool {
+		return func(name string) bool {
+			id, _ := backupOfObject(name)
+			return slices.Contains(ids, id)
+		}
+	}
+	for name, c := range map[string]struct {
+		keeps   func(name string) bool
+		apart   bool // another Pod removes
+		removed []string
+		oldest  string
+		refused bool
+	}{
+		"all is kept":             {func(string) bool { return true }, false, nil, "b0", true},
+		"what is young":           {of("b2", "b1"), false, []string{"b0"}, "b1", true},
+		"one in between":          {of("b1"), false, []string{"b0", "b2"}, "b1", true},
+		"nothing":                 {of(), false, []string{"b0", "b1", "b2"}, "b3", false},
+		"another's Pod removes":   {of(), true, nil, "b0", false},
+		"nothing can be, by both": {func(string) bool { return true }, true, nil, "b0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			archive := &guarded{Bucket: filled(t).Bucket, keeps: c.keeps}
+			file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 7}})
+			r := &take{pod: newPod(podOptions{settings: file}), archive: archive}
+			r.settings.Archive.Bucket.KeepAll = c.apart
+			if err := errors.Join(r.clean(t.Context()), r.retain(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(r.result.Removed)
+			if !slices.Equal(r.result.Removed, c.removed) || (r.result.Refused != "") != c.refused {
+				t.Errorf("removed are %v, and it says %q", r.result.Removed, r.result.Refused)
+			}
+			if c.apart && archive.asked > 0 {
+				t.Errorf("%d objects were asked for", archive.asked)
+			}
+			catalogue, err := backup.Read(t.Context(), archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			oldest := catalogue.Backups[0]
+			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest.StartLSN); oldest.ID != c.oldest ||
+				to < oldest.StopLSN || r.result.Earliest.IsZero() {
+				t.Errorf("the oldest is %s, and its WAL goes to %s, of %s", oldest.ID, to, oldest.StopLSN)
+			}
+		})
+	}
+}
+
+// What a backup that did not end has left is in nobody's way where it can't be removed, and goes later where it can.
+func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
+	archive := &guarded{Bucket: filled(t).Bucket, keeps: func(string) bool { return true }}
+	piece := backup.FolderBase + "failed/" + backup.PieceName("base.tar", 0) + ".zst"
+	if err := archive.Put(t.Context(), piece, make([]byte, 500)); err != nil {
+		t.Fatal(err)
+	}
+	file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 10}})
+	r := &take{pod: newPod(podOptions{settings: file}), archive: archive, unfinished: time.Nanosecond}
+	if err := r.clean(t.Context()); err != nil {
+		t.Errorf("before a backup: %v", err)
+	}
+	if err := r.retain(t.Context()); err != nil || !strings.Contains(r.result.Refused, "deletionCredentials") {
+		t.Errorf("%v, and it says %q", err, r.result.Refused)
+	}
+	archive.keeps = func(string) bool { return false }
+	if err := r.retain(t.Context()); err != nil || r.result.Refused != "" {
+		t.Errorf("%v, and it says %q", err, r.result.Refused)
+	}
+	for o, err := range archive.List(t.Context(), backup.FolderBase+"failed/") {
+		t.Errorf("there is %s (%v)", o.Name, err)
+	}
+}
+
+// The Pod that alone may remove anything says so where it has not got what it needs.
+func TestRetentionUsesTheCredentialsForDeletion(t *testing.T) {
+	folder := t.TempDir()
+	r := &take{}
+	r.settings.Archive.Bucket = bucket.Config{Credentials: folder, KeepAll: true}
+	if err := r.useDeletionCredentials(); err == nil || !strings.Contains(err.Error(), "deletionCredentials") {
+		t.Errorf("without the Secret: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "accessKeyID"), []byte("remover"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.useDeletionCredentials(); err != nil || r.keepsAll() || r.unfinished != givenUpApart {
+		t.Errorf("with it: %v, %+v", err, r.settings.Archive.Bucket)
 	}
 }

@@ -80,8 +80,10 @@ func writeWindows(w io.Writer, b *v1.BackupStatus) {
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", one.Branch, at(one.Earliest), at(latest), one.EarliestLSN, lsn)
 	}
-	if b.Retention != "" {
-		fmt.Fprintf(w, "\nretention: %s\n", b.Retention)
+	for _, words := range []string{b.Retention, b.DeletionRefused} {
+		if words != "" {
+			fmt.Fprintf(w, "\nretention: %s\n", words)
+		}
 	}
 }
 

@@ -26,15 +26,8 @@ const (
 	archivedPollMost = 15 * time.Second
 	// abandonPatience is how long a backup that has failed may remove what it has left: less than its Pod has to end.
 	abandonPatience = 20 * time.Second
-	// givenUp is after how long without a new object a backup that did not end counts as one that was killed. One that
-	// is under way after all sees before its end whether everything is still there.
-	givenUp = 2 * time.Hour
-	// mostRemoved bounds how many removed backups the result names.
-	mostRemoved = 30
 	// mostWindows bounds how many windows it names.
 	mostWindows = 8
-	// deleteBatch is how many objects are deleted at once.
-	deleteBatch = 100
 )
 
 type takeOptions struct {
@@ -76,7 +69,8 @@ func (o takeOptions) work(ctx context.Context) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	left := leave(o.termination, &t.result, &t.result.Error, &t.result.Warning, &t.result.Held)
+	left := leave(o.termination, &t.result,
+		&t.result.Error, &t.result.Warning, &t.result.Held, &t.result.Refused)
 	if left != nil && err == nil {
 		return left
 	}
@@ -92,6 +86,8 @@ type take struct {
 	settings             protocol.BackupSettings
 	archive              bucket.Bucket // rooted at the archive
 	result               protocol.BackupResult
+	// unfinished is after how long a backup that did not end is given up; 0 is givenUp.
+	unfinished time.Duration
 	// damaged are the hosts whose data could not be copied, and why.
 	damaged map[string]error
 }
@@ -114,8 +110,10 @@ func (t *take) do(ctx context.Context) error {
 		return err
 	}
 	// Before the backup too: in a store that is full there may be no room for it otherwise.
-	if err := t.retain(ctx); err != nil {
-		t.log.Warn("older backups could not be removed", "error", err.Error())
+	if !t.keepsAll() {
+		if err := t.retain(ctx); err != nil {
+			t.log.Warn("older backups could not be removed", "error", err.Error())
+		}
 	}
 	taken, err := t.takeUsable(ctx)
 	if err != nil {
@@ -188,9 +186,20 @@ func (t *take) open(ctx context.Context) error {
 	return nil
 }
 
-// clean removes what backups that did not end have left. There must be no other backup under way.
+// keepsAll says that this Pod removes nothing: another does, with credentials of its own.
+func (t *take) keepsAll() bool { return t.settings.Archive.Bucket.KeepAll }
+
+// clean removes what backups that did not end have left, as far as the store lets it: none of it is in the way of a
+// backup. There must be no other backup under way.
 func (t *take) clean(ctx context.Context) error {
+	if t.keepsAll() {
+		return nil
+	}
 	removed, err := backup.Clean(ctx, t.archive)
+	if errors.Is(err, bucket.ErrDenied) {
+		t.log.Warn("what a backup that did not end has left stays", "error", err.Error())
+		return nil
+	}
 	if len(removed) > 0 {
 		t.log.Info("removed what a backup that did not end has left", "objects", len(removed))
 	}
@@ -428,60 +437,6 @@ func (t *take) report(b backup.Backup) {
 	r.Started, r.Stopped, r.Bytes, r.Stored = b.Started, b.Stopped, b.RawBytes, b.StoredBytes
 }
 
-// retain removes what is not to be kept, and sees from when on the archive can be restored.
-func (t *take) retain(ctx context.Context) error {
-	t.progress.step("removes what is not to be kept")
-	catalogue, err := backup.Read(ctx, t.archive)
-	if err != nil {
-		return err
-	}
-	policy, err := t.policy()
-	if err != nil {
-		return err
-	}
-	d := backup.Retain(catalogue, policy)
-	t.result.Held = strings.Join(d.Held, "; ")
-	if t.result.Held != "" {
-		t.log.Warn("retention holds back", "message", t.result.Held)
-	}
-	for _, v := range d.Deleted {
-		t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
-		if id, ok := strings.CutPrefix(v.Name, backup.FolderBase); ok && v.Reason == backup.DeletedOutdated &&
-			len(t.result.Removed) < mostRemoved {
-			t.result.Removed = append(t.result.Removed, strings.TrimSuffix(id, "/"))
-		}
-	}
-	for _, names := range batches(d.Names) {
-		if err := t.archive.Delete(ctx, names...); err != nil {
-			return err
-		}
-	}
-	if len(d.Names) > 0 {
-		if catalogue, err = backup.Read(ctx, t.archive); err != nil {
-			return err
-		}
-	}
-	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
-		t.result.Earliest = w.Since
-	}
-	t.result.Windows = windows(catalogue)
-	return nil
-}
-
-// policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
-// since this one has. Kubernetes renews the file.
-func (t *take) policy() (backup.Policy, error) {
-	var now protocol.BackupSettings
-	if err := readSettings(t.podOptions.settings, &now); err != nil {
-		return backup.Policy{}, err
-	}
-	keep := now.Keep
-	return backup.Policy{
-		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
-		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: givenUp,
-	}, nil
-}
-
 // wholeSecond is the first that is not before a time.
 func wholeSecond(at time.Time) time.Time {
 	return at.UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
@@ -502,30 +457,6 @@ func windows(c backup.Catalogue) []protocol.Window {
 		}
 	}
 	return out[:min(len(out), mostWindows)]
-}
-
-// batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is
-// there all of its backup must be.
-func batches(names []string) [][]string {
-	var out [][]string
-	var batch []string
-	flush := func() {
-		if len(batch) > 0 {
-			out, batch = append(out, batch), nil
-		}
-	}
-	for _, name := range names {
-		alone := strings.HasSuffix(name, "/"+backup.FileBackup) || strings.HasSuffix(name, "/"+backup.FileLineage)
-		if alone || len(batch) == deleteBatch {
-			flush()
-		}
-		batch = append(batch, name)
-		if alone {
-			flush()
-		}
-	}
-	flush()
-	return out
 }
 
 // leave writes a result for the kubelet, with its words short enough that the JSON stays whole.

@@ -89,7 +89,7 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 // However much there is to say, the kubelet keeps it whole.
 func TestTheResultOfABackupFitsIntoItsMessage(t *testing.T) {
 	long := strings.Repeat("retention has removed nothing. ", 200)
-	result := protocol.BackupResult{Warning: long, Held: long, ID: "20261120T031500Z-3f2a"}
+	result := protocol.BackupResult{Warning: long, Held: long, Refused: long, ID: "20261120T031500Z-3f2a"}
 	for range mostRemoved {
 		result.Removed = append(result.Removed, result.ID)
 	}
@@ -100,7 +100,7 @@ func TestTheResultOfABackupFitsIntoItsMessage(t *testing.T) {
 		})
 	}
 	file := filepath.Join(t.TempDir(), "message")
-	if err := leave(file, &result, &result.Error, &result.Warning, &result.Held); err != nil {
+	if err := leave(file, &result, &result.Error, &result.Warning, &result.Held, &result.Refused); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)

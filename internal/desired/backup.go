@@ -143,7 +143,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	retries, kept, seconds := backupRetries, backupKept, max(1, int64(remaining.Seconds()))
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
-	spec := backupPod(db, settings, takeCommand(db, backup))
+	spec := backupPod(db, settings, storeOf(db), takeCommand(db, backup))
 	incremental := Backup(db).Incremental != nil && !backup.Spec.Full // it reads the manifest of the backup before
 	if incremental || trigger(db, backup) == naming.TriggerFinal {
 		withKey(db, &spec)
@@ -201,12 +201,15 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 	return command
 }
 
-// RetentionJob removes what spec.backup.retention does not keep, from a store that is full. While it is there no other
-// is made, so that it is done again only when this one has gone, some time after its end. No backup begins while its
-// Pod, which has the label of theirs, has not ended.
-func RetentionJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
+// RetentionJob removes what spec.backup.retention does not keep, from a store that is full, or with the credentials for
+// deletion, which no other Pod has. While it is there no other is made, so that it is done again only when this one has
+// gone, some time after its end. No backup begins while its Pod, which has the label of theirs, has not ended.
+// What had ended when it was due, it has seen.
+func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Job {
 	retries, kept := int32(0), retentionKept
+	spec := backupPod(db, settings, toDelete(storeOf(db)), []string{naming.PathBinary, "backup", "retain"})
 	object := meta(db, naming.RetentionJob(db.Name))
+	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
 	object.Labels = merged(object.Labels, backupSelector(db.Name))
 	return &batchv1.Job{
 		ObjectMeta: object,
@@ -215,7 +218,7 @@ func RetentionJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
 			TTLSecondsAfterFinished: &kept,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
-				Spec:       backupPod(db, settings, []string{naming.PathBinary, "backup", "retain"}),
+				Spec:       spec,
 			},
 		},
 	}
@@ -223,9 +226,9 @@ func RetentionJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
 
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
 // instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
-func backupPod(db *v1.SampleDB, settings Settings, command []string) corev1.PodSpec {
+func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command []string) corev1.PodSpec {
 	no, grace := false, int64(30)
-	volumes, mounts := backupVolumes(db)
+	volumes, mounts := backupVolumes(db, store)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            naming.ServiceAccount(db.Name),
@@ -244,7 +247,7 @@ func backupPod(db *v1.SampleDB, settings Settings, command []string) corev1.PodS
 			ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         command,
 			Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
-				storeEnv(storeOf(db))...),
+				storeEnv(store)...),
 			Ports: []corev1.ContainerPort{
 				{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
 			},
@@ -256,9 +259,9 @@ func backupPod(db *v1.SampleDB, settings Settings, command []string) corev1.PodS
 	}
 }
 
-func backupVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
+func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.VolumeMount) {
 	mode := configMode
-	store, storeMounts := storeVolumes(storeOf(db))
+	store, storeMounts := storeVolumes(in)
 	volumes := []corev1.Volume{
 		{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)},

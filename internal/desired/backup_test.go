@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 func TestOnlyBackupNoneDoesWithoutAnArchive(t *testing.T) {
@@ -439,8 +441,50 @@ func TestWhichBackupsGetTheKey(t *testing.T) {
 			}
 		})
 	}
-	retention := RetentionJob(encrypted, settings).Spec.Template.Spec
+	retention := RetentionJob(encrypted, settings, time.Now()).Spec.Template.Spec
 	if mountsAny(retention.Containers[0], map[string]bool{volumeKey: true}) {
 		t.Error("who removes backups can read them")
+	}
+}
+
+// Only the Job that removes what is not to be kept has the credentials that may, in every store, and nobody else tries.
+func TestOnlyRetentionMayDelete(t *testing.T) {
+	may, other := &v1.SecretReference{Name: "remover"}, &v1.SecretReference{Name: "writer"}
+	inS3 := func(credentials, deletion *v1.SecretReference) v1.StoreSpec {
+		return v1.StoreSpec{S3: &v1.S3Store{Bucket: "b", Credentials: credentials, DeletionCredentials: deletion}}
+	}
+	gcs := &v1.GCSStore{Bucket: "b", Credentials: other, DeletionCredentials: may}
+	azure := &v1.AzureStore{Account: "a", Container: "c", Credentials: other, DeletionCredentials: may}
+	for name, c := range map[string]struct {
+		store v1.StoreSpec
+		apart bool
+	}{
+		"S3":                              {inS3(other, may), true},
+		"GCS":                             {v1.StoreSpec{GCS: gcs}, true},
+		"Azure":                           {v1.StoreSpec{Azure: azure}, true},
+		"beside the identity of Pods":     {inS3(nil, may), true},
+		"one for everything":              {inS3(other, nil), false},
+		"a volume, which knows no others": {v1.StoreSpec{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := sampleDB("x", three, func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Store: c.store} })
+			for _, object := range objects(t, db) {
+				text, err := yaml.Marshal(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				retention := object.GetName() == "x-retention"
+				if got := strings.Contains(string(text), "secretName: remover"); got != (retention && c.apart) {
+					t.Errorf("%T %s mounts it: %v", object, object.GetName(), got)
+				}
+				if retention && c.apart && strings.Contains(string(text), "secretName: writer") {
+					t.Error("the Job has both")
+				}
+			}
+			if DeletesApart(db) != c.apart || Archive(db, "").Bucket.KeepAll != c.apart ||
+				BackupSettings(db, protocol.Config{}).Archive.Bucket.KeepAll != c.apart {
+				t.Errorf("the instances are told to remove nothing: %v", Archive(db, "").Bucket.KeepAll)
+			}
+		})
 	}
 }

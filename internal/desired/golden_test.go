@@ -60,6 +60,7 @@ func inS3(db *v1.SampleDB) {
 		Store: v1.StoreSpec{S3: &v1.S3Store{
 			Bucket: "archives", Prefix: "production", Endpoint: "https://minio.example:9000/", Region: "tokyo",
 			PathStyle: true, Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
+			DeletionCredentials: &v1.SecretReference{Name: "minio-remover"},
 		}},
 		Encryption: &v1.EncryptionSpec{
 			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
@@ -220,7 +221,7 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	}
 	out := []client.Object{
 		settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify,
-		RetentionJob(db, settings),
+		RetentionJob(db, settings, time.Date(2026, 11, 20, 3, 10, 0, 0, time.UTC)),
 	}
 	if !OnVolume(db) {
 		return out

@@ -81,6 +81,38 @@ func bucketConfig(store v1.StoreSpec) bucket.Config {
 	if credentials, _ := storeSecrets(store); credentials != "" {
 		out.Credentials = naming.PathStore
 	}
+	out.KeepAll = deletionCredentials(store) != nil
+	return out
+}
+
+// DeletesApart says that only the Pods of NAME-retention remove anything from a SampleDB's archive.
+func DeletesApart(db *v1.SampleDB) bool { return deletionCredentials(storeOf(db)) != nil }
+
+// deletionCredentials are the store's, nil where its credentials are for everything.
+func deletionCredentials(s v1.StoreSpec) *v1.SecretReference {
+	switch {
+	case s.S3 != nil:
+		return s.S3.DeletionCredentials
+	case s.GCS != nil:
+		return s.GCS.DeletionCredentials
+	case s.Azure != nil:
+		return s.Azure.DeletionCredentials
+	}
+	return nil
+}
+
+// toDelete is a store as it is for who may delete.
+func toDelete(s v1.StoreSpec) v1.StoreSpec {
+	out, may := *s.DeepCopy(), deletionCredentials(s)
+	switch {
+	case may == nil:
+	case out.S3 != nil:
+		out.S3.Credentials = may
+	case out.GCS != nil:
+		out.GCS.Credentials = may
+	case out.Azure != nil:
+		out.Azure.Credentials = may
+	}
 	return out
 }
 

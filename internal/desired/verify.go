@@ -87,7 +87,8 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 	if err != nil {
 		return corev1.PodSpec{}, err
 	}
-	pod := backupPod(db, settings, []string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID})
+	pod := backupPod(db, settings, storeOf(db),
+		[]string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID})
 	withKey(db, &pod)
 	data := corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume}
 	restore := pod.Containers[0]

@@ -45,7 +45,8 @@ const (
 	// AnnotationSetAside on a claim is the id of a restore in place whose replaced data is on the volume.
 	AnnotationSetAside = "toban.dev/set-aside"
 
-	// AnnotationDue on a DatabaseBackup is when the schedule asked for it (RFC 3339).
+	// AnnotationDue on a DatabaseBackup is when the schedule asked for it, and on the Job of a retention when it was
+	// made (RFC 3339).
 	AnnotationDue = "toban.dev/due"
 	// AnnotationVerify on a DatabaseBackup asks for its verification, once for each value.
 	AnnotationVerify = "toban.dev/verify"

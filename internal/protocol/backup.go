@@ -86,6 +86,8 @@ type BackupResult struct {
 	Windows []Window `json:"windows,omitempty"`
 	// Held is what retention has not removed though the rules would have it, why, and what to do; "" for nothing.
 	Held string `json:"held,omitempty"`
+	// Refused is what the store does not let be removed that is not to be kept, and what to do; "" for nothing.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Window is a time of which every moment can be restored.

@@ -125,3 +125,106 @@ func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
 	})
 	return mounts, pod.Containers[0].Command
 }
+
+// Where the store has credentials of its own for deletion, a Job that alone has them removes what is not to be kept
+// after each backup, and what it says counts.
+func TestOneJobAloneRemovesAfterEachBackup(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Store = v1.StoreSpec{S3: &v1.S3Store{
+			Bucket: "archives", Credentials: &v1.SecretReference{Name: "writer"},
+			DeletionCredentials: &v1.SecretReference{Name: "remover"},
+		}}
+	})
+	job := &batchv1.Job{}
+	k.read("x-retention", job) // after the first backup
+	if got := secretsOf(job); !slices.Contains(got, "remover") || slices.Contains(got, "writer") {
+		t.Errorf("the Job has the Secrets %v", got)
+	}
+	first := k.backups()[0]
+	pod := k.pod(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}}, "x-retention-a")
+	second := k.ask("second", "x")
+	k.expectComplete(second, metav1.ConditionFalse, v1.ReasonWaiting, "Pending")
+	k.phase(pod, corev1.PodSucceeded, &protocol.BackupResult{Removed: []string{taken.ID}, Refused: "it is locked"})
+	db = k.reconcile(db)
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionFalse, v1.ReasonDeletionRefused)
+	k.expect(db, v1.ConditionArchiving, metav1.ConditionTrue, v1.ReasonArchiving)
+	one := &v1.DatabaseBackup{}
+	k.read(first, one)
+	k.expectComplete(one, metav1.ConditionFalse, v1.ReasonRemoved, "Removed")
+	// Nothing was backed up since: there is no other when Kubernetes has removed it.
+	k.removeJob(job, pod)
+	db = k.reconcile(db)
+	if k.find("x-retention", job) {
+		t.Error("it is done again, though no backup has ended since")
+	}
+	second = k.take(second)
+	made := &batchv1.Job{}
+	k.read("second", made)
+	if got := secretsOf(made); slices.Contains(got, "remover") || !slices.Contains(got, "writer") {
+		t.Errorf("the Job of a backup has the Secrets %v", got)
+	}
+	db = k.reconcile(db)
+	if k.find("x-retention", job) {
+		t.Error("it is done beside a backup")
+	}
+	k.complete(second)
+	db = k.reconcile(db)
+	k.read("x-retention", job)
+	pod = k.pod(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}}, "x-retention-b")
+	k.phase(pod, corev1.PodFailed, &protocol.BackupResult{Error: "the Secret is not there"})
+	db = k.reconcile(db)
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionFalse, v1.ReasonRetentionFailing)
+	k.removeJob(job, pod)
+	db = k.reconcile(db)
+	again := &batchv1.Job{}
+	if k.read("x-retention", again); again.UID == job.UID {
+		t.Error("it is not tried again")
+	}
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionFalse, v1.ReasonRetentionFailing)
+	pod = k.pod(&v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "x-retention"}}, "x-retention-c")
+	k.phase(pod, corev1.PodSucceeded, &protocol.BackupResult{Earliest: k.now})
+	db = k.reconcile(db)
+	k.expect(db, v1.ConditionRetentionApplied, metav1.ConditionTrue, v1.ReasonRetentionApplied)
+	if b := db.Status.Backup; b.DeletionRefused != "" || b.LastRetentionAt == nil || b.Earliest == nil {
+		t.Errorf("the status is %+v", b)
+	}
+}
+
+// removeJob has a Job go with its Pod, as Kubernetes does some minutes after its end.
+func (k *taker) removeJob(job *batchv1.Job, pod *corev1.Pod) {
+	k.Helper()
+	k.must(k.api.Delete(k.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	k.must(client.IgnoreNotFound(k.api.Delete(k.Context(), pod)))
+}
+
+// secretsOf are the names of the Secrets that a Job's Pods mount.
+func secretsOf(job *batchv1.Job) (names []string) {
+	for _, v := range job.Spec.Template.Spec.Volumes {
+		if v.Secret != nil {
+			names = append(names, v.Secret.SecretName)
+		}
+	}
+	return names
+}
+
+// Who has the instances' credentials must not be who may delete, or nothing is gained.
+func TestCredentialsForDeletionAreOthers(t *testing.T) {
+	w := newWorld(t)
+	same := &v1.SecretReference{Name: "minio"}
+	for field, store := range map[string]v1.StoreSpec{
+		"s3":  {S3: &v1.S3Store{Bucket: "archives", Credentials: same, DeletionCredentials: same}},
+		"gcs": {GCS: &v1.GCSStore{Bucket: "archives", Credentials: same, DeletionCredentials: same}},
+		"azure": {Azure: &v1.AzureStore{
+			Account: "account", Container: "archives", Credentials: same, DeletionCredentials: same,
+		}},
+	} {
+		db := w.sampleDB("x-"+field, func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Store: store} })
+		err := w.api.Create(w.Context(), db)
+		want := "backup.store." + field + ".deletionCredentials must name another Secret than backup.store." + field +
+			".credentials, which the instances have"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -220,7 +220,7 @@ func (s *scope) completed() string {
 		return "the backup is in the archive; its Pod was removed before it could say which it is"
 	}
 	words := "the backup is in the archive as " + r.ID
-	for _, more := range []string{r.Warning, r.Held} {
+	for _, more := range []string{r.Warning, r.Held, r.Refused} {
 		if more != "" {
 			words += "; " + more
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -100,22 +99,8 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	out.ServerVersion, out.SystemIdentifier = r.ServerVersion, r.SystemIdentifier
 	out.Size, out.StoredSize = size(r.Bytes), size(r.Stored)
 	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}
-	out.Earliest, out.Retention = moment(r.Earliest), r.Held
-	for _, w := range r.Windows {
-		out.Windows = append(out.Windows, v1.RestoreWindow{
-			Branch: int64(w.Branch), Earliest: moment(w.Earliest), EarliestLSN: w.EarliestLSN,
-			Latest: moment(w.Latest), LatestLSN: w.LatestLSN,
-		})
-	}
-}
-
-// moment is a time in the status, nil for none.
-func moment(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	at := metav1.NewTime(t).Rfc3339Copy()
-	return &at
+	out.Earliest, out.Windows = written.Moment(r.Earliest), written.Windows(r.Windows)
+	out.Retention, out.DeletionRefused = r.Held, r.Refused
 }
 
 // size writes bytes for people, in whole MiB from there on.

@@ -200,13 +200,15 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		at := metav1.NewTime(s.planned.next).Rfc3339Copy()
 		out.NextBackupAt = &at
 	}
+	var last *v1.DatabaseBackup
 	if b := s.lastBackup(); b != nil && (out.LastBackupAt == nil || out.LastBackupAt.Before(b.Status.CompletedAt)) {
+		last = b
 		out.LastBackup, out.LastBackupAt, out.Earliest = b.Name, b.Status.CompletedAt, b.Status.Earliest
-		out.Retention = b.Status.Retention
 		if len(b.Status.Windows) > 0 { // a backup that could not look says none
 			out.Windows = b.Status.Windows
 		}
 	}
+	s.setRetained(&out, last)
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		v := b.Status.Verification

@@ -157,6 +157,10 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 	if is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
 		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, is.Retention})
 	}
+	if c := turned(old, now, v1.ConditionRetentionApplied); c != nil && c.Status == metav1.ConditionFalse &&
+		c.Reason != v1.ReasonRetentionHeld {
+		out = append(out, event{corev1.EventTypeWarning, eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
+	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		out = append(out, event{corev1.EventTypeWarning, eventScheduleInvalid, c.Message})
 	}

@@ -41,6 +41,7 @@ const (
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
 	eventArchiveFailing    = "ArchiveFailing"        // it does not, or late
 	eventArchiveGap        = "ArchiveGap"            // WAL was lost before it was archived
+	eventNotRemoved        = "NotRemoved"            // what is not to be kept could not be removed
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under

@@ -3,36 +3,109 @@ package sampledb
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/removed"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
-// applyRetention has a Job make room in a store that is full: no backup can begin there, and so none can remove what is
-// not kept any more. Its Job goes some minutes after its end, and is made again if the store is full then.
+// applyRetention has a Job remove what is not to be kept: in a store that is full, where no backup can begin, and so
+// none can remove it; and after each backup where only that Job may. It goes some minutes after its end, and is made
+// again if there is need for it then.
 func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
 	}
 	if job := s.retentionJob(); job != nil {
-		return removed.Note(ctx, r.Client, removed.By{
-			Archive: s.archivePath(), IDs: removedBy(lastSaid(podsOf(s.seen.backupPods, job))),
-			When: "when the store was full",
-		}, s.seen.backups)
-	}
-	if state := s.archiveState(); state == nil || state.Reason != protocol.ArchiveFull || s.backingUp() {
+		if said := retentionSaid(lastSaid(podsOf(s.seen.backupPods, job))); said != nil {
+			s.retained = &retained{*said, dueSince(job)}
+			return removed.Note(ctx, r.Client, removed.By{
+				Archive: s.archivePath(), IDs: said.Removed, When: "when Job " + job.Name + " ran",
+			}, s.seen.backups)
+		}
 		return nil
 	}
-	if err := r.apply(ctx, s.db, desired.RetentionJob(s.db, r.Settings)); err != nil {
+	full := s.archiveState() != nil && s.archiveState().Reason == protocol.ArchiveFull
+	if !full && !s.retentionDue() || s.backingUp() {
+		return nil
+	}
+	if err := r.apply(ctx, s.db, desired.RetentionJob(s.db, r.Settings, s.now)); err != nil {
 		return err
 	}
-	s.addEvent(eventMakingRoom, "the store is full: what spec.backup.retention does not keep is removed")
+	if full {
+		s.addEvent(eventMakingRoom, "the store is full: what spec.backup.retention does not keep is removed")
+	}
 	return nil
+}
+
+// dueSince is when a Job was due, by the operator's clock, as is the end of a backup.
+func dueSince(job *batchv1.Job) metav1.Time {
+	if at, err := time.Parse(time.RFC3339, job.Annotations[naming.AnnotationDue]); err == nil {
+		return metav1.NewTime(at)
+	}
+	return job.CreationTimestamp
+}
+
+// retained is what the Pod of a retention's Job has said, and when that was due.
+type retained struct {
+	protocol.BackupResult
+	at metav1.Time
+}
+
+// retentionDue says that a backup has ended, well or not, since a Job has last removed what is not to be kept, where
+// only such a Job may.
+func (s *scope) retentionDue() bool {
+	if !desired.DeletesApart(s.db) {
+		return false
+	}
+	last := metav1.Time{}
+	if b := s.db.Status.Backup; b != nil && b.LastRetentionAt != nil {
+		last = *b.LastRetentionAt
+	}
+	return slices.ContainsFunc(s.seen.backups, func(b v1.DatabaseBackup) bool {
+		return b.Status.StartedAt != nil && b.Status.CompletedAt != nil && last.Before(b.Status.CompletedAt) &&
+			b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
+	})
+}
+
+// setRetained puts into the status what retention has done last: the last backup, and then a Job of its own.
+func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
+	if last != nil && !desired.DeletesApart(s.db) {
+		out.Retention, out.DeletionRefused = last.Status.Retention, last.Status.DeletionRefused
+	}
+	x := s.retained
+	if x == nil || x.Error != "" || out.LastRetentionAt != nil && !out.LastRetentionAt.Before(&x.at) {
+		return
+	}
+	out.LastRetentionAt, out.Retention, out.DeletionRefused = &x.at, x.Held, x.Refused
+	out.Earliest, out.Windows = written.Moment(x.Earliest), written.Windows(x.Windows)
+}
+
+// retentionApplied is true when what is not to be kept was removed. It has no reason where nobody has tried yet.
+func (s *scope) retentionApplied(now *v1.BackupStatus) verdict {
+	was := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionRetentionApplied)
+	switch {
+	case now == nil || now.LastBackupAt == nil && now.LastRetentionAt == nil && s.retained == nil:
+		return verdict{}
+	case s.retained != nil && s.retained.Error != "":
+		return no(v1.ReasonRetentionFailing, s.retained.Error)
+	case s.retained == nil && was != nil && was.Reason == v1.ReasonRetentionFailing && s.retentionDue():
+		return no(v1.ReasonRetentionFailing, was.Message) // it is being tried again
+	case now.DeletionRefused != "":
+		return no(v1.ReasonDeletionRefused, now.DeletionRefused)
+	case now.Retention != "":
+		return no(v1.ReasonRetentionHeld, now.Retention)
+	}
+	return yes(v1.ReasonRetentionApplied, "what spec.backup.retention does not keep is removed")
 }
 
 // retentionJob is the Job that makes room, nil where there is none.
@@ -56,11 +129,11 @@ func (s *scope) backingUp() bool {
 	return false
 }
 
-// removedBy are the ids of the backups that a Pod says it has removed.
-func removedBy(words string) []string {
-	var result protocol.BackupResult
-	if json.Unmarshal([]byte(words), &result) != nil {
-		return nil // it did not come to say
+// retentionSaid is what a Pod has left, nil where it did not come to say anything.
+func retentionSaid(words string) *protocol.BackupResult {
+	out := &protocol.BackupResult{}
+	if json.Unmarshal([]byte(words), out) != nil {
+		return nil
 	}
-	return result.Removed
+	return out
 }

@@ -47,6 +47,8 @@ type scope struct {
 	scheduled    verdict
 	planned      plannedBackup
 	verifiesNext time.Time
+	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
+	retained *retained
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string
 	// waiting says what a deletion waits for, "" when for nothing.

@@ -84,9 +84,15 @@ func (s *scope) status() v1.SampleDBStatus {
 	return out
 }
 
-// setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule.
+// setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied
+// when there is something to keep.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
+	if v := s.retentionApplied(out.Backup); v.reason != "" {
+		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRetentionApplied, v))
+	} else {
+		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRetentionApplied)
+	}
 	switch {
 	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)

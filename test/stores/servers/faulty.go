@@ -42,6 +42,9 @@ type Faulty struct {
 	delay time.Duration
 	// before, if set, sees each request before it is passed on, and may change it.
 	before func(*http.Request)
+	// refuse, if set, says which requests are denied, and denial what the answer says.
+	refuse func(*http.Request) bool
+	denial string
 	// rate is in bytes per second for both directions together, 0 for no limit; free
 	// is when the next byte may go.
 	rate int
@@ -139,6 +142,21 @@ func (f *Faulty) Before(see func(*http.Request)) {
 	f.before = see
 }
 
+// Refuse has requests denied (403), with this answer.
+func (f *Faulty) Refuse(which func(*http.Request) bool, answer string) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.refuse, f.denial = which, answer
+}
+
+// denies says whether a request is denied, and with what answer.
+func (f *Faulty) denies(r *http.Request) (answer string, denied bool) {
+	f.mutex.Lock()
+	refuse, answer := f.refuse, f.denial
+	f.mutex.Unlock()
+	return answer, refuse != nil && refuse(r)
+}
+
 func (f *Faulty) passes(r *http.Request) {
 	f.mutex.Lock()
 	see := f.before
@@ -190,6 +208,12 @@ func (f *Faulty) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	if refused {
 		http.Error(w, "no more writes", http.StatusServiceUnavailable)
+		return
+	}
+	if answer, denied := f.denies(r); denied {
+		_, _ = io.Copy(io.Discard, r.Body) // a client that still writes would see no answer
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, answer)
 		return
 	}
 	f.proxy.ServeHTTP(w, r)

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ const (
 	ready = 2 * time.Minute
 	// bucketName is that of every bucket.
 	bucketName = "archive"
+	// s3Owner may do everything in the S3 server, with s3Secret.
+	s3Owner, s3Secret = "tester", "a secret of the tests"
 	// azurite is the version of Azure's emulator.
 	azurite = "3.37.0"
 	// The account of the emulator, which is public (Azure's documentation, "Use the Azurite emulator").
@@ -74,16 +77,16 @@ func StartS3(t *testing.T) Server {
 	if err := os.Mkdir(filepath.Join(folder, bucketName), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return startS3(t, folder, "a secret of the tests")
+	return startS3(t, folder, s3Secret)
 }
 
 // startS3 starts one over a folder with buckets that takes a secret key.
-func startS3(t *testing.T, folder, secret string) Server {
+func startS3(t *testing.T, folder, secret string, options ...string) Server {
 	t.Helper()
-	const access, name = "tester", bucketName
+	const access, name = s3Owner, bucketName
 	url := start(t, func(port int) *exec.Cmd {
-		return exec.Command(tool(t, "versitygw"), "--port", address(port), "--access", access, "--secret", secret,
-			"--quiet", "posix", folder)
+		first := []string{"--port", address(port), "--access", access, "--secret", secret, "--quiet"}
+		return exec.Command(tool(t, "versitygw"), slices.Concat(first, options, []string{"posix", folder})...)
 	})
 	return Server{URL: url, Folder: filepath.Join(folder, name), Config: bucket.Config{
 		S3:          &bucket.S3{Endpoint: url, Region: "us-east-1", Bucket: name, PathStyle: true},

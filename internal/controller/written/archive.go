@@ -1,0 +1,30 @@
+package written
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// Moment is a time in a status, nil for none.
+func Moment(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t).Rfc3339Copy()
+	return &at
+}
+
+// Windows are what a Pod has said can be restored.
+func Windows(said []protocol.Window) (out []v1.RestoreWindow) {
+	for _, w := range said {
+		out = append(out, v1.RestoreWindow{
+			Branch: int64(w.Branch), Earliest: Moment(w.Earliest), EarliestLSN: w.EarliestLSN,
+			Latest: Moment(w.Latest), LatestLSN: w.LatestLSN,
+		})
+	}
+	return out
+}
