@@ -84,9 +84,15 @@ func (s *scope) status() v1.SampleDBStatus {
 	return out
 }
 
-// setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule.
+// setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, Intact when the
+// archive was read again.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
+	if v := intact(s.scrub()); v.reason == "" {
+		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionIntact)
+	} else {
+		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionIntact, v))
+	}
 	switch {
 	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)
