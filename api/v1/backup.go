@@ -116,7 +116,7 @@ type ScrubSpec struct {
 	None bool `json:"none,omitempty"`
 
 	// Within how many days every object is read, where there is a verification at least twice as often. Where it is not
-	// given: 30. With one verification a week that is about a third of the archive each time.
+	// given: 30. With one verification a week that is a quarter of the archive each time.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3650",message="backup.verification.scrub.days must be from 1 to 3650"
 	// +optional
 	Days int32 `json:"days,omitempty"`

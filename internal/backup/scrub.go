@@ -136,18 +136,17 @@ func (s *scrubbing) run(ctx context.Context, last ScrubState) error {
 	return err
 }
 
-// share is how much of the ring a run reads, less one: with one run after each such time, all of it within the period.
-// The last run before the next round ends a time before the period does, so that is what the rest is divided by.
+// share is how much of the ring a run reads, less one: one of as many parts as there are such times in the period.
 func share(last, now time.Time, period time.Duration) uint64 {
 	elapsed := firstShare
 	if !last.IsZero() {
-		elapsed = max(now.Sub(last), 0)
+		elapsed = max(now.Sub(last), time.Minute)
 	}
-	rest := period - elapsed
-	if elapsed >= rest {
+	parts := uint64(max(period/elapsed, 1))
+	if parts == 1 {
 		return math.MaxUint64
 	}
-	return uint64(float64(elapsed)/float64(rest)*math.MaxUint64) | 1<<16 // a float has 53 bits: no less than the share
+	return math.MaxUint64/parts + 1
 }
 
 // place is where on the ring an object lies.
