@@ -101,6 +101,32 @@ type VerificationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// How the rest of the archive is read again, older backups and all WAL: each verification goes on where the last
+	// has stopped.
+	// +optional
+	Scrub *ScrubSpec `json:"scrub,omitempty"`
+}
+
+// ScrubSpec is how an archive is read again, so that an object which has rotted or is lost is found before it is
+// needed.
+type ScrubSpec struct {
+	// Do without: a verification reads no more than the backup that it restores, and the WAL from that on.
+	// +optional
+	None bool `json:"none,omitempty"`
+
+	// Within how many days every object is read, where there is a verification at least twice as often. Where it is not
+	// given: 30. With one verification a week that is a quarter of the archive each time.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3650",message="backup.verification.scrub.days must be from 1 to 3650"
+	// +optional
+	Days int32 `json:"days,omitempty"`
+
+	// How much a verification reads at most for that, such as 50Gi: what it costs. All of the archive then takes
+	// longer, where it does not suffice. Where it is not given: as much as the days ask for.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.scrub.budget must be a quantity such as 50Gi"
+	// +optional
+	Budget string `json:"budget,omitempty"`
 }
 
 // Assertion is a question to a restored database.
@@ -362,6 +388,56 @@ type RestoreWindow struct {
 	LatestLSN string `json:"latestLSN,omitempty"`
 }
 
+// ScrubStatus is how far an archive was read again, and what was found.
+type ScrubStatus struct {
+	// When it was last read on.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+
+	// From where on the next verification reads, in the order of the hashes of names.
+	// +kubebuilder:validation:MaxLength=16
+	// +optional
+	Position string `json:"position,omitempty"`
+
+	// When the round began that is under way, and how much of it is done.
+	// +optional
+	RoundStartedAt *metav1.Time `json:"roundStartedAt,omitempty"`
+	// +optional
+	Percent int32 `json:"percent,omitempty"`
+
+	// When the last round began that has ended: every object from before then has been read since.
+	// +optional
+	WholeSince *metav1.Time `json:"wholeSince,omitempty"`
+
+	// How many objects and bytes were read the last time, and how many bytes there are in all.
+	// +optional
+	Objects int64 `json:"objects,omitempty"`
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+	// +optional
+	TotalBytes int64 `json:"totalBytes,omitempty"`
+
+	// The objects that are broken or lost, of many the first, and how many there are besides. They are read again each
+	// time.
+	// +optional
+	Broken []BrokenObject `json:"broken,omitempty"`
+	// +optional
+	More int64 `json:"more,omitempty"`
+
+	// Why the archive could not be read, the last time. What is said above is as it was before.
+	// +optional
+	Error string `json:"error,omitempty"`
+}
+
+// BrokenObject is an object of an archive that is not what was written there, or is not there.
+type BrokenObject struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem"`
+	// Without it the newest backup can't be restored, or not to the end of the archive.
+	// +optional
+	Newest bool `json:"newest,omitempty"`
+}
+
 // BackupStatus is how the archive of a SampleDB is, and its base backups.
 type BackupStatus struct {
 	// The archive's folder in the store, below the store's prefix.
@@ -413,6 +489,10 @@ type BackupStatus struct {
 	LastVerified string `json:"lastVerified,omitempty"`
 	// +optional
 	LastVerifiedAt *metav1.Time `json:"lastVerifiedAt,omitempty"`
+
+	// How far the archive was read again, and what was found.
+	// +optional
+	Scrub *ScrubStatus `json:"scrub,omitempty"`
 
 	// When the next one is due by the schedule.
 	// +optional

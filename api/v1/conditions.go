@@ -32,6 +32,9 @@ const (
 	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default one. It is
 	// there where one of them is.
 	ConditionScheduled = "Scheduled"
+	// ConditionIntact is true when no object of the archive was found broken or lost, by the verifications that read it
+	// again over time. It is there when one has.
+	ConditionIntact = "Intact"
 	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the
 	// former is, there is no instance. It is there where one of them is, or was.
 	ConditionRestored = "Restored"
@@ -325,6 +328,21 @@ const (
 	// is no complete backup of it.
 	// To do: mend it, or create what it names.
 	ReasonRestoreSourceNotFound = "RestoreSourceNotFound"
+)
+
+// Reasons of Intact.
+const (
+	// ReasonIntact: what was read again is what was written. The message says since when all of it was.
+	// To do: nothing.
+	ReasonIntact = "Intact"
+
+	// ReasonObjectsBroken: objects of the archive are not what was written, or are lost: the message names them. What
+	// needs them can't be restored. Where the newest backup does, a full one is taken at once; what is older stays as
+	// it is until retention removes it.
+	// To do: put the objects back from a copy or a former version, if the store has one, and find out what has changed
+	// them. They are read again by each verification: `kubectl annotate databasebackup NAME toban.dev/verify=again
+	// --overwrite` asks for one.
+	ReasonObjectsBroken = "ObjectsBroken"
 )
 
 // Reasons of Complete. They are those of a DatabaseBackup.

@@ -227,6 +227,10 @@ type VerificationStatus struct {
 	// The objects of the archive that are missing, truncated or altered.
 	// +optional
 	Objects []string `json:"objects,omitempty"`
+
+	// How far the rest of the archive was read again, and what was found there.
+	// +optional
+	Scrub *ScrubStatus `json:"scrub,omitempty"`
 }
 
 // VerificationStep is a part of a verification.

@@ -25,10 +25,15 @@ func (e *AheadError) Error() string {
 // stamp tells the content of an object, for who can't read it: an HMAC by what only this database system knows, ""
 // where that is not known. Who could guess the content could try with a plain hash whether that is right.
 func (a *Archiver) stamp(plain string, content []byte) string {
-	if len(a.Secret) == 0 {
+	return stampWith(a.Secret, plain, content)
+}
+
+// stampWith is a stamp by a secret, "" without one.
+func stampWith(secret []byte, plain string, content []byte) string {
+	if len(secret) == 0 {
 		return ""
 	}
-	sum := hmac.New(sha256.New, a.Secret)
+	sum := hmac.New(sha256.New, secret)
 	sum.Write([]byte(plain + "\n"))
 	sum.Write(content)
 	return hex.EncodeToString(sum.Sum(nil))

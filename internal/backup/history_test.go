@@ -272,7 +272,8 @@ func (w *world) backup(l *leader) {
 		b.StopLSN = to // its time is that of its WAL
 	}
 	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
-	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3}}
+	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3,
+		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}
 	c, _ := Read(w.t.Context(), w.bucket)
 	if window, ok := c.Window(l.history); ok && w.random.IntN(3) == 0 {
 		parent := window.Backups[len(window.Backups)-1]
@@ -528,7 +529,25 @@ func (w *world) live() {
 	if w.bucket.changed > 0 {
 		w.fatal("an object was changed")
 	}
+	w.scrub()
 	w.goBack()
+}
+
+// scrub looks whether what leaders have written is read as what they wrote, whoever they were.
+func (w *world) scrub() {
+	state, err := Scrub(w.t.Context(), ScrubOptions{Bucket: w.bucket, Decoder: w.decoder, Secret: []byte("nonce"),
+		Period: time.Hour, Pinned: w.pinned, Now: w.bucket.clock}, ScrubState{})
+	if err != nil {
+		w.fatal("%v", err)
+	}
+	w.counts["scrubbed"] += state.Objects
+	for _, f := range state.Findings {
+		// Policies at random leave holes that no policy alone would.
+		if !strings.HasPrefix(f.Problem, "missing, or of another term") &&
+			!strings.HasSuffix(f.Problem, "consists of it too") {
+			w.fatal("a scrub finds %+v, where nothing was changed", f)
+		}
+	}
 }
 
 // goBack has the volume of the last leader go back in time, and looks whether that is noticed where the archive has

@@ -93,6 +93,11 @@ func give(pieces []Object, tar string, yield func(Object, error) bool) bool {
 	return true
 }
 
+// objects are those that backup.json names itself, but for lists.
+func (b Backup) objects() []Object {
+	return slices.DeleteFunc(slices.Concat(b.manifest(), b.Pieces), func(o Object) bool { return o.Name == "" })
+}
+
 func (b Backup) readList(ctx context.Context, from bucket.Bucket, list PieceList) (pieces []Object, err error) {
 	text, err := readStored(ctx, from, b.folder(), list.Object)
 	if err != nil {

@@ -59,6 +59,7 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
 	writeWindows(w, status.Backup)
+	writeScrub(w, status.Backup)
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("show the status: %w", err)
 	}
@@ -84,6 +85,21 @@ func writeWindows(w io.Writer, b *v1.BackupStatus) {
 		if words != "" {
 			fmt.Fprintf(w, "\nretention: %s\n", words)
 		}
+	}
+}
+
+// writeScrub shows how far the archive was read again. What is broken the condition Intact says.
+func writeScrub(w io.Writer, b *v1.BackupStatus) {
+	if b == nil || b.Scrub == nil {
+		return
+	}
+	s := b.Scrub
+	if s.At != nil {
+		fmt.Fprintf(w, "\narchive read again: %d %% since %s; the last time, %s, %d bytes of %d\n",
+			s.Percent, at(s.RoundStartedAt), at(s.At), s.Bytes, s.TotalBytes)
+	}
+	if s.Error != "" {
+		fmt.Fprintf(w, "\nthe archive could not be read again: %s\n", s.Error)
 	}
 }
 

@@ -55,6 +55,12 @@ func (o verifyOptions) work(ctx context.Context) error {
 
 // leaveVerified leaves the result for the kubelet, with its words and answers short enough.
 func leaveVerified(path string, result *protocol.VerifyResult) error {
+	if s := result.Scrub; s != nil {
+		s.Error = first(s.Error, 200)
+		for i := range s.Broken {
+			s.Broken[i].Problem = first(s.Broken[i].Problem, 80)
+		}
+	}
 	for i := range result.Answers {
 		a := &result.Answers[i]
 		a.Got, a.Problem = first(a.Got, 100), first(a.Problem, 100)
@@ -76,6 +82,8 @@ type verify struct {
 	pod
 	key, volume, backup string
 	settings            protocol.BackupSettings
+	archive             bucket.Bucket // rooted at the archive
+	decoder             *backup.Decoder
 	result              protocol.VerifyResult
 }
 
@@ -87,6 +95,33 @@ func (v *verify) do(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	if err := v.open(ctx); err != nil {
+		return err
+	}
+	err = v.verify(ctx)
+	v.scrub(ctx) // whatever is wrong with this backup, the rest is not to wait
+	return err
+}
+
+// open opens the archive.
+func (v *verify) open(ctx context.Context) (err error) {
+	if v.decoder, err = decoderOf(v.settings.Verify.Encrypted, v.key); err != nil {
+		return err
+	}
+	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.run)
+	if err != nil {
+		return err
+	}
+	whole, err := bucket.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	v.archive = bucket.Sub(whole, v.settings.Archive.Path)
+	return nil
+}
+
+// verify restores the backup, and checks it.
+func (v *verify) verify(ctx context.Context) error {
 	options, err := v.options(ctx)
 	if err != nil {
 		v.result.Objects = backup.BrokenObjects(err)
@@ -107,20 +142,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
-	decoder, err := decoderOf(s.Encrypted, v.key)
-	if err != nil {
-		return backup.VerifyOptions{}, err
-	}
-	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.run)
-	if err != nil {
-		return backup.VerifyOptions{}, err
-	}
-	whole, err := bucket.Open(ctx, config)
-	if err != nil {
-		return backup.VerifyOptions{}, err
-	}
-	archive := bucket.Sub(whole, v.settings.Archive.Path)
-	catalogue, err := backup.Read(ctx, archive)
+	catalogue, err := backup.Read(ctx, v.archive)
 	if err != nil {
 		return backup.VerifyOptions{}, err
 	}
@@ -137,7 +159,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 		return backup.VerifyOptions{}, err
 	}
 	return backup.VerifyOptions{
-		Bucket: archive, Decoder: decoder, Chain: chain, Plan: plan, Again: backup.Replan(archive, choice),
+		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: backup.Replan(v.archive, choice),
 		Folder: scratchFolder(v.volume), Run: v.run, Programs: programs, Parameters: s.Parameters,
 		Workers: backup.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil

@@ -17,6 +17,9 @@ const ScheduleNone = "none"
 // may lose ten seconds with all of its volumes.
 const maxLag = 10 * time.Second
 
+// scrubDays is the default of backup.verification.scrub.days.
+const scrubDays = 30
+
 // Backup is spec.backup with its defaults: an archive on a volume of its own, a backup a day, seven kept, and one
 // restored a week to prove it. It is nil where the spec does without (backup.none). The schedules it has are those
 // to act on: "" is never.
@@ -35,6 +38,12 @@ func Backup(db *v1.SampleDB) *v1.BackupSpec {
 	}
 	if out.MaxLag == nil {
 		out.MaxLag = &metav1.Duration{Duration: maxLag}
+	}
+	if out.Verification.Scrub == nil {
+		out.Verification.Scrub = &v1.ScrubSpec{}
+	}
+	if scrub := out.Verification.Scrub; scrub.Days == 0 {
+		scrub.Days = scrubDays
 	}
 	if out.Retention.Count == 0 {
 		out.Retention.Count = keptBackups

@@ -19,6 +19,7 @@ import (
 func verification(db *v1.SampleDB, config protocol.Config) protocol.Verification {
 	out := protocol.Verification{
 		Major: config.Major, Encrypted: Backup(db).Encryption != nil, Parameters: ofExtensions(config.Parameters),
+		Scrub: scrub(db),
 	}
 	for _, a := range Backup(db).Verification.Assertions {
 		database := a.Database

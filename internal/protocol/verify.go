@@ -10,6 +10,41 @@ type Verification struct {
 	// Encrypted says that the key of the archive is mounted.
 	Encrypted  bool        `json:"encrypted,omitempty"`
 	Assertions []Assertion `json:"assertions,omitempty"`
+	// Scrub is how the rest of the archive is read again, nil where it is not.
+	Scrub *Scrub `json:"scrub,omitempty"`
+}
+
+// Scrub is how an archive is read again, and where the last verification has stopped.
+type Scrub struct {
+	Days int `json:"days"`
+	// Budget is in bytes, 0 for as much as the days ask for.
+	Budget int64      `json:"budget,omitempty"`
+	Last   ScrubState `json:"last"`
+}
+
+// ScrubState is what one verification leaves for the next.
+type ScrubState struct {
+	// Position is from where on the next reads; At when the last did, Round since when the round is under way, Whole
+	// since when every object was read.
+	Position uint64    `json:"position,string"`
+	At       time.Time `json:"at,omitzero"`
+	Round    time.Time `json:"round,omitzero"`
+	Whole    time.Time `json:"whole,omitzero"`
+	Objects  int       `json:"objects,omitempty"`
+	Bytes    int64     `json:"bytes,omitempty"`
+	Total    int64     `json:"total,omitempty"`
+	// Broken are objects that are broken, More is how many there are besides.
+	Broken []BrokenObject `json:"broken,omitempty"`
+	More   int            `json:"more,omitempty"`
+	// Error is why the archive could not be read.
+	Error string `json:"error,omitempty"`
+}
+
+// BrokenObject is an object of an archive that is not what was written there.
+type BrokenObject struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem"`
+	Newest  bool   `json:"newest,omitempty"`
 }
 
 // Assertion is a question of the user's to a restored database.
@@ -35,6 +70,8 @@ type VerifyResult struct {
 	Answers  []VerifyAnswer `json:"answers,omitempty"`
 	// Objects are those of the archive that are broken.
 	Objects []string `json:"objects,omitempty"`
+	// Scrub is how far the rest of the archive was read again.
+	Scrub *ScrubState `json:"scrub,omitempty"`
 }
 
 // VerifyStep is a part of a verification.

@@ -10,6 +10,8 @@ var examples = map[string]any{
 	"storage.size":            "1Gi",
 	"volume.size":             "1Gi",
 	"verification.size":       "1Gi",
+	"scrub.budget":            "1Gi",
+	"scrub.days":              30,
 	"incremental.fullEvery":   7,
 	"spec.version":            17,
 	"spec.migration":          fields{"command": []string{"x"}},

@@ -77,7 +77,8 @@ var proven = protocol.VerifyResult{LSN: "0/6000000", Recovery: 2.4,
 	Steps: []protocol.VerifyStep{
 		{Name: "unpack", Seconds: 1.2}, {Name: "amcheck", Skipped: "the image has no pg_amcheck"},
 	},
-	Answers: []protocol.VerifyAnswer{{Name: "orders", Rows: 1, Got: "t"}}}
+	Answers: []protocol.VerifyAnswer{{Name: "orders", Rows: 1, Got: "t"}},
+	Scrub:   &protocol.ScrubState{Position: 1<<63 + 4711, At: time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)}}
 
 func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	k, db := newWorld(t).ready("x")
@@ -111,6 +112,8 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	if db = k.reconcile(db); db.Status.Backup.LastVerified != "two" {
 		t.Errorf("the SampleDB says %+v", db.Status.Backup)
 	}
+	k.expect(db, v1.ConditionIntact, metav1.ConditionTrue, v1.ReasonIntact)
+	k.expectReadOn(1<<63 + 4711)
 	// Once more, and now something is broken; until then what was found before holds.
 	b.Annotations = map[string]string{naming.AnnotationVerify: "again"}
 	k.must(k.api.Update(k.Context(), b))
@@ -118,10 +121,29 @@ func TestABackupIsVerifiedWhenThatIsAskedFor(t *testing.T) {
 	k.expectVerified(b, metav1.ConditionTrue, v1.ReasonVerifying)
 	b = k.verifies(b, "again", protocol.VerifyResult{
 		Error: "base/two/base.tar.00000.zst is altered", Objects: []string{"base/two/base.tar.00000.zst"},
+		Scrub: &protocol.ScrubState{At: time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC),
+			Broken: []protocol.BrokenObject{{Name: "base/one/base.tar.00001.zst", Problem: "missing"}}},
 	})
 	if m := k.expectVerified(b, metav1.ConditionFalse, v1.ReasonVerificationFailed); !strings.Contains(m,
 		"is altered") || len(b.Status.Verification.Objects) != 1 {
 		t.Errorf("it says %q, %+v", m, b.Status.Verification)
+	}
+	broken := k.expect(k.reconcile(db), v1.ConditionIntact, metav1.ConditionFalse, v1.ReasonObjectsBroken)
+	if !strings.Contains(broken, "base/one/base.tar.00001.zst (missing)") {
+		t.Errorf("it says %q", broken)
+	}
+}
+
+// expectReadOn checks from where on the next verification is told to read.
+func (k *taker) expectReadOn(position uint64) {
+	k.Helper()
+	settings := &corev1.ConfigMap{}
+	db := &v1.SampleDB{}
+	k.read("x", db)
+	k.reconcile(db) // with the status as it is now
+	k.read("x-backup", settings)
+	if told, err := desired.ParseBackupSettings(settings); err != nil || told.Verify.Scrub.Last.Position != position {
+		k.Errorf("it reads on at %+v, %v", told.Verify.Scrub, err)
 	}
 }
 

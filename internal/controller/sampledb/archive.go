@@ -188,7 +188,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	if s.db.Status.Backup != nil {
 		out = *s.db.Status.Backup.DeepCopy() // not known is not gone
 	}
-	out.Archive, out.NextBackupAt = s.archivePath(), nil
+	out.Archive, out.NextBackupAt, out.Scrub = s.archivePath(), nil, s.scrub()
 	if state := s.archiveState(); state != nil {
 		if state.LSN != "" && state.LSN != out.ArchivedLSN {
 			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()

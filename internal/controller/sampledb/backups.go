@@ -57,6 +57,7 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 		return nil
 	}
 	backup := desired.ScheduledBackup(s.db, decided.due)
+	backup.Spec.Full = decided.full
 	err = r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -92,6 +93,12 @@ func (s *scope) backupPlan() backupPlan {
 	}
 	if at := s.leftBranch(); at.After(out.anew) {
 		out.anew, out.why = at, "the database was restored in place"
+	}
+	if at := s.newestBroken(); !at.IsZero() {
+		out.full = true // else it would be the change from what can't be restored
+		if at.After(out.anew) {
+			out.anew, out.why = at, "objects of the newest backup, or WAL since, are broken"
+		}
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]

@@ -16,12 +16,14 @@ type backupPlan struct {
 	schedule, zone string
 	now            time.Time
 	// working is since when the archive works, zero while it does not; anew since when a backup is needed at
-	// once, for the reason why: the archive has a gap, or goes on along another branch. It is zero where none is,
-	// or one has made that good.
+	// once, for the reason why: the archive has a gap, goes on along another branch, or is broken. It is zero where none
+	// is, or one has made that good.
 	working, anew time.Time
 	why           string
 	// last is for when the latest backup was due, or when it was asked for; zero where there is none.
 	last time.Time
+	// full says that it has to be a full one.
+	full bool
 	// complete says that there is a complete backup, busy that one waits or is under way.
 	complete, busy bool
 }
@@ -31,6 +33,7 @@ type plannedBackup struct {
 	// due is for when a backup has to be made now, zero for none; reason says why.
 	due    time.Time
 	reason string
+	full   bool
 	// next is when the schedule asks for the next, zero where it never does.
 	next time.Time
 }
@@ -40,7 +43,7 @@ type plannedBackup struct {
 // caught up once. An error is of the schedule, and for the user; what does not depend on it is still due.
 func (a backupPlan) decide() (plannedBackup, error) {
 	schedule, err := parseSchedule("spec.backup.schedule", a.schedule, a.zone)
-	out := plannedBackup{}
+	out := plannedBackup{full: a.full}
 	if schedule != nil {
 		out.next = schedule.Next(a.now)
 	}

@@ -85,20 +85,26 @@ func (s *scope) status() v1.SampleDBStatus {
 }
 
 // setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied
-// when there is something to keep.
+// when there is something to keep, Intact when the archive was read again.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
-	if v := s.retentionApplied(out.Backup); v.reason != "" {
-		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRetentionApplied, v))
-	} else {
-		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRetentionApplied)
-	}
+	s.setWhereKnown(out, v1.ConditionRetentionApplied, s.retentionApplied(out.Backup))
+	s.setWhereKnown(out, v1.ConditionIntact, intact(s.scrub()))
 	switch {
 	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)
 	case s.scheduled.reason != "": // else the reconcile did not get there
 		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionScheduled, s.scheduled))
 	}
+}
+
+// setWhereKnown sets a condition that is there only where there is a verdict.
+func (s *scope) setWhereKnown(out *v1.SampleDBStatus, kind string, v verdict) {
+	if v.reason == "" {
+		meta.RemoveStatusCondition(&out.Conditions, kind)
+		return
+	}
+	meta.SetStatusCondition(&out.Conditions, s.condition(kind, v))
 }
 
 // setRestored sets what there is only with spec.restoreFrom or spec.restore, where the reconcile got there.

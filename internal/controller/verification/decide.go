@@ -10,6 +10,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/written"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -96,6 +97,9 @@ func found(v view, at metav1.Time) *v1.VerificationStatus {
 	}
 	recovery := duration(r.Recovery)
 	out.LSN, out.RecoveryTime, out.Objects = r.LSN, &recovery, r.Objects
+	if r.Scrub != nil {
+		out.Scrub = desired.ScrubStatus(*r.Scrub)
+	}
 	if !r.Commit.IsZero() {
 		commit := metav1.NewTime(r.Commit).Rfc3339Copy()
 		out.LastTransactionAt = &commit

@@ -1,0 +1,100 @@
+package sampledb
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+)
+
+// scrub is how far the archive was read again: what the last verification that did has left, or what is on record,
+// which may be newer than all that is left of DatabaseBackups. It is nil where it is not read again.
+func (s *scope) scrub() *v1.ScrubStatus {
+	if s.backup == nil || s.backup.Verification.Scrub == nil || s.backup.Verification.Scrub.None {
+		return nil
+	}
+	var on *v1.ScrubStatus
+	if s.db.Status.Backup != nil {
+		on = s.db.Status.Backup.Scrub
+	}
+	var last *v1.VerificationStatus
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if v := b.Status.Verification; v != nil && v.Scrub != nil && s.inArchive(b) &&
+			(last == nil || last.CompletedAt.Before(v.CompletedAt)) {
+			last = v
+		}
+	}
+	if last == nil || on != nil && on.At != nil && (last.Scrub.At == nil || last.Scrub.At.Before(on.At)) {
+		return on
+	}
+	return last.Scrub
+}
+
+// intact is the condition Intact of what was read again, empty before anything was.
+func intact(scrub *v1.ScrubStatus) verdict {
+	switch {
+	case scrub == nil || scrub.At == nil:
+		return verdict{}
+	case len(scrub.Broken) > 0:
+		return no(v1.ReasonObjectsBroken, brokenWords(scrub))
+	case scrub.WholeSince == nil:
+		return yes(v1.ReasonIntact, "what was read again so far is what was written")
+	}
+	return yes(v1.ReasonIntact, "all that was written before has been read again since "+
+		scrub.WholeSince.UTC().Format(time.RFC3339))
+}
+
+// brokenWords name the broken objects, and say what follows.
+func brokenWords(scrub *v1.ScrubStatus) string {
+	var names []string
+	newest := false
+	for _, o := range scrub.Broken {
+		names = append(names, fmt.Sprintf("%s (%s)", o.Name, o.Problem))
+		newest = newest || o.Newest
+	}
+	words := "not as they were written: " + strings.Join(names, "; ")
+	if scrub.More > 0 {
+		words += fmt.Sprintf("; and %d more", scrub.More)
+	}
+	words += ". What needs them can't be restored: put them back from a copy, if there is one"
+	if newest {
+		words += ". The newest backup or its WAL is touched: a full one is taken"
+	}
+	return words
+}
+
+// newestBroken is when it was found that the newest backup can't be restored to the end of the archive, zero where it
+// can, or where a backup since is complete.
+func (s *scope) newestBroken() time.Time {
+	scrub := s.scrub()
+	if scrub == nil || scrub.At == nil {
+		return time.Time{}
+	}
+	newest := false
+	for _, o := range scrub.Broken {
+		newest = newest || o.Newest
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; s.inArchive(b) && !dueAt(b).Before(scrub.At.Time) {
+			newest = false
+		}
+	}
+	if !newest {
+		return time.Time{}
+	}
+	return scrub.At.Time
+}
+
+// brokenChanges is the event that tells of broken objects: again where others are.
+func brokenChanges(old, now v1.SampleDBStatus) []event {
+	was, is := condition(old, v1.ConditionIntact), condition(now, v1.ConditionIntact)
+	if is == nil || is.Status != metav1.ConditionFalse || was != nil && was.Message == is.Message {
+		return nil
+	}
+	return []event{{corev1.EventTypeWarning, eventArchiveBroken, is.Message}}
+}
