@@ -323,3 +323,24 @@ func (s *story) saidDelete(by string) bool {
 	db = s.read
 	return db != nil && db.Spec.DeletionPolicy == v1.DeletionDelete && db.DeletionTimestamp != nil && !s.keeps[db.UID]
 }
+
+// A claim that somebody has deleted goes when its Pod ends: until then its instance may be the primary.
+func TestAVolumeStaysBesideAPrimaryWhoseOwnGoes(t *testing.T) {
+	s := newStory(t, newShared(t), 1)
+	s.make()
+	s.change(func(db *v1.SampleDB) {
+		db.Spec.Instances, db.Spec.Storage.WhenScaled, db.Spec.DeletionPolicy = 2, v1.ScaleDelete, v1.DeletionRetain
+	})
+	for range 6 {
+		s.calm()
+	}
+	s.remove(kindClaim, naming.Claim(modelDB, 0), byUser, metav1.DeletePropagationBackground)
+	s.fallBehind(kindClaim)
+	s.change(func(db *v1.SampleDB) { db.Spec.Instances = 1 })
+	for range 6 {
+		s.calm()
+	}
+	if s.leader != "x-0" || s.claim(1) == nil {
+		t.Errorf("%q leads: %s", s.leader, s.state())
+	}
+}
