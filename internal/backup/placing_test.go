@@ -287,7 +287,9 @@ func TestStreams(t *testing.T) {
 		want       int
 	}{
 		"a large machine":              {64, 256 << 30, "max\n", mostStreams},
-		"two processors":               {2, 8 << 30, "max\n", 10},
+		"two processors":               {2, 64 << 30, "max\n", leastStreams},
+		"six processors":               {6, 64 << 30, "max\n", 12},
+		"with less memory":             {6, 8 << 30, "max\n", 10},
 		"a small machine":              {2, 1 << 30, "max\n", 2},
 		"a container of 1 GiB":         {64, 256 << 30, "1073741824\n", 2},
 		"a container of 256 MiB":       {64, 256 << 30, "268435456\n", 1},

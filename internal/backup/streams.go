@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// mostStreams is how many pieces are under way at most: more than most stores make faster.
-	mostStreams = 16
+	// leastStreams and mostStreams are how many pieces are under way at least and at most, where there is memory, by two
+	// for each processor: while one waits for the store or the disk, another is compressed. More make nothing faster
+	// but a store that is slow, and take fresh memory, which costs time itself.
+	leastStreams, mostStreams = 4, 16
 	// streamMemory is what a piece may take while it is under way, in bytes, with what Go has not collected yet.
 	streamMemory = 200 << 20
 )
 
-// Streams is how many pieces a backup or a restore has under way at the same time: as many as fit into a quarter of
-// the memory that is free, or half of what the container may have. While some wait for the store, others are compressed
-// or written, so that it may be more than there are processors.
+// Streams is how many pieces a backup or a restore has under way at the same time: two for each processor, from four to
+// sixteen, if they fit into a quarter of the memory that is free, and into half of what the container may have.
 func Streams() int {
 	limit, _ := os.ReadFile("/sys/fs/cgroup/memory.max") // without a limit it is "max"
 	return streams(runtime.GOMAXPROCS(0), availableMemory(), limit)
@@ -24,8 +25,9 @@ func Streams() int {
 
 // streams is Streams for so many processors, so much free memory, and the text of a cgroup's memory.max.
 func streams(processors int, free uint64, limit []byte) int {
+	most := min(max(2*processors, leastStreams), mostStreams)
 	// A small machine has its processors busy nevertheless.
-	most := max(int(min(free/4/streamMemory, mostStreams)), min(processors, 4))
+	most = min(most, max(int(min(free/4/streamMemory, mostStreams)), min(processors, leastStreams)))
 	if allowed, err := strconv.ParseUint(string(bytes.TrimSpace(limit)), 10, 64); err == nil {
 		most = min(most, max(int(min(allowed/2/streamMemory, mostStreams)), 1))
 	}

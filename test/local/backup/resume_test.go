@@ -145,3 +145,33 @@ func (a *archive) cutOffReplaying(n *node) *counting {
 	}
 	return from
 }
+
+// So does one of a chain, as far as it can: what has been put together is not what was fetched.
+func TestARestoreOfAChainThatIsCutOffGoesOn(t *testing.T) {
+	source := primaryOf(t, release(t, 17), map[string]string{"summarize_wal": "on"})
+	a := newArchive(t, source, "")
+	full := a.take()
+	source.do("insert into t values (2); create table later as select generate_series(1, 1000) i; checkpoint")
+	a.takeSince(&full)
+	source.do("insert into t values (3); select pg_switch_wal()")
+	a.archiveWAL()
+	n := newNodeOf(t, source.Programs)
+
+	first := a.cutOffUnpacking(n, full)
+	second := a.cutOffReplaying(n)
+	must(t, a.restoreInto(t.Context(), n, a, nil))
+	all := int64(0)
+	for _, p := range full.Pieces {
+		all += p.Size
+	}
+	if first.read(full) == 0 || first.read(full)+second.read(full) != all {
+		t.Errorf("of %d bytes it has read %d and %d", all, first.read(full), second.read(full))
+	}
+	want, rows := source.contents(), source.rows()
+	n.configure(nil)
+	n.begin()
+	n.ready()
+	if n.contents() != want || n.rows() != rows {
+		t.Errorf("it has rows %s and %s\nexpected %s and %s", n.rows(), n.contents(), rows, want)
+	}
+}
