@@ -195,11 +195,22 @@ func TestAStoreThatKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-// Who is to remove nothing does not ask the store to.
+// Who is to remove nothing does not ask the store to: here is none.
 func TestAKeeperAsksForNoDeletion(t *testing.T) {
-	b := keeper{remote{worm{old: map[string]bool{"old": true}}}}
+	secret := t.TempDir()
+	for _, name := range []string{fileAccessKey, fileSecretKey} {
+		if err := os.WriteFile(filepath.Join(secret, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Open(t.Context(), Config{
+		S3: &S3{Endpoint: "http://127.0.0.1:1", Bucket: "archives"}, Prefix: "of", Credentials: secret, KeepAll: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := b.Delete(t.Context(), "old"); !errors.Is(err, ErrDenied) {
-		t.Errorf("it was removed: %v", err)
+		t.Errorf("it was asked for: %v", err)
 	}
 	if err := b.Delete(t.Context()); err != nil {
 		t.Errorf("of nothing: %v", err)

@@ -32,11 +32,16 @@ const deadline = 120 * time.Second
 type memory struct {
 	mutex   sync.Mutex
 	objects map[string][]byte
+	// keepsAll has nothing replaced or removed.
+	keepsAll bool
 }
 
 func (m *memory) Put(_ context.Context, name string, content []byte) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if _, ok := m.objects[name]; ok && m.keepsAll {
+		return fmt.Errorf("replace %s: %w", name, bucket.ErrDenied)
+	}
 	m.objects[name] = bytes.Clone(content)
 	return nil
 }
@@ -78,6 +83,9 @@ func (m *memory) ListAfter(_ context.Context, prefix, after string) iter.Seq2[bu
 func (m *memory) Delete(_ context.Context, names ...string) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	if m.keepsAll {
+		return fmt.Errorf("delete %v: %w", names, bucket.ErrDenied)
+	}
 	for _, name := range names {
 		delete(m.objects, name)
 	}

@@ -11,6 +11,7 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/backup"
+	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 )
 
@@ -111,6 +112,26 @@ func TestARestoreOfPartsOnly(t *testing.T) {
 	r.recovery.Again = func(context.Context, backup.Segment) ([]backup.PlannedObject, error) { return objects, nil }
 	r.finish()
 	if got := r.rows(); got != "1,2,3,4" {
+		t.Errorf("it has rows %s", got)
+	}
+}
+
+// Where nothing can be replaced or removed, an archive is claimed, a backup is taken, and restored.
+func TestABackupInAStoreThatKeepsAll(t *testing.T) {
+	source := primary(t)
+	a := newArchive(t, source, newKey(t))
+	a.keepsAll = true
+	owner := backup.Owner{UID: "uid", Namespace: "test", Name: "db", SystemIdentifier: "1"}
+	must(t, backup.Claim(t.Context(), a, owner))
+	b := a.take()
+	source.do("insert into t values (2)")
+	a.archiveWAL()
+	if _, err := backup.Clean(t.Context(), a); err != nil && !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("what a backup that did not end has left: %v", err)
+	}
+	r := a.restore(b, backup.Target{})
+	r.finish()
+	if got := r.rows(); got != "1,2" {
 		t.Errorf("it has rows %s", got)
 	}
 }
