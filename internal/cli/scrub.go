@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"toban.dev/internal/backup"
@@ -26,7 +25,7 @@ func (v *verify) scrub(ctx context.Context) {
 	state, err := backup.Scrub(ctx, backup.ScrubOptions{
 		Bucket: v.archive, Decoder: v.decoder, Secret: v.secret(ctx),
 		Period: time.Duration(s.Days) * 24 * time.Hour, Budget: s.Budget, Pinned: v.settings.Keep.Pinned,
-		Now: begin, Workers: min(takeWorkers, runtime.GOMAXPROCS(0)),
+		Now: begin, Workers: backup.Streams(),
 	}, last)
 	v.result.Scrub = scrubResult(state, err)
 	v.log.Info("read the archive again", "took", time.Since(begin).String(), "found", v.result.Scrub)

@@ -289,7 +289,7 @@ func podsWithStore(t *testing.T, db *v1.SampleDB) map[string]corev1.PodSpec {
 	return map[string]corev1.PodSpec{
 		"an instance":    set.Spec.Template.Spec,
 		"a backup":       BackupJob(db, backup, settings, time.Hour).Spec.Template.Spec,
-		"retention":      RetentionJob(db, settings).Spec.Template.Spec,
+		"retention":      RetentionJob(db, settings, time.Now()).Spec.Template.Spec,
 		"a verification": verify.Spec.Template.Spec,
 		"a restore":      restore.Spec.Template.Spec,
 	}
