@@ -23,6 +23,27 @@ func taker(t *testing.T, to bucket.Bucket) *taking {
 	return w
 }
 
+// awayFor has a bucket fail for so long, and counts how often it is asked meanwhile.
+func (m *memoryBucket) awayFor(d time.Duration, err error) (tries *int) {
+	begin, tries := time.Now(), new(int)
+	m.fault = func(after bool) error {
+		if after || time.Since(begin) >= d {
+			return nil
+		}
+		*tries++
+		return err
+	}
+	return tries
+}
+
+// holds sees that an object is there.
+func holds(ctx context.Context, t *testing.T, b bucket.Bucket, name string) {
+	t.Helper()
+	if content, err := download(ctx, b, name, 100); err != nil {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
 // A bucket that is away, in the midst of a backup or a restore, is waited for, and what says no for good is not.
 func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -41,14 +62,8 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, begin, tries, told := newMemoryBucket(), time.Now(), 0, 0
-				b.fault = func(after bool) error {
-					if after || time.Since(begin) >= c.away {
-						return nil
-					}
-					tries++
-					return c.err
-				}
+				b, begin, told := newMemoryBucket(), time.Now(), 0
+				tries := b.awayFor(c.away, c.err)
 				ctx := WithWaits(t.Context(), func(err error) {
 					if told++; !errors.Is(err, errInjected) {
 						t.Errorf("who waits is told %v", err)
@@ -60,13 +75,11 @@ func TestABucketThatIsAwayIsWaitedFor(t *testing.T) {
 					t.Errorf("after %v it ends with %v", took, err)
 				}
 				if c.works {
-					if content, err := download(ctx, b, FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst", 100); err != nil {
-						t.Errorf("%q, %v", content, err)
-					}
+					holds(ctx, t, b, FolderBase+"20261120T031500Z-3f2a/base.tar.00000.zst")
 				}
 				// Pauses grow: a bucket that is away is not asked all the time.
-				if limit := 12 + int(took/time.Minute); tries > limit || errors.Is(c.err, errInjected) != (told > 0) {
-					t.Errorf("in %v it was tried %d times, and told %d times", took, tries, told)
+				if limit := 12 + int(took/time.Minute); *tries > limit || errors.Is(c.err, errInjected) != (told > 0) {
+					t.Errorf("in %v it was tried %d times, and told %d times", took, *tries, told)
 				}
 			})
 		})

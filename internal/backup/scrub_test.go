@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -125,8 +126,10 @@ func TestWhatAScrubFinds(t *testing.T) {
 		"a piece that was cut off":             {damaged("base/b1/base.tar.00002", cut), "truncated", false},
 		"a piece of the newest backup":         {damaged("base/b2/base.tar.00000", flip), "SHA-256", true},
 		"a manifest that rotted":               {damaged("base/b1/backup_manifest", flip), "SHA-256", false},
-		"WAL that rotted":                      {damaged("wal/00000001/000000010000000000000004", flip), "altered", false},
-		"WAL that was cut off":                 {damaged("wal/00000001/000000010000000000000007", cut), "altered", true},
+		"WAL that rotted": {
+			damaged("wal/00000001/000000010000000000000004", flip), "altered", false,
+		},
+		"WAL that was cut off": {damaged("wal/00000001/000000010000000000000007", cut), "altered", true},
 		"WAL of another place": {func(s *scrubbed) string {
 			from, to := s.names("000000010000000000000004")[0], s.names("000000010000000000000005")[0]
 			s.bucket.objects[to] = s.bucket.objects[from]
@@ -252,26 +255,14 @@ func TestEveryObjectIsReadWithinThePeriod(t *testing.T) {
 				lost(fmt.Sprintf("base/n%d/", n-3))(s)
 			}
 			for _, name := range s.names("tar") {
-				if born[name].IsZero() {
-					born[name] = s.options.Now
-				}
+				born[name] = cmp.Or(born[name], s.options.Now)
 			}
-			r := &reads{memoryBucket: s.bucket, names: map[string]int{}}
-			s.options.Bucket = r
-			var err error
-			if s.state, err = Scrub(t.Context(), s.options, s.state); err != nil {
-				t.Fatal(err)
-			}
-			for name := range r.names {
+			for name := range s.scrubNext() {
 				seen[name] = s.options.Now
 			}
 			for _, name := range s.names("tar") {
-				last := seen[name]
-				if last.IsZero() {
-					last = born[name]
-				}
-				if s.options.Now.Sub(last) > scrubPeriod {
-					t.Fatalf("seed %d, every %s: %s was not read for %s", seed, between, name, s.options.Now.Sub(last))
+				if unread := s.options.Now.Sub(later(seen[name], born[name])); unread > scrubPeriod {
+					t.Fatalf("seed %d, every %s: %s was not read for %s", seed, between, name, unread)
 				}
 			}
 			s.options.Now = s.options.Now.Add(between)
@@ -280,6 +271,26 @@ func TestEveryObjectIsReadWithinThePeriod(t *testing.T) {
 			t.Errorf("seed %d, every %s: all was read since %s, it is %s", seed, between, s.state.Whole, s.options.Now)
 		}
 	}
+}
+
+// scrubNext does one run, and says which objects it has read.
+func (s *scrubbed) scrubNext() map[string]int {
+	s.Helper()
+	r := &reads{memoryBucket: s.bucket, names: map[string]int{}}
+	s.options.Bucket = r
+	var err error
+	if s.state, err = Scrub(s.Context(), s.options, s.state); err != nil {
+		s.Fatal(err)
+	}
+	return r.names
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // addPieces puts a backup there of so many pieces of random size.

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// leastStreams and mostStreams are how many pieces are under way at least and at most, where there is memory, by two
-	// for each processor: while one waits for the store or the disk, another is compressed. More make nothing faster
-	// but a store that is slow, and take fresh memory, which costs time itself.
+	// leastStreams and mostStreams are how many pieces are under way at least and at most, where there is memory, by
+	// two for each processor: while one waits for the store or the disk, another is compressed. More make nothing
+	// faster but a store that is slow, and take fresh memory, which costs time itself.
 	leastStreams, mostStreams = 4, 16
 	// streamMemory is what a piece may take while it is under way, in bytes, with what Go has not collected yet.
 	streamMemory = 200 << 20

@@ -19,13 +19,15 @@ func TestWhatARestoreTakesUp(t *testing.T) {
 		harm   func(folder string) error
 		stays  bool
 	}{
-		"the same":                {chain("one", "1"), "spaces", nil, true},
-		"another backup":          {chain("two", "1"), "spaces", nil, false},
-		"another of the same id":  {chain("one", "2"), "spaces", nil, false},
-		"a part of the chain":     {chain("one", "1")[1:], "spaces", nil, false},
-		"with other tablespaces":  {chain("one", "1"), "elsewhere", nil, false},
-		"of nobody knows what":    {chain("one", "1"), "spaces", func(f string) error { return os.Remove(f) }, false},
-		"with a note that is cut": {chain("one", "1"), "spaces", func(f string) error { return os.Truncate(f, 5) }, false},
+		"the same":               {chain("one", "1"), "spaces", nil, true},
+		"another backup":         {chain("two", "1"), "spaces", nil, false},
+		"another of the same id": {chain("one", "2"), "spaces", nil, false},
+		"a part of the chain":    {chain("one", "1")[1:], "spaces", nil, false},
+		"with other tablespaces": {chain("one", "1"), "elsewhere", nil, false},
+		"of nobody knows what":   {chain("one", "1"), "spaces", func(f string) error { return os.Remove(f) }, false},
+		"with a note that is cut": {
+			chain("one", "1"), "spaces", func(f string) error { return os.Truncate(f, 5) }, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()

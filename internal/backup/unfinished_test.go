@@ -31,7 +31,8 @@ func TestABackupThatMayBeUnderWayKeepsItsWAL(t *testing.T) {
 			func(p *Policy) { p.Unfinished = 4 * 24 * hour }, []time.Time{day(7), day(8)}, "1 2 3 4 5 6", true,
 		},
 		"that is longer than it may take": {
-			func(p *Policy) { p.Unfinished = hour }, []time.Time{day(7), day(11).Add(-hour)}, "1 2 3 4 5 6 7 8 9", false,
+			func(p *Policy) { p.Unfinished = hour }, []time.Time{day(7), day(11).Add(-hour)},
+			"1 2 3 4 5 6 7 8 9", false,
 		},
 		"somebody uses it": {
 			func(p *Policy) { p.InUse = []string{"u"} }, []time.Time{day(7), day(8)}, "1 2 3 4 5 6", true,

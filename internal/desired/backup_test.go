@@ -241,9 +241,11 @@ func storeCases() map[string]storeCase {
 		return c
 	}
 	return map[string]storeCase{
-		"S3":                               {sampleDB("x", inS3), "minio", "minio-ca", of(bucket.Config{S3: s3}, naming.PathStore)},
-		"GCS":                              {sampleDB("x", inGCS), "gcs-key", "", of(bucket.Config{GCS: gcs}, naming.PathStore)},
-		"Azure":                            {sampleDB("x", inAzure), "azure-key", "", of(bucket.Config{Azure: azure}, naming.PathStore)},
+		"S3":  {sampleDB("x", inS3), "minio", "minio-ca", of(bucket.Config{S3: s3}, naming.PathStore)},
+		"GCS": {sampleDB("x", inGCS), "gcs-key", "", of(bucket.Config{GCS: gcs}, naming.PathStore)},
+		"Azure": {
+			sampleDB("x", inAzure), "azure-key", "", of(bucket.Config{Azure: azure}, naming.PathStore),
+		},
 		"S3, by the Pods' own identity":    {own(inS3), "", "", of(bucket.Config{S3: s3}, "")},
 		"GCS, by the Pods' own identity":   {own(inGCS), "", "", of(bucket.Config{GCS: gcs}, "")},
 		"Azure, by the Pods' own identity": {own(inAzure), "", "", of(bucket.Config{Azure: azure}, "")},

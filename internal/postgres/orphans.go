@@ -41,8 +41,8 @@ func (s *Server) clear(ctx context.Context) error {
 	return nil
 }
 
-// EndOrphans ends what is left of an earlier server, as Start does too: for who works on its files before. There need be
-// no data directory.
+// EndOrphans ends what is left of an earlier server, as Start does too: for who works on its files before. There
+// need be no data directory.
 func (s *Server) EndOrphans(ctx context.Context) error {
 	if _, err := os.Stat(s.Data()); errors.Is(err, os.ErrNotExist) {
 		return nil

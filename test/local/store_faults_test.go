@@ -289,8 +289,8 @@ func TestABucketAwayForLongerThanTheSlotKeeps(t *testing.T) {
 	}
 }
 
-// A bucket refuses writes for a while after the first piece of a backup. The server's connection stands still meanwhile,
-// and the same backup goes on: no piece is written twice.
+// A bucket refuses writes for a while after the first piece of a backup. The server's connection stands still
+// meanwhile, and the same backup goes on: no piece is written twice.
 func TestABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)

@@ -21,43 +21,61 @@ func TestInstancesCanNeitherReplaceNorDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			guarded := start(t)
 			instance, remover := open(t, guarded.Instances), open(t, guarded.Deletion)
-			owner := backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
-			if err := backup.Claim(t.Context(), instance, owner); err != nil {
-				t.Fatalf("claim it: %v", err)
-			}
-			other := backup.Owner{UID: "two", Namespace: "n", Name: "main", SystemIdentifier: "1"}
-			if err := backup.Claim(t.Context(), instance, other); !errors.Is(err, backup.ErrTaken) {
-				t.Errorf("another claims it: %v", err)
-			}
+			claimed(t, instance)
 			const object = "wal/00000001/segment"
-			if err := instance.Create(t.Context(), object, []byte("first")); err != nil {
-				t.Fatal(err)
-			}
-			if err := instance.Create(t.Context(), object, []byte("second")); !errors.Is(err, bucket.ErrExists) {
-				t.Errorf("create what is there: %v", err)
-			}
-			if err := instance.Put(t.Context(), object, []byte("second")); !errors.Is(err, bucket.ErrDenied) {
-				t.Errorf("replace it: %v", err)
-			}
-			if err := instance.Delete(t.Context(), object); !errors.Is(err, bucket.ErrDenied) {
-				t.Errorf("delete it: %v", err)
-			}
-			if got := content(t, instance, object); got != "first" {
-				t.Errorf("there is %q", got)
-			}
-			if err := remover.Create(t.Context(), "wal/more", []byte("x")); !errors.Is(err, bucket.ErrDenied) {
-				t.Errorf("who may delete writes: %v", err)
-			}
-			if got := content(t, remover, object); got != "first" {
-				t.Errorf("who may delete reads %q", got)
-			}
-			if err := remover.Delete(t.Context(), names(t, remover)...); err != nil {
-				t.Errorf("who may delete does: %v", err)
-			}
+			keeps(t, instance, object)
+			removes(t, remover, object)
 			if left := names(t, instance); len(left) > 0 {
 				t.Errorf("there is %v", left)
 			}
 		})
+	}
+}
+
+// claimed sees that who may not delete can claim an archive, and nobody else after it.
+func claimed(t *testing.T, instance bucket.Bucket) {
+	t.Helper()
+	owner := backup.Owner{UID: "one", Namespace: "n", Name: "main", SystemIdentifier: "1"}
+	if err := backup.Claim(t.Context(), instance, owner); err != nil {
+		t.Fatalf("claim it: %v", err)
+	}
+	other := backup.Owner{UID: "two", Namespace: "n", Name: "main", SystemIdentifier: "1"}
+	if err := backup.Claim(t.Context(), instance, other); !errors.Is(err, backup.ErrTaken) {
+		t.Errorf("another claims it: %v", err)
+	}
+}
+
+// keeps sees that who may not delete can create an object, and neither replace nor remove it.
+func keeps(t *testing.T, instance bucket.Bucket, object string) {
+	t.Helper()
+	if err := instance.Create(t.Context(), object, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := instance.Create(t.Context(), object, []byte("second")); !errors.Is(err, bucket.ErrExists) {
+		t.Errorf("create what is there: %v", err)
+	}
+	if err := instance.Put(t.Context(), object, []byte("second")); !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("replace it: %v", err)
+	}
+	if err := instance.Delete(t.Context(), object); !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("delete it: %v", err)
+	}
+	if got := content(t, instance, object); got != "first" {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// removes sees that who may delete can read and remove everything, and write nothing.
+func removes(t *testing.T, remover bucket.Bucket, object string) {
+	t.Helper()
+	if err := remover.Create(t.Context(), "wal/more", []byte("x")); !errors.Is(err, bucket.ErrDenied) {
+		t.Errorf("who may delete writes: %v", err)
+	}
+	if got := content(t, remover, object); got != "first" {
+		t.Errorf("who may delete reads %q", got)
+	}
+	if err := remover.Delete(t.Context(), names(t, remover)...); err != nil {
+		t.Errorf("who may delete does: %v", err)
 	}
 }
 

@@ -83,8 +83,8 @@ func remaining(s *scope) string {
 	return strings.Join(names, ", ")
 }
 
-// releaseClaims deletes the claims, or where they are to stay takes our ownership off them. It returns true when nothing
-// is left to wait for.
+// releaseClaims deletes the claims, or where they are to stay takes our ownership off them. It returns true when
+// nothing is left to wait for.
 func (r *Reconciler) releaseClaims(ctx context.Context, s *scope) (bool, error) {
 	var waiting []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {

@@ -343,25 +343,28 @@ func (c *cluster) replicate() {
 			d.of, d.has = h, leader.has
 		}
 	}
+	current := func(name string) bool {
+		d := c.disk(name)
+		return d != nil && d.of == h && d.has == leader.has
+	}
+	voters := c.candidates(h, current)
+	if lagging := slices.DeleteFunc(slices.Clone(voters), current); 2*len(lagging) < len(voters) {
+		h.voters = voters
+	}
+}
+
+// candidates are who may count from now on: who counts already and has a claim, who has all, and the leader.
+func (c *cluster) candidates(h *history, current func(string) bool) []string {
 	var voters []string
 	for i, m := range c.configs[c.pod(c.leader).UID].Members {
-		d := c.disk(m.Name)
-		if c.claim(i) != nil && slices.Contains(h.voters, m.Name) || d != nil && d.of == h && d.has == leader.has {
+		if c.claim(i) != nil && slices.Contains(h.voters, m.Name) || current(m.Name) {
 			voters = append(voters, m.Name)
 		}
 	}
 	if !slices.Contains(voters, c.leader) {
 		voters = append(voters, c.leader)
 	}
-	current := 0
-	for _, name := range voters {
-		if d := c.disk(name); d != nil && d.of == h && d.has == leader.has {
-			current++
-		}
-	}
-	if 2*current > len(voters) {
-		h.voters = voters
-	}
+	return voters
 }
 
 // write has a client commit something, which a majority of the voters has before it is acknowledged.

@@ -164,14 +164,14 @@ func (s *apiServer) create(object client.Object) error {
 	if kind == kindClaim {
 		object.SetFinalizers([]string{"kubernetes.io/pvc-protection"})
 	}
-	s.put(kind, object.DeepCopyObject().(client.Object))
+	s.put(kind, object.DeepCopyObject().(client.Object)) //nolint:errcheck // it is of that kind
 	object.SetResourceVersion(fmt.Sprint(s.version))
 	return nil
 }
 
 // change makes another version of an object that is there, and removes it when nothing holds it any more.
 func change[T client.Object](s *apiServer, kind string, was T, how func(T)) {
-	object := was.DeepCopyObject().(T)
+	object := was.DeepCopyObject().(T) //nolint:errcheck // it is of that kind
 	how(object)
 	if spec(was) != nil && !equality.Semantic.DeepEqual(spec(was), spec(object)) {
 		object.SetGeneration(was.GetGeneration() + 1)
@@ -225,7 +225,8 @@ func into(object, found client.Object) error {
 }
 
 func metaOf(object client.Object) metav1.ObjectMeta {
-	return *reflect.ValueOf(object).Elem().FieldByName("ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopy()
+	field := reflect.ValueOf(object).Elem().FieldByName("ObjectMeta")
+	return *field.Addr().Interface().(*metav1.ObjectMeta).DeepCopy() //nolint:errcheck // it is of that kind
 }
 
 // killed is the end of the operator's process, in the middle of a reconcile.
@@ -332,20 +333,24 @@ func (c *operatorClient) Create(_ context.Context, object client.Object, options
 	})
 }
 
+// wholeObject is what is applied.
+type wholeObject interface {
+	UnstructuredContent() map[string]any
+	GroupVersionKind() schema.GroupVersionKind
+}
+
 // Apply is server-side apply of the only one who applies: spec, labels, annotations and owners become what is wanted.
 func (c *operatorClient) Apply(_ context.Context, config runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
-	content := config.(interface{ UnstructuredContent() map[string]any }).UnstructuredContent()
-	gvk := config.(interface {
-		GroupVersionKind() schema.GroupVersionKind
-	}).GroupVersionKind()
-	wanted, err := modelScheme.New(gvk)
+	applied := config.(wholeObject) //nolint:errcheck // it is of that kind
+	content := applied.UnstructuredContent()
+	wanted, err := modelScheme.New(applied.GroupVersionKind())
 	if err != nil {
 		return err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, wanted); err != nil {
 		return err
 	}
-	want := wanted.(client.Object)
+	want := wanted.(client.Object) //nolint:errcheck // it is of that kind
 	return c.call(func() error {
 		kind := kindOf(want)
 		found := c.objects[modelKey{kind, want.GetName()}]
@@ -365,11 +370,11 @@ func (c *operatorClient) Apply(_ context.Context, config runtime.ApplyConfigurat
 func setContent(object, want client.Object) {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		o.Spec = want.(*corev1.PersistentVolumeClaim).Spec
+		o.Spec = want.(*corev1.PersistentVolumeClaim).Spec //nolint:errcheck // it is of that kind
 	case *appsv1.StatefulSet:
-		o.Spec = want.(*appsv1.StatefulSet).Spec
+		o.Spec = want.(*appsv1.StatefulSet).Spec //nolint:errcheck // it is of that kind
 	case *corev1.ConfigMap:
-		o.Data = want.(*corev1.ConfigMap).Data
+		o.Data = want.(*corev1.ConfigMap).Data //nolint:errcheck // it is of that kind
 	}
 }
 

@@ -104,7 +104,7 @@ type story struct {
 func newStory(t *testing.T, shared shared, seed uint64) *story {
 	t.Helper()
 	server := &apiServer{
-		Rand: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1.8e9, 0), //nolint:gosec // a story that can be told again
+		Rand: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1.8e9, 0),
 		objects: map[modelKey]client.Object{}, late: map[string]map[modelKey]client.Object{},
 	}
 	c := &cluster{
@@ -283,21 +283,26 @@ func (s *story) claimGoes(claim *corev1.PersistentVolumeClaim, by string) {
 	if d == nil || d.of == nil {
 		return
 	}
-	delete := s.saidDelete(by)
-	if len(d.aside) > 0 && by == byOperator && !delete && s.read.DeletionTimestamp == nil &&
-		(s.read.Spec.Restore == nil || s.read.Spec.Restore.Before != v1.BeforeDelete) {
+	meant := s.saidDelete(by)
+	if len(d.aside) > 0 && by == byOperator && !meant && s.keepsAside() {
 		s.Errorf("%s deletes %s, which has what the restore %v has replaced", by, claim.Name, d.aside)
 	}
 	h := d.of
 	if h.acknowledged == 0 || d.has < h.acknowledged || h.replaced || h.givenUp || s.elsewhere(h, claim.UID) {
 		return
 	}
-	if delete || by == byUser {
+	if meant || by == byUser {
 		h.givenUp = true
 		return
 	}
 	s.Errorf("%s deletes %s, which has the last copy of the %d commits that %s has acknowledged, and nobody has said "+
 		"Delete\n%s", by, claim.Name, h.acknowledged, h.identifier, s.state())
+}
+
+// keepsAside says that what a restore in place has set aside is to stay.
+func (s *story) keepsAside() bool {
+	return s.read.DeletionTimestamp == nil &&
+		(s.read.Spec.Restore == nil || s.read.Spec.Restore.Before != v1.BeforeDelete)
 }
 
 // elsewhere says that all that was acknowledged is in the last backup, or on another volume that stays.

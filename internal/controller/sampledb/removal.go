@@ -169,8 +169,8 @@ func (s *scope) setAside(ordinal int) string {
 	return ""
 }
 
-// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older than
-// the primary's, or that of the last primary there was: then the primary's data may be another.
+// isFormer says that the volume of an instance is older than the SampleDB, so of a former one of its name, and older
+// than the primary's, or that of the last primary there was: then the primary's data may be another.
 func (s *scope) isFormer(ordinal int) bool {
 	claim, status := s.seen.claims[ordinal], s.db.Status
 	if claim == nil || !claim.CreationTimestamp.Before(&s.db.CreationTimestamp) {

@@ -15,8 +15,8 @@ type backupPlan struct {
 	// schedule and zone are as in the spec.
 	schedule, zone string
 	now            time.Time
-	// working is since when the archive works, zero while it does not; anew since when a backup is needed at
-	// once, for the reason why: the archive has a gap, goes on along another branch, or is broken. It is zero where none
+	// working is since when the archive works, zero while it does not; anew since when a backup is needed at once,
+	// for the reason why: the archive has a gap, goes on along another branch, or is broken. It is zero where none
 	// is, or one has made that good.
 	working, anew time.Time
 	why           string

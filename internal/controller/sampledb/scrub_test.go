@@ -66,7 +66,9 @@ func TestWhatIsSaidOfAnArchiveThatWasReadAgain(t *testing.T) {
 // What touches the newest backup is made good by a full one, once.
 func TestAFullBackupIsTakenWhereTheNewestIsBroken(t *testing.T) {
 	scrub := func(newest bool) *v1.ScrubStatus {
-		return &v1.ScrubStatus{At: moment("2026-11-20 04:00:00"), Broken: []v1.BrokenObject{{Name: "x", Newest: newest}}}
+		return &v1.ScrubStatus{
+			At: moment("2026-11-20 04:00:00"), Broken: []v1.BrokenObject{{Name: "x", Newest: newest}},
+		}
 	}
 	for name, c := range map[string]struct {
 		due  string // of the last backup

@@ -51,7 +51,8 @@ func (b *bench) backups() []measure {
 			}},
 		{name: "limit of a backup, disk: writing what it stores", way: wayBackup, limit: true,
 			do: func(ctx context.Context) error {
-				return b.shell(ctx, "cp %s/base.tar.zst %s && sync -f %s", b.at("basebackup"), b.restored(), b.restored())
+				return b.shell(ctx, "cp %s/base.tar.zst %s && sync -f %s",
+					b.at("basebackup"), b.restored(), b.restored())
 			}},
 	}
 }

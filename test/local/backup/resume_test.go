@@ -67,7 +67,8 @@ func TestARestoreThatIsCutOffGoesOn(t *testing.T) {
 	source := primary(t)
 	a := newArchive(t, source, newKey(t))
 	b := a.take()
-	source.do("insert into t values (2); create table later as select generate_series(1, 1000) i; select pg_switch_wal()")
+	source.do("insert into t values (2); create table later as select generate_series(1, 1000) i; " +
+		"select pg_switch_wal()")
 	a.archiveWAL()
 	n := newNodeOf(t, source.Programs)
 
