@@ -225,13 +225,17 @@ func storeCases() map[string]storeCase {
 			store := &db.Spec.Backup.Store
 			switch {
 			case store.S3 != nil:
-				store.S3.Credentials, store.S3.CA = nil, nil
+				store.S3.Credentials, store.S3.CA, store.S3.DeletionCredentials = nil, nil, nil
 			case store.GCS != nil:
 				store.GCS.Credentials = nil
 			case store.Azure != nil:
 				store.Azure.Credentials = nil
 			}
 		})
+	}
+	inS3All := func(db *v1.SampleDB) { // with credentials that may do everything
+		inS3(db)
+		db.Spec.Backup.Store.S3.DeletionCredentials = nil
 	}
 	s3 := &bucket.S3{Endpoint: "https://minio.example:9000", Region: "tokyo", Bucket: "archives", PathStyle: true}
 	gcs := &bucket.GCS{Bucket: "archives"}
@@ -241,7 +245,7 @@ func storeCases() map[string]storeCase {
 		return c
 	}
 	return map[string]storeCase{
-		"S3":  {sampleDB("x", inS3), "minio", "minio-ca", of(bucket.Config{S3: s3}, naming.PathStore)},
+		"S3":  {sampleDB("x", inS3All), "minio", "minio-ca", of(bucket.Config{S3: s3}, naming.PathStore)},
 		"GCS": {sampleDB("x", inGCS), "gcs-key", "", of(bucket.Config{GCS: gcs}, naming.PathStore)},
 		"Azure": {
 			sampleDB("x", inAzure), "azure-key", "", of(bucket.Config{Azure: azure}, naming.PathStore),
