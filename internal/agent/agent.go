@@ -258,7 +258,7 @@ func (a *Agent) operate(life context.Context) {
 	}
 	x := &commands{
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,
-		status: a.status, post: a.post,
+		status: a.status, post: a.post, at: a.elections.at,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
 		current: &a.current, log: a.options.Log, life: life,
 	}

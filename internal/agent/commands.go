@@ -50,7 +50,8 @@ type commands struct {
 	demands   *demands
 	queue     *queue
 	hardState func() ha.HardState
-	slots     func() []string // those that a primary is to have
+	slots     func() []string                      // those that a primary is to have
+	at        func(moment time.Time) time.Duration // as the machine measures time
 	status    *status.Board
 	post      func(machine.Event)
 	current   *atomic.Pointer[running]
@@ -132,7 +133,7 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 	case machine.Promote:
 		d.Timeline, d.Begins, err = x.promote(ctx, c.Rule)
 	case machine.Open:
-		err = x.letClientsIn()
+		err = x.letClientsIn(c.Until)
 	case machine.Checkpoint:
 		err = x.checkpoint(ctx)
 	case machine.Stop:
@@ -181,11 +182,15 @@ func (x *commands) cut(ctx context.Context, term uint64) (ha.LSN, error) {
 	return end, err
 }
 
-// letClientsIn opens the primary.
-func (x *commands) letClientsIn() error {
+// letClientsIn opens the primary, unless it is too late for that. What was frozen between the command and this moment
+// may have been followed by another.
+func (x *commands) letClientsIn(until time.Duration) error {
 	r := x.current.Load()
 	if r == nil {
 		return errNoServer
+	}
+	if late := x.at(time.Now()) - until; late > 0 {
+		return fmt.Errorf("not open to clients: this instance was held up, and its lead ended %s ago by what it knows", late)
 	}
 	r.standing.open()
 	defer r.poke.observe()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
@@ -76,6 +77,17 @@ func TestCommandsWithoutAServer(t *testing.T) {
 	}
 	if now := board.Get(); now.Role != protocol.RoleNone || now.Ready {
 		t.Errorf("it says that it is %+v", now)
+	}
+}
+
+// Who is frozen between the command and its being carried out does not let clients in any more.
+func TestAPrimaryIsNotOpenedTooLate(t *testing.T) {
+	server := &running{standing: &standing{}}
+	x := &commands{current: &atomic.Pointer[running]{}, at: func(time.Time) time.Duration { return 5 * time.Second }}
+	x.current.Store(server)
+	d := x.do(t.Context(), machine.Command{Kind: machine.Open, Until: 4 * time.Second})
+	if !strings.Contains(d.Err, "ended 1s ago") || server.standing.isOpen() {
+		t.Errorf("%q, open %t", d.Err, server.standing.isOpen())
 	}
 }
 

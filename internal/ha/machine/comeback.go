@@ -165,9 +165,9 @@ func (i *Instance) confirmed(c *comeback) {
 	i.emit(Broadcast{})
 }
 
-// openServer lets clients in.
+// openServer lets clients in, unless it is so late when it comes to it that this instance may lead no more.
 func (i *Instance) openServer() {
-	i.do(Command{Kind: Open}, func(d Done) {
+	i.do(Command{Kind: Open, Until: i.servesUntil()}, func(d Done) {
 		if d.Err == "" {
 			i.server.open = true
 			i.emit(Publish{})

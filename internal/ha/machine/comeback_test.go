@@ -42,6 +42,10 @@ func TestALeaderThatComesBackIsConfirmedAndProvenFirst(t *testing.T) {
 	if !r.commanded(Open) || len(wants[Publish](r)) == 0 {
 		t.Errorf("it stays closed: %s", r.Instance)
 	}
+	commands := wants[Command](r)
+	if until := commands[len(commands)-1].Until; until <= r.now || until > r.now+r.limits().Fence {
+		t.Errorf("at %s it lets clients in until %s", r.now, until)
+	}
 }
 
 func TestALeaderThatIsNotConfirmedIsEnded(t *testing.T) {

@@ -1,6 +1,10 @@
 package machine
 
-import "toban.dev/internal/ha"
+import (
+	"time"
+
+	"toban.dev/internal/ha"
+)
 
 // Effect is something that is to be done. Effects of one step are begun in their order. None is waited for: what
 // comes of it is an event.
@@ -33,6 +37,9 @@ type Command struct {
 	Rule ha.Rule
 	// Closed lets no client into a primary that is started.
 	Closed bool
+	// Until is the end of the time in which Open may be done, as the machine measures it: later, others may have
+	// elected another.
+	Until time.Duration
 }
 
 // Kind is what a Command does.

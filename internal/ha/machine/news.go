@@ -232,6 +232,16 @@ func (i *Instance) measureQuorum(local *ha.Local) {
 	local.Unconfirmed = ha.Unconfirmed(m, i.ageOfAnswer, age)
 }
 
+// servesUntil is until when a leader may be a primary if it hears of nobody any more. See ha.Local.MayServe.
+func (i *Instance) servesUntil() time.Duration {
+	local, l := i.View().Local, i.limits()
+	left := max(l.Fence-local.Alone, l.ReadLease-local.Unconfirmed)
+	if local.HasReadLease {
+		left = max(left, l.ReadLease-(i.now-i.witness.at))
+	}
+	return i.now + left
+}
+
 // ageOfAnswer is how long ago a voter said last that this instance leads. One that has lost the leader, or never knew
 // this one, may be giving its vote to another.
 func (i *Instance) ageOfAnswer(voter ha.Voter) (time.Duration, bool) {

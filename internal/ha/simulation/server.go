@@ -121,13 +121,18 @@ func (n *node) begin(c machine.Command) {
 	}
 }
 
-// soon does something and ends the command, after a while, unless it has been ended before. Now and then that is long.
+// soon does something and ends the command, after a while, unless it has been ended before or it is too late by then.
+// Now and then that is long.
 func (n *node) soon(c machine.Command, low, high time.Duration, do func()) {
 	if n.w.chance(0.02) {
 		high = max(high, 4*time.Second)
 	}
 	n.later(n.w.between(low, high), func() {
-		if n.task == c.ID {
+		switch {
+		case n.task != c.ID:
+		case c.Until != 0 && n.clock() > c.Until:
+			n.endTask(c, "it is too late")
+		default:
 			do()
 			n.endTask(c, "")
 		}

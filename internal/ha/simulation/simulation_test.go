@@ -93,6 +93,8 @@ var kept = map[uint64]string{
 	198308: "a primary is cut off, joined for 32 ms, and hears a majority that has not heard it",
 	3950:   "a winner asks twice who has the read lease, and its own has replaced that",
 	236310: "data is given up because one has it that is no member any more, and is removed at that moment",
+	266980: "a leader that comes back is frozen as it is about to let clients in, and does so seconds later",
+	298157: "the same",
 	99421: "a server ends before its start is taken in, which waits for a hard state to be written: it is " +
 		"taken to run for ever",
 }
