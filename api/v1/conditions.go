@@ -94,6 +94,11 @@ const (
 	// `kubectl describe pods -l toban.dev/sampledb=NAME` and whether their nodes are there.
 	ReasonNoPrimary = "NoPrimary"
 
+	// ReasonNotPublished: the primary takes writes, but its Pod does not have the label by which the Service finds it.
+	// To do: wait; the agent sets it as soon as the API server answers it. If it stays, see
+	// `kubectl logs NAME-N` and whether the Pod's ServiceAccount may patch its Pod.
+	ReasonNotPublished = "NotPublished"
+
 	// ReasonUnschedulable: no node takes a Pod; the message has the scheduler's words.
 	// To do: make room, or ask for less in `spec.resources` and `spec.pod`.
 	ReasonUnschedulable = "Unschedulable"

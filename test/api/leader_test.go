@@ -309,6 +309,26 @@ func TestAChangeOfThePrimaryIsToldThoughNobodyLedMeanwhile(t *testing.T) {
 	}
 }
 
+// A primary that the Service does not lead to yet is not available: whoever waits for Ready can connect then.
+func TestAPrimaryWhoseRoleIsNotPublishedIsNotAvailable(t *testing.T) {
+	w := newWorld(t)
+	w.unpublished = true
+	db := w.create("x")
+	for range 4 {
+		w.playCluster(db)
+		db = w.reconcile(db)
+	}
+	w.expect(db, v1.ConditionAvailable, metav1.ConditionFalse, v1.ReasonNotPublished)
+	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonNotPublished)
+	if db.Status.Primary != "x-0" {
+		t.Errorf("the primary is %q", db.Status.Primary)
+	}
+	w.unpublished = false
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionAvailable, metav1.ConditionTrue, v1.ReasonPrimaryReady)
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+}
+
 // A primary that another has followed, and that has not heard of it, is no primary.
 func TestAFormerPrimaryIsNotShown(t *testing.T) {
 	w := newWorld(t)

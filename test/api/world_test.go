@@ -58,6 +58,8 @@ type world struct {
 	events     *events.FakeRecorder
 	writes     *writes
 	now        time.Time
+	// unpublished keeps the agents from labelling their Pods.
+	unpublished bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -297,6 +299,7 @@ func (w *world) create(name string, modify ...func(*v1.SampleDB)) *v1.SampleDB {
 func (w *world) reconcile(db *v1.SampleDB) *v1.SampleDB {
 	w.Helper()
 	w.now = w.now.Add(10 * time.Second)
+	w.publishRoles(db) // what a test has changed since
 	_, err := w.reconciler.Reconcile(w.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(db)})
 	w.must(err)
 	now := &v1.SampleDB{}
@@ -306,6 +309,23 @@ func (w *world) reconcile(db *v1.SampleDB) *v1.SampleDB {
 	}
 	w.must(err)
 	return now
+}
+
+// publishRoles labels the Pods of a SampleDB as their agents do.
+func (w *world) publishRoles(db *v1.SampleDB) {
+	w.Helper()
+	pods := &corev1.PodList{}
+	w.must(w.api.List(w.Context(), pods, client.InNamespace(w.namespace),
+		client.MatchingLabels(naming.InstanceSelector(db.Name))))
+	for _, pod := range pods.Items {
+		answer, known := w.agents.answers[pod.Status.PodIP]
+		role := string(answer.Role)
+		if w.unpublished || !known || !answer.Ready || pod.Labels[naming.LabelRole] == role {
+			continue
+		}
+		pod.Labels[naming.LabelRole] = role
+		w.must(w.api.Update(w.Context(), &pod))
+	}
 }
 
 // edit changes the spec and reconciles.
@@ -354,6 +374,7 @@ func (w *world) playCluster(db *v1.SampleDB) {
 	set.Status.Replicas = *set.Spec.Replicas
 	w.must(w.api.Status().Update(w.Context(), set))
 	w.finishJobs(db)
+	w.publishRoles(db)
 }
 
 func address(set *appsv1.StatefulSet, ordinal int) string {

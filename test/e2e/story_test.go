@@ -143,10 +143,16 @@ func (s *story) condition(name, kind, status, reason string) string {
 	return message
 }
 
-// ready waits until a SampleDB is ready with the spec as it is.
+// ready waits until a SampleDB is ready with the spec as it is, and its Service lets clients in: kube-proxy writes its
+// rules about once a second (KubeProxyConfiguration, iptables.minSyncPeriod), after the endpoint was made.
 func (s *story) ready(name string) v1.SampleDB {
 	s.Helper()
 	s.condition(name, v1.ConditionReady, "True", "")
+	access := s.access(name, naming.ReadWriteService(name))
+	s.until(func(ctx context.Context) error {
+		_, err := access.Ask(ctx, "SELECT 1")
+		return err
+	})
 	db, err := s.SampleDB(s.ctx, name)
 	must(s.T, err)
 	return db

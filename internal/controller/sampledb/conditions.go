@@ -20,9 +20,13 @@ import (
 // The conditions, one function each. They only read the scope, and say nothing
 // that changes while the database rests.
 
-// available is true when the primary takes writes.
+// available is true when the primary takes writes, and the Service leads to it.
 func available(s *scope) verdict {
-	if primary := s.primary(); primary != "" {
+	if primary := s.primary(); primary != "" && !s.published(primary) {
+		return no(v1.ReasonNotPublished, fmt.Sprintf("%s takes writes, but its Pod does not have the label %s=%s yet, "+
+			"so that the Service %s does not lead to it",
+			primary, naming.LabelRole, protocol.RolePrimary, naming.ReadWriteService(s.db.Name)))
+	} else if primary != "" {
 		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
 	}
 	if s.db.DeletionTimestamp != nil {

@@ -31,6 +31,14 @@ func (s *scope) primary() string {
 	return name
 }
 
+// published says that the Pod of the primary bears the label by which the Service finds it. Its own agent sets it when it
+// lets clients in, and tries again while the API server is away.
+func (s *scope) published(primary string) bool {
+	ordinal, _ := naming.Ordinal(primary)
+	pod := s.seen.pods[ordinal]
+	return pod != nil && pod.Labels[naming.LabelRole] == string(protocol.RolePrimary)
+}
+
 // voters are the instances whose acknowledgement and vote count, as the primary
 // has recorded them; empty where that is not known.
 func (s *scope) voters() []string { return s.seen.answers[s.primary()].Voters }
