@@ -190,7 +190,7 @@ func (x *commands) letClientsIn(until time.Duration) error {
 		return errNoServer
 	}
 	if late := x.at(time.Now()) - until; late > 0 {
-		return fmt.Errorf("not open to clients: this instance was held up, and its lead ended %s ago by what it knows", late)
+		return fmt.Errorf("not open to clients: it was held up, and what confirmed that it leads ended %s ago", late)
 	}
 	r.standing.open()
 	defer r.poke.observe()

@@ -22,12 +22,8 @@ import (
 
 // available is true when the primary takes writes, and the Service leads to it.
 func available(s *scope) verdict {
-	if primary := s.primary(); primary != "" && !s.published(primary) {
-		return no(v1.ReasonNotPublished, fmt.Sprintf("%s takes writes, but its Pod does not have the label %s=%s yet, "+
-			"so that the Service %s does not lead to it",
-			primary, naming.LabelRole, protocol.RolePrimary, naming.ReadWriteService(s.db.Name)))
-	} else if primary != "" {
-		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
+	if s.primary() != "" {
+		return primaryPublished(s)
 	}
 	if s.db.DeletionTimestamp != nil {
 		return no(v1.ReasonDeleting, "the SampleDB is being deleted")
@@ -47,6 +43,17 @@ func available(s *scope) verdict {
 		return no(v1.ReasonCreating, "the first primary is being set up")
 	}
 	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes"))
+}
+
+// primaryPublished is true when the Service leads to the primary that takes writes.
+func primaryPublished(s *scope) verdict {
+	primary := s.primary()
+	if s.published(primary) {
+		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
+	}
+	return no(v1.ReasonNotPublished, fmt.Sprintf(
+		"%s takes writes, but its Pod does not have the label %s=%s yet, so that the Service %s does not lead to it",
+		primary, naming.LabelRole, protocol.RolePrimary, naming.ReadWriteService(s.db.Name)))
 }
 
 // refusal is why no instance is being promoted, in one word: where each instance

@@ -31,8 +31,8 @@ func (s *scope) primary() string {
 	return name
 }
 
-// published says that the Pod of the primary bears the label by which the Service finds it. Its own agent sets it when it
-// lets clients in, and tries again while the API server is away.
+// published says that the Pod of the primary bears the label by which the Service finds it. Its own agent sets it when
+// it lets clients in, and tries again while the API server is away.
 func (s *scope) published(primary string) bool {
 	ordinal, _ := naming.Ordinal(primary)
 	pod := s.seen.pods[ordinal]

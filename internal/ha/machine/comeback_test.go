@@ -42,6 +42,12 @@ func TestALeaderThatComesBackIsConfirmedAndProvenFirst(t *testing.T) {
 	if !r.commanded(Open) || len(wants[Publish](r)) == 0 {
 		t.Errorf("it stays closed: %s", r.Instance)
 	}
+	r.opensInTime(t)
+}
+
+// opensInTime checks that a server which is being opened must not be when the majority's word is too old.
+func (r *rig) opensInTime(t *testing.T) {
+	t.Helper()
 	commands := wants[Command](r)
 	if until := commands[len(commands)-1].Until; until <= r.now || until > r.now+r.limits().Fence {
 		t.Errorf("at %s it lets clients in until %s", r.now, until)
