@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+
+	"toban.dev/internal/naming"
 )
 
-// install is what the operator is installed and removed by, beside config/crds.yaml.
-const install = "../../config/install.yaml"
+// install is what the operator is installed and removed by; crds is what has to stay while there are databases.
+const (
+	install = "../../config/install.yaml"
+	crds    = "../../config/crds.yaml"
+)
 
 // The operator is removed as it was installed. The databases run on, and one that is installed again goes on with them.
-// What becomes of them when their kinds go is tried in test/api: here it would take everybody's.
 func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
 	s := beginAlone(t)
 	s.apply(sampleDB("shop", 2, "deletionPolicy: Delete"))
@@ -50,6 +54,45 @@ func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
 	if after := s.lives("shop"); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
+}
+
+// Somebody deletes the kinds while there is a database, and the operator runs. That is no wish about its data: a
+// SampleDB of its name takes the volumes over, although the former one had been told to delete them. See
+// docs/install.md.
+func TestTheKindsAreDeletedAndMadeAgain(t *testing.T) {
+	s := beginAlone(t)
+	shop := sampleDB("shop", 2, "deletionPolicy: Delete")
+	s.apply(shop)
+	s.ready("shop")
+	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+	t.Cleanup(func() { s.operator("apply", "--server-side", "-f", crds) }) // also where the story fails
+
+	s.operator("delete", "customresourcedefinitions", "--wait=false", naming.DefinitionSampleDB,
+		naming.DefinitionPostgreSQL)
+	s.until(func(context.Context) error {
+		if left := s.operator("get", "customresourcedefinitions", "-o", "name", "--ignore-not-found",
+			naming.DefinitionSampleDB, naming.DefinitionPostgreSQL); left != "" {
+			return fmt.Errorf("there is still %s", left)
+		}
+		return nil
+	})
+	s.until(func(context.Context) error {
+		if pods := s.run("get", "pods", "-l", naming.LabelSampleDB+"=shop", "-o", "name"); pods != "" {
+			return fmt.Errorf("its Pods run on: %s", pods)
+		}
+		return nil
+	})
+
+	s.operator("apply", "--server-side", "-f", crds)
+	s.until(func(context.Context) error {
+		_, err := system.KubectlWith(s.ctx, shop, "apply", "-n", string(s.Namespace), "-f", "-")
+		return err
+	})
+	s.ready("shop")
+	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "100" {
+		t.Errorf("kept has %s rows, want 100", n)
+	}
+	s.everyInstanceStreams("shop", 1)
 }
 
 // root is which root secret the operator has.
