@@ -90,12 +90,13 @@ func (w *World) checkComesBack(n *node) {
 }
 
 // checkPreempted checks that nobody can read any more at a primary of an earlier term what an acknowledgement preempts.
-// A pause is not held against it, nor that the leader could not ask at the API who has the read lease.
+// A pause is not held against it, nor that the leader could not ask at the API who has the read lease: then the one
+// that has it is stopped when it has it no more, which takes some milliseconds.
 func (w *World) checkPreempted(n *node, a acknowledged) {
 	for _, o := range w.nodes {
 		serves := o != n && o.up && o.lead() != nil && o.server.open && o.lead().term < a.term
-		if !serves || w.now < max(o.excused, w.excused) || !n.asked && o.machine.View().Local.HasReadLease ||
-			n.onWord && o.cameBack {
+		leased := serves && (w.now < o.leaseGone || o.machine.View().Local.HasReadLease)
+		if !serves || w.now < max(o.excused, w.excused) || !n.asked && leased || n.onWord && o.cameBack {
 			continue
 		}
 		w.fail("no stale reads", "%s still serves in term %d, %s acknowledges in %d",

@@ -67,7 +67,7 @@ func (n *node) resetConnections(lasts time.Duration) {
 	n.log("is behind a firewall that resets connections for %s", lasts)
 	n.hangUp()
 	n.lead().conns = [maxNodes]*downstreamConn{}
-	n.excused, n.firewalled = max(n.excused, n.w.now+fencedWithin), n.w.now+lasts
+	n.excused = max(n.excused, n.w.now+fencedWithin)
 	for i := range maxNodes {
 		n.w.net.resets[n.index][i], n.w.net.resets[i][n.index] = i != n.index, i != n.index
 	}

@@ -58,7 +58,8 @@ type node struct {
 	lastContact time.Duration
 	lastTick    time.Duration
 	excused     time.Duration // until when a late stop is not held against it
-	firewalled  time.Duration // until when a firewall resets its connections
+	leased      bool          // it had the read lease before the last step
+	leaseGone   time.Duration // when the server is gone that was ended because it has the read lease no more
 }
 
 // clock is the instance's own.
@@ -128,6 +129,7 @@ func (n *node) step(e machine.Event) {
 		n.later(n.busyUntil-n.w.now, func() { n.step(e) })
 		return
 	}
+	n.leased = n.role() == ha.ServerPrimary && n.machine.View().Local.HasReadLease
 	for _, effect := range n.machine.Step(n.clock(), e) {
 		n.carryOut(effect)
 	}

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"toban.dev/internal/ha"
@@ -70,10 +69,8 @@ func (n *node) fence(id uint64) {
 	}
 	n.rebuild = nil
 	takes := n.w.between(1*ms, 20*ms)
-	// Who was elected by a firewall's word has not asked for the read lease, and this one may have had it until it saw
-	// in the Lease that another leads: also after the firewall is gone, where that one's promotion took long.
-	if n.w.now < n.firewalled+ha.ReadLeaseLimit || n.firewalled != 0 && n.followedUnasked() {
-		n.excused = max(n.excused, n.w.now+takes)
+	if n.leased {
+		n.leaseGone = n.w.now + takes
 	}
 	if n.w.breaks(KilledTooEarly) {
 		n.later(takes, func() { n.step(machine.Killed{ID: id}) })
@@ -90,13 +87,6 @@ func (n *node) fence(id uint64) {
 			n.seeData()
 			n.step(machine.Done{ID: id})
 		})
-	})
-}
-
-// followedUnasked says that another leads a later term, which has not asked who has the read lease.
-func (n *node) followedUnasked() bool {
-	return slices.ContainsFunc(n.w.nodes, func(o *node) bool {
-		return o != n && o.up && o.lead() != nil && o.lead().term > n.mem.Won && !o.asked
 	})
 }
 

@@ -91,6 +91,7 @@ var kept = map[uint64]string{
 	133082: "a primary with the read lease is stopped when it sees that another leads, " +
 		"and that takes some milliseconds",
 	308287: "the same; the promotion ended half a second after the firewall was gone",
+	353958: "the same; the API went away for all, and so the read lease of one that was cut off",
 	198308: "a primary is cut off, joined for 32 ms, and hears a majority that has not heard it",
 	3950:   "a winner asks twice who has the read lease, and its own has replaced that",
 	236310: "data is given up because one has it that is no member any more, and is removed at that moment",
