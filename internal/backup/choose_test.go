@@ -369,3 +369,31 @@ func TestATermThatCantBeUnderstoodIsNotPassedOver(t *testing.T) {
 		}
 	}
 }
+
+// A note that can't be understood matters only where its leader may have written what is wanted: not one of an earlier
+// term, nor one whose term history is known from elsewhere.
+func TestATermThatCantBeUnderstoodAndIsNotTheNewestIsNoObstacle(t *testing.T) {
+	archive := restoredInPlace()
+	archive.Terms[1].Note.Modified = hour(21)
+	archive.Unread = append(archive.Unread, Unread{Name: "wal/00000001/lineage.json", Term: 1, Problem: "spoilt"})
+	if got, err := archive.Choose(Wanted{Now: hour(22)}); err != nil || got.Branch != 1002 {
+		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
+	}
+	archive.Unread[0].Term = 1003 // of which nothing else is known
+	if got, err := archive.Choose(Wanted{Now: hour(22)}); err != nil || got.Branch != 1002 {
+		t.Errorf("the end is read along branch %d: %v", got.Branch, err)
+	}
+}
+
+// A timeline that begins where a segment ends is not that of the segment, and one that was not continued is of none.
+func TestTheTimelineOfASegment(t *testing.T) {
+	history := []ha.TermStart{
+		{Term: 1, Timeline: 1}, {Term: 2, Timeline: 2, LSN: 3 * SegmentSize},
+		{Term: 3, Timeline: 3, LSN: 4*SegmentSize + 8}, {Term: 4, Timeline: 4, LSN: 4*SegmentSize + 8},
+	}
+	for number, want := range map[uint64]uint32{0: 1, 2: 1, 3: 2, 4: 4, 5: 4} {
+		if got := timelineAt(history, number); got != want {
+			t.Errorf("segment %d is of timeline %d, want %d", number, got, want)
+		}
+	}
+}

@@ -308,6 +308,43 @@ func TestAPinnedBackupStaysAsItWasWhenItEnded(t *testing.T) {
 	}
 }
 
+// Without a policy nothing is too old.
+func TestWithoutAPolicyNothingGoes(t *testing.T) {
+	d := Retain(aMonth(10, 2, 4, 6, 8, 10), Policy{Now: day(28)})
+	if backups, _ := gone(d); len(backups) > 0 || len(d.Kept) < 5 || d.Kept[0].Reason != KeptNoPolicy {
+		t.Errorf("it removes %v; kept is %v", backups, d.Kept)
+	}
+}
+
+// An incremental backup that nothing keeps takes those with it that only it consisted of; of one that is kept, all that
+// it consists of stay, and lead on as it does.
+func TestParentsGoWithTheirChildren(t *testing.T) {
+	archive := aMonth(10, 2, 3, 6, 8)
+	for _, i := range []int{1, 3} {
+		archive.Backups[i].Type, archive.Backups[i].Parent = TypeIncremental, archive.Backups[i-1].ID
+	}
+	d := byRules(t, archive, Policy{Count: 1, Now: day(11)})
+	if backups, wal := gone(d); strings.Join(backups, " ") != "b2 b3" || strings.Join(wal, " ") != "1 2 3 4 5" {
+		t.Errorf("it removes %v and WAL of the days %v; kept is %v", backups, wal, d.Kept)
+	}
+}
+
+// A window whose last WAL lies a little before the promised time may reach into it: WAL is archived after it is
+// written.
+func TestAWindowThatEndedJustBeforeThePromisedTimeIsKept(t *testing.T) {
+	for age, want := range map[time.Duration]string{
+		7*24*time.Hour - 30*time.Minute: "",
+		7*24*time.Hour - 90*time.Minute: "b2",
+	} {
+		archive := aMonth(17, 2, 17)
+		archive.loseWAL(11, 12, 13, 14, 15, 16)
+		d := byRules(t, archive, Policy{Age: age, Now: day(17)})
+		if backups, _ := gone(d); strings.Join(backups, " ") != want {
+			t.Errorf("of the last %s it removes %v, expected %s; kept is %v", age, backups, want, d.Kept)
+		}
+	}
+}
+
 // What can't be understood may need more than is known.
 func TestWhatCantBeUnderstoodKeepsWhatItMayNeed(t *testing.T) {
 	month := func() Catalogue { return aMonth(10, 2, 4, 6, 8, 10) }
