@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"time"
+
+	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/agent/witness"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
@@ -40,6 +43,9 @@ func (a *Agent) post(e machine.Event) {
 	}
 }
 
+// storePause is how long a hard state that could not be written is not tried again: what led to it comes again at once.
+const storePause = 100 * time.Millisecond
+
 // store puts a hard state on disk.
 func (a *Agent) store(e machine.Store) {
 	var err error
@@ -48,6 +54,9 @@ func (a *Agent) store(e machine.Store) {
 	}
 	if err == nil {
 		err = a.states.Put(e.HardState, e.TermHistory)
+	}
+	if err != nil {
+		pause.For(a.life, storePause)
 	}
 	a.post(machine.Stored{ID: e.ID, Err: text(err)})
 }
