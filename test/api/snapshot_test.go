@@ -97,6 +97,21 @@ func TestASnapshotIsTakenBeforeASampleDBGoes(t *testing.T) {
 	}
 }
 
+// What was written after an earlier backup is not in it, whatever its name.
+func TestABackupByTheNameOfTheLastOneIsNotTakenForIt(t *testing.T) {
+	k, db := newWorld(t).ready("x")
+	own := k.complete(k.ask(naming.FinalBackup("x", string(db.UID)), "x"))
+	k.letGo()
+	db = k.goes(db)
+	k.waiting(db, own.Name+" is an earlier one of that name; delete it")
+	k.must(k.api.Delete(k.Context(), own))
+	db = k.reconcile(db)
+	k.waiting(db, "the last backup, "+own.Name)
+	if b := k.final(db); b.UID == own.UID || b.Labels[naming.LabelOwner] != string(db.UID) {
+		t.Errorf("the last backup is %+v", b.ObjectMeta)
+	}
+}
+
 func TestADeletionWaitsForItsSnapshotAndCanBeForced(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	k.letGo()

@@ -26,6 +26,10 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	name := naming.FinalBackup(s.db.Name, string(s.db.UID))
 	for i := range s.seen.backups {
 		if b := &s.seen.backups[i]; b.Name == name {
+			if !s.isLast(b) {
+				return fmt.Sprintf("the last backup: %s is an earlier one of that name; delete it, or set "+
+					"spec.deletionPolicy to Retain or Delete to do without", name), r.keepUp(ctx, s)
+			}
 			waiting := finalBackup(b)
 			if waiting == "" || ended(b) {
 				return waiting, nil
@@ -54,6 +58,12 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	}
 	s.addEvent(eventBackup, name+" is taken: the SampleDB is being deleted")
 	return "the last backup, " + name, nil
+}
+
+// isLast says that a backup was begun by the operator after the SampleDB was deleted. Anybody may make one of that name
+// earlier, and what was written since would not be in it.
+func (s *scope) isLast(b *v1.DatabaseBackup) bool {
+	return b.Labels[naming.LabelOwner] == string(s.db.UID) && !b.CreationTimestamp.Before(s.db.DeletionTimestamp)
 }
 
 // keepUp keeps the database running until its last backup is taken. Who deletes the SampleDB in the foreground
