@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"toban.dev/internal/naming"
 )
 
@@ -77,7 +79,8 @@ func TestTheKindsAreDeletedAndMadeAgain(t *testing.T) {
 		return nil
 	})
 	s.until(func(context.Context) error {
-		if pods := s.run("get", "pods", "-l", naming.LabelSampleDB+"=shop", "-o", "name"); pods != "" {
+		if pods := s.run("get", "pods", "-l", labels.FormatLabels(naming.InstanceSelector("shop")),
+			"-o", "name"); pods != "" {
 			return fmt.Errorf("its Pods run on: %s", pods)
 		}
 		return nil
