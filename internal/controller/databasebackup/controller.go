@@ -20,6 +20,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/removed"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -145,12 +146,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
 	}
 	changed := s.backup.DeepCopy()
 	changed.Status = status
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.backup), client.FieldOwner(naming.FieldOwner))
-	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	if there, err := written.Shared(ctx, r.Client, s.backup, changed); err != nil || !there {
+		return err
 	}
 	for _, e := range changes(s.backup.Status, status) {
 		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)

@@ -23,7 +23,6 @@ import (
 	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/written"
-	"toban.dev/internal/naming"
 )
 
 // Reconciler reconciles MyApps. The fields must be set.
@@ -170,12 +169,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	}
 	changed := s.app.DeepCopy()
 	changed.Status = status
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.app), client.FieldOwner(naming.FieldOwner))
-	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	if there, err := written.Alone(ctx, r.Client, s.app, changed); err != nil || !there {
+		return err
 	}
 	r.statuses.Note(changed, status)
 	r.emitEvents(ctx, s, changes(s.app.Status, status))

@@ -26,7 +26,6 @@ import (
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/passwords"
 	"toban.dev/internal/protocol"
 )
@@ -180,12 +179,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
 	}
 	changed := s.pg.DeepCopy()
 	changed.Status = status
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.pg), client.FieldOwner(naming.FieldOwner))
-	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	if there, err := written.Alone(ctx, r.Client, s.pg, changed); err != nil || !there {
+		return err
 	}
 	r.statuses.Note(changed, changed.Status)
 	if e := change(s.pg.Status, d); e.reason != "" {

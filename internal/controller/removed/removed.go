@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/naming"
+	"toban.dev/internal/controller/written"
 )
 
 // Phase is that of a DatabaseBackup whose data is gone.
@@ -40,8 +40,7 @@ func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBack
 			Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved,
 			Message: "spec.backup.retention did not keep it " + by.When, ObservedGeneration: b.Generation,
 		})
-		err := c.Status().Patch(ctx, changed, client.MergeFrom(b), client.FieldOwner(naming.FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
+		if _, err := written.Shared(ctx, c, b, changed); err != nil {
 			return fmt.Errorf("note that %s was removed: %w", b.Name, err)
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
-	"toban.dev/internal/naming"
 )
 
 // Reconciler reconciles SampleDBs. All fields must be set.
@@ -154,12 +153,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {
 		changed := s.db.DeepCopy()
 		changed.Status = status
-		err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.db), client.FieldOwner(naming.FieldOwner))
-		if apierrors.IsNotFound(err) {
-			return nil // deleted meanwhile
-		}
-		if err != nil {
-			return fmt.Errorf("write the status: %w", err)
+		if there, err := written.Alone(ctx, r.Client, s.db, changed); err != nil || !there {
+			return err
 		}
 		r.statuses.Note(changed, changed.Status)
 		r.logChange(ctx, s.db.Status, status)

@@ -23,6 +23,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -202,9 +203,8 @@ func (r *Reconciler) report(ctx context.Context, backup *v1.DatabaseBackup, v vi
 	}
 	changed := backup.DeepCopy()
 	changed.Status = now
-	err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(backup), client.FieldOwner(naming.FieldOwner))
-	if err != nil {
-		return client.IgnoreNotFound(err)
+	if there, err := written.Shared(ctx, r.Client, backup, changed); err != nil || !there {
+		return err
 	}
 	switch {
 	case d.over && d.reason == v1.ReasonVerified:
