@@ -192,8 +192,8 @@ func (c *checker) proven(p *process) {
 func (c *checker) discards(h *host) {
 	record := c.newestRecord()
 	need := record.Now.Acknowledgements
-	if m := h.agent.Status().Election; !record.Has(m.Voter) {
-		return // nobody counts on it
+	if m := h.agent.Status().Election; !record.Has(m.Voter) || h.disk.incomplete {
+		return // nobody counts on it; or a rewind was cut short, and it can't be used any more
 	}
 	for _, k := range c.commits {
 		if !k.kept || !h.disk.has(k.index, k.id) {
@@ -205,7 +205,7 @@ func (c *checker) discards(h *host) {
 			if i.host != nil {
 				d = i.host.disk
 			}
-			if i != h.instance && d.data && d.has(k.index, k.id) {
+			if i != h.instance && d.data && !d.incomplete && d.has(k.index, k.id) {
 				have++
 			}
 		}

@@ -132,7 +132,9 @@ func (p *process) lead() {
 	}
 	d := p.s.disk
 	d.state = "in production"
-	p.term, p.began, p.acked, p.firstAck = p.s.term(), len(d.wal), 0, time.Time{}
+	// Who alone has a vote takes later terms without another timeline.
+	p.term = max(p.s.term(), p.s.hardState.Won)
+	p.began, p.acked, p.firstAck = len(d.wal), 0, time.Time{}
 	p.append("begin")
 	p.w.check.leads(p)
 }
