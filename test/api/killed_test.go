@@ -62,7 +62,7 @@ func (k *taker) dies(n int) *death {
 	k.Helper()
 	d := &death{left: n}
 	config := rest.CopyConfig(server)
-	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
+	config.Impersonate.UserName = operatorUser
 	config.Wrap(d.wrap)
 	direct, err := client.New(config, client.Options{Scheme: scheme, Mapper: k.api.RESTMapper()})
 	k.must(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +20,15 @@ import (
 	"toban.dev/internal/naming"
 )
 
+// operatorUser is who the operator is to the API server.
+const operatorUser = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
+
 // follower follows Secrets for the object of a name, with the operator's rights. Told has one for each time that a
 // controller is told of a change.
 func (w *world) follower(name string) (f *secrets.Follower, told chan struct{}) {
 	w.Helper()
 	config := rest.CopyConfig(w.server)
-	config.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
+	config.Impersonate.UserName = operatorUser
 	clientset, err := kubernetes.NewForConfig(config)
 	w.must(err)
 	store := w.reconciler.Credentials
@@ -62,6 +66,26 @@ func (w *world) mayWatch(secret string) {
 			Subjects: []rbacv1.Subject{
 				{Kind: "ServiceAccount", Namespace: operatorNamespace, Name: "toban-operator"},
 			}}))
+	w.awaitMayWatch(secret)
+}
+
+// awaitMayWatch waits until the API server goes by a Role: it watches Roles and their bindings itself.
+func (w *world) awaitMayWatch(secret string) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: operatorUser,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: w.namespace, Verb: "watch", Resource: "secrets", Name: secret,
+			},
+		}}
+		w.must(w.api.Create(w.Context(), review))
+		if review.Status.Allowed {
+			return
+		} else if time.Now().After(end) {
+			w.Fatalf("the operator may not watch %s: %s", secret, review.Status.Reason)
+		}
+	}
 }
 
 // wait waits until a controller is told of a change.

@@ -84,7 +84,7 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 	counted := rest.CopyConfig(server)
 	counted.Wrap(w.writes.wrap)
 	// The reconciler may do no more than config/rbac says.
-	counted.Impersonate.UserName = "system:serviceaccount:" + operatorNamespace + ":toban-operator"
+	counted.Impersonate.UserName = operatorUser
 	direct, err := client.New(counted, client.Options{Scheme: scheme})
 	w.must(err)
 	store, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
