@@ -162,11 +162,12 @@ func (s *story) switchOver(name string) string {
 // instance is protected until its owner says otherwise.
 func TestDrain(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 3) + "---\n" + sampleDB("lone", 1))
-	before := s.ready("shop")
+	// Names of its own: a drain evicts the Pods of all namespaces that its selector fits.
+	s.apply(sampleDB("drained", 3) + "---\n" + sampleDB("drained-lone", 1))
+	before := s.ready("drained")
 	first := before.Status.Primary
-	s.ready("lone")
-	check := s.writing("shop")
+	s.ready("drained-lone")
+	check := s.writing("drained")
 	drain := func(pod, timeout string) error {
 		_, err := s.Kubectl(s.ctx, "drain", s.node(pod), "--ignore-daemonsets", "--delete-emptydir-data",
 			"--timeout="+timeout, "--pod-selector", naming.LabelSampleDB+"="+naming.ClusterOf(pod))
@@ -177,18 +178,18 @@ func TestDrain(t *testing.T) {
 	must(t, drain(first, "3m"))
 	s.electedAfter(before)
 	s.run("uncordon", node)
-	s.ready("shop")
+	s.ready("drained")
 	check()
 
-	lone := naming.Instance("lone", 0)
+	lone := naming.Instance("drained-lone", 0)
 	loneNode := s.node(lone)
 	t.Cleanup(func() { s.run("uncordon", loneNode) })
 	if err := drain(lone, "8s"); err == nil {
 		t.Error("a lone instance was evicted without its owner's leave")
 	}
-	s.patch("lone", `{"eviction":"Allow"}`)
+	s.patch("drained-lone", `{"eviction":"Allow"}`)
 	s.until(func(ctx context.Context) error {
-		there, err := s.Exists(ctx, "pdb/"+naming.Budget("lone"))
+		there, err := s.Exists(ctx, "pdb/"+naming.Budget("drained-lone"))
 		if err == nil && there {
 			err = fmt.Errorf("there still is a budget")
 		}
@@ -196,5 +197,5 @@ func TestDrain(t *testing.T) {
 	})
 	must(t, drain(lone, "3m"))
 	s.run("uncordon", loneNode)
-	s.ready("lone")
+	s.ready("drained-lone")
 }
