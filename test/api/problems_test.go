@@ -1,9 +1,11 @@
 package api
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -115,4 +117,37 @@ func nowhere(db *v1.SampleDB) {
 			}}},
 		},
 	}}
+}
+
+// What refuses a Pod, a quota or a policy, is told in its words, and no longer than it lasts.
+func TestARefusedPodIsTold(t *testing.T) {
+	w := newWorld(t)
+	db := w.create("x")
+	set := &appsv1.StatefulSet{}
+	w.read("x", set)
+	refused := w.setEvent(set, "FailedCreate", `create Pod x-0 in StatefulSet x failed error: exceeded quota: small`)
+	db = w.reconcile(db)
+	message := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonPodRefused)
+	if !strings.Contains(message, "exceeded quota: small") {
+		t.Errorf("the condition says: %s", message)
+	}
+	refused.LastTimestamp = metav1.NewTime(refused.LastTimestamp.Add(-time.Minute))
+	w.must(w.api.Update(t.Context(), refused))
+	w.setEvent(set, "SuccessfulCreate", "create Pod x-0 in StatefulSet x successful")
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonCreating)
+}
+
+// setEvent is what the controller of a StatefulSet says of it.
+func (w *world) setEvent(set *appsv1.StatefulSet, reason, message string) *corev1.Event {
+	w.Helper()
+	e := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "x."},
+		InvolvedObject: corev1.ObjectReference{
+			Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name, UID: set.UID, APIVersion: "apps/v1",
+		},
+		Reason: reason, Message: message, Type: corev1.EventTypeWarning, LastTimestamp: metav1.Now(),
+	}
+	w.must(w.api.Create(w.Context(), e))
+	return e
 }
