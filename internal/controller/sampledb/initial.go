@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -193,7 +192,7 @@ func failure(text string, final bool) verdict {
 			message = result.Step + ": " + result.Message
 		}
 	}
-	if secretMissing(result) {
+	if result.SecretMissing {
 		reason = v1.ReasonSecretNotFound
 		message = result.Step + ", which spec.init.sql names, is not there: create it or mend spec.init"
 	}
@@ -201,11 +200,4 @@ func failure(text string, final bool) verdict {
 		message += " (it will be tried again)"
 	}
 	return no(reason, message)
-}
-
-// secretMissing says that the init Job did not find a Secret's file. Only it can
-// tell: the operator may not read Secrets, and the volume is optional so that the
-// Pod starts all the same.
-func secretMissing(r initjob.Result) bool {
-	return strings.HasPrefix(r.Step, "Secret ") && strings.Contains(r.Message, "no such file or directory")
 }
