@@ -11,19 +11,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/removed"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/naming"
 )
 
 // Reconciler reconciles DatabaseBackups. All fields must be set.
@@ -111,21 +110,15 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
 	switch d.Action {
 	case ActionCreate:
 		job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
-		err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner))
-		if err != nil && !apierrors.IsAlreadyExists(err) { // that is seen the next time
-			return fmt.Errorf("create Job %s: %w", job.Name, err)
-		}
+		return r.jobs().Create(ctx, job)
 	case ActionStop:
-		job := s.seen.job
-		err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-			client.Preconditions{UID: &job.UID})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete Job %s: %w", job.Name, err)
-		}
+		return r.jobs().Remove(ctx, s.seen.run.Job)
 	case ActionNone:
 	}
 	return nil
 }
+
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
 
 // reportRemoved tells of the backups whose data this one's retention has removed, also where it has failed itself. It
 // comes before its own status is over.

@@ -33,7 +33,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 	out.Phase = phase(d)
 	out.Attempts = s.attempts()
 	now := metav1.NewTime(s.now).Rfc3339Copy()
-	if d.Action == ActionCreate || s.seen.job != nil && !s.seen.foreign {
+	if d.Action == ActionCreate || s.seen.run.Job != nil && !s.seen.foreign {
 		if out.StartedAt == nil {
 			out.StartedAt = &now
 		}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/naming"
 )
 
@@ -79,4 +81,19 @@ func asProblem(err error) error {
 	case apply.Waiting:
 	}
 	return &problem{v1.ReasonCreating, p.Message, waitGone}
+}
+
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
+
+// keepJob is the component's Job of this name that lives, nil where there is none. Its others are removed: those of a
+// former spec.
+func (r *Reconciler) keepJob(ctx context.Context, s *scope, component, name string) (*batchv1.Job, error) {
+	var all []batchv1.Job
+	for _, job := range s.seen.jobs {
+		if job.Labels[naming.LabelComponent] == component {
+			all = append(all, job)
+		}
+	}
+	current, _, err := r.jobs().Keep(ctx, all, s.db, name)
+	return current, err
 }

@@ -6,22 +6,19 @@ package verification
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
@@ -81,12 +78,10 @@ func (r *Reconciler) create(ctx context.Context, db *v1.SampleDB, backup *v1.Dat
 	if err != nil {
 		return err
 	}
-	if err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner)); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create Job %s: %w", job.Name, err)
-	}
-	return nil
+	return r.jobs().Create(ctx, job)
 }
+
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
 
 // observe reads what the decision depends on.
 func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (view, *v1.SampleDB, error) {
@@ -123,19 +118,9 @@ func asked(backup *v1.DatabaseBackup) string {
 
 func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, v *view) error {
 	name := types.NamespacedName{Namespace: backup.Namespace, Name: desired.VerifyJobName(backup, v.asked)}
-	job := &batchv1.Job{}
-	err := r.Reader.Get(ctx, name, job)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read Job %s: %w", name.Name, err)
-	}
-	v.job, v.name, v.started = jobRunning, job.Name, job.CreationTimestamp
-	for _, c := range job.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			v.job, v.words = jobEnded, c.Message
-		}
+	job, err := r.jobs().Find(ctx, name)
+	if job == nil || err != nil {
+		return err
 	}
 	var list corev1.PodList
 	err = r.Client.List(ctx, &list, client.InNamespace(backup.Namespace), client.MatchingLabels{
@@ -144,11 +129,13 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if !metav1.IsControlledBy(pod, job) {
-			continue
-		}
+	run := jobs.Of(job, list.Items)
+	v.job, v.name, v.started = jobRunning, job.Name, job.CreationTimestamp
+	if run.Ended() {
+		v.job, v.words = jobEnded, run.EndMessage()
+	}
+	for i := range run.Pods {
+		pod := &run.Pods[i]
 		v.observePod(pod)
 		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod); p != nil {
 			v.words = pods.Sentence(*p)
@@ -181,9 +168,8 @@ func (v *view) observePod(pod *corev1.Pod) {
 func (v *view) observeContainer(c corev1.ContainerStatus) {
 	switch ended := c.State.Terminated; {
 	case ended != nil:
-		result := &protocol.VerifyResult{}
 		v.job = jobEnded
-		if json.Unmarshal([]byte(ended.Message), result) == nil {
+		if result := jobs.Result[protocol.VerifyResult](ended.Message); result != nil {
 			v.result = result
 		}
 		v.words = cmp.Or(v.words, ended.Message)
