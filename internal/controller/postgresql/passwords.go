@@ -2,11 +2,13 @@ package postgresql
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -108,4 +110,29 @@ func (s *scope) pollAfter() time.Duration {
 		return firstLook
 	}
 	return min(max(s.now.Sub(c.LastTransitionTime.Time)/2, firstLook), lastLook)
+}
+
+// knownPasswords is what was read out of Secrets, by the UID of the PostgreSQL. It is nowhere but in memory.
+type knownPasswords struct {
+	mu    sync.Mutex
+	found map[types.UID]map[string]passwords.Found
+}
+
+func (k *knownPasswords) of(uid types.UID) map[string]passwords.Found {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.found[uid]
+}
+
+func (k *knownPasswords) set(uid types.UID, found map[string]passwords.Found) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.found == nil {
+		k.found = map[types.UID]map[string]passwords.Found{}
+	}
+	if found == nil {
+		delete(k.found, uid)
+		return
+	}
+	k.found[uid] = found
 }
