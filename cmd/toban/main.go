@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/cli"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/worker"
 )
 
 // version is set when a release is built.
@@ -39,7 +40,7 @@ func run() int {
 	if errors.Is(err, postgres.ErrNoPrograms) {
 		return naming.ExitImageUnusable
 	}
-	if cli.Refused(err) {
+	if worker.Refused(err) {
 		return naming.ExitRefused
 	}
 	return 1

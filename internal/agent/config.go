@@ -40,13 +40,10 @@ func readConfig(path string) (protocol.Config, error) {
 	return config, nil
 }
 
-// durabilityAsync is the durability in which the primary alone acknowledges.
-const durabilityAsync = "async"
-
 // machineConfig is what of a config elections depend on. There may be a Kubernetes API.
 func machineConfig(config protocol.Config, api bool) machine.Config {
 	c := machine.Config{
-		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == durabilityAsync,
+		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == protocol.DurabilityAsync,
 		Witness: config.Witness, API: api,
 	}
 	for _, m := range config.Members {

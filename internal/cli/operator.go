@@ -25,9 +25,9 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/agents"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/myapp"
-	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/secrets"
@@ -171,12 +171,12 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	if err != nil {
 		return err
 	}
-	agents := &sampledb.HTTPSAgents{Certificate: store.Certificate}
+	asks := &agents.HTTPS{Certificate: store.Certificate}
 	r := &sampledb.Reconciler{
 		Client:      m.GetClient(),
 		Reader:      m.GetAPIReader(),
-		Agents:      agents,
-		Pods:        pods.HTTPS{Certificate: store.Certificate},
+		Agents:      asks,
+		Pods:        asks,
 		Credentials: store,
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
 		Events:      m.GetEventRecorder("toban"),
@@ -211,7 +211,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 	follower := func() *secrets.Follower { // each controller takes the events of its own
 		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: agents, Secrets: follower(),
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: asks, Secrets: follower(),
 		Credentials: store, Settings: b.Settings, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)

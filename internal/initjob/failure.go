@@ -22,6 +22,8 @@ func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(forma
 type failure struct {
 	step string
 	err  error
+	// secretMissing says that the step is a source in a Secret that is not there.
+	secretMissing bool
 }
 
 func (f *failure) Error() string { return f.step + ": " + explain(f.err) }
@@ -42,7 +44,7 @@ func Report(err error) Result {
 	}
 	var f *failure
 	if errors.As(err, &f) {
-		return Result{Step: f.step, Message: explain(f.err)}
+		return Result{Step: f.step, Message: explain(f.err), SecretMissing: f.secretMissing}
 	}
 	return Result{Message: explain(err)}
 }

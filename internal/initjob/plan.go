@@ -24,6 +24,8 @@ type Source struct {
 	Name string `json:"name"`
 	// Path is where it is mounted.
 	Path string `json:"path"`
+	// Secret says that it is a key of a Secret. The operator can't see whether that is there; the Job can.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // Result is what the init Job leaves as its termination message, as JSON.
@@ -32,4 +34,6 @@ type Result struct {
 	// Step is where it failed, Message why, for people.
 	Step    string `json:"step,omitempty"`
 	Message string `json:"message,omitempty"`
+	// SecretMissing says that the Step is a source in a Secret, and that the Secret or its key is not there.
+	SecretMissing bool `json:"secretMissing,omitempty"`
 }

@@ -3,7 +3,9 @@ package initjob
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -29,7 +31,7 @@ func readScripts(sources []Source) ([]script, error) {
 	for _, s := range sources {
 		text, err := os.ReadFile(s.Path)
 		if err != nil {
-			return nil, at(s.Name, fmt.Errorf("read the SQL: %w", err))
+			return nil, unreadable(s, err)
 		}
 		read, err := newScript(s.Name, string(text))
 		if err != nil {
@@ -42,6 +44,15 @@ func readScripts(sources []Source) ([]script, error) {
 		scripts = append(scripts, read)
 	}
 	return scripts, nil
+}
+
+// unreadable is the failure of a source that can't be read. The volume of a Secret is optional, so that the Pod starts
+// without it: then the file is missing.
+func unreadable(s Source, err error) error {
+	return &failure{
+		step: s.Name, err: fmt.Errorf("read the SQL: %w", err),
+		secretMissing: s.Secret && errors.Is(err, fs.ErrNotExist),
+	}
 }
 
 // newScript finds the statements of a text and refuses those that can't be part

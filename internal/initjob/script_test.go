@@ -155,3 +155,21 @@ func TestReadScripts(t *testing.T) {
 		t.Errorf("a missing file gives %+v", got)
 	}
 }
+
+// Only the Job can see that a Secret is missing, and it says so by itself: nobody has to find it in the message.
+func TestAMissingSecret(t *testing.T) {
+	folder := t.TempDir()
+	for name, c := range map[string]struct {
+		source Source
+		want   bool
+	}{
+		"the Secret is not there":             {Source{Path: filepath.Join(folder, "a"), Secret: true}, true},
+		"the ConfigMap is not there":          {Source{Path: filepath.Join(folder, "a")}, false},
+		"what is there is no file to be read": {Source{Path: folder, Secret: true}, false},
+	} {
+		_, err := readScripts([]Source{c.source})
+		if got := Report(err); got.SecretMissing != c.want || got.Message == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package protocol
 
 import (
+	"strings"
 	"time"
 
 	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
 )
 
 // Archive is where the leader puts the WAL (docs/backup.md).
@@ -33,6 +35,19 @@ type ArchiveStatus struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Gap names the WAL that is in no archive, since this leader's term; empty for none.
 	Gap string `json:"gap,omitempty"`
+	// GapEnd is the position from which on WAL is there again. Release 0.1.0 does not say it: ask GapEndsAt.
+	GapEnd string `json:"gapEnd,omitempty"`
+}
+
+// GapEndsAt is where the gap ends, false where that is not known. In a status of version 0.1.0 it is the last word of
+// Gap ("from 0/5000000 to 0/6000000"); its agents go on as they are until their Pods are replaced.
+func (s *ArchiveStatus) GapEndsAt() (ha.LSN, bool) {
+	text := s.GapEnd
+	if text == "" {
+		text = s.Gap[strings.LastIndexByte(s.Gap, ' ')+1:]
+	}
+	end, err := ha.ParseLSN(text)
+	return end, err == nil
 }
 
 // The values of ArchiveStatus.Reason.

@@ -296,7 +296,7 @@ func TestAMissingSecretIsNamed(t *testing.T) {
 		db.Spec.Init = &v1.InitSpec{SQL: []v1.SQLSource{{Secret: &v1.KeySelector{Name: "rows", Key: "rows.sql"}}}}
 	})
 	w.initPod(w.jobs(db)[0], `{"done":false,"step":"Secret rows, key rows.sql",`+
-		`"message":"read the SQL: open /etc/toban/sql/00/rows.sql: no such file or directory"}`)
+		`"message":"read the SQL: open /etc/toban/sql/00/rows.sql: no such file or directory","secretMissing":true}`)
 	db = w.reconcile(db)
 	if m := w.expect(db, v1.ConditionInitialized, metav1.ConditionFalse, v1.ReasonSecretNotFound); !strings.Contains(m,
 		"Secret rows, key rows.sql") {

@@ -147,7 +147,7 @@ func (l *Loop) archived(s backup.State) {
 		status.LSN = ""
 	}
 	if s.Gap != nil {
-		status.Gap = s.Gap.String()
+		status.Gap, status.GapEnd = s.Gap.String(), s.Gap.To.String()
 	}
 	if s.Err != nil {
 		status.Reason, status.Error = archiveReason(s.Err), s.Err.Error()

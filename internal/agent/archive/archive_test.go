@@ -129,6 +129,12 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 			backup.State{Archived: 0x2000000, Flushed: 0x2000100, Behind: 7 * time.Second},
 			protocol.ArchiveStatus{LSN: "0/2000000", LagBytes: 256, LagSeconds: 7},
 		},
+		"some is nowhere": {
+			backup.State{
+				Archived: 0x6000000, Flushed: 0x6000000, Gap: &backup.Gap{From: 0x5000000, To: 0x6000000},
+			},
+			protocol.ArchiveStatus{LSN: "0/6000000", Gap: "from 0/5000000 to 0/6000000", GapEnd: "0/6000000"},
+		},
 		"the archive has more than the server": {
 			backup.State{Err: fmt.Errorf("open: %w", &backup.AheadError{Name: "x", What: "goes further"})},
 			protocol.ArchiveStatus{

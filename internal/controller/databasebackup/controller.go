@@ -9,21 +9,15 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
-	"toban.dev/internal/controller/removed"
-	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/naming"
 )
 
 // Reconciler reconciles DatabaseBackups. All fields must be set.
@@ -104,54 +98,4 @@ func (s *scope) pause(d Decision) time.Duration {
 // deadline is when the backup must be complete.
 func (s *scope) deadline() time.Time {
 	return s.backup.CreationTimestamp.Add(s.backup.Spec.Deadline.Duration)
-}
-
-// act does what was decided, which is at most one thing.
-func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
-	switch d.Action {
-	case ActionCreate:
-		job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
-		err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner))
-		if err != nil && !apierrors.IsAlreadyExists(err) { // that is seen the next time
-			return fmt.Errorf("create Job %s: %w", job.Name, err)
-		}
-	case ActionStop:
-		job := s.seen.job
-		err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-			client.Preconditions{UID: &job.UID})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete Job %s: %w", job.Name, err)
-		}
-	case ActionNone:
-	}
-	return nil
-}
-
-// reportRemoved tells of the backups whose data this one's retention has removed, also where it has failed itself. It
-// comes before its own status is over.
-func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
-	if s.backup.Status.Archive == nil {
-		return nil
-	}
-	return removed.Note(ctx, r.Client, removed.By{
-		Archive: s.backup.Status.Archive.Path, IDs: s.removed(), When: "when " + s.backup.Name + " was taken",
-	}, s.seen.backups)
-}
-
-// report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
-	status := s.status(d)
-	if equality.Semantic.DeepEqual(s.backup.Status, status) {
-		return nil
-	}
-	changed := s.backup.DeepCopy()
-	changed.Status = status
-	if there, err := written.Shared(ctx, r.Client, s.backup, changed); err != nil || !there {
-		return err
-	}
-	for _, e := range changes(s.backup.Status, status) {
-		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
-		r.Events.Eventf(s.backup, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
-	}
-	return nil
 }

@@ -3,12 +3,10 @@ package databasebackup
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -26,10 +25,9 @@ import (
 // observed is what there is.
 type observed struct {
 	db *v1.SampleDB // nil where there is none
-	// job is the backup's own, nil where there is none; foreign says that one of its name is somebody else's.
-	job     *batchv1.Job
+	// run is the backup's own Job with its Pods; foreign says that it is one of the name that is somebody else's.
+	run     jobs.Run
 	foreign bool
-	pods    []corev1.Pod // of the job, the oldest first
 	// others are the Pods of other backups of the SampleDB that have not ended, and backups the other backups.
 	others   []corev1.Pod
 	backups  []v1.DatabaseBackup
@@ -42,9 +40,6 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		return err
 	}
 	if err := r.observeJob(ctx, s); err != nil {
-		return err
-	}
-	if err := r.observePods(ctx, s); err != nil {
 		return err
 	}
 	var all v1.DatabaseBackupList
@@ -72,85 +67,49 @@ func (r *Reconciler) observeDB(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// observeJob reads the Job past the cache: one that was created a moment ago must be seen, or the status
-// would say for a while that there is none; and one that is not ours is in no cache.
 func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
-	job := &batchv1.Job{}
-	err := r.Reader.Get(ctx, client.ObjectKeyFromObject(s.backup), job)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	job, err := r.jobs().Find(ctx, client.ObjectKeyFromObject(s.backup))
 	if err != nil {
-		return fmt.Errorf("read Job %s: %w", s.backup.Name, err)
+		return err
 	}
-	s.seen.job, s.seen.foreign = job, !metav1.IsControlledBy(job, s.backup)
-	return nil
-}
-
-func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
+	err = r.Client.List(ctx, &list, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
 		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	})
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
+	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), job != nil && !metav1.IsControlledBy(job, s.backup)
 	for _, pod := range list.Items {
-		switch {
-		case s.seen.job != nil && metav1.IsControlledBy(&pod, s.seen.job):
-			s.seen.pods = append(s.seen.pods, pod)
-		case pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
+		own := job != nil && metav1.IsControlledBy(&pod, job)
+		if !own && !pods.Ended(&pod) {
 			s.seen.others = append(s.seen.others, pod)
 		}
 	}
-	slices.SortFunc(s.seen.pods, func(a, b corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
-	if len(s.seen.pods) > 0 {
-		s.seen.result = result(s.lastWords())
-		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, &s.seen.pods[len(s.seen.pods)-1])
+	if newest := s.seen.run.Newest(); newest != nil {
+		s.seen.result = jobs.Result[protocol.BackupResult](s.lastWords())
+		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, newest)
 	}
 	return nil
 }
 
 // lastWords is what the newest Pod that has ended left.
 func (s *scope) lastWords() string {
-	for _, pod := range slices.Backward(s.seen.pods) {
-		if words, ended := words(&pod); ended {
-			return words
-		}
+	left := s.seen.run.Left(naming.ContainerBackup)
+	if len(left) == 0 {
+		return ""
 	}
-	return ""
-}
-
-// words are what a Pod left when it ended.
-func words(pod *corev1.Pod) (text string, ended bool) {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == naming.ContainerBackup && c.State.Terminated != nil {
-			return c.State.Terminated.Message, true
-		}
-	}
-	return "", false
+	return left[len(left)-1]
 }
 
 // removed are the ids of the backups that any of its Pods has removed.
 func (s *scope) removed() (ids []string) {
-	for i := range s.seen.pods {
-		text, _ := words(&s.seen.pods[i])
-		if r := result(text); r != nil {
+	for _, text := range s.seen.run.Left(naming.ContainerBackup) {
+		if r := jobs.Result[protocol.BackupResult](text); r != nil {
 			ids = append(ids, r.Removed...)
 		}
 	}
 	return ids
-}
-
-// result reads a termination message, nil where it is none of ours.
-func result(text string) *protocol.BackupResult {
-	out := &protocol.BackupResult{}
-	if text == "" || json.Unmarshal([]byte(text), out) != nil {
-		return nil
-	}
-	return out
 }
 
 // view is what the decision depends on.
@@ -184,9 +143,9 @@ func (s *scope) dbView() dbView {
 }
 
 func (s *scope) jobView() jobView {
-	job := s.seen.job
+	job, state := s.seen.run.Job, s.seen.run.State()
 	switch {
-	case job == nil:
+	case state == jobs.None:
 		return jobView{}
 	case s.seen.foreign && job.DeletionTimestamp == nil:
 		return jobView{
@@ -194,24 +153,17 @@ func (s *scope) jobView() jobView {
 		}
 	case s.seen.foreign:
 		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
-	case s.succeeded():
+	case state == jobs.Complete:
 		return jobView{jobComplete, s.completed()}
 	case job.DeletionTimestamp != nil:
 		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be made anew", job.Name)}
-	}
-	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
-		if failed.Reason == batchv1.JobReasonDeadlineExceeded {
-			return jobView{jobLate, s.failure()}
-		}
-		return jobView{jobFailed, cmp.Or(s.failure(), failed.Message, "its Job has failed without saying why")}
+	case state == jobs.Late:
+		return jobView{jobLate, s.failure()}
+	case state == jobs.Failed:
+		return jobView{jobFailed,
+			cmp.Or(s.failure(), s.seen.run.Failure().Message, "its Job has failed without saying why")}
 	}
 	return jobView{jobRunning, s.howFar()}
-}
-
-// succeeded says that a Pod has ended well. The Job itself says so a second or two later.
-func (s *scope) succeeded() bool {
-	return pods.Finished(s.seen.job, batchv1.JobComplete) != nil ||
-		slices.ContainsFunc(s.seen.pods, func(p corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 }
 
 func (s *scope) completed() string {
@@ -240,8 +192,8 @@ func (s *scope) failure() string {
 // changes every few seconds is for nobody.
 func (s *scope) howFar() string {
 	sentence := "its Pod is being started"
-	if len(s.seen.pods) > 0 {
-		sentence = cmp.Or(trouble(&s.seen.pods[len(s.seen.pods)-1]), sentence)
+	if newest := s.seen.run.Newest(); newest != nil {
+		sentence = cmp.Or(trouble(newest), sentence)
 	}
 	if p := s.seen.progress; p != nil {
 		sentence = p.Step
@@ -257,7 +209,8 @@ func (s *scope) howFar() string {
 
 // running says that the newest Pod runs.
 func (s *scope) running() bool {
-	return len(s.seen.pods) > 0 && s.seen.pods[len(s.seen.pods)-1].Status.Phase == corev1.PodRunning
+	newest := s.seen.run.Newest()
+	return newest != nil && newest.Status.Phase == corev1.PodRunning
 }
 
 // trouble is what keeps a Pod from running, "" where nothing is known to.
@@ -277,8 +230,8 @@ func trouble(pod *corev1.Pod) string {
 
 // attempts is how many Pods there have been.
 func (s *scope) attempts() int32 {
-	count := int32(len(s.seen.pods))
-	if job := s.seen.job; job != nil && !s.seen.foreign {
+	count := int32(len(s.seen.run.Pods))
+	if job := s.seen.run.Job; job != nil && !s.seen.foreign {
 		count = max(count, job.Status.Failed+job.Status.Succeeded+job.Status.Active)
 	}
 	return max(count, s.backup.Status.Attempts)

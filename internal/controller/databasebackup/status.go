@@ -2,12 +2,15 @@ package databasebackup
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
@@ -33,7 +36,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 	out.Phase = phase(d)
 	out.Attempts = s.attempts()
 	now := metav1.NewTime(s.now).Rfc3339Copy()
-	if d.Action == ActionCreate || s.seen.job != nil && !s.seen.foreign {
+	if d.Action == ActionCreate || s.seen.run.Job != nil && !s.seen.foreign {
 		if out.StartedAt == nil {
 			out.StartedAt = &now
 		}
@@ -110,4 +113,22 @@ func size(bytes int64) string {
 		bytes = bytes / mib * mib
 	}
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+// report writes the status where it has changed, and then the events.
+func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
+	status := s.status(d)
+	if equality.Semantic.DeepEqual(s.backup.Status, status) {
+		return nil
+	}
+	changed := s.backup.DeepCopy()
+	changed.Status = status
+	if there, err := written.Shared(ctx, r.Client, s.backup, changed); err != nil || !there {
+		return err
+	}
+	for _, e := range changes(s.backup.Status, status) {
+		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
+		r.Events.Eventf(s.backup, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
+	return nil
 }

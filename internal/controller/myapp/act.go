@@ -3,10 +3,10 @@ package myapp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +15,7 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired/myapp"
 	"toban.dev/internal/naming"
 )
@@ -154,9 +155,12 @@ func (s *scope) secrets(spec v1.MyAppSpec) string {
 
 // removeJobs deletes the Jobs of migrations that are not wanted any more, also while they run.
 func (r *Reconciler) removeJobs(ctx context.Context, s *scope) error {
-	for _, name := range obsolete(s.view) {
-		if err := r.writer().Remove(ctx, s.owner(), &batchv1.Job{ObjectMeta: s.named(name)}); err != nil {
-			return err
+	runner, gone := jobs.Runner{Client: r.Client, Reader: r.Reader}, obsolete(s.view)
+	for i := range s.seen.jobs {
+		if job := &s.seen.jobs[i]; slices.Contains(gone, job.Name) {
+			if err := runner.Remove(ctx, job); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

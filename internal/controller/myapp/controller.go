@@ -12,11 +12,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/myapp/v1"
@@ -158,31 +156,6 @@ func (s *scope) pause() time.Duration {
 		return pauseGone
 	}
 	return pauseUser
-}
-
-// report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	status := s.status()
-	if equality.Semantic.DeepEqual(s.app.Status, status) {
-		r.emitEvents(ctx, s, nil)
-		return nil
-	}
-	changed := s.app.DeepCopy()
-	changed.Status = status
-	if there, err := written.Alone(ctx, r.Client, s.app, changed); err != nil || !there {
-		return err
-	}
-	r.statuses.Note(changed, status)
-	r.emitEvents(ctx, s, changes(s.app.Status, status))
-	return nil
-}
-
-// emitEvents emits what was done and what has changed.
-func (r *Reconciler) emitEvents(ctx context.Context, s *scope, changed []event) {
-	for _, e := range append(s.events, changed...) {
-		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
-		r.Events.Eventf(s.app, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
-	}
 }
 
 // owner is the MyApp as the owner of its objects.

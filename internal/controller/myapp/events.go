@@ -1,11 +1,13 @@
 package myapp
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/myapp/v1"
 )
@@ -71,4 +73,12 @@ func turned(old, now v1.MyAppStatus, kind string) *metav1.Condition {
 		return nil
 	}
 	return is
+}
+
+// emitEvents emits what was done and what has changed.
+func (r *Reconciler) emitEvents(ctx context.Context, s *scope, changed []event) {
+	for _, e := range append(s.events, changed...) {
+		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
+		r.Events.Eventf(s.app, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
 }

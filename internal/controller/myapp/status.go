@@ -2,9 +2,11 @@ package myapp
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -148,4 +150,21 @@ func (s *scope) current() bool {
 		have.Annotations[naming.AnnotationApplied] == s.wanted.Annotations[naming.AnnotationApplied] &&
 		have.Spec.Replicas != nil && *have.Spec.Replicas == *s.wanted.Spec.Replicas &&
 		have.Status.ObservedGeneration >= have.Generation
+}
+
+// report writes the status where it has changed, and then the events.
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	status := s.status()
+	if equality.Semantic.DeepEqual(s.app.Status, status) {
+		r.emitEvents(ctx, s, nil)
+		return nil
+	}
+	changed := s.app.DeepCopy()
+	changed.Status = status
+	if there, err := written.Alone(ctx, r.Client, s.app, changed); err != nil || !there {
+		return err
+	}
+	r.statuses.Note(changed, status)
+	r.emitEvents(ctx, s, changes(s.app.Status, status))
+	return nil
 }

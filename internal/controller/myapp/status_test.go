@@ -14,6 +14,7 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired/myapp"
 )
 
@@ -273,7 +274,10 @@ func TestHowAMigrationHasFailedIsToldWithItsLastWords(t *testing.T) {
 		"it says nothing": {with(func(*corev1.Pod) {}), backoff, "Job x-migrate-0 has failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.scope.failed(job, c.condition); got != c.want {
+			failed := job.DeepCopy()
+			c.condition.Type, c.condition.Status = batchv1.JobFailed, corev1.ConditionTrue
+			failed.Status.Conditions = []batchv1.JobCondition{*c.condition}
+			if got := whyFailed(jobs.Of(failed, c.scope.seen.migrationPods)); got != c.want {
 				t.Errorf("it says %q\nwant    %q", got, c.want)
 			}
 		})

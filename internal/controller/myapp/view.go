@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	toban "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired/myapp"
 	"toban.dev/internal/naming"
@@ -45,33 +46,22 @@ func (s *scope) jobViews() []jobView {
 		v.attempt = s.job != nil && job.Name == s.job.Name
 		v.wanted = v.attempt || job.Annotations[naming.AnnotationMigration] == myapp.Version(s.app.Spec) &&
 			job.Annotations[naming.AnnotationRevision] == strconv.FormatInt(s.revision(), 10)
-		failed := pods.Finished(job, batchv1.JobFailed)
-		switch {
-		case pods.Finished(job, batchv1.JobComplete) != nil:
+		switch run := jobs.Of(job, s.seen.migrationPods); run.State() {
+		case jobs.Complete:
 			v.state = jobComplete
-		case failed != nil:
-			v.state, v.message = jobFailed, s.failed(job, failed)
-		default:
-			v.state, v.message = jobRunning, s.howFar(job)
+		case jobs.Failed, jobs.Late:
+			v.state, v.message = jobFailed, whyFailed(run)
+		case jobs.None, jobs.Running, jobs.Ending:
+			v.state, v.message = jobRunning, howFar(run)
 		}
 		out = append(out, v)
 	}
 	return out
 }
 
-// podOf is the Pod of a Job, nil where there is none (any more).
-func (s *scope) podOf(job *batchv1.Job) *corev1.Pod {
-	for i := range s.seen.migrationPods {
-		if metav1.IsControlledBy(&s.seen.migrationPods[i], job) {
-			return &s.seen.migrationPods[i]
-		}
-	}
-	return nil
-}
-
 // howFar says how far a Job is that has not ended.
-func (s *scope) howFar(job *batchv1.Job) string {
-	pod := s.podOf(job)
+func howFar(run jobs.Run) string {
+	job, pod := run.Job, run.Newest()
 	switch {
 	case job.DeletionTimestamp != nil:
 		return fmt.Sprintf("Job %s is being stopped", job.Name)
@@ -84,12 +74,11 @@ func (s *scope) howFar(job *batchv1.Job) string {
 	return fmt.Sprintf("Job %s runs", job.Name)
 }
 
-// failed says why a Job has failed, with the last words of its Pod.
-func (s *scope) failed(job *batchv1.Job, condition *batchv1.JobCondition) string {
-	pod := s.podOf(job)
+// whyFailed says why a Job has failed, with the last words of its Pod.
+func whyFailed(run jobs.Run) string {
+	job, pod, condition := run.Job, run.Newest(), run.Failure()
 	switch {
-	case condition.Reason == batchv1.JobReasonDeadlineExceeded, pod != nil &&
-		pod.Status.Reason == batchv1.JobReasonDeadlineExceeded:
+	case run.State() == jobs.Late, pod != nil && pod.Status.Reason == batchv1.JobReasonDeadlineExceeded:
 		sentence := fmt.Sprintf("Job %s took longer than migration.deadline and was stopped", job.Name)
 		if pod == nil {
 			return sentence
@@ -133,7 +122,7 @@ func end(text string) string {
 // lingering is a Pod of a migration that has not ended though its Job is gone, "" where there is none.
 func (s *scope) lingering() string {
 	for _, pod := range s.seen.migrationPods {
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if !pods.Ended(&pod) {
 			return pod.Name
 		}
 	}

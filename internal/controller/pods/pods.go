@@ -4,9 +4,7 @@ package pods
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,37 +13,14 @@ import (
 
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
-	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
-// patience is how long a Pod may take to answer. One that takes longer is not known in this round.
-const patience = 2 * time.Second
-
-// Asker asks Pods.
+// Asker asks Pods; package agents has the real one.
 type Asker interface {
 	// Progress asks the Pod at an address how far it is. Its certificate is for an identity, by the
 	// SampleDB's authority (PEM).
 	Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error)
-}
-
-// HTTPS is the real one.
-type HTTPS struct {
-	// Certificate is the operator's own.
-	Certificate func() (tls.Certificate, error)
-}
-
-// Progress is of Asker. A Pod is asked every few seconds for as long as it runs, so there is no connection to keep.
-func (p HTTPS) Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error) {
-	roots, err := pki.Pool(authority)
-	if err != nil {
-		return protocol.BackupProgress{}, err
-	}
-	c := protocol.NewClient(pki.ClientTLS(p.Certificate, roots, identity), naming.PortAgent)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return c.Backup(ctx, host)
 }
 
 // Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say. A Pod with an
@@ -53,8 +28,7 @@ func (p HTTPS) Progress(ctx context.Context, identity, authority, host string) (
 func Ask(
 	ctx context.Context, reader client.Reader, asker Asker, identity string, pod *corev1.Pod,
 ) *protocol.BackupProgress {
-	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	if ended || pod.Status.PodIP == "" {
+	if Ended(pod) || pod.Status.PodIP == "" {
 		return nil
 	}
 	progress, err := ask(ctx, reader, asker, identity, pod)

@@ -1,9 +1,6 @@
 package pods
 
-import (
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-)
+import corev1 "k8s.io/api/core/v1"
 
 // Ready is what the kubelet says of a Pod.
 func Ready(pod *corev1.Pod) bool {
@@ -15,12 +12,7 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Finished is the Job's condition of this type when it is true, else nil.
-func Finished(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
+// Ended says that all of a Pod's containers have ended for good.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -8,15 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pgv1 "toban.dev/api/postgresql/v1"
@@ -169,50 +166,6 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 		return nil
 	}
 	return r.writer().Hold(ctx, s.pg)
-}
-
-// report writes the status where it has changed, and then the event.
-func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
-	status := s.status(d)
-	if equality.Semantic.DeepEqual(s.pg.Status, status) {
-		return nil
-	}
-	changed := s.pg.DeepCopy()
-	changed.Status = status
-	if there, err := written.Alone(ctx, r.Client, s.pg, changed); err != nil || !there {
-		return err
-	}
-	r.statuses.Note(changed, changed.Status)
-	if e := change(s.pg.Status, d); e.reason != "" {
-		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
-		r.Events.Eventf(s.pg, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
-	}
-	return nil
-}
-
-// knownPasswords is what was read out of Secrets, by the UID of the PostgreSQL. It is nowhere but in memory.
-type knownPasswords struct {
-	mu    sync.Mutex
-	found map[types.UID]map[string]passwords.Found
-}
-
-func (k *knownPasswords) of(uid types.UID) map[string]passwords.Found {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.found[uid]
-}
-
-func (k *knownPasswords) set(uid types.UID, found map[string]passwords.Found) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.found == nil {
-		k.found = map[types.UID]map[string]passwords.Found{}
-	}
-	if found == nil {
-		delete(k.found, uid)
-		return
-	}
-	k.found[uid] = found
 }
 
 // serverKey is where the SampleDB of a PostgreSQL is.

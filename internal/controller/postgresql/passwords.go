@@ -2,16 +2,18 @@ package postgresql
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pgv1 "toban.dev/api/postgresql/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/passwords"
 )
@@ -30,7 +32,7 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 		return nil // it will be told in a moment
 	}
 	want := desired.PasswordsJob(s.pg, r.Settings, recipient.Public(), versions)
-	current, ending, err := r.sortJobs(ctx, s, want.Name)
+	current, ending, err := r.jobs().Keep(ctx, s.seen.jobs, s.pg, want.Name)
 	if err != nil {
 		return err
 	}
@@ -43,39 +45,19 @@ func (r *Reconciler) applyPasswords(ctx context.Context, s *scope) error {
 		over := r.readReport(ctx, s, current, recipient)
 		s.found = r.known.of(s.pg.UID)
 		if over || s.due(current) {
-			if err := r.writer().Remove(ctx, ownerOf(s.pg), current); err != nil {
-				return err
-			}
+			return r.jobs().Remove(ctx, current)
 		}
 	}
 	return nil
 }
 
-// sortJobs finds the Job of this name, or whether it is going, and deletes the others: those of a former spec.
-func (r *Reconciler) sortJobs(
-	ctx context.Context, s *scope, name string,
-) (current *batchv1.Job, ending bool, err error) {
-	for i := range s.seen.jobs {
-		job := &s.seen.jobs[i]
-		switch {
-		case job.Name == name && job.DeletionTimestamp != nil:
-			ending = true
-		case job.Name == name:
-			current = job
-		case job.DeletionTimestamp == nil:
-			if err := r.writer().Remove(ctx, ownerOf(s.pg), job); err != nil {
-				return nil, false, err
-			}
-		}
-	}
-	return current, ending, nil
-}
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
 
 // readReport takes what the Pods of a Job have left, and says whether there will be no more from it.
 func (r *Reconciler) readReport(
 	ctx context.Context, s *scope, job *batchv1.Job, recipient passwords.Recipient,
 ) (over bool) {
-	pod := newest(s.seen.pods, job)
+	pod := jobs.Of(job, s.seen.pods).Newest()
 	if pod == nil {
 		return false
 	}
@@ -103,18 +85,6 @@ func (r *Reconciler) applyReport(ctx context.Context, s *scope, recipient passwo
 	r.known.set(s.pg.UID, found)
 }
 
-// newest is the Pod of a Job that was made last.
-func newest(pods []corev1.Pod, job *batchv1.Job) *corev1.Pod {
-	var out *corev1.Pod
-	for i := range pods {
-		pod := &pods[i]
-		if metav1.IsControlledBy(pod, job) && (out == nil || out.CreationTimestamp.Before(&pod.CreationTimestamp)) {
-			out = pod
-		}
-	}
-	return out
-}
-
 func ended(statuses []corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	if len(statuses) == 0 {
 		return nil
@@ -140,4 +110,29 @@ func (s *scope) pollAfter() time.Duration {
 		return firstLook
 	}
 	return min(max(s.now.Sub(c.LastTransitionTime.Time)/2, firstLook), lastLook)
+}
+
+// knownPasswords is what was read out of Secrets, by the UID of the PostgreSQL. It is nowhere but in memory.
+type knownPasswords struct {
+	mu    sync.Mutex
+	found map[types.UID]map[string]passwords.Found
+}
+
+func (k *knownPasswords) of(uid types.UID) map[string]passwords.Found {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.found[uid]
+}
+
+func (k *knownPasswords) set(uid types.UID, found map[string]passwords.Found) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.found == nil {
+		k.found = map[types.UID]map[string]passwords.Found{}
+	}
+	if found == nil {
+		delete(k.found, uid)
+		return
+	}
+	k.found[uid] = found
 }

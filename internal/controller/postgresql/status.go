@@ -1,11 +1,13 @@
 package postgresql
 
 import (
+	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	"toban.dev/internal/controller/written"
@@ -55,20 +57,21 @@ func phase(d Decision) string {
 	return phaseFailed
 }
 
-// eventActionReported is the action that every event is reported under.
-const eventActionReported = "Reconcile"
-
-type event struct{ kind, reason, message string }
-
-// change is the event that a decision tells, with the reason of the condition; none while the reason stays.
-func change(old pgv1.PostgreSQLStatus, d Decision) event {
-	was := meta.FindStatusCondition(old.Conditions, pgv1.ConditionReady)
-	if was != nil && was.Reason == d.Reason {
-		return event{}
+// report writes the status where it has changed, and then the event.
+func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
+	status := s.status(d)
+	if equality.Semantic.DeepEqual(s.pg.Status, status) {
+		return nil
 	}
-	kind := corev1.EventTypeNormal
-	if phase(d) == phaseFailed {
-		kind = corev1.EventTypeWarning
+	changed := s.pg.DeepCopy()
+	changed.Status = status
+	if there, err := written.Alone(ctx, r.Client, s.pg, changed); err != nil || !there {
+		return err
 	}
-	return event{kind, d.Reason, d.Message}
+	r.statuses.Note(changed, changed.Status)
+	if e := change(s.pg.Status, d); e.reason != "" {
+		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
+		r.Events.Eventf(s.pg, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
+	return nil
 }

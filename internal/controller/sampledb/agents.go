@@ -2,7 +2,6 @@ package sampledb
 
 import (
 	"context"
-	"crypto/tls"
 	"sync"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"toban.dev/internal/naming"
-	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
@@ -19,10 +16,7 @@ import (
 // known in this round.
 const patience = 2 * time.Second
 
-// patienceDatabase is how long it may take to make a database and its extensions.
-const patienceDatabase = 45 * time.Second
-
-// Agents talks to the agents of SampleDBs. The cluster is the SampleDB's UID,
+// Agents talks to the agents of SampleDBs; package agents has the real one. The cluster is the SampleDB's UID,
 // the host an instance's address.
 type Agents interface {
 	// Sync gives an agent its config and returns how its instance is.
@@ -34,101 +28,6 @@ type Agents interface {
 		request protocol.Switchover) (protocol.Status, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
-}
-
-// HTTPSAgents are the real ones. It keeps a client for each SampleDB, since each
-// has an authority of its own.
-type HTTPSAgents struct {
-	// Certificate is the operator's own.
-	Certificate func() (tls.Certificate, error)
-
-	mu      sync.Mutex
-	clients map[types.UID]agentClient
-}
-
-type agentClient struct {
-	authority string
-	*protocol.Client
-}
-
-// Sync is of Agents.
-func (a *HTTPSAgents) Sync(
-	ctx context.Context, cluster types.UID, host string, config protocol.Config,
-) (protocol.Status, error) {
-	c, err := a.client(cluster, config.Authority)
-	if err != nil {
-		return protocol.Status{}, err
-	}
-	return c.Sync(ctx, host, config)
-}
-
-// Restart is of Agents.
-func (a *HTTPSAgents) Restart(
-	ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string,
-) error {
-	c, err := a.client(cluster, config.Authority)
-	if err != nil {
-		return err
-	}
-	_, err = c.Restart(ctx, host, protocol.Restart{Reason: reason, ConfigRevision: config.Revision})
-	return err
-}
-
-// Switchover is of Agents.
-func (a *HTTPSAgents) Switchover(
-	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover,
-) (protocol.Status, error) {
-	c, err := a.client(cluster, config.Authority)
-	if err != nil {
-		return protocol.Status{}, err
-	}
-	return c.Switchover(ctx, host, request)
-}
-
-// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority
-// (PEM) is the SampleDB's.
-func (a *HTTPSAgents) Database(
-	ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest,
-) (protocol.DatabaseResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, patienceDatabase)
-	defer cancel()
-	c, err := a.client(cluster, authority)
-	if err != nil {
-		return protocol.DatabaseResult{}, err
-	}
-	return c.Database(ctx, host, request)
-}
-
-// Forget is of Agents.
-func (a *HTTPSAgents) Forget(cluster types.UID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c, ok := a.clients[cluster]; ok {
-		c.Close()
-		delete(a.clients, cluster)
-	}
-}
-
-func (a *HTTPSAgents) client(cluster types.UID, authority string) (agentClient, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c, ok := a.clients[cluster]; ok && c.authority == authority {
-		return c, nil
-	}
-	roots, err := pki.Pool(authority)
-	if err != nil {
-		return agentClient{}, err
-	}
-	config := pki.ClientTLS(a.Certificate, roots, naming.IdentityInstance)
-	c := agentClient{authority, protocol.NewClient(config, naming.PortAgent)}
-	if a.clients == nil {
-		a.clients = map[types.UID]agentClient{}
-	}
-	if old, ok := a.clients[cluster]; ok {
-		old.Close()
-	}
-	a.clients[cluster] = c
-	return c, nil
 }
 
 // syncAgents gives all agents that can have a server running their config at

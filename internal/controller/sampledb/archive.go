@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -138,8 +137,8 @@ func (s *scope) openGap() string {
 	if state == nil || state.Gap == "" {
 		return ""
 	}
-	end, err := ha.ParseLSN(state.Gap[strings.LastIndexByte(state.Gap, ' ')+1:])
-	if err != nil {
+	end, known := state.GapEndsAt()
+	if !known {
 		return state.Gap // better a backup too many
 	}
 	for _, b := range s.seen.backups {

@@ -13,12 +13,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
@@ -153,37 +151,6 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 		err = errors.Join(err, reported)
 	}
 	return reconcile.Result{RequeueAfter: 5 * time.Second}, err
-}
-
-// report writes the status where it has changed, and then the events.
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	status := s.status()
-	r.Metrics.Observe(s.db, status)
-	status.Backup = archiveNews(s.db.Status, status, s.now)
-	if !equality.Semantic.DeepEqual(s.db.Status, status) {
-		changed := s.db.DeepCopy()
-		changed.Status = status
-		if there, err := written.Alone(ctx, r.Client, s.db, changed); err != nil || !there {
-			return err
-		}
-		r.statuses.Note(changed, changed.Status)
-		r.logChange(ctx, s.db.Status, status)
-		s.events = append(s.events, changes(s.db.Status, status)...)
-	}
-	for _, e := range s.events {
-		r.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
-	}
-	return nil
-}
-
-func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
-	was, is := meta.FindStatusCondition(old.Conditions,
-		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
-	if is == nil || was != nil && was.Reason == is.Reason {
-		return
-	}
-	log.FromContext(ctx).Info("the state changed", "phase", now.Phase, "ready", now.Ready, "primary", now.Primary,
-		"reason", is.Reason, "message", is.Message)
 }
 
 // Pauses until a SampleDB is looked at again when nothing happens before. Most

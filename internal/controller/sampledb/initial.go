@@ -2,21 +2,17 @@ package sampledb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/initjob"
 	"toban.dev/internal/naming"
@@ -40,11 +36,12 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return nil
 	}
 	name := naming.InitJob(s.db.Name, desired.Plan(s.db).Hash)
-	current, err := r.sortJobs(ctx, s, naming.ComponentInit, name)
+	current, err := r.keepJob(ctx, s, naming.ComponentInit, name)
 	if err != nil {
 		return err
 	}
-	if current != nil && (pods.Finished(current, batchv1.JobComplete) != nil || succeeded(s.seen.initPods, current)) {
+	run := jobs.Of(current, s.seen.initPods)
+	if run.State() == jobs.Complete {
 		s.markInitialized()
 		return nil
 	}
@@ -60,11 +57,11 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		s.initial = no(v1.ReasonInitRunning, "the init Job waits for the primary")
 		return r.apply(ctx, s.db, desired.InitJob(s.db, r.Settings, sources))
 	}
-	s.initial = progress(s.seen.initPods, current)
-	if failed := pods.Finished(current, batchv1.JobFailed); failed != nil &&
+	s.initial = progress(run)
+	if failed := run.Failure(); failed != nil &&
 		(current.Annotations[naming.AnnotationSources] != sources ||
 			s.now.Sub(failed.LastTransitionTime.Time) > initRetry) {
-		return r.deleteJob(ctx, current)
+		return r.jobs().Remove(ctx, current)
 	}
 	return nil
 }
@@ -72,44 +69,6 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 func (s *scope) markInitialized() {
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.initializedAt = &at
-}
-
-// sortJobs finds the Job of this name that is ours and lives, and deletes the component's others: those of
-// a former spec.
-func (r *Reconciler) sortJobs(ctx context.Context, s *scope, component, name string) (*batchv1.Job, error) {
-	var current *batchv1.Job
-	for i := range s.seen.jobs {
-		job := &s.seen.jobs[i]
-		if job.Labels[naming.LabelComponent] != component || !metav1.IsControlledBy(job, s.db) ||
-			job.DeletionTimestamp != nil {
-			continue
-		}
-		if job.Name == name {
-			current = job
-			continue
-		}
-		if err := r.deleteJob(ctx, job); err != nil {
-			return nil, err
-		}
-	}
-	return current, nil
-}
-
-func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
-	err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &job.UID})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete Job %s: %w", job.Name, err)
-	}
-	return nil
-}
-
-// succeeded says that a Pod of the Job has ended well. The Job itself says so a
-// second or two later.
-func succeeded(pods []corev1.Pod, job *batchv1.Job) bool {
-	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
-		return metav1.IsControlledBy(&pod, job) && pod.Status.Phase == corev1.PodSucceeded
-	})
 }
 
 // readSources hashes the SQL in the ConfigMaps that spec.init names, or says
@@ -149,22 +108,16 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 
 // progress is how far a Job is that has not done its work yet, from the newest
 // of its Pods that says anything.
-func progress(tries []corev1.Pod, job *batchv1.Job) verdict {
-	var newest *corev1.Pod
-	for i := range tries {
-		pod := &tries[i]
-		if metav1.IsControlledBy(pod, job) && said(pod) != "" &&
-			(newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
-			newest = pod
+func progress(run jobs.Run) verdict {
+	failed := run.Failure() != nil
+	for _, pod := range slices.Backward(run.Pods) {
+		if text := said(&pod); text != "" {
+			return failure(text, failed)
 		}
 	}
-	failed := pods.Finished(job, batchv1.JobFailed) != nil
-	switch {
-	case newest != nil:
-		return failure(said(newest), failed)
-	case failed:
+	if failed {
 		return no(v1.ReasonInitFailed,
-			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", job.Name, job.Name))
+			fmt.Sprintf("Job %s has failed without saying why: kubectl describe job %s", run.Job.Name, run.Job.Name))
 	}
 	return no(v1.ReasonInitRunning, "the init Job waits for the primary")
 }
@@ -185,15 +138,15 @@ func said(pod *corev1.Pod) string {
 
 // failure is the verdict on what a failed init Pod said.
 func failure(text string, final bool) verdict {
-	var result initjob.Result
 	reason, message := v1.ReasonInitFailed, text
-	if err := json.Unmarshal([]byte(text), &result); err == nil && result.Message != "" {
+	result := jobs.Result[initjob.Result](text)
+	if result != nil && result.Message != "" {
 		message = result.Message
 		if result.Step != "" {
 			message = result.Step + ": " + result.Message
 		}
 	}
-	if secretMissing(result) {
+	if result != nil && result.SecretMissing {
 		reason = v1.ReasonSecretNotFound
 		message = result.Step + ", which spec.init.sql names, is not there: create it or mend spec.init"
 	}
@@ -201,11 +154,4 @@ func failure(text string, final bool) verdict {
 		message += " (it will be tried again)"
 	}
 	return no(reason, message)
-}
-
-// secretMissing says that the init Job did not find a Secret's file. Only it can
-// tell: the operator may not read Secrets, and the volume is optional so that the
-// Pod starts all the same.
-func secretMissing(r initjob.Result) bool {
-	return strings.HasPrefix(r.Step, "Secret ") && strings.Contains(r.Message, "no such file or directory")
 }

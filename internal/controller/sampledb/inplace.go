@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -49,8 +49,7 @@ func (s *scope) restoreWanted() bool {
 func (s *scope) restoreBegun() bool {
 	return s.restoringInstance() != "" ||
 		s.restoring() != nil || slices.ContainsFunc(s.seen.jobs, func(job batchv1.Job) bool {
-		return job.Labels[naming.LabelComponent] == naming.ComponentRestore &&
-			pods.Finished(&job, batchv1.JobComplete) == nil && pods.Finished(&job, batchv1.JobFailed) == nil
+		return job.Labels[naming.LabelComponent] == naming.ComponentRestore && !jobs.Of(&job, nil).Ended()
 	})
 }
 
@@ -77,7 +76,7 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 	taken := s.restore != nil && s.restore.ID != "" && s.restore.ID == s.config.Restored
 	switch {
 	case spec == nil && !taken:
-		_, err := r.sortJobs(ctx, s, naming.ComponentRestore, "")
+		_, err := r.keepJob(ctx, s, naming.ComponentRestore, "")
 		s.restore = nil
 		return err
 	case spec != nil && spec.ID == s.config.Restored && s.restore == nil:

@@ -3,11 +3,8 @@ package sampledb
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -44,7 +42,7 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	}
 	if s.config.SystemIdentifier != "" { // there is a database already
 		if s.restore != nil { // which an operator that ended before it could note it has seen restored
-			s.addRestoredEvent(restoreResult(oldestFirst(s.seen.restorePods)))
+			s.addRestoredEvent(restoreResult(jobs.Run{Pods: jobs.OldestFirst(s.seen.restorePods)}))
 		}
 		return nil
 	}
@@ -64,7 +62,7 @@ func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
 	if s.restore == nil {
 		return nil
 	}
-	if _, err := r.sortJobs(ctx, s, naming.ComponentRestore, ""); err != nil {
+	if _, err := r.keepJob(ctx, s, naming.ComponentRestore, ""); err != nil {
 		return err
 	}
 	if pod := s.restoring(); pod != nil {
@@ -79,7 +77,7 @@ func (r *Reconciler) giveUpRestore(ctx context.Context, s *scope) error {
 
 // restore makes the Job, and says how far it is.
 func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) error {
-	job, err := r.sortJobs(ctx, s, naming.ComponentRestore, x.JobName(s.db))
+	job, err := r.keepJob(ctx, s, naming.ComponentRestore, x.JobName(s.db))
 	if err != nil {
 		return err
 	}
@@ -89,13 +87,13 @@ func (r *Reconciler) restore(ctx context.Context, s *scope, x desired.Restore) e
 	if s.restore == nil {
 		s.restore = &v1.RestoreStatus{}
 	}
-	tries := podsOf(s.seen.restorePods, job)
-	if pods.Finished(job, batchv1.JobComplete) != nil || succeeded(tries, job) {
-		s.addRestoredEvent(restoreResult(tries))
+	run := jobs.Of(job, s.seen.restorePods)
+	if run.State() == jobs.Complete {
+		s.addRestoredEvent(restoreResult(run))
 		return nil
 	}
-	words := cmp.Or(restoreResult(tries).Error, lastSaid(tries))
-	if failed := pods.Finished(job, batchv1.JobFailed); failed != nil {
+	words := cmp.Or(restoreResult(run).Error, run.Last(naming.ContainerRestore))
+	if failed := run.Failure(); failed != nil {
 		return r.restoreFailed(ctx, s, job, failed.LastTransitionTime, words)
 	}
 	return &problem{v1.ReasonRestoring, r.restoreProgress(ctx, s, words), waitRestore}
@@ -111,7 +109,7 @@ func (r *Reconciler) restoreFailed(
 	}
 	again := at.Add(restorePause(s.restore.Failures))
 	if s.now.After(again) {
-		return errors.Join(r.deleteJob(ctx, job),
+		return errors.Join(r.jobs().Remove(ctx, job),
 			&problem{v1.ReasonRestoring, "it is tried again; it has failed: " + words, waitRestore})
 	}
 	words = cmp.Or(words,
@@ -239,42 +237,17 @@ func restoredTo(r *v1.RestoreStatus) verdict {
 func (s *scope) restoring() *corev1.Pod {
 	for i := range s.seen.restorePods {
 		pod := &s.seen.restorePods[i]
-		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		if !pods.Ended(pod) {
 			return pod
 		}
 	}
 	return nil
 }
 
-// podsOf are the Pods of a Job, the oldest first.
-func podsOf(pods []corev1.Pod, job *batchv1.Job) []corev1.Pod {
-	return oldestFirst(slices.DeleteFunc(slices.Clone(pods),
-		func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, job) }))
-}
-
-func oldestFirst(pods []corev1.Pod) []corev1.Pod {
-	return slices.SortedFunc(slices.Values(pods), func(a, b corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
-	})
-}
-
-// lastSaid is what the newest Pod that has ended left.
-func lastSaid(pods []corev1.Pod) string {
-	for _, pod := range slices.Backward(pods) {
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.State.Terminated != nil && c.State.Terminated.Message != "" {
-				return c.State.Terminated.Message
-			}
-		}
-	}
-	return ""
-}
-
 // restoreResult reads it, empty where it is none of ours.
-func restoreResult(pods []corev1.Pod) protocol.RestoreResult {
-	var out protocol.RestoreResult
-	if err := json.Unmarshal([]byte(lastSaid(pods)), &out); err != nil {
-		return protocol.RestoreResult{}
+func restoreResult(run jobs.Run) protocol.RestoreResult {
+	if out := jobs.Result[protocol.RestoreResult](run.Last(naming.ContainerRestore)); out != nil {
+		return *out
 	}
-	return out
+	return protocol.RestoreResult{}
 }

@@ -2,7 +2,6 @@ package sampledb
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/removed"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
@@ -26,7 +26,8 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if job := s.retentionJob(); job != nil {
-		if said := retentionSaid(lastSaid(podsOf(s.seen.backupPods, job))); said != nil {
+		if said := jobs.Result[protocol.BackupResult](
+			jobs.Of(job, s.seen.backupPods).Last(naming.ContainerBackup)); said != nil {
 			s.retained = &retained{*said, dueSince(job)}
 			return removed.Note(ctx, r.Client, removed.By{
 				Archive: s.archivePath(), IDs: said.Removed, When: "when Job " + job.Name + " ran",
@@ -127,13 +128,4 @@ func (s *scope) backingUp() bool {
 		}
 	}
 	return false
-}
-
-// retentionSaid is what a Pod has left, nil where it did not come to say anything.
-func retentionSaid(words string) *protocol.BackupResult {
-	out := &protocol.BackupResult{}
-	if json.Unmarshal([]byte(words), out) != nil {
-		return nil
-	}
-	return out
 }

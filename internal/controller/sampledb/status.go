@@ -2,16 +2,20 @@ package sampledb
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/written"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -240,4 +244,35 @@ func summary(status v1.SampleDBStatus) string {
 		return phaseDegraded
 	}
 	return phaseUnavailable
+}
+
+// report writes the status where it has changed, and then the events.
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	status := s.status()
+	r.Metrics.Observe(s.db, status)
+	status.Backup = archiveNews(s.db.Status, status, s.now)
+	if !equality.Semantic.DeepEqual(s.db.Status, status) {
+		changed := s.db.DeepCopy()
+		changed.Status = status
+		if there, err := written.Alone(ctx, r.Client, s.db, changed); err != nil || !there {
+			return err
+		}
+		r.statuses.Note(changed, changed.Status)
+		r.logChange(ctx, s.db.Status, status)
+		s.events = append(s.events, changes(s.db.Status, status)...)
+	}
+	for _, e := range s.events {
+		r.Events.Eventf(s.db, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	}
+	return nil
+}
+
+func (r *Reconciler) logChange(ctx context.Context, old, now v1.SampleDBStatus) {
+	was, is := meta.FindStatusCondition(old.Conditions,
+		v1.ConditionReady), meta.FindStatusCondition(now.Conditions, v1.ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	log.FromContext(ctx).Info("the state changed", "phase", now.Phase, "ready", now.Ready, "primary", now.Primary,
+		"reason", is.Reason, "message", is.Message)
 }

@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,7 +31,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 
 // askedOrComplete lets through what may begin a verification.
 func askedOrComplete() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, wasOne := e.ObjectOld.(*v1.DatabaseBackup)
 		is, isOne := e.ObjectNew.(*v1.DatabaseBackup)
 		return wasOne &&

@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/agent/volume"
@@ -21,38 +20,23 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-type restoreOptions struct {
-	podOptions
-	source, key, volume string
+// RestoreOptions are what a restore is told.
+type RestoreOptions struct {
+	PodOptions
+	// Source is the folder with the authority of the SampleDB whose volume is read, Key that with the key of the
+	// archive, and Volume the instance's volume.
+	Source, Key, Volume string
 }
 
-// Restore is `toban backup restore`: the process in the Pod that brings the data of a new SampleDB back.
-func Restore() *cobra.Command {
-	var o restoreOptions
-	c := &cobra.Command{
-		Use:    "restore",
-		Short:  "Restore a database into an instance's volume (in the Pod of a restore)",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
-	}
-	f := c.Flags()
-	o.flags(f, filepath.Join(naming.PathRestore, naming.KeyRestore))
-	f.StringVar(&o.source, "source", naming.PathSource,
-		"folder with the authority of the SampleDB whose volume is read")
-	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
-	f.StringVar(&o.volume, "volume", naming.PathVolume, "the instance's volume")
-	return c
-}
-
-// work restores, and leaves the result where the kubelet finds it, whatever came of it.
-func (o restoreOptions) work(ctx context.Context) error {
-	r := &restore{pod: newPod(o.podOptions), source: o.source, key: o.key, volume: o.volume}
+// Restore brings a database back into an instance's volume, in the Pod of a restore, and leaves the result where the
+// kubelet finds it, whatever came of it.
+func Restore(ctx context.Context, o RestoreOptions) error {
+	r := &restore{pod: newPod(o.PodOptions), source: o.Source, key: o.Key, volume: o.Volume}
 	err := r.do(ctx)
 	if err != nil {
 		r.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.termination, &r.result, &r.result.Error))
+	return errors.Join(err, leave(o.Termination, &r.result, &r.result.Error))
 }
 
 // restore is one run.
@@ -221,7 +205,7 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		Reserve: reserve,
 		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
 		Wanted: backup.Wanted{Target: target, Branch: s.Target.Branch, Backup: s.Backup, Now: time.Now()},
-		Folder: volume.RestoreFolder(r.volume), Run: r.run, Tablespaces: r.tablespaces(), Programs: programs,
+		Folder: volume.RestoreFolder(r.volume), Run: r.Run, Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
 	}, nil
@@ -237,7 +221,7 @@ func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
 			return nil, err
 		}
 	}
-	config, err := storeConfig(config, source, r.run)
+	config, err := storeConfig(config, source, r.Run)
 	if err != nil {
 		return nil, err
 	}

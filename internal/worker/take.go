@@ -1,16 +1,13 @@
-package cli
+package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
@@ -30,46 +27,30 @@ const (
 	mostWindows = 8
 )
 
-type takeOptions struct {
-	podOptions
-	port                 uint16
-	primary, full, prove bool
-	key, trigger         string
+// TakeOptions are what a backup is told.
+type TakeOptions struct {
+	PodOptions
+	// Port is that of the PostgreSQL servers.
+	Port uint16
+	// Primary has the primary copied though there may be standbys, Full has a full backup taken whatever the settings
+	// say, and Prove has it read with the key before it counts.
+	Primary, Full, Prove bool
+	// Key is the folder with the key of the archive, Trigger why the backup is taken.
+	Key, Trigger string
 }
 
-// Take is `toban backup take`: the process in the Pod of a backup.
-func Take() *cobra.Command {
-	var o takeOptions
-	c := &cobra.Command{
-		Use:    "take",
-		Short:  "Take a base backup (in the Pod of a DatabaseBackup)",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
-	}
-	f := c.Flags()
-	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
-	f.BoolVar(&o.primary, "from-primary", false, "copy the primary, though there may be standbys")
-	f.BoolVar(&o.full, "full", false, "take a full backup, whatever the settings say")
-	f.BoolVar(&o.prove, "prove", false, "read the backup with the key before it counts")
-	f.StringVar(&o.key, "key", naming.PathKey,
-		"folder with the key of the archive, which an incremental backup needs, and one that is proved")
-	f.StringVar(&o.trigger, "trigger", naming.TriggerRequest, "why it is taken: schedule, request, migration or final")
-	f.Uint16Var(&o.port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
-	return c
-}
-
-// work takes the backup and leaves the result where the kubelet finds it, whatever came of it.
-func (o takeOptions) work(ctx context.Context) error {
+// Take takes a base backup, in the Pod of a DatabaseBackup, and leaves the result where the kubelet finds it, whatever
+// came of it.
+func Take(ctx context.Context, o TakeOptions) error {
 	t := &take{
-		pod: newPod(o.podOptions), port: o.port, primary: o.primary, full: o.full, prove: o.prove, key: o.key,
-		trigger: o.trigger,
+		pod: newPod(o.PodOptions), port: o.Port, primary: o.Primary, full: o.Full, prove: o.Prove, key: o.Key,
+		trigger: o.Trigger,
 	}
 	err := t.do(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	left := leave(o.termination, &t.result,
+	left := leave(o.Termination, &t.result,
 		&t.result.Error, &t.result.Warning, &t.result.Held, &t.result.Refused)
 	if left != nil && err == nil {
 		return left
@@ -167,7 +148,7 @@ func (t *take) warn(words string) {
 
 // open opens the archive, and sees that it is the SampleDB's.
 func (t *take) open(ctx context.Context) error {
-	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.run)
+	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.Run)
 	if err != nil {
 		return err
 	}
@@ -457,29 +438,4 @@ func windows(c backup.Catalogue) []protocol.Window {
 		}
 	}
 	return out[:min(len(out), mostWindows)]
-}
-
-// leave writes a result for the kubelet, with its words short enough that the JSON stays whole.
-func leave(path string, result any, words ...*string) error {
-	shorten(words, 1200) // characters of up to six bytes in JSON, of which a termination message has 4096
-	text, err := json.Marshal(result)
-	if err == nil && len(text) > maxTermination {
-		shorten(words, 250)
-		text, err = json.Marshal(result)
-	}
-	if err != nil {
-		return fmt.Errorf("encode the result: %w", err)
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // the kubelet reads it
-		return fmt.Errorf("leave the result: %w", err)
-	}
-	return nil
-}
-
-func shorten(words []*string, most int) {
-	for _, text := range words {
-		if runes := []rune(*text); len(runes) > most {
-			*text = string(runes[:most]) + "…"
-		}
-	}
 }

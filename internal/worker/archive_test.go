@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"bytes"
@@ -82,9 +82,9 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- archiveOptions{
-			folder: folder, authority: authority, path: "shop/x-0b5c", listen: address, probe: probe,
-		}.run(ctx)
+		ended <- ServeArchive(ctx, ArchiveOptions{
+			Folder: folder, Authority: authority, Path: "shop/x-0b5c", Listen: address, Probe: probe,
+		})
 	}()
 	waitReady(t, "http://"+probe+"/readyz")
 	instance := openVolume(t, authority, address, naming.IdentityInstance)

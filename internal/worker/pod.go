@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"context"
@@ -10,10 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
 	"sync"
-
-	"github.com/spf13/pflag"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
@@ -21,42 +18,39 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// podOptions are what each process that works on an archive in a Pod of its own is told.
-type podOptions struct {
-	settings, authority, run, address, termination, listen string
-}
-
-// flags declares them; the settings are in the file of this path.
-func (o *podOptions) flags(f *pflag.FlagSet, settings string) {
-	f.StringVar(&o.settings, "settings", settings, "file with the settings")
-	f.StringVar(&o.authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
-	f.StringVar(&o.run, "run", naming.PathRun, "folder in memory for keys and the socket")
-	f.StringVar(&o.address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
-	f.StringVar(&o.termination, "termination-log", "/dev/termination-log", "file for the result")
-	f.StringVar(&o.listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+// PodOptions are what each process that works on an archive in a Pod of its own is told.
+type PodOptions struct {
+	// Settings is the file with the settings, Authority the folder with the SampleDB's authority.
+	Settings, Authority string
+	// Run is a folder in memory for keys and the socket.
+	Run string
+	// Address is where the operator reaches the Pod, Listen where to tell it how far the work is.
+	Address, Listen string
+	// Termination is the file for the result.
+	Termination string
 }
 
 // pod is such a process at work.
 type pod struct {
-	podOptions
+	PodOptions
 	own      *issuer
 	progress progressServer
 	log      *slog.Logger
 }
 
-func newPod(o podOptions) pod {
-	return pod{podOptions: o, log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
+func newPod(o PodOptions) pod {
+	return pod{PodOptions: o, log: slog.New(slog.NewJSONHandler(os.Stdout, nil))}
 }
 
 // begin reads the settings, which name the operator, and tells that from then on how far this is, until stop is called.
 func (p *pod) begin(ctx context.Context, identity string, settings any, operator *string) (stop func(), err error) {
-	if err := readSettings(p.podOptions.settings, settings); err != nil {
+	if err := readSettings(p.Settings, settings); err != nil {
 		return nil, err
 	}
-	if p.own, err = newIssuer(p.authority, identity, p.address); err != nil {
+	if p.own, err = newIssuer(p.Authority, identity, p.Address); err != nil {
 		return nil, err
 	}
-	stop, _, err = p.progress.serve(ctx, p.own, *operator, p.listen)
+	stop, _, err = p.progress.serve(ctx, p.own, *operator, p.Listen)
 	return stop, err
 }
 

@@ -1,14 +1,11 @@
 package sampledb
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
@@ -149,47 +146,6 @@ func next(due []instance) instance {
 		return strings.Compare(b.name, a.name)
 	})
 	return due[0]
-}
-
-// applyRestarts decides which instance restarts now, and does it.
-func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
-	s.decision = decide(s.fleet())
-	r.Metrics.Decided(string(s.decision.action), s.decision.reason)
-	ordinal, _ := naming.Ordinal(s.decision.target)
-	pod := s.seen.pods[ordinal]
-	if pod == nil {
-		return nil
-	}
-	switch s.decision.action {
-	case actionReplace:
-		return r.replace(ctx, s, pod)
-	case actionRestart:
-		return r.restart(ctx, s, pod)
-	case actionNone, actionWait:
-	}
-	return nil
-}
-
-func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) error {
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // another Pod has its name by now
-	}
-	if err != nil {
-		return fmt.Errorf("delete Pod %s to replace it: %w", pod.Name, err)
-	}
-	s.addEvent(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
-	return nil
-}
-
-func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, s.decision.message); err != nil {
-		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
-	}
-	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
-	return nil
 }
 
 // fleet is what the scope knows of the wanted instances.

@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"encoding/json"
@@ -72,7 +72,7 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 	file := settingsFile(t, protocol.BackupSettings{
 		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
 	})
-	run := &take{pod: pod{podOptions: podOptions{settings: file}}}
+	run := &take{pod: pod{PodOptions: PodOptions{Settings: file}}}
 	p, err := run.policy()
 	if err != nil || p.Count != 3 || p.Age != 48*time.Hour || !slices.Equal(p.Pinned, []string{"a"}) ||
 		!slices.Equal(p.InUse, []string{"b"}) || p.Now.IsZero() {

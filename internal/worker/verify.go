@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
@@ -16,41 +14,26 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-type verifyOptions struct {
-	podOptions
-	key, volume, backup string
+// VerifyOptions are what a verification is told.
+type VerifyOptions struct {
+	PodOptions
+	// Key is the folder with the key of the archive, Volume the scratch volume, Backup the name of the backup in the
+	// archive.
+	Key, Volume, Backup string
 }
 
-// Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores. The one that
-// runs SQL comes after it, and is Inspect.
-func Verify() *cobra.Command {
-	var o verifyOptions
-	c := &cobra.Command{
-		Use:    "verify",
-		Short:  "Restore a backup into a scratch volume, and check it (in the Pod of a verification)",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return o.work(c.Context()) },
-	}
-	f := c.Flags()
-	o.flags(f, filepath.Join(naming.PathBackup, naming.KeyBackup))
-	f.StringVar(&o.key, "key", naming.PathKey, "folder with the key of the archive")
-	f.StringVar(&o.volume, "volume", naming.PathVolume, "the scratch volume")
-	f.StringVar(&o.backup, "backup", "", "name of the backup in the archive")
-	return c
-}
-
-// work verifies, and leaves the result where the kubelet finds it, whatever came of it.
-func (o verifyOptions) work(ctx context.Context) error {
-	v := &verify{pod: newPod(o.podOptions), key: o.key, volume: o.volume, backup: o.backup}
+// Verify restores a backup into a scratch volume and checks it, in the container of a verification that has the key. The
+// one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came of it.
+func Verify(ctx context.Context, o VerifyOptions) error {
+	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup}
 	err := v.do(ctx)
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
-		err = leave(filepath.Join(o.volume, naming.FileVerified), &v.result)
+		err = leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
 	}
 	if err != nil {
 		v.result.Error = err.Error()
 	}
-	return errors.Join(err, leaveVerified(o.termination, &v.result))
+	return errors.Join(err, leaveVerified(o.Termination, &v.result))
 }
 
 // leaveVerified leaves the result for the kubelet, with its words and answers short enough.
@@ -108,7 +91,7 @@ func (v *verify) open(ctx context.Context) (err error) {
 	if v.decoder, err = decoderOf(v.settings.Verify.Encrypted, v.key); err != nil {
 		return err
 	}
-	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.run)
+	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.Run)
 	if err != nil {
 		return err
 	}
@@ -160,7 +143,7 @@ func (v *verify) options(ctx context.Context) (backup.VerifyOptions, error) {
 	}
 	return backup.VerifyOptions{
 		Bucket: v.archive, Decoder: v.decoder, Chain: chain, Plan: plan, Again: backup.Replan(v.archive, choice),
-		Folder: scratchFolder(v.volume), Run: v.run, Programs: programs, Parameters: s.Parameters,
+		Folder: scratchFolder(v.volume), Run: v.Run, Programs: programs, Parameters: s.Parameters,
 		Workers: backup.Streams(), Log: os.Stderr, Progress: v.report,
 	}, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"encoding/json"
@@ -44,11 +44,11 @@ func TestTheResultFitsIntoATerminationMessage(t *testing.T) {
 // What goes wrong before the work begins is told in the same place.
 func TestAMissingPlanIsReported(t *testing.T) {
 	folder := t.TempDir()
-	o := initOptions{plan: filepath.Join(folder, "none"), termination: filepath.Join(folder, "log")}
-	if err := o.run(t.Context()); err == nil {
+	o := InitOptions{Plan: filepath.Join(folder, "none"), Termination: filepath.Join(folder, "log")}
+	if err := Init(t.Context(), o); err == nil {
 		t.Fatal("there is no error")
 	}
-	text, err := os.ReadFile(o.termination)
+	text, err := os.ReadFile(o.Termination)
 	if err != nil || !strings.Contains(string(text), "read the plan") {
 		t.Errorf("the termination message is %q, %v", text, err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"cmp"
@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
@@ -31,29 +29,15 @@ const (
 	deleteBatch = 100
 )
 
-// Retain is `toban backup retain`: the process in the Pod that removes what is not to be kept, from a store that is
-// full, or with the credentials for deletion.
-func Retain() *cobra.Command {
-	var o takeOptions
-	c := &cobra.Command{
-		Use:    "retain",
-		Short:  "Remove what spec.backup.retention does not keep (in a Pod of its own)",
-		Args:   cobra.NoArgs,
-		Hidden: true,
-		RunE:   func(c *cobra.Command, _ []string) error { return o.retain(c.Context()) },
-	}
-	o.flags(c.Flags(), filepath.Join(naming.PathBackup, naming.KeyBackup))
-	return c
-}
-
-// retain makes room, and leaves the result where the kubelet finds it, whatever came of it.
-func (o takeOptions) retain(ctx context.Context) error {
-	t := &take{pod: newPod(o.podOptions)}
+// Retain removes what spec.backup.retention does not keep, in the Pod that makes room in a store that is full, or has
+// the credentials for deletion. It leaves the result where the kubelet finds it, whatever came of it.
+func Retain(ctx context.Context, o PodOptions) error {
+	t := &take{pod: newPod(o)}
 	err := t.makeRoom(ctx)
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.termination, &t.result, &t.result.Error, &t.result.Held, &t.result.Refused))
+	return errors.Join(err, leave(o.Termination, &t.result, &t.result.Error, &t.result.Held, &t.result.Refused))
 }
 
 // makeRoom removes what is not to be kept.
@@ -195,7 +179,7 @@ func backupOfObject(name string) (id string, ok bool) {
 // since this one has. Kubernetes renews the file.
 func (t *take) policy() (backup.Policy, error) {
 	var now protocol.BackupSettings
-	if err := readSettings(t.podOptions.settings, &now); err != nil {
+	if err := readSettings(t.Settings, &now); err != nil {
 		return backup.Policy{}, err
 	}
 	keep := now.Keep

@@ -1,4 +1,4 @@
-package cli
+package worker
 
 import (
 	"context"
@@ -106,7 +106,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 				t.Fatalf("the store is not full: %v", err)
 			}
 			settings := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: c.count}})
-			r := &take{pod: newPod(podOptions{settings: settings}), archive: archive}
+			r := &take{pod: newPod(PodOptions{Settings: settings}), archive: archive}
 			if err := r.retain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +139,7 @@ func TestAFailedBackupLeavesNoPieces(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // its deadline, or the end of its Pod, may be why it has failed
-	r := &take{pod: newPod(podOptions{}), archive: archive}
+	r := &take{pod: newPod(PodOptions{}), archive: archive}
 	r.abandon(ctx)
 	for o, err := range archive.List(t.Context(), backup.FolderBase) {
 		if err != nil || strings.Contains(o.Name, "/failed/") {
@@ -196,7 +196,7 @@ func TestRetentionInAStoreThatKeepsObjects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			archive := &guarded{Bucket: filled(t).Bucket, keeps: c.keeps}
 			file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 7}})
-			r := &take{pod: newPod(podOptions{settings: file}), archive: archive}
+			r := &take{pod: newPod(PodOptions{Settings: file}), archive: archive}
 			r.settings.Archive.Bucket.KeepAll = c.apart
 			if err := errors.Join(r.clean(t.Context()), r.retain(t.Context())); err != nil {
 				t.Fatal(err)
@@ -229,7 +229,7 @@ func TestWhatAFailedBackupHasLeftMayStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := settingsFile(t, protocol.BackupSettings{Keep: protocol.Retention{Count: 10}})
-	r := &take{pod: newPod(podOptions{settings: file}), archive: archive, unfinished: time.Nanosecond}
+	r := &take{pod: newPod(PodOptions{Settings: file}), archive: archive, unfinished: time.Nanosecond}
 	if err := r.clean(t.Context()); err != nil {
 		t.Errorf("before a backup: %v", err)
 	}

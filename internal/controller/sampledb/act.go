@@ -3,14 +3,18 @@ package sampledb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/naming"
 )
 
@@ -79,4 +83,60 @@ func asProblem(err error) error {
 	case apply.Waiting:
 	}
 	return &problem{v1.ReasonCreating, p.Message, waitGone}
+}
+
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }
+
+// keepJob is the component's Job of this name that lives, nil where there is none. Its others are removed: those of a
+// former spec.
+func (r *Reconciler) keepJob(ctx context.Context, s *scope, component, name string) (*batchv1.Job, error) {
+	var all []batchv1.Job
+	for _, job := range s.seen.jobs {
+		if job.Labels[naming.LabelComponent] == component {
+			all = append(all, job)
+		}
+	}
+	current, _, err := r.jobs().Keep(ctx, all, s.db, name)
+	return current, err
+}
+
+// applyRestarts decides which instance restarts now, and does it.
+func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
+	s.decision = decide(s.fleet())
+	r.Metrics.Decided(string(s.decision.action), s.decision.reason)
+	ordinal, _ := naming.Ordinal(s.decision.target)
+	pod := s.seen.pods[ordinal]
+	if pod == nil {
+		return nil
+	}
+	switch s.decision.action {
+	case actionReplace:
+		return r.replace(ctx, s, pod)
+	case actionRestart:
+		return r.restart(ctx, s, pod)
+	case actionNone, actionWait:
+	}
+	return nil
+}
+
+func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) error {
+	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // another Pod has its name by now
+	}
+	if err != nil {
+		return fmt.Errorf("delete Pod %s to replace it: %w", pod.Name, err)
+	}
+	s.addEvent(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
+	return nil
+}
+
+func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, s.decision.message); err != nil {
+		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
+	}
+	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
+	return nil
 }

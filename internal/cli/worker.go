@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/worker"
+)
+
+// initPatience is how long the init Job waits for a primary: longer than a slow
+// volume and a slow image take together.
+const initPatience = 10 * time.Minute
+
+// hidden is a verb that Pods call; people have no need to.
+func hidden(c *cobra.Command) *cobra.Command {
+	c.Hidden, c.Args = true, cobra.NoArgs
+	return c
+}
+
+// Take is `toban backup take`: the process in the Pod of a backup.
+func Take() *cobra.Command {
+	var o worker.TakeOptions
+	c := hidden(&cobra.Command{
+		Use:   "take",
+		Short: "Take a base backup (in the Pod of a DatabaseBackup)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Take(c.Context(), o) },
+	})
+	f := c.Flags()
+	podFlags(f, &o.PodOptions, filepath.Join(naming.PathBackup, naming.KeyBackup))
+	f.BoolVar(&o.Primary, "from-primary", false, "copy the primary, though there may be standbys")
+	f.BoolVar(&o.Full, "full", false, "take a full backup, whatever the settings say")
+	f.BoolVar(&o.Prove, "prove", false, "read the backup with the key before it counts")
+	f.StringVar(&o.Key, "key", naming.PathKey,
+		"folder with the key of the archive, which an incremental backup needs, and one that is proved")
+	f.StringVar(&o.Trigger, "trigger", naming.TriggerRequest, "why it is taken: schedule, request, migration or final")
+	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
+	return c
+}
+
+// Retain is `toban backup retain`: the process in the Pod that removes what is not to be kept, from a store that is
+// full, or with the credentials for deletion.
+func Retain() *cobra.Command {
+	var o worker.PodOptions
+	c := hidden(&cobra.Command{
+		Use:   "retain",
+		Short: "Remove what spec.backup.retention does not keep (in a Pod of its own)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Retain(c.Context(), o) },
+	})
+	podFlags(c.Flags(), &o, filepath.Join(naming.PathBackup, naming.KeyBackup))
+	return c
+}
+
+// Restore is `toban backup restore`: the process in the Pod that brings the data of a new SampleDB back.
+func Restore() *cobra.Command {
+	var o worker.RestoreOptions
+	c := hidden(&cobra.Command{
+		Use:   "restore",
+		Short: "Restore a database into an instance's volume (in the Pod of a restore)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Restore(c.Context(), o) },
+	})
+	f := c.Flags()
+	podFlags(f, &o.PodOptions, filepath.Join(naming.PathRestore, naming.KeyRestore))
+	f.StringVar(&o.Source, "source", naming.PathSource,
+		"folder with the authority of the SampleDB whose volume is read")
+	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
+	return c
+}
+
+// Verify is `toban backup verify`: the process in the Pod of a verification that has the key and restores.
+func Verify() *cobra.Command {
+	var o worker.VerifyOptions
+	c := hidden(&cobra.Command{
+		Use:   "verify",
+		Short: "Restore a backup into a scratch volume, and check it (in the Pod of a verification)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Verify(c.Context(), o) },
+	})
+	f := c.Flags()
+	podFlags(f, &o.PodOptions, filepath.Join(naming.PathBackup, naming.KeyBackup))
+	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
+	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
+	return c
+}
+
+// Inspect is `toban backup inspect`: the process in the container of a verification that runs SQL.
+func Inspect() *cobra.Command {
+	var o worker.InspectOptions
+	c := hidden(&cobra.Command{
+		Use:   "inspect",
+		Short: "Look through what `toban backup verify` has restored, and ask it the assertions",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Inspect(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathBackup, naming.KeyBackup), "file with the settings")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
+	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for the socket")
+	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
+	terminationFlag(f, &o.Termination, "file for the result")
+	return c
+}
+
+// Archive is `toban archive`: what belongs to an archive on a volume.
+func Archive() *cobra.Command {
+	c := &cobra.Command{Use: "archive", Short: "Work on an archive that lies on a volume", Hidden: true}
+	c.AddCommand(archiveServe())
+	return c
+}
+
+// archiveServe is `toban archive serve`: the process in the Deployment NAME-archive.
+func archiveServe() *cobra.Command {
+	var o worker.ArchiveOptions
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the objects in a folder to a SampleDB's instances and backups",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.ServeArchive(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.Folder, "folder", naming.PathArchive, "the folder with the objects")
+	authorityFlag(f, &o.Authority)
+	f.StringVar(&o.Path, "path", "", "the one folder in it that may be written to: the SampleDB's archive")
+	f.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to serve objects over HTTPS")
+	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
+	return c
+}
+
+// Passwords is the verb of the Pod that reads the passwords of a PostgreSQL.
+func Passwords() *cobra.Command {
+	var o worker.PasswordsOptions
+	c := hidden(&cobra.Command{
+		Use:   "passwords",
+		Short: "Tell the operator the passwords of a PostgreSQL, sealed (its own Pod's command)",
+		Long: "Reads the Secrets that are mounted, and leaves what is in them, sealed for the operator, " +
+			"as the termination message: at once\n" +
+			"where nothing is known yet, and otherwise as soon as it is something else than what is known. " +
+			"A person has no need to run it.",
+		RunE: func(c *cobra.Command, _ []string) error { return worker.SendPasswords(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Secrets, "secrets", naming.PathPasswords, "folder with a folder for each Secret")
+	f.StringVar(&o.Known, "known", naming.PathKnown, "file for the digest of what the operator has been told")
+	f.StringVar(&o.SealFor, "seal-for", "", "the operator's public key")
+	terminationFlag(f, &o.Termination, "file for the sealed passwords")
+	return c
+}
+
+// Init is the verb of the init Job.
+func Init() *cobra.Command {
+	var o worker.InitOptions
+	c := hidden(&cobra.Command{
+		Use:   "init",
+		Short: "Set up the database of a new SampleDB (the init Job's own command)",
+		Long: "Makes the application's role, database and extensions and runs the first SQL, each exactly once.\n" +
+			"The init Job runs it; a person has no need to.",
+		RunE: func(c *cobra.Command, _ []string) error { return worker.Init(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Plan, "plan", filepath.Join(naming.PathConfig, naming.KeyInit), "file with what to do")
+	authorityFlag(f, &o.Authority)
+	f.StringVar(&o.App, "app", naming.PathApp, "folder with the application's credentials")
+	terminationFlag(f, &o.Termination, "file for the result")
+	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
+	f.DurationVar(&o.Patience, "patience", initPatience, "how long to wait for an instance that takes writes")
+	return c
+}
+
+// podFlags are those of each process that works on an archive; the settings are in the file of this path.
+func podFlags(f *pflag.FlagSet, o *worker.PodOptions, settings string) {
+	f.StringVar(&o.Settings, "settings", settings, "file with the settings")
+	authorityFlag(f, &o.Authority)
+	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for keys and the socket")
+	f.StringVar(&o.Address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
+	terminationFlag(f, &o.Termination, "file for the result")
+	f.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+}
+
+func authorityFlag(f *pflag.FlagSet, into *string) {
+	f.StringVar(into, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+}
+
+func terminationFlag(f *pflag.FlagSet, into *string, usage string) {
+	f.StringVar(into, "termination-log", "/dev/termination-log", usage)
+}

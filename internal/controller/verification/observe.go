@@ -1,0 +1,114 @@
+package verification
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// observe reads what the decision depends on.
+func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (view, *v1.SampleDB, error) {
+	v := view{
+		complete: meta.IsStatusConditionTrue(backup.Status.Conditions, v1.ConditionComplete) &&
+			backup.Status.ID != "" && backup.DeletionTimestamp == nil,
+		asked: asked(backup),
+	}
+	if old := backup.Status.Verification; old != nil && old.CompletedAt != nil {
+		v.done = old.Asked
+	}
+	if !v.complete || v.asked == v.done {
+		return v, nil, nil
+	}
+	db := &v1.SampleDB{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.SampleDB}, db)
+	if client.IgnoreNotFound(err) != nil {
+		return v, nil, fmt.Errorf("read the SampleDB: %w", err)
+	}
+	v.possible = err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil &&
+		backup.Status.Archive.Path == naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+	err = r.observeJob(ctx, backup, &v)
+	return v, db, err
+}
+
+// asked names what is asked for, "" for nothing.
+func asked(backup *v1.DatabaseBackup) string {
+	request := backup.Annotations[naming.AnnotationVerify]
+	if request == "" && backup.Spec.Verify {
+		request = "spec.verify"
+	}
+	return request
+}
+
+func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, v *view) error {
+	name := types.NamespacedName{Namespace: backup.Namespace, Name: desired.VerifyJobName(backup, v.asked)}
+	job, err := r.jobs().Find(ctx, name)
+	if job == nil || err != nil {
+		return err
+	}
+	var list corev1.PodList
+	err = r.Client.List(ctx, &list, client.InNamespace(backup.Namespace), client.MatchingLabels{
+		naming.LabelSampleDB: backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentVerify,
+	})
+	if err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	run := jobs.Of(job, list.Items)
+	v.job, v.name, v.started = jobRunning, job.Name, job.CreationTimestamp
+	if run.Ended() {
+		v.job, v.words = jobEnded, run.EndMessage()
+	}
+	for i := range run.Pods {
+		pod := &run.Pods[i]
+		v.observePod(pod)
+		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityRestore, pod); p != nil {
+			v.words = pods.Sentence(*p)
+		}
+	}
+	return nil
+}
+
+// observePod takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to
+// run; one that has not leaves what it has found to the next.
+func (v *view) observePod(pod *corev1.Pod) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			v.words = c.Message
+		}
+	}
+	for _, c := range pod.Status.InitContainerStatuses {
+		if ended := c.State.Terminated; ended == nil || ended.ExitCode != 0 {
+			v.observeContainer(c)
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		v.observeContainer(c)
+		if c.State.Running != nil {
+			v.words = "looks through the restored data, and asks the assertions"
+		}
+	}
+}
+
+func (v *view) observeContainer(c corev1.ContainerStatus) {
+	switch ended := c.State.Terminated; {
+	case ended != nil:
+		v.job = jobEnded
+		if result := jobs.Result[protocol.VerifyResult](ended.Message); result != nil {
+			v.result = result
+		}
+		v.words = cmp.Or(v.words, ended.Message)
+	case c.State.Waiting != nil:
+		v.words = cmp.Or(c.State.Waiting.Message, v.words)
+	}
+}

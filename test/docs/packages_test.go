@@ -1,0 +1,92 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The table of packages in docs/architecture.md lists those that there are, and no others. The rooms of an agent have
+// tables of their own before it.
+func TestTheArchitectureListsEveryPackage(t *testing.T) {
+	page := read(t, "../../docs/architecture.md")
+	_, house, found := strings.Cut(page, "\n## The house\n")
+	if !found {
+		t.Fatal("docs/architecture.md has no section of that name")
+	}
+	house, _, _ = strings.Cut(house, "\n## ")
+	listed := names(house, "`((?:api|cmd|internal)/[a-z0-9/]+)`")
+	there := packages(t)
+	for _, name := range there {
+		room, isRoom := strings.CutPrefix(name, "internal/agent/")
+		switch {
+		case isRoom && !strings.Contains(page, "`"+room+"`"):
+			t.Errorf("docs/architecture.md does not have the agent's %s", room)
+		case !isRoom && !slices.Contains(listed, name):
+			t.Errorf("the table in docs/architecture.md does not have %s", name)
+		}
+	}
+	for _, name := range listed {
+		if !slices.Contains(there, name) {
+			t.Errorf("docs/architecture.md has %s, and there is no such package", name)
+		}
+	}
+}
+
+// packages are the folders with Go code that is Toban's own program.
+func packages(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, top := range []string{"api", "cmd", "internal"} {
+		err := filepath.WalkDir("../../"+top, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") {
+				out = append(out, strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) < 30 {
+		t.Fatalf("only %d packages were found: %q", len(out), out)
+	}
+	return out
+}
+
+// Who knows one controller finds the place in the next.
+func TestControllersHaveOneShape(t *testing.T) {
+	const folder = "../../internal/controller/"
+	for _, kind := range []string{"sampledb", "databasebackup", "verification", "postgresql", "myapp"} {
+		for _, name := range []string{"setup", "controller", "observe", "decide", "act", "status", "events"} {
+			if _, err := os.Stat(folder + kind + "/" + name + ".go"); err != nil {
+				t.Errorf("the controller of %s has no %s.go", kind, name)
+			}
+		}
+	}
+	if setups, _ := filepath.Glob(folder + "*/setup.go"); len(setups) != 5 {
+		t.Errorf("there are %d controllers: %q", len(setups), setups)
+	}
+}
+
+// The files that CONTRIBUTING.md names for what is added most are there.
+func TestTheFilesOfContributingAreThere(t *testing.T) {
+	page := read(t, "../../CONTRIBUTING.md")
+	_, how, _ := strings.Cut(page, "\n## How a field is added\n")
+	how, _, _ = strings.Cut(how, "\n## Commits\n")
+	files := names(how, "`((?:api|config|docs|hack|internal|test)[a-zA-Z0-9_./]*)`")
+	if len(files) < 20 {
+		t.Fatalf("only %d files were found: %q", len(files), files)
+	}
+	for _, file := range files {
+		if strings.Contains(file, "KIND") || strings.Contains(file, "NAME") {
+			continue
+		}
+		if _, err := os.Stat("../../" + file); err != nil {
+			t.Errorf("CONTRIBUTING.md has %s, which is not there", file)
+		}
+	}
+}
