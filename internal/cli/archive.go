@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 )
@@ -61,7 +62,7 @@ func (o archiveOptions) run(ctx context.Context) error {
 	}
 	config := bucket.ServerTLS(own.certificate, func() (*x509.CertPool, error) { return own.roots, nil })
 	server := bucket.NewServer(bucket.OpenFolder(o.folder), o.may, config)
-	probes := &http.Server{Handler: probeHandler(o.folder), ReadHeaderTimeout: 5 * time.Second}
+	probes := serve.PlainServer(probeHandler(o.folder))
 	objects, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("listen for objects: %w", err)
