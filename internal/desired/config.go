@@ -125,8 +125,9 @@ func sources(sql []v1.SQLSource) []initjob.Source {
 	for i, s := range sql {
 		kind, key := sourceKey(s)
 		out = append(out, initjob.Source{
-			Name: fmt.Sprintf("%s %s, key %s", kind, key.Name, key.Key),
-			Path: fmt.Sprintf("%s/%s", sqlPath(i), key.Key),
+			Name:   fmt.Sprintf("%s %s, key %s", kind, key.Name, key.Key),
+			Path:   fmt.Sprintf("%s/%s", sqlPath(i), key.Key),
+			Secret: s.Secret != nil,
 		})
 	}
 	return out
