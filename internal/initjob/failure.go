@@ -49,10 +49,34 @@ func Report(err error) Result {
 	return Result{Message: explain(err)}
 }
 
+// unquoted is PostgreSQL's error about a script of which nothing may be quoted.
+type unquoted struct{ *pgconn.PgError }
+
+func (u unquoted) Error() string {
+	where := ""
+	if u.Position > 0 {
+		where = fmt.Sprintf(", at character %d of the source", u.Position)
+	}
+	return fmt.Sprintf("%s (SQLSTATE %s)%s; PostgreSQL's message is not shown, because it may quote what is in the Secret",
+		u.Severity, u.Code, where)
+}
+
+func (u unquoted) Unwrap() error { return u.PgError }
+
+// failed names where a script failed, and hides what PostgreSQL quotes of one that is a Secret.
+func (s script) failed(where string, err error) error {
+	var pg *pgconn.PgError
+	if s.secret && errors.As(err, &pg) && !isConnect(err) {
+		err = unquoted{pg}
+	}
+	return at(where, err)
+}
+
 // explain gives PostgreSQL's own words where the error is its.
 func explain(err error) string {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || isConnect(err) {
+	var secret unquoted
+	if !errors.As(err, &pg) || isConnect(err) || errors.As(err, &secret) {
 		return err.Error()
 	}
 	words := []string{fmt.Sprintf("%s: %s (SQLSTATE %s)", pg.Severity, pg.Message, pg.Code)}

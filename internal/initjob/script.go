@@ -15,6 +15,8 @@ import (
 type script struct {
 	name, text, digest string
 	statements         []statement
+	// secret says that no message may quote it.
+	secret bool
 }
 
 // statement is one of a script's statements, as far as an error message needs it.
@@ -37,6 +39,7 @@ func readScripts(sources []Source) ([]script, error) {
 		if err != nil {
 			return nil, err
 		}
+		read.secret = s.Secret
 		// The same source twice is two steps.
 		if seen[s.Name]++; seen[s.Name] > 1 {
 			read.name = fmt.Sprintf("%s (%d)", s.Name, seen[s.Name])

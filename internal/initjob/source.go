@@ -23,14 +23,14 @@ func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
 	defer hangUp(conn) // without a commit, the server rolls back
 	fresh, err := claim(ctx, conn, s)
 	if err != nil || !fresh {
-		return at(s.name, err)
+		return s.failed(s.name, err)
 	}
 	if err := execute(ctx, conn, s); err != nil {
 		return err
 	}
 	j.passed("in " + s.name)
 	if _, err := conn.Exec(ctx, "COMMIT"); err != nil {
-		return at(s.name, err)
+		return s.failed(s.name, err)
 	}
 	j.Log.Info("ran SQL", "source", s.name, "statements", len(s.statements))
 	j.passed(s.name)
@@ -79,7 +79,7 @@ func execute(ctx context.Context, conn *pgx.Conn, s script) error {
 		}
 	}
 	if err := results.Close(); err != nil {
-		return at(s.where(err, done), err)
+		return s.failed(s.where(err, done), err)
 	}
 	after, err := transaction(ctx, conn)
 	if err == nil && (after != before || conn.PgConn().TxStatus() != inTransaction) {

@@ -193,7 +193,8 @@ func hbaConf(settings Settings) string {
 		lines = append(lines, "host all all all reject")
 	}
 	lines = append(lines, settings.HBA...)
-	lines = append(lines, "host all all all scram-sha-256")
+	// No password goes over the network without TLS, unless a user's own line lets it.
+	lines = append(lines, "hostssl all all all scram-sha-256")
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 )
@@ -40,7 +41,7 @@ func ServeArchive(ctx context.Context, o ArchiveOptions) error {
 	}
 	config := bucket.ServerTLS(own.certificate, func() (*x509.CertPool, error) { return own.roots, nil })
 	server := bucket.NewServer(bucket.OpenFolder(o.Folder), o.may, config)
-	probes := &http.Server{Handler: probeHandler(o.Folder), ReadHeaderTimeout: 5 * time.Second}
+	probes := serve.PlainServer(probeHandler(o.Folder))
 	objects, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for objects: %w", err)

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,6 +144,49 @@ func TestProbes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever opens connections and says nothing, or too much, keeps the kubelet from nothing.
+func TestProbesAreAnsweredInACrowd(t *testing.T) {
+	p := &Probes{
+		Listen: loopback, ListenAt: protocol.Listen, Status: status.New(protocol.Status{}),
+		Alive: func() bool { return true }, Ready: func() bool { return true },
+	}
+	start(t, p.Serve, naming.PortProbe)
+	address := net.JoinHostPort(loopback, strconv.Itoa(naming.PortProbe))
+	var silent []net.Conn
+	for range 4 * plainConnections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		silent = append(silent, conn)
+	}
+	if code, body := get(t, "http://"+address+"/livez"); code != http.StatusOK {
+		t.Errorf("the kubelet's answer is %d, %s", code, body)
+	}
+	t.Run("the oldest connections were closed at once", func(t *testing.T) {
+		_ = silent[0].SetReadDeadline(time.Now().Add(plainTimeout / 2))
+		if _, err := silent[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the first connection is still open: %v", err)
+		}
+	})
+	t.Run("a long header is refused", func(t *testing.T) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/livez", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X-Long", strings.Repeat("x", 3*plainHeader))
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("the answer is %d", answer.StatusCode)
+		}
+	})
 }
 
 // instance is what an API is asked about.

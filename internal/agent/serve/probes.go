@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/naming"
@@ -30,7 +29,7 @@ func (p *Probes) Serve(ctx context.Context) error {
 		status := p.Status.Get()
 		probe(w, p.Ready(), status.Reason+": "+status.Message)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := PlainServer(mux)
 	return serveUntil(ctx, server, p.ListenAt, at(p.Listen, naming.PortProbe), server.Serve)
 }
 
