@@ -47,7 +47,7 @@ push: build ## Push all images: make push REGISTRY=registry.example.com/team
 sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)
 	@hack/sbom.sh
 
-vulnerabilities: deps ## Look for known vulnerabilities of the code, where Go's database of them can be reached
+vulnerabilities: bin/toban deps ## Look for known vulnerabilities in the program, if Go's database can be reached
 	@hack/govulncheck.sh
 
 bench-startup: up ## Measure from kubectl apply to the first write and to three instances

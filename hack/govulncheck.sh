@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks in Go's database whether the program calls code with a known vulnerability, and fails where it does. Where the
+# Looks in Go's database whether bin/toban has a function with a known vulnerability, and fails where it has. Where the
 # database can't be reached it says so, and that nothing was looked at. GOVULNDB is another database.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,4 +9,4 @@ if ! reason=$(curl -fsS --max-time 20 -o /dev/null "$database/index/db.json" 2>&
   exit
 fi
 tool=$(hack/tool.sh govulncheck)
-"$tool" -db "$database" ./cmd/toban
+"$tool" -db "$database" -mode binary bin/toban

@@ -85,7 +85,7 @@ func (r clusterRight) has(
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &r.asked[i]},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return false, fmt.Errorf("ask whether the operator may %s %s: %w", r.asked[i].Verb, r.asked[i].Resource, err)
+			return false, fmt.Errorf("ask for the right to %s %s: %w", r.asked[i].Verb, r.asked[i].Resource, err)
 		}
 		if !review.Status.Allowed {
 			ctrl.Log.Info(r.without, "may not", r.asked[i].Verb+" "+r.asked[i].Resource+"."+r.asked[i].Group,

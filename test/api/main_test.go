@@ -118,7 +118,9 @@ func installRights(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"manager/namespace.yaml", "rbac/own.yaml", "rbac/operator.yaml", "rbac/cluster.yaml"} {
+	for _, name := range []string{
+		"manager/namespace.yaml", "rbac/own.yaml", "rbac/operator.yaml", "rbac/cluster.yaml",
+	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", name))
 		if err != nil {
 			return err

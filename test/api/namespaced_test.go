@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appv1 "toban.dev/api/myapp/v1"
@@ -35,10 +34,10 @@ func (w *world) installed(home, watched string) *running {
 	only := ""
 	for _, object := range w.install("install-namespaced.yaml", "toban-system", home, "toban-databases", watched) {
 		if object.GetKind() == "Deployment" {
-			containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-			w.must(err)
-			first := containers[0].(map[string]any)["env"].([]any)[0].(map[string]any) //nolint:errcheck // a panic will do
-			only = fmt.Sprint(first["name"], "=", first["value"])
+			deployment := &appsv1.Deployment{}
+			w.must(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment))
+			first := deployment.Spec.Template.Spec.Containers[0].Env[0]
+			only = first.Name + "=" + first.Value
 		}
 	}
 	w.awaitRight("system:serviceaccount:"+home+":toban-operator", authorizationv1.ResourceAttributes{
@@ -133,8 +132,8 @@ func TestAnOperatorOfOneNamespaceNeedsOnlyItsRoles(t *testing.T) {
 }
 
 // deletesWithoutData checks that a SampleDB that is deleted goes, and that its volume stays, because nobody can tell
-// whether its kind goes. Beside that only a look at the PostgreSQLs' Secrets is refused, as in each installation: nobody
-// has let the operator watch them.
+// whether its kind goes. Beside that only a look at the PostgreSQLs' Secrets is refused, as in each installation:
+// nobody has let the operator watch them.
 func (o *running) deletesWithoutData(db *v1.SampleDB) {
 	o.Helper()
 	o.must(o.api.Delete(o.Context(), db))

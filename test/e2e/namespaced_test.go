@@ -42,7 +42,8 @@ func TestNamespacedInstall(t *testing.T) {
 
 	// It can't tell whether the kind goes too, and so keeps the data. Another SampleDB of the name takes it over.
 	s.run("delete", "sampledb", "shop", "--timeout="+patience.String())
-	if owner := s.run("get", "pvc", naming.Claim("shop", 0), "-o", "jsonpath={.metadata.ownerReferences}"); owner != "" {
+	owner := s.run("get", "pvc", naming.Claim("shop", 0), "-o", "jsonpath={.metadata.ownerReferences}")
+	if owner != "" {
 		t.Errorf("the volume still belongs to %s", owner)
 	}
 	s.apply(sampleDB("shop", 2, "deletionPolicy: Retain"))
