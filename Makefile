@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= development
 .PHONY: help up down demo test soak check build generate images examples push deps clean
-.PHONY: bench-startup bench-backup drill soak-drill
+.PHONY: bench-startup bench-backup drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,7 @@ soak: deps ## Run what takes too long for make test: many more schedules of elec
 	@go test -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 	@go test -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go test -count=1 -timeout 2h ./test/mixed -rounds 9
+	@$(MAKE) -s --no-print-directory bin/localkube && hack/reproducible.sh --whole
 
 check: deps ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh
@@ -42,6 +43,12 @@ examples: build ## Bring the images of config/examples/all to the local Kubernet
 
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"
+
+sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)
+	@hack/sbom.sh
+
+vulnerabilities: bin/toban deps ## Look for known vulnerabilities in the program, if Go's database can be reached
+	@hack/govulncheck.sh
 
 bench-startup: up ## Measure from kubectl apply to the first write and to three instances
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/startup $(ARGS)

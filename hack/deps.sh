@@ -13,6 +13,7 @@ needs=(
   'zstd zstd'                                   # the way back by hand (docs/backup.md), and its test
   'age age'
   'jq jq'
+  'curl curl'
   'patchelf patchelf'                           # tests with PostgreSQL of a newer release (test/releases)
 )
 # Tests with real servers, and pgbench: the release's own PostgreSQL, unless there is another.

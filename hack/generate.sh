@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml and the references. With
-# --check it writes nothing, and fails where one is not what it would be.
+# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml and the
+# references. With --check it writes nothing, and fails where one is not what it would be.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

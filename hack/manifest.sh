@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Prints config/install.yaml with another image of the operator, wherever it
-# names it.
+# Prints config/install.yaml, or another manifest, with another image of the operator, wherever it names it:
+# hack/manifest.sh IMAGE [FILE]. The image may be named by its digest: toban@sha256:….
 set -euo pipefail
 cd "$(dirname "$0")/.."
-current=$(sed -nE 's/^ *(- )?image: "?([^" ]+)"?$/\2/p' config/install.yaml | head -n 1)
+file=${2:-config/install.yaml}
+current=$(sed -nE 's/^ *(- )?image: "?([^" ]+)"?$/\2/p' "$file" | head -n 1)
 if [[ -z $current ]]; then
-  echo 'config/install.yaml names no image' >&2
+  echo "$file names no image" >&2
   exit 1
 fi
-sed "s|$current|$1|g" config/install.yaml
+sed "s|$current|$1|g" "$file"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Pushes the operator's image, PostgreSQL's and the examples' to a registry and prints the
 # command that installs the operator from there. Log in before, with docker
-# login or podman login.
+# login or podman login. The manifests name the operator's image by its digest, so that nobody can
+# put another image in its place.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 registry=${1:-}
@@ -16,7 +17,13 @@ mapfile -t tars <<<"$tars"$'\n'"$examples"
 names=$(bin/localkube image push --registry "$registry" "${tars[@]}")
 mapfile -t names <<<"$names"
 mkdir -p .local
-hack/manifest.sh "${names[0]}" >.local/install.yaml
+if [[ ${names[0]} != *@sha256:* ]]; then
+  echo "The operator's image was pushed without a digest: ${names[0]}" >&2
+  exit 1
+fi
+for file in install.yaml install-namespaced.yaml; do
+  hack/manifest.sh "${names[0]}" "config/$file" >".local/$file"
+done
 printf '%s\n' "${names[@]}"
 echo
 echo 'This installs the operator from there:'

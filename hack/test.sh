@@ -30,6 +30,9 @@ trap finish EXIT
 step 'ring 1: pure'
 hack/check.sh
 
+step 'reproducible build'
+hack/reproducible.sh
+
 step 'rings 2 and 3, side by side: local, real PostgreSQL servers and object stores; api, a real kube-apiserver'
 [[ $(git rev-parse --is-shallow-repository 2>&1) == false ]] ||
   echo 'test/mixed is skipped: there is no history here to build former releases from. For that: git fetch --unshallow'

@@ -87,7 +87,8 @@ type SampleDBSpec struct {
 
 	// The container image with PostgreSQL's programs, instead of the official
 	// postgres:VERSION. It must have the same major version, a user with the id 999
-	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH.
+	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. Named by its digest, as in
+	// postgres@sha256:…, it is the same on every node and day.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,6 +29,7 @@ import (
 	"toban.dev/internal/controller/agents"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/myapp"
+	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/secrets"
@@ -49,6 +51,7 @@ type operatorOptions struct {
 	probeAddress   string
 	election       bool
 	debug          bool
+	namespaces     namespaces.Choice
 }
 
 // The operator's lease is its only write while all SampleDBs rest: four a minute.
@@ -82,13 +85,28 @@ func Operator(version string) *cobra.Command {
 	f.BoolVar(&o.election, "leader-election", true,
 		"act only while holding the lease, so that several replicas may run")
 	f.BoolVar(&o.debug, "debug", false, "log more")
+	f.StringSliceVar(&o.namespaces.Watched, "watch-namespace", listed("WATCH_NAMESPACE"),
+		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE); else in all")
+	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
+		"leave these namespaces to another operator (env IGNORE_NAMESPACE)")
 	return c
+}
+
+// listed are the names in a variable of the environment, with commas between them.
+func listed(variable string) []string {
+	if value := os.Getenv(variable); value != "" {
+		return strings.Split(value, ",")
+	}
+	return nil
 }
 
 func (o operatorOptions) run(ctx context.Context, version string) error {
 	if o.namespace == "" || o.image == "" {
 		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
 			"OPERATOR_IMAGE in the environment)")
+	}
+	if err := o.namespaces.Check(); err != nil {
+		return err
 	}
 	level := slog.LevelInfo
 	if o.debug {
@@ -102,28 +120,39 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 	config.UserAgent = "toban-operator/" + version
 	// The API server's own priority and fairness keeps order among clients.
 	config.QPS = -1
-	m, err := o.manager(config)
+	rights, err := o.findClusterRights(ctx, config)
 	if err != nil {
 		return err
 	}
-	if err := o.controllers(ctx, m); err != nil {
+	m, err := o.manager(config, rights)
+	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "image", o.image)
+	if err := o.controllers(ctx, m, rights); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "image", o.image,
+		"watches", o.namespaces.String())
 	return m.Start(ctx)
 }
 
-func (o operatorOptions) manager(config *rest.Config) (manager.Manager, error) {
+func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (manager.Manager, error) {
 	scheme, err := operatorScheme()
 	if err != nil {
 		return nil, err
 	}
+	cached := sampledb.CacheOptions(myapp.Watched()...)
+	cached.DefaultNamespaces = o.namespaces.ForCache()
+	address := o.metricsAddress
+	if !rights.readers {
+		address = "0"
+	}
 	wait, lease, deadline, retry := drain, leaseDuration, leaseRenewDeadline, leaseRetry
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
-		Cache:  sampledb.CacheOptions(myapp.Watched()...),
+		Cache:  cached,
 		Metrics: metricsserver.Options{
-			BindAddress:    o.metricsAddress,
+			BindAddress:    address,
 			SecureServing:  true,
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
@@ -162,7 +191,7 @@ func operatorScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) error {
+func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rights clusterRights) error {
 	direct, err := client.New(m.GetConfig(), client.Options{Scheme: m.GetScheme()})
 	if err != nil {
 		return fmt.Errorf("make a client of the Kubernetes API: %w", err)
@@ -182,6 +211,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		Events:      m.GetEventRecorder("toban"),
 		Metrics:     metrics.New(ctrlmetrics.Registry),
 		Now:         time.Now,
+		NoClasses:   !rights.classes,
 	}
 	if err := r.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
@@ -212,11 +242,12 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager) err
 		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	}
 	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: asks, Secrets: follower(),
-		Credentials: store, Settings: b.Settings, Events: b.Events, Now: time.Now}
+		Credentials: store, Settings: b.Settings, Namespaces: o.namespaces, Events: b.Events, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}
-	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Secrets: follower(), Events: b.Events, Now: time.Now}
+	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Secrets: follower(), Namespaces: o.namespaces,
+		Events: b.Events, Now: time.Now}
 	if err := a.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of MyApps: %w", err)
 	}

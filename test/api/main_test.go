@@ -40,6 +40,9 @@ var scheme = runtime.NewScheme()
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if args := os.Getenv(operatorArgs); args != "" {
+		return beOperator(strings.Fields(args))
+	}
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS must be the folder with kube-apiserver and etcd: "+
 			"run these tests through `make test`, or set it to what `bin/localkube assets` prints")
@@ -118,7 +121,9 @@ func installRights(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"manager/namespace.yaml", "rbac/operator.yaml"} {
+	for _, name := range []string{
+		"manager/namespace.yaml", "rbac/own.yaml", "rbac/operator.yaml", "rbac/cluster.yaml",
+	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "config", name))
 		if err != nil {
 			return err

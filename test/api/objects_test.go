@@ -266,3 +266,19 @@ func TestNoSecretIsEverRead(t *testing.T) {
 		t.Error("a Secret was read")
 	}
 }
+
+// Every container that runs PostgreSQL's programs has them from the image that spec.image names by its digest.
+func TestAnImageMayBeNamedByItsDigest(t *testing.T) {
+	w := newWorld(t)
+	image := "registry.example:5000/team/postgres@sha256:" + strings.Repeat("0123456789abcdef", 4)
+	w.create("x", func(db *v1.SampleDB) { db.Spec.Image = image })
+	set := &appsv1.StatefulSet{}
+	w.read("x", set)
+	var images []string
+	for _, c := range slices.Concat(set.Spec.Template.Spec.InitContainers, set.Spec.Template.Spec.Containers) {
+		images = append(images, c.Image)
+	}
+	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(images))), []string{image, "toban:test"}) {
+		t.Errorf("the images are %q", images)
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/written"
 )
@@ -31,6 +32,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Secrets notices when a Secret of the configuration changes, where it may.
 	Secrets *secrets.Follower
+	// Namespaces are where the operator works.
+	Namespaces namespaces.Choice
 	// Events takes the events.
 	Events events.EventRecorder
 	// Now is the clock.

@@ -54,7 +54,7 @@ func Watched() []client.Object {
 
 // Setup adds the controller to a manager.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
-	configMaps, err := metadataCache(manager)
+	configMaps, err := r.metadataCache(manager)
 	if err != nil {
 		return err
 	}
@@ -83,10 +83,10 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 
 // metadataCache is a second cache beside the manager's, which has ours only: users' ConfigMaps, by their names and
 // versions. What is in them is read when it is needed.
-func metadataCache(manager ctrl.Manager) (cache.Cache, error) {
+func (r *Reconciler) metadataCache(manager ctrl.Manager) (cache.Cache, error) {
 	c, err := cache.New(manager.GetConfig(), cache.Options{
 		HTTPClient: manager.GetHTTPClient(), Scheme: manager.GetScheme(),
-		Mapper: manager.GetRESTMapper(), DefaultTransform: bare,
+		Mapper: manager.GetRESTMapper(), DefaultTransform: bare, DefaultNamespaces: r.Namespaces.ForCache(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for the names of ConfigMaps: %w", err)

@@ -19,6 +19,7 @@ import (
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
+	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/secrets"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
@@ -48,6 +49,8 @@ type Reconciler struct {
 	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings
+	// Namespaces are where the operator works.
+	Namespaces namespaces.Choice
 	// Events takes the events.
 	Events events.EventRecorder
 	// Now is the clock.
@@ -72,6 +75,8 @@ type scope struct {
 	pg   *pgv1.PostgreSQL
 	now  time.Time
 	seen observed
+	// unwatched says that the server is in a namespace in which the operator does not work.
+	unwatched bool
 	// found is what is known to be in the Secrets with passwords. Unread is why they could not be read.
 	found  map[string]passwords.Found
 	unread Decision

@@ -10,6 +10,9 @@ import (
 // eventActionReported is the action that every event is reported under.
 const eventActionReported = "Reconcile"
 
+// eventDataKept tells that the data of a PostgreSQL outlives it, although it was to go.
+const eventDataKept = "DataKept"
+
 type event struct{ kind, reason, message string }
 
 // change is the event that a decision tells, with the reason of the condition; none while the reason stays.

@@ -3,6 +3,8 @@ package postgresql
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pgv1 "toban.dev/api/postgresql/v1"
@@ -40,6 +42,12 @@ func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
 	case serverReady:
 	}
 	switch goes, err := r.writer().KindGoes(ctx, naming.DefinitionPostgreSQL); {
+	case apierrors.IsForbidden(err): // and it will not become known by waiting
+		r.Events.Eventf(s.pg, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported,
+			"the database stays, though spec.deletionPolicy is Delete: the operator may not read the "+
+				"CustomResourceDefinition %s, so it can't tell whether the PostgreSQL goes with its kind",
+			naming.DefinitionPostgreSQL)
+		return Decision{}
 	case err != nil:
 		return wait(pgv1.ReasonDeleting,
 			"the database is to be dropped (spec.deletionPolicy: Delete), if that is wished: "+err.Error())

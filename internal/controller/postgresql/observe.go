@@ -58,6 +58,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 
 func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 	key := serverKey(s.pg)
+	if s.unwatched = !r.Namespaces.Has(key.Namespace); s.unwatched {
+		return nil
+	}
 	db := &v1.SampleDB{}
 	if err := r.Client.Get(ctx, key, db); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -116,6 +119,9 @@ func (s *scope) view() view {
 func (s *scope) server() serverView {
 	db, name := s.seen.db, serverKey(s.pg)
 	switch {
+	case s.unwatched:
+		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s is out of this operator's reach: it does not "+
+			"watch the namespace %s", name, name.Namespace)}
 	case db == nil:
 		return serverView{serverMissing, fmt.Sprintf("there is no SampleDB %s", name)}
 	case !allowed(db, s.pg.Namespace):

@@ -126,7 +126,7 @@ func notDeleting(s *scope) *verdict {
 		return nil
 	}
 	message := "the SampleDB is being deleted"
-	if s.fate.reason == fateUninstalled {
+	if s.fate.spares() {
 		message = s.fate.message
 	}
 	if s.waiting != "" {

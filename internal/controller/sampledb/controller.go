@@ -47,6 +47,8 @@ type Reconciler struct {
 	Metrics *metrics.Metrics
 	// Now is the clock.
 	Now func() time.Time
+	// NoClasses says that StorageClasses can't be read.
+	NoClasses bool
 
 	attempts attempts
 	statuses written.Statuses[v1.SampleDBStatus]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -17,7 +18,8 @@ const (
 	fateByPolicy    = "ByPolicy"    // spec.deletionPolicy says what becomes of it
 	fateOrphaned    = "Orphaned"    // all that belongs to the SampleDB stays, and runs on
 	fateUninstalled = "Uninstalled" // its kind goes, and takes all objects with it; that is no wish about any of them
-	fateUnknown     = "Unknown"     // why it is deleted is not known
+	fateUnreadable  = "Unreadable"  // the operator may not see whether its kind goes, and so never knows what is meant
+	fateUnknown     = "Unknown"     // why it is deleted is not known now
 )
 
 // deletion is what the decision about the data of a SampleDB that is being deleted is made of.
@@ -25,9 +27,9 @@ type deletion struct {
 	// orphans says that Kubernetes is to leave what belongs to the SampleDB; ownerless that it has done so.
 	orphans, ownerless bool
 	// uninstalled is a CustomResourceDefinition that is being deleted or gone, whose objects so go too; "" for none.
-	// err is why that is not known.
-	uninstalled string
-	err         error
+	// unreadable is one that the operator may not read. err is why that is not known otherwise.
+	uninstalled, unreadable string
+	err                     error
 }
 
 // fate is what becomes of the data, and why.
@@ -45,9 +47,17 @@ func decideFate(d deletion) fate {
 		return fate{fateUninstalled, fmt.Sprintf(
 			"the SampleDB goes with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of its name "+
 				"takes them over", d.uninstalled)}
+	case d.unreadable != "":
+		return fate{fateUnreadable, fmt.Sprintf(
+			"the operator may not read the CustomResourceDefinition %s, so it can't tell whether the SampleDB goes "+
+				"with its kind: its volumes stay, whatever deletionPolicy says, and no last backup is taken",
+			d.unreadable)}
 	}
 	return fate{reason: fateByPolicy}
 }
+
+// spares says that the data stays although nobody has said so.
+func (f fate) spares() bool { return f.reason == fateUninstalled || f.reason == fateUnreadable }
 
 // observeFate finds out whether a deletion means the data too. Where it does not, deletionPolicy is Retain from here
 // on, whatever the spec has. What is not known changes nothing: who closes the database to its clients for its last
@@ -59,13 +69,17 @@ func (r *Reconciler) observeFate(ctx context.Context, s *scope) {
 	d := deletion{orphans: slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents), ownerless: s.ownerless()}
 	for _, name := range definitions(s.db) {
 		goes, err := r.writer().KindGoes(ctx, name)
-		if goes {
+		switch {
+		case goes:
 			d.uninstalled = name
+		case apierrors.IsForbidden(err):
+			d.unreadable = name
+		default:
+			d.err = errors.Join(d.err, err)
 		}
-		d.err = errors.Join(d.err, err)
 	}
 	s.fate = decideFate(d)
-	if s.fate.reason == fateOrphaned || s.fate.reason == fateUninstalled {
+	if s.fate.reason == fateOrphaned || s.fate.spares() {
 		s.db = s.db.DeepCopy()
 		s.db.Spec.DeletionPolicy = v1.DeletionRetain
 	}

@@ -16,8 +16,18 @@ func TestADeletionMeansTheDataOnlyWhenItIsAWishAboutTheSampleDB(t *testing.T) {
 		"it is to be left, whatever becomes of the kind": {
 			deletion{orphans: true, err: errors.New("no answer")}, fateOrphaned,
 		},
-		"its kind goes":                      {deletion{uninstalled: "sampledbs.toban.dev"}, fateUninstalled},
-		"whether its kind goes is not known": {deletion{err: errors.New("no answer")}, fateUnknown},
+		"its kind goes":                         {deletion{uninstalled: "sampledbs.toban.dev"}, fateUninstalled},
+		"whether its kind goes is not known":    {deletion{err: errors.New("no answer")}, fateUnknown},
+		"whether its kind goes may not be read": {deletion{unreadable: "x"}, fateUnreadable},
+		"one kind goes, and another may not be read": {
+			deletion{uninstalled: "x", unreadable: "y"}, fateUninstalled,
+		},
+		"one kind may not be read, and of another it is not known": {
+			deletion{unreadable: "x", err: errors.New("no answer")}, fateUnknown,
+		},
+		"it is to be left, and whether its kind goes may not be read": {
+			deletion{orphans: true, unreadable: "x"}, fateOrphaned,
+		},
 		"one kind goes, and of another it is not known": {
 			deletion{uninstalled: "x", err: errors.New("no answer")}, fateUnknown,
 		},

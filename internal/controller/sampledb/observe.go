@@ -71,7 +71,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Operator:         r.Credentials.Operator(),
 		Least:            s.least(),
-		Left:             s.fate.reason == fateOrphaned || s.fate.reason == fateUninstalled,
+		Left:             s.fate.reason == fateOrphaned || s.fate.spares(),
 	}
 	if s.seen.config == nil || !ours(s.seen.config, s.db) {
 		return known, nil
@@ -136,7 +136,7 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.observeFate(ctx, s)
-	if s.fate.reason == fateUninstalled {
+	if s.fate.spares() {
 		return nil // the kind DatabaseBackup may be gone too
 	}
 	return r.observeBackups(ctx, s)

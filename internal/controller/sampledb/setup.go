@@ -84,12 +84,14 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Named("sampledb").
 		For(&v1.SampleDB{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
-		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready)).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, object := range watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
+	}
+	if !r.NoClasses {
+		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready))
 	}
 	return b.Complete(r)
 }

@@ -43,6 +43,9 @@ func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 		}
 	}
 	s.storage = bound(s)
+	if class.unread && s.storage.reason == v1.ReasonProvisioning {
+		s.storage.message += "; whether its StorageClass exists is not known: the operator may not read StorageClasses"
+	}
 	var kept []string
 	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.claims)) {
 		claim := s.seen.claims[ordinal]
@@ -159,16 +162,20 @@ type class struct {
 	missing string
 	// fixed says that its volumes can't grow.
 	fixed bool
+	// unread says that nothing is known of it.
+	unread bool
 }
 
 // storageClass finds the class that claims of this name get; the cluster's
 // default for nil, and none at all for "".
 func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, error) {
-	if name == nil {
-		return r.defaultClass(ctx)
-	}
-	if *name == "" {
+	switch {
+	case name != nil && *name == "":
 		return class{fixed: true}, nil
+	case r.NoClasses: // whether volumes can grow is found out by trying
+		return class{unread: true}, nil
+	case name == nil:
+		return r.defaultClass(ctx)
 	}
 	var found storagev1.StorageClass
 	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
