@@ -40,7 +40,7 @@ func packages(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, top := range []string{"api", "cmd", "internal"} {
-		err := filepath.WalkDir("../../"+top, func(path string, entry os.DirEntry, err error) error {
+		err := filepath.WalkDir("../../"+top, func(path string, _ os.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") {
 				out = append(out, strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "../../"))
 			}

@@ -1,5 +1,5 @@
-// Package jobs is the one way in which the controllers run Jobs: it finds one, makes and removes it, says how it is, and
-// what its Pods have left. It must not know what a Job is for.
+// Package jobs is the one way in which the controllers run Jobs: it finds one, makes and removes it, says how it is,
+// and what its Pods have left. It must not know what a Job is for.
 package jobs
 
 import (

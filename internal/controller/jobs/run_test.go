@@ -44,7 +44,9 @@ func pod(owner, name string, second int64, phase corev1.PodPhase, left string) c
 		state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{
-		{Name: "beside", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "not this"}}},
+		{Name: "beside", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Message: "not this"},
+		}},
 		{Name: "work", State: state},
 	}
 	return p
