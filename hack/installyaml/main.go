@@ -58,8 +58,8 @@ var files = []file{
 		"config/rbac/users.yaml",
 		"config/manager/deployment.yaml",
 	)},
-	{"config/install-namespaced.yaml", `# The Toban operator for the databases of one namespace, after crds.yaml, without
-# a ClusterRole:
+	{"config/install-namespaced.yaml", `# The Toban operator for the databases of one namespace, after crds.yaml,
+# without a ClusterRole:
 # sed s/` + watched + `/MY-NAMESPACE/ install-namespaced.yaml | kubectl apply --server-side -f -
 # docs/install.md says what is different, and how it works in several namespaces.
 `, []source{
