@@ -59,8 +59,8 @@ func FuzzNames(f *testing.F) {
 func FuzzBackup(f *testing.F) {
 	f.Add([]byte(`{"id":"a","type":"full","startLSN":"0/4000028","stopLSN":"1/0",
 		"pieces":[{"name":"base.tar.00000.zst"}]}`))
-	f.Add([]byte(`{"id":"a, in layout 2: a newer version of Toban can read it","layout":2,"startLSN":"0/1","stopLSN":"0/2",
-		"lists":[{"name":"pieces.00000.json","tars":["base.tar"]}],
+	f.Add([]byte(`{"id":"a, in layout 2: a newer version of Toban can read it","layout":2,
+		"startLSN":"0/1","stopLSN":"0/2","lists":[{"name":"pieces.00000.json","tars":["base.tar"]}],
 		"tars":[{"name":"base.tar","ending":".zst","pieces":3,"storedBytes":9}]}`))
 	f.Add([]byte(`{"id":"a","layout":3}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -3,7 +3,6 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -123,7 +122,7 @@ func FuzzUnpack(f *testing.F) {
 		for i, content := range [][]byte{text[:at], text[at:]} {
 			b.Pieces = append(b.Pieces, putPiece(t, u.Bucket, b, PieceName(baseTar, i), content))
 		}
-		_ = u.unpackTar(context.Background(), b, baseTar, data, map[uint32]string{5: space})
+		_ = u.unpackTar(t.Context(), b, baseTar, data, map[uint32]string{5: space})
 		for folder, want := range map[string]int{outside: 2, space: 0} {
 			if entries, err := os.ReadDir(folder); err != nil || len(entries) != want {
 				t.Errorf("in %s there is %v, %v", folder, entries, err)

@@ -11,8 +11,8 @@ import (
 // A history file comes from another server or from an archive: what is understood of it is the same when it is written
 // and read again, and where a timeline begins is one of its lines.
 func FuzzHistoryFile(f *testing.F) {
-	for _, text := range []string{"1\t0/5000000\tno recovery target specified\n", "1 0/1 x\n2 16/B374D848 x\n", "# x\n\n",
-		"x", "4294967296\t0/1\tx", "1\t0/100000000\tx"} {
+	for _, text := range []string{"1\t0/5000000\tno recovery target specified\n", "1 0/1 x\n2 16/B374D848 x\n",
+		"# x\n\n", "x", "4294967296\t0/1\tx", "1\t0/100000000\tx"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -103,7 +103,7 @@ func readConf(text string) map[string]string {
 		}
 		var value strings.Builder
 		rest := strings.TrimPrefix(quoted, "'")
-		for len(rest) > 0 && !(rest[0] == '\'' && (len(rest) == 1 || rest[1] != '\'')) {
+		for len(rest) > 0 && (rest[0] != '\'' || len(rest) > 1 && rest[1] == '\'') {
 			if rest[0] == '\\' || rest[0] == '\'' {
 				rest = rest[1:]
 			}
