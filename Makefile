@@ -21,13 +21,14 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
 	@hack/test.sh
 
-soak: deps ## Run what takes too long for make test: many more schedules of elections, releases mixed in more ways
-	@go test -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
-	@go test -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
-	@go test -count=1 -timeout 2h ./test/mixed -rounds 9
-	@$(MAKE) -s --no-print-directory bin/localkube && hack/reproducible.sh --whole
+soak: deps bin/localkube ## Run what takes too long for make test: many more schedules of elections and releases, fuzzing
+	@go run ./hack/gotest -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
+	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
+	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9
+	@hack/fuzz.sh 5m
+	@hack/reproducible.sh --whole
 
-check: deps ## Run what is quick: format, vet, lint, pure tests, generated files current
+check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh
 
 build: deps bin/localkube bin/toban ## Build the programs into bin/

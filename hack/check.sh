@@ -5,6 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { echo "== $*"; }
 
+hack/deps.sh tests
+[[ $(id -u) -ne 0 ]] || bin/localkube packages --install # its tests mount volumes where they may
+
 step gofmt
 unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
 if [[ -n $unformatted ]]; then
@@ -21,11 +24,14 @@ lint=$(hack/tool.sh golangci-lint)
 "$lint" run ./...
 (cd localkube && "$lint" run --build-tags cluster ./...) # a module of its own, the same rules
 
+step scripts
+shellcheck --severity=warning hack/*.sh .ci/run
+
 step generated files
 hack/generate.sh --check
 
 step pure tests
 # The simulated elections take 3 to 6 minutes on two cores, by the machine.
-go test -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
+go run ./hack/gotest -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
   ./test/demo/... ./test/docs/... ./test/drill/... ./test/outside/... ./test/virtual/...
-go -C localkube test ./...
+go run ./hack/gotest -C localkube ./...

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and testing need, where they are
-# missing; with --list it prints all of them, one per line. localkube has its
-# own, which it installs when it needs them: bin/localkube packages prints those.
+# Installs the Debian packages that building and the demo need, where they are
+# missing; with "tests", those that only tests need as well. With --list it prints
+# all of them, one per line. localkube has its own, which it installs when it needs
+# them: bin/localkube packages prints those.
 set -euo pipefail
 
 # program or file, and the package that has it
@@ -18,13 +19,17 @@ needs=(
 )
 # Tests with real servers, and pgbench: the release's own PostgreSQL, unless there is another.
 server='- postgresql'
-# Azure's emulator (test/stores), whose tests run where these are.
-optional=('node nodejs' 'npm npm')
+tests=(
+  'node nodejs'                                 # Azure's emulator (test/stores)
+  'npm npm'
+  'shellcheck shellcheck'
+)
 
 if [[ ${1:-} == --list ]]; then
-  printf '%s\n' "${needs[@]}" "$server" "${optional[@]}" | cut -d ' ' -f 2
+  printf '%s\n' "${needs[@]}" "$server" "${tests[@]}" | cut -d ' ' -f 2
   exit
 fi
+[[ ${1:-} != tests ]] || needs+=("${tests[@]}")
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=("$server")
 
 there() {

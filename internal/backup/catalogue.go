@@ -116,6 +116,9 @@ func (b *Backup) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("the backup is in layout %d, and this program knows %d: take a newer version of Toban",
 			file.Layout, layoutLists)
 	}
+	if err := checkTars(file.Tars); err != nil {
+		return err
+	}
 	file.ID = strings.TrimSuffix(file.ID, layoutsRemark)
 	*b = Backup(file.backupFields)
 	b.StartLSN, b.StopLSN = ha.LSN(file.StartLSN), ha.LSN(file.StopLSN)

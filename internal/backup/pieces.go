@@ -46,6 +46,24 @@ type Tar struct {
 	StoredBytes int64 `json:"storedBytes"`
 }
 
+// mostPieces is how many pieces a backup may have: those of 256 TiB. The names of all are made when it is deleted.
+const mostPieces = 1 << 23
+
+// checkTars refuses tar files whose pieces nobody has written: what follows from them is deleted by name.
+func checkTars(tars []Tar) error {
+	pieces := 0
+	for _, tar := range tars {
+		if !tarName.MatchString(tar.Name) || tar.Ending != endCompressed && tar.Ending != endEncrypted {
+			return fmt.Errorf("it has a tar file %q with pieces that end with %q", tar.Name, tar.Ending)
+		}
+		if tar.Pieces < 0 || tar.Pieces > mostPieces-pieces {
+			return fmt.Errorf("%s has %d pieces, and a backup at most %d", tar.Name, tar.Pieces, mostPieces)
+		}
+		pieces += tar.Pieces
+	}
+	return nil
+}
+
 // folder is that of the backup in its archive, with a slash at the end.
 func (b Backup) folder() string { return FolderBase + b.ID + "/" }
 

@@ -25,7 +25,7 @@ func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	buckettest.Run(t, buckettest.Store{
 		Bucket:  bucket.Config{Folder: folder},
-		Missing: bucket.Config{Folder: filepath.Join(t.TempDir(), "none")}, Many: true,
+		Missing: bucket.Config{Folder: filepath.Join(t.TempDir(), "none")},
 	})
 	entries, err := os.ReadDir(filepath.Join(folder, ".incoming"))
 	if err != nil || len(entries) != 0 {
@@ -39,7 +39,7 @@ func TestVolume(t *testing.T) {
 	stranger := newVolume(t, t.TempDir()).config
 	stranger.Volume = world.config.Volume
 	stranger.CA = world.config.CA
-	buckettest.Run(t, buckettest.Store{Bucket: world.config, Missing: missing.config, Denied: &stranger, Many: true})
+	buckettest.Run(t, buckettest.Store{Bucket: world.config, Missing: missing.config, Denied: &stranger})
 }
 
 // volume is a server on loopback, and the configuration of a client who may do everything.

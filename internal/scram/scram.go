@@ -24,6 +24,10 @@ const (
 	scheme     = "SCRAM-SHA-256"
 )
 
+// mostIterations is what a stored verifier may ask for: some 50 ms. A role may store one of its own making for itself,
+// of up to 2^31 of them, and whoever compares it with a password would compute for a quarter of an hour.
+const mostIterations = 100_000
+
 // Verifier is what pg_authid.rolpassword holds for a password, with a new salt.
 func Verifier(password string) (string, error) {
 	salt := make([]byte, saltLength)
@@ -47,7 +51,8 @@ func Literal(password string) (string, error) {
 }
 
 // Matches says whether a stored verifier is one of this password. Anything that
-// is no SCRAM-SHA-256 verifier, such as an MD5 hash, does not match.
+// is no SCRAM-SHA-256 verifier, such as an MD5 hash, does not match, nor does one
+// that it would take long to compare.
 func Matches(stored, password string) bool {
 	salt, count, ok := parse(stored)
 	if !ok {
@@ -82,7 +87,7 @@ func parse(stored string) (salt []byte, count int, ok bool) {
 	}
 	number, text, _ := strings.Cut(parts[1], ":")
 	count, err := strconv.Atoi(number)
-	if err != nil || count < 1 {
+	if err != nil || count < 1 || count > mostIterations {
 		return nil, 0, false
 	}
 	salt, err = base64.StdEncoding.DecodeString(text)

@@ -51,6 +51,7 @@ func TestMatches(t *testing.T) {
 		"an MD5 hash is no verifier":   {"md5d41d8cd98f00b204e9800998ecf8427e", "pencil", false},
 		"a role without a password":    {"", "pencil", false},
 		"iterations that are no count": {"SCRAM-SHA-256$x:AAAA$a:b", "pencil", false},
+		"iterations without end":       {"SCRAM-SHA-256$2147483647:AAAA$a:b", "pencil", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

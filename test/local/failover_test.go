@@ -366,17 +366,18 @@ func TestDurabilityChangedUnderWrites(t *testing.T) {
 	c := formed(t, 3)
 	w := c.write3()
 	w.goesOn()
-	for durability, acknowledgements := range map[string]int{"async": 1, "quorum": 2} {
-		c.config.Durability = durability
+	for _, step := range []struct {
+		durability       string
+		acknowledgements int
+		rule             string
+	}{{"async", 1, ""}, {"quorum", 2, "ANY 1"}} {
+		c.config.Durability = step.durability
 		c.sync()
-		c.await(c.leader(), durability,
-			func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == acknowledgements })
-		rule := map[string]string{"async": "", "quorum": "ANY 1"}[durability]
-		c.awaitQuery(c.leader(), "select left(current_setting('synchronous_standby_names'), 5)", rule)
+		c.await(c.leader(), step.durability,
+			func(s protocol.Status) bool { return leading(s) && s.Acknowledgements == step.acknowledgements })
+		c.awaitQuery(c.leader(), "select left(current_setting('synchronous_standby_names'), 5)", step.rule)
 		w.goesOn()
 	}
-	c.config.Durability = "quorum"
-	c.sync()
 	w.check()
 }
 

@@ -15,7 +15,7 @@ func TestS3(t *testing.T) {
 	missing, denied := server.Config, server.Config
 	missing.S3 = &bucket.S3{Endpoint: server.URL, Bucket: "missing", PathStyle: true}
 	denied.Credentials = servers.Secret(t, map[string]string{"accessKeyID": "tester", "secretAccessKey": "a wrong one"})
-	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied, Many: true})
+	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied})
 }
 
 func TestAzure(t *testing.T) {
@@ -25,7 +25,7 @@ func TestAzure(t *testing.T) {
 	azure.Container = "missing"
 	missing.Azure = &azure
 	denied.Credentials = servers.Secret(t, map[string]string{"accountKey": "YSB3cm9uZyBvbmU="})
-	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied, Many: true})
+	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Denied: &denied})
 }
 
 // TestGCS is of an emulator that knows no credentials.
@@ -33,5 +33,5 @@ func TestGCS(t *testing.T) {
 	server := servers.StartGCS(t)
 	missing := server.Config
 	missing.GCS = &bucket.GCS{Endpoint: server.URL, Bucket: "missing"}
-	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing, Many: true})
+	buckettest.Run(t, buckettest.Store{Bucket: server.Config, Missing: missing})
 }

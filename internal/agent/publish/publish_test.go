@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ func publisher(t *testing.T) (*promises, *labels) {
 	go func() {
 		for pause.For(t.Context(), time.Millisecond) {
 			p.Want(protocol.RolePrimary)
+			m.wishes.Add(1)
 		}
 	}()
 	return m, cluster
@@ -61,6 +63,7 @@ func publisher(t *testing.T) (*promises, *labels) {
 type promises struct {
 	mutex     sync.Mutex
 	hardState ha.HardState
+	wishes    atomic.Int64 // how often it was asked for to publish
 }
 
 func (p *promises) get() ha.HardState {
@@ -91,7 +94,8 @@ func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
 	m.ballot(ha.Ballot{Term: 1, Leader: "db-0"}, 1)
 	eventually(t, "it is published", func() bool { return cluster.times() == 1 })
 	m.ballot(ha.Ballot{Term: 2, Leader: "db-1"}, 1)
-	time.Sleep(50 * time.Millisecond) // dozens of wishes
+	before := m.wishes.Load()
+	eventually(t, "it was wished dozens of times", func() bool { return m.wishes.Load() > before+50 })
 	if n := cluster.times(); n != 1 {
 		t.Errorf("it has published %d times, the later ones as the primary of a term that is another's", n)
 	}

@@ -18,10 +18,13 @@ const megabyte = 1 << 20
 func onEach(t *testing.T, test func(t *testing.T, s *store)) {
 	for _, fs := range []filesystem{ext4, xfs} {
 		t.Run(fs.name, func(t *testing.T) {
-			if !kernelKnows(fs.name) || !installed(fs.mkfs[0]) {
-				t.Skip("not on this machine")
-			}
 			s := disks(t)
+			if !kernelKnows(fs.name) {
+				t.Skipf("the kernel does not know %s", fs.name)
+			}
+			if !installed(fs.mkfs[0]) {
+				t.Skipf("%s is missing: localkube packages --install", fs.mkfs[0])
+			}
 			s.fs = fs
 			test(t, s)
 		})

@@ -195,7 +195,7 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 			source := (*node)(nil)
 			if c.major == 0 {
 				if source = primary(t); source.Programs.Major >= 17 {
-					t.Skip("it is not")
+					t.Skip("no server before PostgreSQL 17 is installed")
 				}
 			} else {
 				source = primaryOf(t, release(t, c.major), summarises)

@@ -1,0 +1,199 @@
+// Gotest is "go test" with one more rule: a test that is skipped is a failure, unless the skip is declared in
+// skips.txt beside this. A run in which nothing was tested is a failure too. Arguments are those of go test.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+//go:embed skips.txt
+var declared string
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) { // go test has said already what failed
+			fmt.Fprintln(os.Stderr, "gotest:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	skips, err := parseSkips(declared)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", testArgs(args)...)
+	cmd.Stderr = os.Stderr
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // go test gets it as well, and ends
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r := newReport(out, skips, slices.Contains(args, "-v"))
+	read := r.read(events)
+	if err := cmd.Wait(); err != nil {
+		return errors.Join(err, read)
+	}
+	return errors.Join(read, r.verdict())
+}
+
+// testArgs asks go test for events. A folder to work in has to stay in front, and flags of tests behind.
+func testArgs(args []string) []string {
+	head := []string{"test"}
+	if len(args) > 1 && args[0] == "-C" {
+		head, args = append(head, args[:2]...), args[2:]
+	}
+	return slices.Concat(head, []string{"-json"}, args)
+}
+
+// skip is a declared one: where, and what the test says.
+type skip struct{ pkg, words string }
+
+// parseSkips reads lines of a package and what its tests say when they are skipped. Lines that begin with # say why.
+func parseSkips(text string) (skips []skip, err error) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		pkg, words, ok := strings.Cut(line, " ")
+		if words = strings.TrimSpace(words); !ok || words == "" {
+			return nil, fmt.Errorf("skips.txt: %q is not a package and what its tests say", line)
+		}
+		skips = append(skips, skip{pkg, words})
+	}
+	return skips, nil
+}
+
+// event is one of go test -json (go doc test2json).
+type event struct {
+	Action, Package, Test, Output string
+}
+
+type test struct{ pkg, name string }
+
+// report prints what go test would print, and gathers what was skipped.
+type report struct {
+	out     io.Writer
+	skips   []skip
+	verbose bool
+	// said is what tests have printed that have not passed yet.
+	said         map[test]*bytes.Buffer
+	ran          int
+	undeclared   []string
+	skippedKnown int
+}
+
+func newReport(out io.Writer, skips []skip, verbose bool) *report {
+	return &report{out: out, skips: skips, verbose: verbose, said: map[test]*bytes.Buffer{}}
+}
+
+func (r *report) read(events io.Reader) error {
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			r.see(e)
+		} else {
+			_, _ = r.out.Write(line) // what go itself says
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read what go test says: %w", err)
+		}
+	}
+}
+
+func (r *report) see(e event) {
+	at := test{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.out, e.Output)
+	case "output":
+		r.print(at, e.Output)
+	case "pass", "fail":
+		r.end(at, e.Action == "fail")
+	case "skip":
+		if e.Test != "" { // else it is a package without tests
+			r.skipped(at)
+		}
+		delete(r.said, at)
+	}
+}
+
+func (r *report) print(at test, text string) {
+	switch {
+	case r.verbose:
+		fmt.Fprint(r.out, text)
+	case at.name == "" && text != "PASS\n":
+		fmt.Fprint(r.out, text)
+		return
+	}
+	if r.said[at] == nil {
+		r.said[at] = &bytes.Buffer{}
+	}
+	r.said[at].WriteString(text)
+}
+
+// end prints what a test that failed has said. Where a package fails, so do the tests that have not come to their end.
+func (r *report) end(at test, failed bool) {
+	if at.name != "" {
+		r.ran++
+	}
+	for of, said := range r.said {
+		if of.pkg != at.pkg || at.name != "" && of.name != at.name {
+			continue
+		}
+		if failed && !r.verbose {
+			_, _ = said.WriteTo(r.out)
+		}
+		delete(r.said, of)
+	}
+}
+
+func (r *report) skipped(at test) {
+	words := ""
+	if said := r.said[at]; said != nil {
+		words = said.String()
+	}
+	for _, s := range r.skips {
+		if s.pkg == at.pkg && strings.Contains(words, s.words) {
+			r.skippedKnown++
+			return
+		}
+	}
+	r.undeclared = append(r.undeclared, fmt.Sprintf("%s %s\n%s", at.pkg, at.name, words))
+}
+
+func (r *report) verdict() error {
+	switch {
+	case len(r.undeclared) > 0:
+		return fmt.Errorf("%d tests were skipped, which hack/gotest/skips.txt does not declare:\n%s",
+			len(r.undeclared), strings.Join(r.undeclared, ""))
+	case r.ran == 0:
+		return errors.New("nothing was tested")
+	case r.skippedKnown > 0:
+		fmt.Fprintf(r.out, "%d tests were skipped, as hack/gotest/skips.txt declares\n", r.skippedKnown)
+	}
+	return nil
+}
