@@ -57,8 +57,8 @@ func (u unquoted) Error() string {
 	if u.Position > 0 {
 		where = fmt.Sprintf(", at character %d of the source", u.Position)
 	}
-	return fmt.Sprintf("%s (SQLSTATE %s)%s; PostgreSQL's message is not shown, because it may quote what is in the Secret",
-		u.Severity, u.Code, where)
+	return fmt.Sprintf("%s (SQLSTATE %s)%s; PostgreSQL's message is not shown, because it may quote what is in "+
+		"the Secret", u.Severity, u.Code, where)
 }
 
 func (u unquoted) Unwrap() error { return u.PgError }

@@ -22,13 +22,12 @@ func TestAnErrorQuotesNothingOfASecret(t *testing.T) {
 		without string
 	}{
 		"a ConfigMap's error is PostgreSQL's": {false, quoting, "DETAIL: Key (b)=(hunter2).", "is not shown"},
-		"a Secret's has its code and place":   {true, quoting, "(SQLSTATE 23505), at character 17 of the source", "hunter2"},
+		"a Secret's has its code and place":   {true, quoting, "(SQLSTATE 23505), at character 17 of the", "hunter2"},
 		"also where more is said before it":   {true, fmt.Errorf("begin: %w", quoting), "(SQLSTATE 23505)", "hunter2"},
 		"our own refusal quotes nothing":      {true, refuse("leave COMMIT out"), "leave COMMIT out", "SQLSTATE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := script{name: "Secret rows, key rows.sql", secret: c.secret}.failed("Secret rows, key rows.sql, line 2",
-				c.err)
+			err := script{secret: c.secret}.failed("Secret rows, key rows.sql, line 2", c.err)
 			got := Report(fmt.Errorf("no instance took writes: %w", err))
 			if got.Step != "Secret rows, key rows.sql, line 2" || !strings.Contains(got.Message, c.has) ||
 				strings.Contains(got.Message, c.without) {

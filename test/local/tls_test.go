@@ -31,7 +31,8 @@ func TestClientsNeedTLSUnlessALineOfTheUsersLetsThemIn(t *testing.T) {
 		}
 	}
 	out, err := c.psql("db-0", "disable")
-	if err == nil || !strings.Contains(out, "no pg_hba.conf entry for host") || !strings.Contains(out, "no encryption") {
+	if err == nil || !strings.Contains(out, "no pg_hba.conf entry for host") ||
+		!strings.Contains(out, "no encryption") {
 		t.Errorf("without TLS: %v, %s", err, out)
 	}
 	c.config.HBA = []string{"host all reader 127.0.0.0/8 scram-sha-256"}

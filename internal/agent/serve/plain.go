@@ -21,7 +21,8 @@ func PlainServer(handler http.Handler) *http.Server {
 	bounded := &crowd{most: plainConnections}
 	return &http.Server{
 		Handler: handler, ConnState: bounded.track, MaxHeaderBytes: plainHeader,
-		ReadHeaderTimeout: plainTimeout, ReadTimeout: plainTimeout, WriteTimeout: plainTimeout, IdleTimeout: plainTimeout,
+		ReadHeaderTimeout: plainTimeout, ReadTimeout: plainTimeout,
+		WriteTimeout: plainTimeout, IdleTimeout: plainTimeout,
 	}
 }
 
