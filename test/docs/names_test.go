@@ -87,3 +87,17 @@ func (r *registry) MustRegister(all ...prometheus.Collector) {
 }
 
 func (r *registry) Unregister(prometheus.Collector) bool { return false }
+
+// What is written from comments has no names of Go in it: a comment begins with "ConditionX is true when", and not with
+// "ConditionX, of a Y,".
+func TestConditionsHaveNoNamesOfGo(t *testing.T) {
+	all, err := filepath.Glob(root + "/docs/reference/*conditions.md")
+	if err != nil || len(all) < 3 {
+		t.Fatalf("found the pages %q (%v)", all, err)
+	}
+	for _, page := range all {
+		if leaked := names(read(t, page), `\b((?:Condition|Reason)[A-Z]\w+)`); len(leaked) > 0 {
+			t.Errorf("%s has the names %q", page, leaked)
+		}
+	}
+}
