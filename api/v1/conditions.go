@@ -104,6 +104,12 @@ const (
 	// To do: make room, or ask for less in `spec.resources` and `spec.pod`.
 	ReasonUnschedulable = "Unschedulable"
 
+	// ReasonPodRefused: the cluster does not let a Pod be made: a quota, a limit range or a policy refuses it, in the
+	// words of the message.
+	// To do: raise the quota, or fit `spec.resources` and `spec.pod` to what is allowed. It is tried again by itself,
+	// after up to a quarter of an hour; `kubectl annotate statefulset NAME tried=again` has it tried at once.
+	ReasonPodRefused = "PodRefused"
+
 	// ReasonImageUnusable: the image can't be pulled or run, or has no PostgreSQL of the wanted version in it.
 	// To do: mend `spec.image`, or add what the registry asks for to `spec.pod.imagePullSecrets`.
 	ReasonImageUnusable = "ImageUnusable"

@@ -13,7 +13,7 @@ func Decide(v View) Decision {
 	if latest := v.latest(); latest != v.Local.HardState.Ballot {
 		// What is known of the silence of a leader is about the one before.
 		v.Local.HardState.Ballot = latest
-		v.Local.Silence, v.Local.Refused, v.Local.Idle = 0, 0, 0
+		v.Local.Silence, v.Local.Refused, v.Local.Idle, v.Local.Lost = 0, 0, 0, 0
 	}
 	for _, rule := range rules {
 		if d := rule(v); d != nil {

@@ -79,7 +79,9 @@ func system(id string) func(*View) { return func(v *View) { v.SystemIdentifier =
 func local(change func(*Local)) func(*View) { return func(v *View) { change(&v.Local) } }
 
 // silent says that the leader has been silent for longer than any limit.
-func silent(v *View) { v.Local.Silence, v.Local.Leaderless = time.Minute, time.Minute }
+func silent(v *View) {
+	v.Local.Silence, v.Local.Leaderless, v.Local.Lost = time.Minute, time.Minute, time.Minute
+}
 
 // decided is a view with what is to be decided.
 type decided struct {

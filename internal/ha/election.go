@@ -2,6 +2,7 @@ package ha
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ type Check struct{ Reason, Message string }
 // none does. It is what "why is there no failover?" is answered with.
 func (v View) obstacle() *Check {
 	for _, check := range []func(View) *Check{
-		leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, resting,
+		leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, anotherStands, resting,
 	} {
 		if c := check(v); c != nil {
 			return c
@@ -120,7 +121,7 @@ func majorityLost(v View) *Check {
 // else the one with the most WAL, among equals the first by ordinal. How far the
 // others are is what was last heard; the votes will tell.
 func betterCandidate(v View) *Check {
-	if v.Local.Leaderless > CampaignPatience {
+	if v.Local.Lost > CampaignPatience {
 		return nil // it had its time
 	}
 	if wished := v.wished(); wished != "" {
@@ -152,6 +153,27 @@ func (v View) wished() string {
 	}
 	return wished
 }
+
+// anotherStands: one that asks for votes in a later term already is not outbid. It may win, and whoever has promised a
+// term after that could not follow it: it would have to make way at once.
+func anotherStands(v View) *Check {
+	if v.Local.Lost > CampaignPatience {
+		return nil // it had its time
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Peers)) {
+		promise := v.Peers[name].Ballot
+		candidate, heard := v.Peers[promise.Leader]
+		ended := candidate.Ballot.Term > promise.Term ||
+			candidate.Ballot.Term == promise.Term && (candidate.Defeated || candidate.Resigned)
+		if promise.Term > v.Local.HardState.Ballot.Term && heard && !ended {
+			return &Check{"AnotherStands", fmt.Sprintf("%s asks for votes in term %d", promise.Leader, promise.Term)}
+		}
+	}
+	return nil
+}
+
+// MayStand says whether one that would be elected may still stand: its leader is lost, and no other has stood meanwhile.
+func (v View) MayStand() bool { return v.LeaderLost() && anotherStands(v) == nil }
 
 func resting(v View) *Check {
 	return failing(v.Local.Resting, "Resting", "asked for votes in vain a moment ago")

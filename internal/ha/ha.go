@@ -31,7 +31,8 @@ const (
 	// PreemptWait is for how long at most who is elected over one that has the read lease waits before it leads: longer
 	// than ReadLeaseLimit and the fence itself.
 	PreemptWait = 1100 * time.Millisecond
-	// CampaignPatience is how long the best candidate is waited for.
+	// CampaignPatience is how long the best candidate is waited for, or one that stands already, since the leader is
+	// lost.
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
 	WeakenLimit = time.Second
@@ -134,8 +135,9 @@ type Local struct {
 	// Silence is how long the leader of the ballot has not been heard, Refused how
 	// long nobody has listened at its address, Idle how long it has answered without leading.
 	Silence, Refused, Idle time.Duration
-	// Leaderless is how long this instance has been without a leader.
-	Leaderless time.Duration
+	// Leaderless is how long this instance has been without a leader, Lost how long it has known that its leader is
+	// lost: shorter where a leader took its time to stop in order.
+	Leaderless, Lost time.Duration
 	// Resting says that it has campaigned in vain a moment ago.
 	Resting bool
 	// Unconfirmed is how long ago a majority was last heard to know of no later term.

@@ -158,6 +158,19 @@ func TestDecideElection(t *testing.T) {
 			three("db-2", standby("db-2", 1, "db-0"), silent, hears("db-1", without(follower("db-1", 1, "db-0")))),
 			Campaign, "", "LeaderLost",
 		},
+		"also where the leader took a minute to stop": {three("db-2", standby("db-2", 1, "db-0"), justLost,
+			hears("db-0", resigned), hears("db-1", follower("db-1", 1, "db-0"))), Follow, "db-0", "BetterCandidate"},
+		"who stands already is not outbid": {three("db-1", standby("db-1", 1, "db-0"), justLost,
+			hears("db-0", resigned), hears("db-2", stands("db-2", 2))), Follow, "db-0", "AnotherStands"},
+		"nor one that has a vote already": {three("db-1", standby("db-1", 1, "db-0"), justSilent,
+			hears("db-2", without(follower("db-2", 1, "db-0"))), hears("db-0", follower("db-0", 2, "db-2"))),
+			Follow, "db-0", "AnotherStands"},
+		"one that was not elected is": {three("db-1", standby("db-1", 1, "db-0"), justLost,
+			hears("db-0", resigned), hears("db-2", defeated(stands("db-2", 2)))), Campaign, "", "LeaderLost"},
+		"one that nobody hears is": {three("db-1", standby("db-1", 1, "db-0"), justLost,
+			hears("db-0", resigned), hears("db-3", follower("db-3", 2, "db-2"))), Campaign, "", "LeaderLost"},
+		"one that has had its time is": {three("db-1", standby("db-1", 1, "db-0"), silent,
+			hears("db-2", without(stands("db-2", 2)))), Campaign, "", "LeaderLost"},
 		"when the leader resigns, nobody waits": {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", resigned),
 			hears("db-2", follower("db-2", 1, "db-0"))), Campaign, "", "LeaderLost"},
 		"who the leader wishes goes first": {three("db-1", standby("db-1", 1, "db-0"), hears("db-0", wishes),
@@ -171,8 +184,22 @@ func at(p Peer, lsn LSN) Peer { p.Position.LSN = lsn; return p }
 
 func ofTerm(p Peer, term uint64) Peer { p.Position.Term = term; return p }
 
+// justLost says that the leader has been lost a moment ago, after a minute without one: it took its time to stop.
+func justLost(v *View) { v.Local.Leaderless, v.Local.Lost = time.Minute, time.Millisecond }
+
+// stands is one that asks for votes in a term.
+func stands(name string, term uint64) Peer {
+	p := follower(name, term, name)
+	p.Streaming = false
+	return p
+}
+
+func defeated(p Peer) Peer { p.Defeated = true; return p }
+
 // justSilent says that the leader has been lost a moment ago.
-func justSilent(v *View) { v.Local.Silence, v.Local.Leaderless = SilenceLimit+1, time.Millisecond }
+func justSilent(v *View) {
+	v.Local.Silence, v.Local.Leaderless, v.Local.Lost = SilenceLimit+1, time.Minute, time.Millisecond
+}
 
 func TestLeaderLost(t *testing.T) {
 	t.Parallel()

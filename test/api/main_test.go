@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,6 +81,8 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},
 		ErrorIfCRDPathMissing: true,
+		// On a busy machine its end takes longer than the default of twenty seconds.
+		ControlPlaneStopTimeout: 2 * time.Minute,
 	}
 	config, err := environment.Start()
 	if err != nil {

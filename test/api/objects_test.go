@@ -211,18 +211,7 @@ func TestNothingOfSomebodyElsesIsTakenOver(t *testing.T) {
 
 func TestAnObjectThatTheServerRefusesBecomesACondition(t *testing.T) {
 	w := newWorld(t)
-	db := w.create("x", func(db *v1.SampleDB) {
-		db.Spec.Pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{
-					// In nothing.
-					{MatchExpressions: []corev1.NodeSelectorRequirement{
-						{Key: "zone", Operator: corev1.NodeSelectorOpIn},
-					}},
-				},
-			},
-		}}
-	})
+	db := w.create("x", nowhere)
 	message := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonInvalidSpec)
 	if !strings.Contains(message, "affinity") {
 		t.Errorf("the condition does not say what is wrong: %s", message)

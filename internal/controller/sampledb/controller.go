@@ -54,26 +54,25 @@ type Reconciler struct {
 	statuses written.Statuses[v1.SampleDBStatus]
 }
 
-// phases are the steps of a reconcile, in their order: what Pods mount is there
-// before them, and nothing waits for anything else.
+// phases are the steps of a reconcile, in their order: what Pods mount is there before them.
 func (r *Reconciler) phases() []phase {
 	return []phase{
-		{"finalizer", r.claimFinalizer},
-		{"witness", r.applyWitness},
-		{"config", r.applyConfig},
-		{"switchover", r.applySwitchover},
-		{"secrets", r.applySecrets},
-		{"access", r.applyAccess},
-		{"storage", r.applyStorage},
-		{"restore", r.applyRestore},
-		{"instances", r.applyInstances},
-		{"network", r.applyNetwork},
-		{"init", r.applyInitial},
-		{"budget", r.applyBudget},
-		{"restarts", r.applyRestarts},
-		{"archive", r.applyArchive},
-		{"retention", r.applyRetention},
-		{"backups", r.applyBackups},
+		{"finalizer", r.claimFinalizer, gates},
+		{"witness", r.applyWitness, gates},
+		{"config", r.applyConfig, gates},
+		{"switchover", r.applySwitchover, gates},
+		{"secrets", r.applySecrets, gates},
+		{"access", r.applyAccess, gates},
+		{"storage", r.applyStorage, gates},
+		{"restore", r.applyRestore, gates},
+		{"instances", r.applyInstances, gates},
+		{"network", r.applyNetwork, apart},
+		{"init", r.applyInitial, gates},
+		{"budget", r.applyBudget, apart},
+		{"restarts", r.applyRestarts, gates},
+		{"archive", r.applyArchive, apart},
+		{"retention", r.applyRetention, apart},
+		{"backups", r.applyBackups, apart},
 	}
 }
 
@@ -109,20 +108,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause()}, nil
 }
 
-// run does the phases up to the first that fails. A problem that the user can
-// mend is no error: it is kept in the scope for the status.
+// run does the phases. A problem that the user can mend is no error: the first one is kept in the scope for the status.
 func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
+	var failed error
 	for _, p := range phases {
+		if s.blocked && !s.goesOn(p) {
+			continue
+		}
 		err := p.run(ctx, s)
-		if errors.As(err, &s.problem) {
-			return nil
+		if err == nil {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		var found *problem
+		switch {
+		case !errors.As(err, &found):
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
+		case s.problem == nil:
+			s.problem = found
 		}
+		s.blocked = s.blocked || p.kind == gates
 	}
-	return nil
+	return failed
 }
+
+// goesOn says that a phase is done though one before it has failed.
+func (s *scope) goesOn(p phase) bool { return p.kind == apart && s.primary() != "" && !s.inPlace() }
 
 // finish is what remains of a SampleDB that is being deleted.
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
@@ -218,7 +228,7 @@ func (s *scope) untilChange() time.Duration {
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
-	case s.problem != nil:
+	case s.problem != nil && s.blocked:
 		return s.problem.wait
 	case s.now.Sub(c.LastTransitionTime.Time) > stuckAfter:
 		return pauseStuck

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,12 +28,11 @@ func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
 
 // applyNetwork writes how the instances are reached, and how they are not.
 func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
+	var failed error
 	for _, service := range desired.Services(s.db) {
-		if err := r.apply(ctx, s.db, service); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, r.apply(ctx, s.db, service))
 	}
-	return r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings))
+	return errors.Join(failed, r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings)))
 }
 
 // present is how many instances there are or should be, by ordinal: those that

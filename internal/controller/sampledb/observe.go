@@ -36,6 +36,8 @@ type observed struct {
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
+	// podsRefused is why the last Pod of an instance could not be made, "" where that is not so.
+	podsRefused string
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
 	answers map[string]protocol.Status
@@ -120,6 +122,9 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 		return err
 	}
 	if err := r.observePods(ctx, s); err != nil {
+		return err
+	}
+	if err := r.observeRefusedPods(ctx, s); err != nil {
 		return err
 	}
 	var jobs batchv1.JobList

@@ -15,7 +15,13 @@ import (
 func (s *scope) trouble() *verdict {
 	for ordinal := range s.instances() {
 		pod := s.seen.pods[ordinal]
-		if pod == nil || s.instanceReady(pod.Name) {
+		if pod == nil {
+			if t := s.podsRefused(); t != nil {
+				return t
+			}
+			continue
+		}
+		if s.instanceReady(pod.Name) {
 			continue
 		}
 		if t := podTrouble(pod); t != nil {

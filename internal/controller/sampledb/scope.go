@@ -27,8 +27,9 @@ type scope struct {
 	// config is what the agents should run with.
 	config protocol.Config
 
-	// problem is what the reconcile stopped at, nil if at nothing.
+	// problem is the first that the reconcile met, nil if none. It has blocked what comes after where blocked is true.
 	problem *problem
+	blocked bool
 	// storage and initial are what the phases found out about the volumes and the init Job.
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
@@ -64,7 +65,19 @@ type scope struct {
 type phase struct {
 	name string
 	run  func(context.Context, *scope) error
+	kind kind
 }
+
+// kind says what a phase that fails keeps from being done.
+type kind int
+
+const (
+	// gates: the data, or what Pods mount, is as the phase leaves it. Nothing that touches those is done after its failure.
+	gates kind = iota
+	// apart: nothing rests on the phase. It is done also after the failure of others while a primary takes writes and
+	// no restore is under way, so that a database that serves keeps its Services and its backups.
+	apart
+)
 
 // verdict is what a condition says.
 type verdict struct {
@@ -79,8 +92,7 @@ func unknown(message string) verdict {
 	return verdict{metav1.ConditionUnknown, v1.ReasonUnknown, message}
 }
 
-// problem is an error that the user can mend: it becomes the reason of the
-// condition Ready, and nothing after it is done.
+// problem is an error that the user can mend: it becomes the reason of the condition Ready.
 type problem struct {
 	reason  string
 	message string

@@ -79,14 +79,14 @@ func (r *Reconciler) keepUp(ctx context.Context, s *scope) error {
 		r.attempts.forget(s.db.UID) // the Secrets go too, and nobody tells
 	}
 	return r.run(ctx, s, []phase{
-		{"config", r.applyConfig},
-		{"secrets", r.applySecrets},
-		{"access", r.applyAccess},
-		{"storage", r.applyStorage},
-		{"instances", r.applyInstances},
-		{"network", r.applyNetwork},
-		{"archive", r.applyArchive},
-		{"retention", r.applyRetention},
+		{"config", r.applyConfig, gates},
+		{"secrets", r.applySecrets, gates},
+		{"access", r.applyAccess, gates},
+		{"storage", r.applyStorage, gates},
+		{"instances", r.applyInstances, gates},
+		{"network", r.applyNetwork, apart},
+		{"archive", r.applyArchive, apart},
+		{"retention", r.applyRetention, apart},
 	})
 }
 

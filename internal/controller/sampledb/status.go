@@ -202,7 +202,7 @@ func knownRole(label string) string {
 
 // Reasons of Ready by the phase that they stand for.
 var (
-	pendingReasons = []string{v1.ReasonUnschedulable, v1.ReasonProvisioning}
+	pendingReasons = []string{v1.ReasonUnschedulable, v1.ReasonPodRefused, v1.ReasonProvisioning}
 	blockedReasons = []string{
 		v1.ReasonNameTaken, v1.ReasonInvalidSpec, v1.ReasonImageUnusable, v1.ReasonStorageClassNotFound,
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,

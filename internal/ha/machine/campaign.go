@@ -242,7 +242,7 @@ func (i *Instance) countVotes() {
 // preVoted stands, unless another does, or leads, meanwhile.
 func (i *Instance) preVoted() {
 	c := i.campaign
-	if i.hardState.Ballot.Term < c.term && i.View().LeaderLost() {
+	if i.hardState.Ballot.Term < c.term && i.View().MayStand() {
 		i.stand()
 		return
 	}

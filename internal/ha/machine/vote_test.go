@@ -144,3 +144,31 @@ func TestARenewalEndsWithItsServer(t *testing.T) {
 		t.Errorf("it goes on: %s", r.Instance)
 	}
 }
+
+// Of two that would both be elected, one has stood by the time the other hears that it may. That one does not outbid it:
+// it would take the lead from it the moment that it is elected.
+func TestAPreVoteIsInVainWhereAnotherHasStoodMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := standby(t)
+	r.others(func(p *ha.Peer) { p.LeaderLost = true; p.Resigned = p.Leading; p.Leading, p.Eligible = false, false })
+	poll := r.currentPoll()
+	if poll == nil || !poll.request.PreVote {
+		t.Fatalf("it asks no pre-vote: %s", r.Instance)
+	}
+	r.other("db-2.c", func(p *ha.Peer) { p.LeaderLost, p.Ballot = true, ha.Ballot{Term: 5, Leader: "db-2"} })
+	r.vouch(ha.VoteReply{Granted: true, Ballot: r.HardState().Ballot})
+	if r.currentPoll() != nil || r.HardState().Ballot.Term != 4 {
+		t.Fatalf("it stands for term %d: %s", r.HardState().Ballot.Term, r.Instance)
+	}
+	r.pass(ha.CampaignPatience / 2)
+	if r.currentPoll() != nil {
+		t.Errorf("it asks for votes of term %d while the other may win", r.currentPoll().request.Term)
+	}
+	r.other("db-2.c", func(p *ha.Peer) {
+		p.LeaderLost, p.Defeated, p.Ballot = true, true, ha.Ballot{Term: 5, Leader: "db-2"}
+	})
+	r.pass(ha.HeartbeatInterval)
+	if p := r.currentPoll(); p == nil || p.request.Term != 6 {
+		t.Errorf("it does not stand when the other was not elected: %s", r.Instance)
+	}
+}

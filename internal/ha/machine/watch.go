@@ -12,6 +12,8 @@ type watch struct {
 	ballot ha.Ballot
 	// since is when the ballot became what it is, led when somebody was last seen to lead in it.
 	since, led time.Duration
+	// lost is since when the leader of the ballot is known to be lost, or never.
+	lost time.Duration
 	// idle is since when the leader has answered without leading, stalled since when a standby has not streamed though
 	// it leads, streams since when it has, or never.
 	idle, stalled, streams time.Duration
@@ -37,7 +39,7 @@ type watch struct {
 
 func newWatch(m ha.HardState, now time.Duration) watch {
 	return watch{
-		ballot: m.Ballot, since: now, led: now, idle: never, stalled: never, streams: never, rests: never,
+		ballot: m.Ballot, since: now, led: now, lost: never, idle: never, stalled: never, streams: never, rests: never,
 		resigned: never, preempts: m.Won,
 	}
 }
@@ -48,7 +50,7 @@ func (i *Instance) observe() {
 	w, ballot := &i.watch, i.hardState.Ballot
 	if ballot != w.ballot {
 		w.ballot, w.since, w.led = ballot, i.now, i.now
-		w.idle, w.stalled, w.streams = never, never, never
+		w.lost, w.idle, w.stalled, w.streams = never, never, never, never
 	}
 	leader, present := i.news.present[ballot.Leader]
 	led := present && leader.Leading && leader.Ballot.Term == ballot.Term
@@ -64,6 +66,17 @@ func (i *Instance) observe() {
 	should := led && ballot.Leader != i.name && able
 	w.stall(i.now, should, i.server.seen.Streaming)
 	i.observeWitness()
+	w.lose(i.now, i.View().LeaderLost())
+}
+
+// lose notes since when the leader has been lost.
+func (w *watch) lose(now time.Duration, lost bool) {
+	switch {
+	case !lost:
+		w.lost = never
+	case w.lost == never:
+		w.lost = now
+	}
 }
 
 // streamsLimit is how long a stalled standby must have streamed to count as one that does: a receiver that begins and
@@ -136,7 +149,8 @@ func (i *Instance) hasResigned() bool {
 // viewLeader is for how long the leader of the ballot has been what it is.
 func (i *Instance) viewLeader(local *ha.Local) {
 	w, leader := &i.watch, i.hardState.Ballot.Leader
-	local.Leaderless, local.Idle, local.Stalled = i.now-w.led, i.ago(w.idle), i.ago(w.stalled)
+	local.Leaderless, local.Lost = i.now-w.led, i.ago(w.lost)
+	local.Idle, local.Stalled = i.ago(w.idle), i.ago(w.stalled)
 	if leader == i.name {
 		return
 	}
