@@ -18,8 +18,8 @@ const people = `# The command kubectl toban
 This page has every command for people, with its options, as ` + "`kubectl toban COMMAND --help`" + ` shows them. The
 commands read the status of objects and write what the operator should do; they do nothing that kubectl can't do too.
 
-` + "`make build`" + ` makes the program ` + "`bin/toban`" + `. Under the name ` + "`kubectl-toban`" + ` on the ` + "`PATH`" +
-	` it is a plugin of kubectl.
+` + "`make build`" + ` makes the program ` + "`bin/toban`" + `. Under the name ` + "`kubectl-toban`" + ` on the ` +
+	"`PATH`" + ` it is a plugin of kubectl.
 ` + "`make up`" + ` puts it there for the local cluster.
 `
 
@@ -39,7 +39,8 @@ func TestTheReferenceOfTheCommands(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(people)
 	for _, c := range plugin.Commands() {
-		fmt.Fprintf(&page, "\n## kubectl toban %s\n\n```\n%s```\n", c.Name(), help(t, command("kubectl-toban"), c.Name()))
+		says := help(t, command("kubectl-toban"), c.Name())
+		fmt.Fprintf(&page, "\n## kubectl toban %s\n\n```\n%s```\n", c.Name(), says)
 	}
 	same(t, "kubectl-toban.md", page.String())
 	same(t, "operator.md", operator+"\n```\n"+help(t, command("toban"), "operator")+"```\n")
@@ -62,7 +63,7 @@ func same(t *testing.T, name, page string) {
 	path := "../../docs/reference/" + name
 	page = "<!-- Written by make generate from internal/cli. Don't edit it. -->\n\n" + page
 	if *update {
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil { //nolint:gosec // a document
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
