@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml and the
-# references. With --check it writes nothing, and fails where one is not what it would be.
+# references. With --check it writes nothing, and fails where one is not what it would be (but for the pages of the
+# commands, which the test of cmd/toban checks).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,7 @@ generate() {
 
 if [[ ${1:-} != --check ]]; then
   generate
+  go test ./cmd/toban -update # the pages of the commands, which the same test compares
   exit
 fi
 # In a copy, so that a check changes nothing.

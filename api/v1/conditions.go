@@ -38,11 +38,12 @@ const (
 	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the
 	// former is, there is no instance. It is there where one of them is, or was.
 	ConditionRestored = "Restored"
-	// ConditionComplete, of a DatabaseBackup, is true when the backup is in the archive, with the WAL that it
-	// needs. While it is false, the reason says whether it is under way or has ended.
+	// ConditionComplete is true when the backup is in the archive, with the WAL that it needs. It belongs to a
+	// DatabaseBackup. While it is false, the reason says whether the backup is still running or has ended.
 	ConditionComplete = "Complete"
-	// ConditionVerified, of a DatabaseBackup, is true when it was restored into a scratch volume, brought to the end of
-	// the WAL, checked file by file and page by page, and gave the wanted answers. It is there when that was asked for.
+	// ConditionVerified is true when the backup was restored into a scratch volume, brought to the end of the WAL,
+	// checked file by file and page by page, and gave the wanted answers. It belongs to a DatabaseBackup that is to be
+	// verified.
 	ConditionVerified = "Verified"
 )
 

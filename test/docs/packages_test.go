@@ -12,12 +12,12 @@ import (
 // tables of their own before it.
 func TestTheArchitectureListsEveryPackage(t *testing.T) {
 	page := read(t, "../../docs/architecture.md")
-	_, house, found := strings.Cut(page, "\n## The house\n")
+	_, table, found := strings.Cut(page, "\n## Packages\n")
 	if !found {
 		t.Fatal("docs/architecture.md has no section of that name")
 	}
-	house, _, _ = strings.Cut(house, "\n## ")
-	listed := names(house, "`((?:api|cmd|internal)/[a-z0-9/]+)`")
+	table, _, _ = strings.Cut(table, "\n## ")
+	listed := names(table, "`((?:api|cmd|internal)/[a-z0-9/]+)`")
 	there := packages(t)
 	for _, name := range there {
 		room, isRoom := strings.CutPrefix(name, "internal/agent/")
