@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
@@ -39,7 +40,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		}
 		if out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
 			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
-			out.Archive, out.Manifest = &archive, desired.Manifest(s.seen.db, s.store.Credentials(s.seen.db))
+			out.Archive, out.Manifest = &archive, s.manifest()
 		}
 	}
 	if p := s.seen.progress; p != nil {
@@ -110,4 +111,10 @@ func size(bytes int64) string {
 		bytes = bytes / mib * mib
 	}
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
+
+// manifest is what would bring the SampleDB back, with the password that it has now.
+func (s *scope) manifest() *runtime.RawExtension {
+	db := s.seen.db
+	return desired.Manifest(db, s.store.Credentials(db, s.store.Epoch(db)))
 }

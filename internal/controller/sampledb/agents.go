@@ -19,6 +19,9 @@ import (
 // known in this round.
 const patience = 2 * time.Second
 
+// patiencePassword is how long it may take to change a password, a commit that waits for standbys as others do.
+const patiencePassword = 10 * time.Second
+
 // patienceDatabase is how long it may take to make a database and its extensions.
 const patienceDatabase = 45 * time.Second
 
@@ -32,6 +35,9 @@ type Agents interface {
 	// Switchover asks the primary's agent to hand over, and returns how its instance is.
 	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.Switchover) (protocol.Status, error)
+	// Password asks the primary's agent to give a role another password.
+	Password(ctx context.Context, cluster types.UID, host string, config protocol.Config,
+		request protocol.PasswordRequest) (protocol.PasswordResult, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }
@@ -83,6 +89,17 @@ func (a *HTTPSAgents) Switchover(
 		return protocol.Status{}, err
 	}
 	return c.Switchover(ctx, host, request)
+}
+
+// Password is of Agents.
+func (a *HTTPSAgents) Password(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.PasswordRequest,
+) (protocol.PasswordResult, error) {
+	c, err := a.client(cluster, config.Authority)
+	if err != nil {
+		return protocol.PasswordResult{}, err
+	}
+	return c.Password(ctx, host, request)
 }
 
 // Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority

@@ -63,6 +63,7 @@ func (r *Reconciler) phases() []phase {
 		{"config", r.applyConfig},
 		{"switchover", r.applySwitchover},
 		{"secrets", r.applySecrets},
+		{"password", r.applyPassword},
 		{"access", r.applyAccess},
 		{"storage", r.applyStorage},
 		{"restore", r.applyRestore},
@@ -208,7 +209,7 @@ func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
-	case s.asked() || s.inPlace():
+	case s.asked() || s.inPlace() || s.rotates():
 		return pauseWorking
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):

@@ -33,6 +33,11 @@ type scope struct {
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
+	// password is which password is where. Once passwordSeen, passwordRotated is the condition, where another was asked
+	// for.
+	password        v1.PasswordStatus
+	passwordSeen    bool
+	passwordRotated verdict
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

@@ -42,6 +42,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
+		Password:           s.passwordStatus(),
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -77,6 +78,9 @@ func (s *scope) status() v1.SampleDBStatus {
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+	}
+	if s.passwordSeen {
+		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
