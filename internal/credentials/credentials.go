@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,12 +44,16 @@ type Store struct {
 }
 
 // Load reads the operator's Secret in its namespace, or makes it at the first
-// start. The client must read without a cache: a cache would need the right to list.
+// start. Where there are SampleDBs that an operator has begun with, it was lost: another root would lock the operator
+// and applications out of all of them. The client must read without a cache: a cache would need the right to list.
 func Load(ctx context.Context, c client.Client, namespace string) (*Store, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: naming.OperatorSecret}
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
+		if err := mayCreate(ctx, c, key); err != nil {
+			return nil, err
+		}
 		if err := create(ctx, c, key); err != nil {
 			return nil, err
 		}
@@ -63,6 +68,32 @@ func Load(ctx context.Context, c client.Client, namespace string) (*Store, error
 			"there is no SampleDB yet", key, naming.KeyRoot, rootLength)
 	}
 	return New(root, secret.CreationTimestamp.Time)
+}
+
+// mayCreate is an error where the root secret was lost.
+func mayCreate(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	var all v1.SampleDBList
+	if err := c.List(ctx, &all); err != nil {
+		return fmt.Errorf("look whether there are SampleDBs: %w", err)
+	}
+	begun := begunWith(all.Items)
+	if len(begun) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the operator's Secret %s is gone, of which the passwords and keys of %d SampleDBs are made "+
+		"(%s is one): put your copy of it back, and start the operator again. A new one would fit none of them. "+
+		"docs/security.md, \"Rotation\", says what can be done without a copy", key, len(begun), begun[0])
+}
+
+// begunWith are the SampleDBs for which an operator has made something. One that was only created
+// waits for the first operator.
+func begunWith(all []v1.SampleDB) (names []string) {
+	for _, db := range all {
+		if db.Status.ObservedGeneration > 0 || slices.Contains(db.Finalizers, naming.Finalizer) {
+			names = append(names, db.Namespace+"/"+db.Name)
+		}
+	}
+	return names
 }
 
 // create makes the root secret. Another replica may be faster; then its root counts.

@@ -184,3 +184,24 @@ func TestAnEpochNeverGetsLess(t *testing.T) {
 		}
 	}
 }
+
+// A root secret that is lost is told from one that was never there by what an operator has done.
+func TestASampleDBThatNoOperatorHasSeenNeedsNoFormerRoot(t *testing.T) {
+	made := func(modify func(*v1.SampleDB)) v1.SampleDB {
+		o := v1.SampleDB{ObjectMeta: *db("u")}
+		modify(&o)
+		return o
+	}
+	for name, c := range map[string]struct {
+		db   v1.SampleDB
+		want bool
+	}{
+		"only created":  {made(func(*v1.SampleDB) {}), false},
+		"held":          {made(func(o *v1.SampleDB) { o.Finalizers = []string{naming.Finalizer} }), true},
+		"with a status": {made(func(o *v1.SampleDB) { o.Status.ObservedGeneration = 1 }), true},
+	} {
+		if got := len(begunWith([]v1.SampleDB{c.db})) > 0; got != c.want {
+			t.Errorf("%s: an operator has begun with it: %v, want %v", name, got, c.want)
+		}
+	}
+}
