@@ -216,7 +216,7 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 		s.password.Secret = epoch
 		return false, nil
 	case !apierrors.IsAlreadyExists(err):
-		return false, refused(err, "create", "Secret", secret.Name)
+		return false, refused(err, "Secret", secret.Name)
 	case s.password.Secret != epoch && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
 		return true, r.deleteRevision(ctx, revision)
 	}
@@ -249,7 +249,7 @@ func (r *Reconciler) appRevision(ctx context.Context, s *scope) (*appsv1.Control
 		return there, nil
 	}
 	if err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return nil, refused(err, "create", "ControllerRevision", want.Name)
+		return nil, refused(err, "ControllerRevision", want.Name)
 	}
 	return want, nil
 }

@@ -54,7 +54,7 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 		return true, nil
 	}
 	if err != nil {
-		return false, refused(err, "create", "Secret", secret.Name)
+		return false, refused(err, "Secret", secret.Name)
 	}
 	return false, nil
 }
