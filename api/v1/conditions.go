@@ -23,6 +23,9 @@ const (
 
 	// ConditionStorageReady is true when every volume has the size of the spec.
 	ConditionStorageReady = "StorageReady"
+	// ConditionPasswordRotated is true when the Secret NAME-app and the server have the password that was asked for
+	// last by `toban.dev/rotate-password`. It is there when one was.
+	ConditionPasswordRotated = "PasswordRotated"
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
 	ConditionArchiving = "Archiving"
@@ -226,6 +229,29 @@ const (
 	// To do: create it or mark one as the default, or create the SampleDB anew with another
 	// `spec.storage.storageClassName`; `kubectl get storageclass` lists them.
 	ReasonStorageClassNotFound = "StorageClassNotFound"
+)
+
+// Reasons of PasswordRotated. None of them keeps Ready from being true.
+const (
+	// ReasonRotated: the Secret NAME-app and the server have the new password.
+	// To do: restart the applications that read the Secret only when they start.
+	ReasonRotated = "Rotated"
+
+	// ReasonRotationWaits: another password was asked for, and can't be given now; the message says why. All is as
+	// before.
+	// To do: what the message says. To take the request back: `kubectl annotate sampledb NAME
+	// toban.dev/rotate-password-`.
+	ReasonRotationWaits = "RotationWaits"
+
+	// ReasonWritingSecret: the former Secret NAME-app has to go before the new one is there. The server has the
+	// former password still.
+	// To do: wait some seconds. If it stays, delete the Secret: one that an earlier release or somebody else
+	// has made the operator can't replace.
+	ReasonWritingSecret = "WritingSecret"
+
+	// ReasonSettingPassword: the Secret NAME-app has the new password, and the server does not have it yet.
+	// To do: wait until the primary takes it; the message says what it waits for.
+	ReasonSettingPassword = "SettingPassword"
 )
 
 // Reasons of Archiving. None of them keeps Ready from being true.

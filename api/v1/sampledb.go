@@ -417,6 +417,11 @@ type SampleDBStatus struct {
 	// +optional
 	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
 
+	// Which password the Secret NAME-app has. It is there where one was asked for by the annotation
+	// toban.dev/rotate-password, or the SampleDB was brought back with one that was.
+	// +optional
+	Password *PasswordStatus `json:"password,omitempty"`
+
 	// What it has begun with, or is about to. It is there where spec.restoreFrom is or was.
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
@@ -436,6 +441,25 @@ type SampleDBStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PasswordStatus says which password of the application's role is where.
+type PasswordStatus struct {
+	// How often the password was replaced. It never gets less.
+	Epoch int64 `json:"epoch"`
+
+	// Of which epoch the password in the Secret NAME-app is.
+	// +optional
+	Secret int64 `json:"secret,omitempty"`
+
+	// Which epoch's password the server was given last.
+	// +optional
+	Server int64 `json:"server,omitempty"`
+
+	// The restore in place after which the server was given it. An earlier state of the data may have an earlier
+	// password.
+	// +optional
+	Restored string `json:"restored,omitempty"`
 }
 
 // InstanceStatus is one instance as its agent describes it.

@@ -12,6 +12,8 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/passwords"
 	"toban.dev/internal/pki"
@@ -41,12 +44,16 @@ type Store struct {
 }
 
 // Load reads the operator's Secret in its namespace, or makes it at the first
-// start. The client must read without a cache: a cache would need the right to list.
+// start. Where there are SampleDBs that an operator has begun with, it was lost: another root would lock the operator
+// and applications out of all of them. The client must read without a cache: a cache would need the right to list.
 func Load(ctx context.Context, c client.Client, namespace string) (*Store, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: naming.OperatorSecret}
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
+		if err := mayCreate(ctx, c, key); err != nil {
+			return nil, err
+		}
 		if err := create(ctx, c, key); err != nil {
 			return nil, err
 		}
@@ -61,6 +68,32 @@ func Load(ctx context.Context, c client.Client, namespace string) (*Store, error
 			"there is no SampleDB yet", key, naming.KeyRoot, rootLength)
 	}
 	return New(root, secret.CreationTimestamp.Time)
+}
+
+// mayCreate is an error where the root secret was lost.
+func mayCreate(ctx context.Context, c client.Client, key types.NamespacedName) error {
+	var all v1.SampleDBList
+	if err := c.List(ctx, &all); err != nil {
+		return fmt.Errorf("look whether there are SampleDBs: %w", err)
+	}
+	begun := begunWith(all.Items)
+	if len(begun) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the operator's Secret %s is gone, of which the passwords and keys of %d SampleDBs are made "+
+		"(%s is one): put your copy of it back, and start the operator again. A new one would fit none of them. "+
+		"docs/security.md, \"Rotation\", says what can be done without a copy", key, len(begun), begun[0])
+}
+
+// begunWith are the SampleDBs for which an operator has made something. One that was only created
+// waits for the first operator.
+func begunWith(all []v1.SampleDB) (names []string) {
+	for _, db := range all {
+		if db.Status.ObservedGeneration > 0 || slices.Contains(db.Finalizers, naming.Finalizer) {
+			names = append(names, db.Namespace+"/"+db.Name)
+		}
+	}
+	return names
 }
 
 // create makes the root secret. Another replica may be faster; then its root counts.
@@ -99,34 +132,75 @@ func (k *Store) Authority(db metav1.Object) (*pki.Authority, error) {
 	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
 }
 
-// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. A SampleDB that was brought back has
-// the former one's (see Credentials).
-func (k *Store) Password(db metav1.Object) string {
-	return hex.EncodeToString(pki.Derive(k.root, string(k.origin(db)), "password/app", 16))
-}
-
-// Credentials is the annotation toban.dev/credentials with which another SampleDB of the same namespace and name,
-// made when this one is gone, has this one's password: the UID of which the password is made, and a code
-// (HMAC-SHA256) that only the holder of the root can make. Nobody can use it under another name, or make one for the
-// UID of somebody else's SampleDB.
-func (k *Store) Credentials(db metav1.Object) string {
-	uid := k.origin(db)
-	return string(uid) + "." + k.codeFor(db, uid)
-}
-
-// origin is the UID of which a SampleDB's password is made: that of its annotation where the
-// code is right, else its own.
-func (k *Store) origin(db metav1.Object) types.UID {
-	uid, code, _ := strings.Cut(db.GetAnnotations()[naming.AnnotationCredentials], ".")
-	if code != "" && hmac.Equal([]byte(code), []byte(k.codeFor(db, types.UID(uid)))) {
-		return types.UID(uid)
+// Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. The epoch counts how often it was
+// replaced. A SampleDB that was brought back has the former one's (see Credentials).
+func (k *Store) Password(db metav1.Object, epoch int64) string {
+	purpose := "password/app"
+	if epoch > 0 {
+		purpose += fmt.Sprintf("/%d", epoch)
 	}
-	return db.GetUID()
+	return hex.EncodeToString(pki.Derive(k.root, string(k.read(db).uid), purpose, 16))
 }
 
-func (k *Store) codeFor(db metav1.Object, uid types.UID) string {
+// Epoch is that of a SampleDB's password: the highest that is on record, in its annotation toban.dev/credentials or in
+// its status. So a record that is lost, or an earlier one that is put back, brings no former password back.
+func (k *Store) Epoch(db *v1.SampleDB) int64 {
+	epoch := k.read(db).epoch
+	if known := db.Status.Password; known != nil {
+		epoch = max(epoch, known.Epoch)
+	}
+	return epoch
+}
+
+// Credentials is the annotation toban.dev/credentials. It puts on record which password a SampleDB has: the UID and the
+// epoch of which it is made, and a code (HMAC-SHA256) that only the holder of the root can make. Another SampleDB of
+// the same namespace and name, made with it when this one is gone, has this one's password. Nobody can use it under
+// another name, or make one for the UID of somebody else's SampleDB.
+func (k *Store) Credentials(db metav1.Object, epoch int64) string {
+	o := origin{k.read(db).uid, epoch}
+	return o.text() + "." + k.codeFor(db, o.text())
+}
+
+// origin is of what a SampleDB's password is made.
+type origin struct {
+	uid   types.UID
+	epoch int64
+}
+
+// text is the UID, and the epoch where there is one.
+func (o origin) text() string {
+	if o.epoch == 0 {
+		return string(o.uid)
+	}
+	return fmt.Sprintf("%s.%d", o.uid, o.epoch)
+}
+
+// read is the origin in a SampleDB's annotation where the code is right, else its own.
+func (k *Store) read(db metav1.Object) origin {
+	own := origin{uid: db.GetUID()}
+	text := db.GetAnnotations()[naming.AnnotationCredentials]
+	end := strings.LastIndex(text, ".")
+	if end < 0 {
+		return own
+	}
+	uid, number, counted := strings.Cut(text[:end], ".")
+	said := origin{uid: types.UID(uid)}
+	if counted {
+		epoch, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || epoch < 1 {
+			return own
+		}
+		said.epoch = epoch
+	}
+	if !hmac.Equal([]byte(text[end+1:]), []byte(k.codeFor(db, text[:end]))) {
+		return own
+	}
+	return said
+}
+
+func (k *Store) codeFor(db metav1.Object, origin string) string {
 	mac := hmac.New(sha256.New, pki.Derive(k.root, db.GetNamespace()+"/"+db.GetName(), "credentials", 32))
-	mac.Write([]byte(uid))
+	mac.Write([]byte(origin))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 

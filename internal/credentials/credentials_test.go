@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 )
@@ -42,7 +43,7 @@ func authority(t *testing.T, k *Store, uid types.UID) string {
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
 	one, two := store(t, root), store(t, root)
-	if one.Operator() != two.Operator() || one.Password(db("u")) != two.Password(db("u")) ||
+	if one.Operator() != two.Operator() || one.Password(db("u"), 0) != two.Password(db("u"), 0) ||
 		authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}
@@ -50,14 +51,14 @@ func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 
 func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
 	one, other := store(t, strings.Repeat("r", rootLength)), store(t, strings.Repeat("s", rootLength))
-	if one.Password(db("u")) == one.Password(db("v")) || one.Password(db("u")) == other.Password(db("u")) {
+	if one.Password(db("u"), 0) == one.Password(db("v"), 0) || one.Password(db("u"), 0) == other.Password(db("u"), 0) {
 		t.Error("a password is shared")
 	}
 	if authority(t, one, "u") == authority(t, one, "v") || authority(t, one, "u") == authority(t, other, "u") {
 		t.Error("an authority is shared")
 	}
-	if len(one.Password(db("u"))) != 32 {
-		t.Errorf("the password has %d characters", len(one.Password(db("u"))))
+	if len(one.Password(db("u"), 0)) != 32 {
+		t.Errorf("the password has %d characters", len(one.Password(db("u"), 0)))
 	}
 }
 
@@ -98,25 +99,109 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 		return o
 	}
 	same := func(*metav1.ObjectMeta) {}
-	again := with(k.Credentials(was), same)
-	if k.Password(again) != k.Password(was) {
+	again := with(k.Credentials(was, 0), same)
+	if k.Password(again, 0) != k.Password(was, 0) {
 		t.Error("it has another password")
 	}
-	if third := with(k.Credentials(again), same); k.Password(third) != k.Password(was) {
+	if third := with(k.Credentials(again, 0), same); k.Password(third, 0) != k.Password(was, 0) {
 		t.Error("brought back twice it has another password")
 	}
 	other := store(t, strings.Repeat("s", rootLength))
 	for name, c := range map[string]*metav1.ObjectMeta{
-		"another name":      with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Name = "y" }),
-		"another namespace": with(k.Credentials(was), func(o *metav1.ObjectMeta) { o.Namespace = "theirs" }),
+		"another name":      with(k.Credentials(was, 0), func(o *metav1.ObjectMeta) { o.Name = "y" }),
+		"another namespace": with(k.Credentials(was, 0), func(o *metav1.ObjectMeta) { o.Namespace = "theirs" }),
 		"a UID alone":       with("u", same),
 		"a UID and a dot":   with("u.", same),
-		"a code of another": with("u."+strings.Split(k.Credentials(db("w")), ".")[1], same),
-		"another root":      with(other.Credentials(was), same),
+		"a code of another": with("u."+strings.Split(k.Credentials(db("w"), 0), ".")[1], same),
+		"another root":      with(other.Credentials(was, 0), same),
 	} {
 		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); k.Password(
-			c) != k.Password(own) {
+			c, 0) != k.Password(own, 0) {
 			t.Errorf("%s: it does not have a password of its own", name)
+		}
+	}
+}
+
+// Databases of earlier releases keep their passwords, and what they have in their backups' manifests.
+func TestTheFirstEpochIsWhatItAlwaysWas(t *testing.T) {
+	k := store(t, strings.Repeat("r", rootLength))
+	if got, want := k.Password(db("u"), 0), "410eb44c933204dd9a63f11ed33584ce"; got != want {
+		t.Errorf("the password of epoch 0 is %s, and was %s", got, want)
+	}
+	if got, want := k.Credentials(db("u"), 0), "u.8ec7bb184ca3ce1dfdd70ada336c1ba5"; got != want {
+		t.Errorf("the credentials of epoch 0 are %s, and were %s", got, want)
+	}
+}
+
+// Every epoch is another password, and is on record in an annotation that nobody else can make.
+func TestEveryEpochHasItsPasswordAndItsRecord(t *testing.T) {
+	k := store(t, strings.Repeat("r", rootLength))
+	seen := map[string]bool{}
+	for epoch := range int64(4) {
+		password := k.Password(db("u"), epoch)
+		if seen[password] {
+			t.Errorf("epoch %d has the password of an earlier one", epoch)
+		}
+		seen[password] = true
+		for _, uid := range []types.UID{"u", "v"} { // itself, and the one that it is brought back as
+			o := db(uid)
+			o.Annotations = map[string]string{naming.AnnotationCredentials: k.Credentials(db("u"), epoch)}
+			got := k.Epoch(&v1.SampleDB{ObjectMeta: *o})
+			if got != epoch || k.Password(o, got) != password {
+				t.Errorf("with the record of epoch %d, %s is in epoch %d", epoch, uid, got)
+			}
+		}
+	}
+	code := k.Credentials(db("u"), 1)[len("u.1."):]
+	for name, text := range map[string]string{
+		"a higher epoch":         "u.2." + code,
+		"another spelling of it": "u.01." + code,
+		"none":                   "u." + code,
+		"not a number":           "u.x." + code,
+		"a negative one":         "u.-1." + code,
+	} {
+		o := db("u")
+		o.Annotations = map[string]string{naming.AnnotationCredentials: text}
+		if got := k.Epoch(&v1.SampleDB{ObjectMeta: *o}); got != 0 {
+			t.Errorf("%s: it is in epoch %d by a record that nobody made", name, got)
+		}
+	}
+}
+
+// Neither an earlier record that somebody puts back nor a status that is lost brings a former password back.
+func TestAnEpochNeverGetsLess(t *testing.T) {
+	k := store(t, strings.Repeat("r", rootLength))
+	for name, c := range map[string]struct{ annotation, status, want int64 }{
+		"none":                           {0, 0, 0},
+		"both":                           {2, 2, 2},
+		"the status is behind":           {2, 1, 2},
+		"an earlier record was put back": {1, 2, 2},
+	} {
+		o := v1.SampleDB{ObjectMeta: *db("u"), Status: v1.SampleDBStatus{Password: &v1.PasswordStatus{Epoch: c.status}}}
+		o.Annotations = map[string]string{naming.AnnotationCredentials: k.Credentials(&o, c.annotation)}
+		if got := k.Epoch(&o); got != c.want {
+			t.Errorf("%s: epoch %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A root secret that is lost is told from one that was never there by what an operator has done.
+func TestASampleDBThatNoOperatorHasSeenNeedsNoFormerRoot(t *testing.T) {
+	made := func(modify func(*v1.SampleDB)) v1.SampleDB {
+		o := v1.SampleDB{ObjectMeta: *db("u")}
+		modify(&o)
+		return o
+	}
+	for name, c := range map[string]struct {
+		db   v1.SampleDB
+		want bool
+	}{
+		"only created":  {made(func(*v1.SampleDB) {}), false},
+		"held":          {made(func(o *v1.SampleDB) { o.Finalizers = []string{naming.Finalizer} }), true},
+		"with a status": {made(func(o *v1.SampleDB) { o.Status.ObservedGeneration = 1 }), true},
+	} {
+		if got := len(begunWith([]v1.SampleDB{c.db})) > 0; got != c.want {
+			t.Errorf("%s: an operator has begun with it: %v, want %v", name, got, c.want)
 		}
 	}
 }

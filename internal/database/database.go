@@ -68,6 +68,7 @@ const (
 	RoleTaken       Reason = "RoleTaken"       // another claimant has the role
 	RoleExists      Reason = "RoleExists"      // it is there and nobody's; it is not to be adopted
 	RolePrivileged  Reason = "RolePrivileged"  // it has rights that no application's role may have
+	RoleMissing     Reason = "RoleMissing"     // a role that is to have another password is not there
 	NoPassword      Reason = "NoPassword"      // a role has to be made and there is no password for it
 	ServerRefused   Reason = "ServerRefused"   // PostgreSQL itself refuses
 )

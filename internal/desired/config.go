@@ -105,6 +105,9 @@ func Plan(db *v1.SampleDB) initjob.Plan {
 // Initialises says that there is something to do for the init Job.
 func Initialises(db *v1.SampleDB) bool { return db.Spec.Init == nil || !db.Spec.Init.None }
 
+// AppRole is the role of the Secret NAME-app.
+func AppRole(db *v1.SampleDB) string { return initSpec(db).Owner }
+
 // initSpec is spec.init with its defaults.
 func initSpec(db *v1.SampleDB) v1.InitSpec {
 	var spec v1.InitSpec

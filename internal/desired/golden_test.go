@@ -160,9 +160,12 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
+	revision := AppRevision(db, 0)
+	revision.UID = "7e55"
 	out := []client.Object{
-		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), AppSecret(db, "0123456789abcdef",
-			[]byte("CERT")), ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
+		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), revision,
+		AppSecret(db, revision, "0123456789abcdef", []byte("CERT")),
+		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
 	}
 	for _, s := range Services(db) {
 		out = append(out, s)

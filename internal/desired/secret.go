@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -22,13 +25,27 @@ func AuthoritySecret(db *v1.SampleDB, cert, key []byte) *corev1.Secret {
 	}
 }
 
-// AppSecret is NAME-app: all that an application needs to connect.
-func AppSecret(db *v1.SampleDB, password string, ca []byte) *corev1.Secret {
+// AppSecret is NAME-app: all that an application needs to connect. It belongs to its revision.
+func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password string, ca []byte) *corev1.Secret {
 	spec := initSpec(db)
-	return &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: meta(db, naming.AppSecret(db.Name)),
 		Type:       corev1.SecretTypeOpaque,
 		Data:       connection(db, login{spec.Database, spec.Owner, password}, ca),
+	}
+	secret.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision")),
+	}
+	return secret
+}
+
+// AppRevision is what NAME-app with the password of an epoch belongs to. The operator may create Secrets but not change
+// or delete any: a Secret with a former password goes with its revision.
+func AppRevision(db *v1.SampleDB, epoch int64) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: meta(db, naming.AppRevision(db.Name, strconv.FormatInt(epoch, 10))),
+		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"secret":%q}`, naming.AppSecret(db.Name))},
+		Revision:   epoch + 1,
 	}
 }
 

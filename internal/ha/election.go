@@ -172,7 +172,7 @@ func anotherStands(v View) *Check {
 	return nil
 }
 
-// MayStand says whether one that would be elected may still stand: its leader is lost, and no other has stood meanwhile.
+// MayStand says whether one that would be elected may still stand: its leader is lost, and no other stands meanwhile.
 func (v View) MayStand() bool { return v.LeaderLost() && anotherStands(v) == nil }
 
 func resting(v View) *Check {

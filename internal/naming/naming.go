@@ -37,6 +37,9 @@ const (
 	AnnotationSwitchoverFrom = "toban.dev/switchover-from"
 	// AnnotationSwitchoverRefused says why the last switchover was refused.
 	AnnotationSwitchoverRefused = "toban.dev/switchover-refused"
+	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
+	// removes it when it has begun.
+	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
 	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
@@ -54,7 +57,8 @@ const (
 	// SampleDB of the same name has backups of its own.
 	LabelOwner = "toban.dev/owner"
 
-	// AnnotationCredentials on a SampleDB that was brought back says whose password it has (credentials.Store).
+	// AnnotationCredentials on a SampleDB whose password was rotated, or that was brought back, says which
+	// password it has (credentials.Store).
 	AnnotationCredentials = "toban.dev/credentials" //nolint:gosec // the name of an annotation
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"

@@ -27,6 +27,6 @@ const (
 // PasswordsJob reads the passwords of a PostgreSQL out of its Secrets.
 func PasswordsJob(name, hash string) string { return name + "-secrets-" + hash }
 
-// AppRevision is what the Secret NAME-app belongs to: it goes, and with it the Secret, when what is in
-// it is not true any more.
+// AppRevision is what the Secret NAME-app belongs to, of a SampleDB by its epoch and of a PostgreSQL by its content: it
+// goes, and with it the Secret, when what is in it is not true any more.
 func AppRevision(name, hash string) string { return name + "-app-" + hash }

@@ -50,6 +50,12 @@ func Literal(password string) (string, error) {
 	return "'" + verifier + "'", nil
 }
 
+// IsVerifier says that a text has the form of a verifier, and nothing in it that a statement would have to quote.
+func IsVerifier(text string) bool {
+	_, _, ok := parse(text)
+	return ok && !strings.ContainsAny(text, `'\`)
+}
+
 // Matches says whether a stored verifier is one of this password. Anything that
 // is no SCRAM-SHA-256 verifier, such as an MD5 hash, does not match, nor does one
 // that it would take long to compare.

@@ -23,7 +23,8 @@ type VerifyOptions struct {
 }
 
 // Verify restores a backup into a scratch volume and checks it, in the container of a verification that has the key.
-// The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came of it.
+// The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
+// of it.
 func Verify(ctx context.Context, o VerifyOptions) error {
 	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup}
 	err := v.do(ctx)

@@ -37,6 +37,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/credentials"
+	"toban.dev/internal/database"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
@@ -187,6 +188,11 @@ type agents struct {
 	refuse      string
 	// voters are what the primary has recorded; where it is nil, all members that are ready.
 	voters []string
+	// passwords are the roles whose password the agents were asked to change, with the verifiers. Where passwordError
+	// is set they can't, and where passwordRefusal is they refuse.
+	passwords       []protocol.PasswordRequest
+	passwordError   error
+	passwordRefusal *database.Refusal
 	// reject makes every agent refuse the configs it is given, with these words.
 	reject string
 }
@@ -248,6 +254,23 @@ func (a *agents) Restart(_ context.Context, _ types.UID, host string, _ protocol
 	a.answers[host] = answer
 	a.restarts = append(a.restarts, answer.Name)
 	return nil
+}
+
+func (a *agents) Password(
+	_ context.Context, _ types.UID, host string, _ protocol.Config, request protocol.PasswordRequest,
+) (protocol.PasswordResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answers[host].Role != protocol.RolePrimary {
+		return protocol.PasswordResult{}, errors.New("this instance is not the primary")
+	}
+	if a.passwordError != nil || a.passwordRefusal != nil {
+		return protocol.PasswordResult{Refusal: a.passwordRefusal}, a.passwordError
+	}
+	if request.Verifier != "" {
+		a.passwords = append(a.passwords, request)
+	}
+	return protocol.PasswordResult{}, nil
 }
 
 func (a *agents) Forget(types.UID) {}
@@ -403,8 +426,9 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	w.must(w.api.Status().Update(w.Context(), pod))
 	answer := protocol.Status{
-		Name: name, Role: protocol.RoleStandby, Ready: true, Streaming: true, Reason: "Follower",
-		Data: protocol.DataPresent, SystemIdentifier: identifier, ServerVersion: "17.6", Term: 1,
+		Name: name, Protocol: protocol.Version, Role: protocol.RoleStandby, Ready: true, Streaming: true,
+		Reason: "Follower",
+		Data:   protocol.DataPresent, SystemIdentifier: identifier, ServerVersion: "17.6", Term: 1,
 	}
 	if ordinal == 0 {
 		answer.Role, answer.Streaming, answer.Reason = protocol.RolePrimary, false, "Leader"
@@ -559,6 +583,7 @@ func (w *world) collectGarbage(db *v1.SampleDB) {
 		&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.ServiceList{}, &corev1.ServiceAccountList{},
 		&batchv1.JobList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{},
 		&coordinationv1.LeaseList{}, &policyv1.PodDisruptionBudgetList{}, &appsv1.DeploymentList{},
+		&appsv1.ControllerRevisionList{},
 	} {
 		w.must(w.api.List(w.Context(), list, client.InNamespace(w.namespace),
 			client.MatchingLabels{naming.LabelSampleDB: db.Name}))
@@ -574,5 +599,23 @@ func (w *world) collectGarbage(db *v1.SampleDB) {
 			return client.IgnoreNotFound(w.api.Delete(w.Context(), object,
 				client.PropagationPolicy(metav1.DeletePropagationBackground)))
 		}))
+	}
+	w.collectSecrets()
+}
+
+// collectSecrets deletes the Secrets whose revision is gone.
+func (w *world) collectSecrets() {
+	w.Helper()
+	var secrets corev1.SecretList
+	w.must(w.api.List(w.Context(), &secrets, client.InNamespace(w.namespace)))
+	for i := range secrets.Items {
+		owner := metav1.GetControllerOf(&secrets.Items[i])
+		if owner == nil || owner.Kind != "ControllerRevision" {
+			continue
+		}
+		revision := &appsv1.ControllerRevision{}
+		if !w.find(owner.Name, revision) || revision.UID != owner.UID {
+			w.must(client.IgnoreNotFound(w.api.Delete(w.Context(), &secrets.Items[i])))
+		}
 	}
 }

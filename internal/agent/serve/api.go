@@ -66,6 +66,7 @@ func (a *API) Serve(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathSync, only(naming.IdentityOperator, "the operator", a.handleSync))
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
 	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
+	mux.Handle("POST "+protocol.PathPassword, only(naming.IdentityOperator, "the operator", a.handlePassword))
 	return a.serveMTLS(ctx, mux)
 }
 

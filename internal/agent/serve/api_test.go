@@ -76,6 +76,14 @@ func TestWhoMayAskWhat(t *testing.T) {
 		"a peer asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
 			return peer.Switchover(ctx, loopback, protocol.Switchover{})
 		}, "403 Forbidden: only the operator"},
+		"a peer asks for another password": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := peer.Password(ctx, loopback, protocol.PasswordRequest{Role: "app"})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only the operator"},
+		"the operator asks a standby for another password": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Password(ctx, loopback, protocol.PasswordRequest{Role: "app"})
+			return protocol.Status{}, err
+		}, "409 Conflict: this instance is not the primary"},
 		"the config is another SampleDB's": {
 			func(ctx context.Context) (protocol.Status, error) { return operator.Sync(ctx, loopback, foreign) },
 			"409 Conflict: this config is for y",

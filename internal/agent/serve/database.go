@@ -21,8 +21,7 @@ func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if status := a.Status.Get(); !status.Election.Leading || status.Role != protocol.RolePrimary {
-		http.Error(w, "this instance is not the primary", http.StatusConflict)
+	if !a.leads(w) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), databaseDeadline)
@@ -41,4 +40,38 @@ func (a *API) handleDatabase(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, result)
+}
+
+// handlePassword gives an application's role another password. As above, only the leader does.
+func (a *API) handlePassword(w http.ResponseWriter, r *http.Request) {
+	var request protocol.PasswordRequest
+	if err := readJSON(w, r, &request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if !a.leads(w) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), databaseDeadline)
+	defer cancel()
+	var result protocol.PasswordResult
+	err := database.SetPassword(ctx, a.Connect, request.Role, request.Verifier)
+	if err != nil && !errors.As(err, &result.Refusal) {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	if err == nil && request.Verifier != "" {
+		a.Log.Info("a role has another password, as the operator asked for", "role", request.Role)
+	}
+	writeJSON(w, result)
+}
+
+// leads says that this instance is the primary, and answers where it is not.
+func (a *API) leads(w http.ResponseWriter) bool {
+	status := a.Status.Get()
+	if status.Election.Leading && status.Role == protocol.RolePrimary {
+		return true
+	}
+	http.Error(w, "this instance is not the primary", http.StatusConflict)
+	return false
 }

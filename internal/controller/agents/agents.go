@@ -71,6 +71,17 @@ func (a *HTTPS) Switchover(
 	return c.Switchover(ctx, host, request)
 }
 
+// Password asks the primary's agent to give the application another password.
+func (a *HTTPS) Password(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.PasswordRequest,
+) (protocol.PasswordResult, error) {
+	c, err := a.client(cluster, config.Authority)
+	if err != nil {
+		return protocol.PasswordResult{}, err
+	}
+	return c.Password(ctx, host, request)
+}
+
 // Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority
 // (PEM) is the SampleDB's.
 func (a *HTTPS) Database(

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
@@ -42,7 +43,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		}
 		if out.Archive == nil && s.seen.db != nil && desired.Backup(s.seen.db) != nil {
 			archive := desired.ArchiveReference(s.seen.db) // as it is now: the spec may say something else later
-			out.Archive, out.Manifest = &archive, desired.Manifest(s.seen.db, s.store.Credentials(s.seen.db))
+			out.Archive, out.Manifest = &archive, s.manifest()
 		}
 	}
 	if p := s.seen.progress; p != nil {
@@ -131,4 +132,10 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
 		r.Events.Eventf(s.backup, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
 	}
 	return nil
+}
+
+// manifest is what would bring the SampleDB back, with the password that it has now.
+func (s *scope) manifest() *runtime.RawExtension {
+	db := s.seen.db
+	return desired.Manifest(db, s.store.Credentials(db, s.store.Epoch(db)))
 }

@@ -64,9 +64,9 @@ func mayWrite(have metav1.Object, db *v1.SampleDB, kind string) error {
 	return asProblem(apply.MayWrite(have, owner(db), kind))
 }
 
-// refused tells an object that the API server will never take from one that it could not take now.
-func refused(err error, verb, kind, name string) error {
-	return asProblem(apply.RefusedBy(err, verb, kind, name))
+// refused tells a new object that the API server will never take from one that it could not take now.
+func refused(err error, kind, name string) error {
+	return asProblem(apply.RefusedBy(err, "create", kind, name))
 }
 
 // asProblem makes an object that could not be written the reason of the condition Ready.

@@ -16,6 +16,9 @@ import (
 // known in this round.
 const patience = 2 * time.Second
 
+// patiencePassword is how long it may take to change a password, a commit that waits for standbys as others do.
+const patiencePassword = 10 * time.Second
+
 // Agents talks to the agents of SampleDBs; package agents has the real one. The cluster is the SampleDB's UID,
 // the host an instance's address.
 type Agents interface {
@@ -26,6 +29,9 @@ type Agents interface {
 	// Switchover asks the primary's agent to hand over, and returns how its instance is.
 	Switchover(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.Switchover) (protocol.Status, error)
+	// Password asks the primary's agent to give a role another password.
+	Password(ctx context.Context, cluster types.UID, host string, config protocol.Config,
+		request protocol.PasswordRequest) (protocol.PasswordResult, error)
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }

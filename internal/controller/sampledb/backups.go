@@ -63,7 +63,7 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if err != nil {
-		return refused(err, "create", "DatabaseBackup", backup.Name)
+		return refused(err, "DatabaseBackup", backup.Name)
 	}
 	s.addEvent(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
 	return nil

@@ -62,6 +62,7 @@ func (r *Reconciler) phases() []phase {
 		{"config", r.applyConfig, gates},
 		{"switchover", r.applySwitchover, gates},
 		{"secrets", r.applySecrets, gates},
+		{"password", r.applyPassword, apart},
 		{"access", r.applyAccess, gates},
 		{"storage", r.applyStorage, gates},
 		{"restore", r.applyRestore, gates},
@@ -187,7 +188,7 @@ func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
-	case s.asked() || s.inPlace():
+	case s.asked() || s.inPlace() || s.rotates():
 		return pauseWorking
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):

@@ -19,6 +19,7 @@ const (
 	eventNotPromoted       = "NotPromoted"
 	eventSwitchover        = "Switchover"            // another instance was asked to take over, and has
 	eventSwitchoverRefused = "SwitchoverRefused"     // it was asked to and can't
+	eventPasswordRotated   = "PasswordRotated"       // the Secret NAME-app and the server have another password
 	eventNoPrimary         = "NoPrimary"             // writes are no longer taken
 	eventReady             = "Ready"                 // everything is as the spec wants it
 	eventInitialized       = "Initialized"           // the init Job has done its work
@@ -77,6 +78,9 @@ func changes(old, now v1.SampleDBStatus) []event {
 	}
 	if c := turned(old, now, v1.ConditionRestored); c != nil && c.Status == metav1.ConditionTrue {
 		add(corev1.EventTypeNormal, eventRestored, c.Message)
+	}
+	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
+		add(corev1.EventTypeNormal, eventPasswordRotated, c.Message)
 	}
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)

@@ -488,6 +488,13 @@ func (c *cluster) Switchover(
 	return protocol.Status{}, nil
 }
 
+// Password is of Agents.
+func (c *cluster) Password(
+	context.Context, types.UID, string, protocol.Config, protocol.PasswordRequest,
+) (protocol.PasswordResult, error) {
+	return protocol.PasswordResult{}, errSilent
+}
+
 // Forget is of Agents.
 func (c *cluster) Forget(types.UID) {}
 

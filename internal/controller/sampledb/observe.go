@@ -55,6 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
+	r.observePassword(s)
 	s.seen.answers = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = agreedIdentifier(s.seen.answers)

@@ -24,7 +24,7 @@ func TestRefusedPods(t *testing.T) {
 		"nothing is known":             {nil, ""},
 		"it is refused":                {[]corev1.Event{event("FailedCreate", "exceeded quota", 0)}, "exceeded quota"},
 		"it was refused, and made":     {[]corev1.Event{made, event("FailedCreate", "exceeded quota", 0)}, ""},
-		"it was made, and is refused":  {[]corev1.Event{made, event("FailedCreate", "a policy", time.Minute)}, "a policy"},
+		"it was made, and is refused":  {[]corev1.Event{made, event("FailedCreate", "q", time.Minute)}, "q"},
 		"it is refused again":          {[]corev1.Event{made, series}, "exceeded quota"},
 		"other events say nothing":     {[]corev1.Event{event("RecreatingFailedPod", "x", time.Hour)}, ""},
 		"others do not hide a refusal": {[]corev1.Event{event("FailedCreate", "q", 0), event("Other", "x", 1)}, "q"},

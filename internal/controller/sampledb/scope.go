@@ -34,6 +34,11 @@ type scope struct {
 	storage, initial verdict
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
+	// password is which password is where. Once passwordSeen, passwordRotated is the condition, where another was asked
+	// for.
+	password        v1.PasswordStatus
+	passwordSeen    bool
+	passwordRotated verdict
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool
@@ -72,7 +77,8 @@ type phase struct {
 type kind int
 
 const (
-	// gates: the data, or what Pods mount, is as the phase leaves it. Nothing that touches those is done after its failure.
+	// gates: the data, or what Pods mount, is as the phase leaves it. Nothing that touches those is done after its
+	// failure.
 	gates kind = iota
 	// apart: nothing rests on the phase. It is done also after the failure of others while a primary takes writes and
 	// no restore is under way, so that a database that serves keeps its Services and its backups.

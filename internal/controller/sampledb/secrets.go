@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,33 +19,44 @@ import (
 // read nor change them, so it can't know whether they are there: it tries
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
-	if !r.attempts.due(s.db.UID, s.now, s.healthy()) {
+	resting := s.healthy() && s.rotation().written
+	if !r.attempts.due(s.db.UID, s.now, resting) {
 		return nil
 	}
-	authority, err := r.Credentials.Authority(s.db)
-	if err != nil {
-		return fmt.Errorf("make the authority: %w", err)
-	}
-	key, err := authority.KeyPEM()
+	there, err := r.createAuthoritySecret(ctx, s)
 	if err != nil {
 		return err
 	}
-	cert := []byte(s.config.Authority)
-	secrets := []*corev1.Secret{desired.AuthoritySecret(s.db, cert, key)}
 	if desired.Initialises(s.db) {
-		secrets = append(secrets, desired.AppSecret(s.db, r.Credentials.Password(s.db), cert))
-	}
-	there := false
-	for _, secret := range secrets {
-		err := r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
-		if apierrors.IsAlreadyExists(err) {
-			there = true
-		} else if err != nil {
-			return refused(err, "create", "Secret", secret.Name)
+		app, err := r.createAppSecret(ctx, s)
+		if err != nil {
+			return err
 		}
+		there = there || app
 	}
 	r.attempts.made(s.db.UID, s.now, there)
 	return nil
+}
+
+// createAuthoritySecret creates NAME-ca, and says whether one was there.
+func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there bool, err error) {
+	authority, err := r.Credentials.Authority(s.db)
+	if err != nil {
+		return false, fmt.Errorf("make the authority: %w", err)
+	}
+	key, err := authority.KeyPEM()
+	if err != nil {
+		return false, err
+	}
+	secret := desired.AuthoritySecret(s.db, []byte(s.config.Authority), key)
+	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, refused(err, "Secret", secret.Name)
+	}
+	return false, nil
 }
 
 // attempts remembers when Secrets were last tried to be created.
@@ -70,6 +80,8 @@ const (
 	// restPause is the shortest one at rest. Each is longer by up to as much again, so that a thousand that were found
 	// at once are not tried at once.
 	restPause = 8 * time.Minute
+	// patienceGone is how long a former Secret may take to go with its revision, which is seldom more than a second.
+	patienceGone = 10 * time.Second
 )
 
 // due says that it is time for an attempt. At rest the first one is made a pause after the SampleDB was first seen.

@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -83,7 +84,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
 		For(&v1.SampleDB{},
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, switchoverChanged()))).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged()))).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
@@ -96,12 +97,13 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// switchoverChanged lets a request for a switchover through, which is an annotation
+// requestChanged lets a request for a switchover or for another password through, which is an annotation
 // and so no new generation.
-func switchoverChanged() predicate.Predicate {
+func requestChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
-		return e.ObjectOld.GetAnnotations()[naming.AnnotationSwitchover] !=
-			e.ObjectNew.GetAnnotations()[naming.AnnotationSwitchover]
+		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		return slices.ContainsFunc([]string{naming.AnnotationSwitchover, naming.AnnotationRotatePassword},
+			func(request string) bool { return was[request] != is[request] })
 	}}
 }
 

@@ -54,7 +54,7 @@ func (r *Reconciler) snapshot(ctx context.Context, s *scope) (waiting string, er
 	}
 	err = r.Client.Create(ctx, desired.FinalBackup(s.db), client.FieldOwner(naming.FieldOwner))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", refused(err, "create", "DatabaseBackup", name)
+		return "", refused(err, "DatabaseBackup", name)
 	}
 	s.addEvent(eventBackup, name+" is taken: the SampleDB is being deleted")
 	return "the last backup, " + name, nil

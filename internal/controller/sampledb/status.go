@@ -46,6 +46,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
+		Password:           s.passwordStatus(),
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -81,6 +82,9 @@ func (s *scope) status() v1.SampleDBStatus {
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+	}
+	if s.passwordSeen {
+		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)

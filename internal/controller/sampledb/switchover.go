@@ -163,7 +163,7 @@ func settled(refusal string) map[string]string {
 }
 
 // annotate sets annotations of the SampleDB, and removes those that are "". It
-// fails where the SampleDB has changed since it was read: the request may be another one.
+// fails where the SampleDB has changed since it was read: a request may be another one.
 func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[string]string) error {
 	changed := s.db.DeepCopy()
 	if changed.Annotations == nil {
@@ -181,7 +181,7 @@ func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[str
 	}
 	patch := client.MergeFromWithOptions(s.db, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return fmt.Errorf("note how far the switchover is: %w", err)
+		return fmt.Errorf("note how far a request is: %w", err)
 	}
 	s.db = changed
 	return nil

@@ -99,7 +99,7 @@ func TestARequestForASwitchoverIsSeenAtOnce(t *testing.T) {
 		"it is not ours": {&v1.SampleDB{}, with("team", "shop"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := switchoverChanged().Update(ctrlevent.UpdateEvent{
+			if got := requestChanged().Update(ctrlevent.UpdateEvent{
 				ObjectOld: c.old, ObjectNew: c.now,
 			}); got != c.want {
 				t.Errorf("%v, want %v", got, c.want)

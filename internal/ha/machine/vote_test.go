@@ -145,8 +145,8 @@ func TestARenewalEndsWithItsServer(t *testing.T) {
 	}
 }
 
-// Of two that would both be elected, one has stood by the time the other hears that it may. That one does not outbid it:
-// it would take the lead from it the moment that it is elected.
+// Of two that would both be elected, one has stood by the time the other hears that it may. The other does not outbid
+// it: it would take the lead from it the moment that it is elected.
 func TestAPreVoteIsInVainWhereAnotherHasStoodMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := standby(t)

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/naming"
+)
+
+// A root secret is made where there is nothing yet. One that was lost is not replaced: it would lock everybody out.
+func TestALostRootSecretIsNotReplaced(t *testing.T) {
+	w := newWorldOn(t, ownServer(t))
+	direct, ok := w.reconciler.Client.(labelled) // with the operator's rights
+	if !ok {
+		t.Fatal("the reconciler has another client")
+	}
+	key := types.NamespacedName{Namespace: operatorNamespace, Name: naming.OperatorSecret}
+	first, err := credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	w.must(err)
+	root := &corev1.Secret{}
+	w.must(w.api.Get(t.Context(), key, root))
+
+	db := w.sampleDB("waits")
+	w.must(w.api.Create(t.Context(), db))
+	w.must(w.api.Delete(t.Context(), root))
+	if _, err := credentials.Load(t.Context(), direct.Client, operatorNamespace); err != nil {
+		t.Errorf("a SampleDB that no operator has seen keeps the first one from starting: %v", err)
+	}
+	w.must(w.api.Get(t.Context(), key, root))
+
+	w.started("x")
+	w.must(w.api.Delete(t.Context(), root))
+	_, err = credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	if err == nil || !strings.Contains(err.Error(), "put your copy of it back") {
+		t.Errorf("with a SampleDB and without a root: %v", err)
+	}
+	if err := w.api.Get(t.Context(), key, root); !apierrors.IsNotFound(err) {
+		t.Errorf("another root secret is made: %v", err)
+	}
+	root.ObjectMeta = metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name}
+	w.must(w.api.Create(t.Context(), root))
+	again, err := credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	w.must(err)
+	if again.Password(db, 0) == first.Password(db, 0) {
+		t.Error("the first root is back, and not the second")
+	}
+}
