@@ -24,7 +24,7 @@ type Source struct {
 	Name string `json:"name"`
 	// Path is where it is mounted.
 	Path string `json:"path"`
-	// Secret says that it is a Secret's: who reads errors may not read what is in it.
+	// Secret says that it is a Secret's: who reads errors and logs may not read what is in it.
 	Secret bool `json:"secret,omitempty"`
 }
 
