@@ -82,9 +82,11 @@ func TestTheGuardOfTheExamples(t *testing.T) {
 		}
 	}
 	for name, object := range map[string]client.Object{
-		"nothing named":           w.sampleDB("shop"),
-		"SQL of its own":          db("shop-sql"),
-		"a store of its own":      inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: secret("shop-s3")}}),
+		"nothing named":  w.sampleDB("shop"),
+		"SQL of its own": db("shop-sql"),
+		"a store of its own": inStore(v1.StoreSpec{
+			S3: &v1.S3Store{Bucket: "backups", Credentials: secret("shop-s3")},
+		}),
 		"a key of its own":        encrypted("shop-age"),
 		"an archive of its own":   restored("shop-gcs"),
 		"the article's manifest":  pg("foodb-password"),

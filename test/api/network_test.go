@@ -123,7 +123,9 @@ func TestAMyAppReachesItsDatabase(t *testing.T) {
 	}
 	pg := &pgv1.PostgreSQL{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "foodb"},
-		Spec:       pgv1.PostgreSQLSpec{DB: "foo", User: "foo", Password: "p", Server: &pgv1.ServerReference{Name: "big"}},
+		Spec: pgv1.PostgreSQLSpec{
+			DB: "foo", User: "foo", Password: "p", Server: &pgv1.ServerReference{Name: "big"},
+		},
 	}
 	w.must(w.api.Create(t.Context(), pg))
 	app = w.again(app)

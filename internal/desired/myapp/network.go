@@ -74,8 +74,8 @@ func Ingress(app *v1.MyApp) *networkingv1.Ingress {
 	return out
 }
 
-// DatabasePolicy lets the Pods of a MyApp and of its migrations reach the PostgreSQL of SampleDBs of its namespace, also
-// where spec.network.from of those does not name them.
+// DatabasePolicy lets the Pods of a MyApp and of its migrations reach the PostgreSQL of SampleDBs of its namespace,
+// also where spec.network.from of those does not name them.
 func DatabasePolicy(app *v1.MyApp, sampleDBs []string) *networkingv1.NetworkPolicy {
 	tcp, port := corev1.ProtocolTCP, intstr.FromInt32(naming.PortPostgreSQL)
 	return &networkingv1.NetworkPolicy{

@@ -184,7 +184,8 @@ func TestNothingOfASecretIsQuoted(t *testing.T) {
 			"CREATE TABLE a (b text PRIMARY KEY);\nINSERT INTO a VALUES ('hunter2'), ('hunter2');", "line 2", "23505",
 		},
 		"a value in a constraint that is checked at the end": {
-			"CREATE TABLE a (b text UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO a VALUES ('hunter2'), ('hunter2')",
+			"CREATE TABLE a (b text UNIQUE DEFERRABLE INITIALLY DEFERRED);\n" +
+				"INSERT INTO a VALUES ('hunter2'), ('hunter2')",
 			"1.sql", "23505",
 		},
 		"a value that is raised": {"DO $$ BEGIN RAISE 'it is hunter2'; END $$", "line 1", "P0001"},
