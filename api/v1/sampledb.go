@@ -136,6 +136,10 @@ type SampleDBSpec struct {
 	// +optional
 	Service ServiceSpec `json:"service,omitempty"`
 
+	// Who reaches the servers over the network. A change restarts nothing.
+	// +optional
+	Network NetworkSpec `json:"network,omitempty"`
+
 	// The usual fields of the instances' Pods.
 	// +optional
 	Pod PodSpec `json:"pod,omitempty"`
@@ -225,7 +229,7 @@ type PostgreSQLSpec struct {
 
 	// Lines of pg_hba.conf, each "TYPE DATABASE USER ADDRESS METHOD", that come after
 	// the operator's own and before the last one, which lets every role in
-	// with its password (SCRAM-SHA-256).
+	// with its password (SCRAM-SHA-256) over TLS. A line with host lets clients without TLS in.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.all(line, !line.contains('\\n') && !line.contains('\\r'))",message="each item of postgresql.hba must be one line"

@@ -85,7 +85,7 @@ func sayQuantities(s *apiextensions.JSONSchemaProps) {
 // shorten takes out what is explained elsewhere, and from a status what only a spec needs.
 func shorten(path string, s *apiextensions.JSONSchemaProps) {
 	for field := range kubernetes.Fields {
-		if strings.HasPrefix(path, field+".") {
+		if strings.HasPrefix(path, strings.ReplaceAll(field, "[]", "")+".") { // items have the path of their list
 			s.Description = ""
 		}
 	}

@@ -19,9 +19,13 @@ var Fields = map[string]string{
 	"spec.pod.imagePullSecrets": "https://kubernetes.io/docs/concepts/containers/images/",
 	"status.conditions": "https://kubernetes.io/docs/reference/generated/kubernetes-api/" +
 		"v1.32/#condition-v1-meta",
+	"spec.network.from[].podSelector":       selectors,
+	"spec.network.from[].namespaceSelector": selectors,
 	// Not Kubernetes', but explained elsewhere too: a copy of the spec.
 	"status.deployed.spec": "myapp.md#spec",
 }
+
+const selectors = "https://kubernetes.io/docs/concepts/services-networking/network-policies/"
 
 const probes = "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/"
 

@@ -284,13 +284,8 @@ func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.
 
 // BackupPolicy lets the operator ask the Pods of backups and verifications how far they are, and nobody else in.
 func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
-	return operatorOnly(db, naming.BackupPolicy(db.Name), metav1.LabelSelector{
-		MatchLabels: map[string]string{naming.LabelSampleDB: db.Name},
-		MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn,
-			Values: []string{naming.ComponentBackup, naming.ComponentVerify},
-		}},
-	}, settings)
+	return operatorOnly(db, naming.BackupPolicy(db.Name), podsOf(db, naming.ComponentBackup, naming.ComponentVerify),
+		settings)
 }
 
 // operatorOnly lets the operator reach what listens for it in the selected Pods, and nobody else in.

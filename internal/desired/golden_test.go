@@ -100,6 +100,14 @@ func full(db *v1.SampleDB) {
 		Service: v1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb.example/internal": "true"},
 		},
+		Network: v1.NetworkSpec{From: []v1.NetworkPeer{
+			{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}},
+			{
+				PodSelector:       &metav1.LabelSelector{},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "books"}},
+			},
+			{IPBlock: &v1.IPBlock{CIDR: "10.0.0.0/8", Except: []v1.CIDR{"10.9.0.0/16"}}},
+		}},
 		Pod: v1.PodSpec{
 			Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"note": "x"},
 			NodeSelector:      map[string]string{"disk": "fast"},

@@ -91,9 +91,9 @@ func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// NetworkPolicy lets clients reach PostgreSQL, and only the other instances and
-// the operator reach an agent. Who wants fewer clients adds a policy of their
-// own to other Pods; egress is not restricted.
+// NetworkPolicy lets clients reach PostgreSQL, all or those of spec.network.from, and only the other instances and
+// the operator reach an agent. What a MyApp's Pods need has a policy of its own: policies only ever allow. Egress is
+// not restricted.
 func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
 	instances := &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)}
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
@@ -102,15 +102,55 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: *instances,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{
-				{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
-				{
-					Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
-					From:  []networkingv1.NetworkPolicyPeer{{PodSelector: instances}, {NamespaceSelector: operator}},
-				},
-			},
+			Ingress: append(clientRules(db), networkingv1.NetworkPolicyIngressRule{
+				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
+				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: instances}, {NamespaceSelector: operator}},
+			}),
 		},
 	}
+}
+
+// clientRules say who reaches PostgreSQL. Everybody reaches the probes, which say only how the instance is: a kubelet
+// that can't ask would restart it.
+func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
+	from := db.Spec.Network.From
+	if len(from) == 0 {
+		return []networkingv1.NetworkPolicyIngressRule{
+			{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
+		}
+	}
+	// Those of our own Pods that connect: standbys, the init Job and backups.
+	own := podsOf(db, naming.ComponentInstance, naming.ComponentInit, naming.ComponentBackup)
+	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}
+	for _, p := range from {
+		peers = append(peers, peer(p))
+	}
+	return []networkingv1.NetworkPolicyIngressRule{
+		{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL)}, From: peers},
+		{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortProbe)}},
+	}
+}
+
+// podsOf selects Pods of a SampleDB by what they are for.
+func podsOf(db *v1.SampleDB, components ...string) metav1.LabelSelector {
+	return metav1.LabelSelector{
+		MatchLabels: map[string]string{naming.LabelSampleDB: db.Name},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn, Values: components,
+		}},
+	}
+}
+
+func peer(p v1.NetworkPeer) networkingv1.NetworkPolicyPeer {
+	out := networkingv1.NetworkPolicyPeer{PodSelector: p.PodSelector, NamespaceSelector: p.NamespaceSelector}
+	if p.IPBlock == nil {
+		return out
+	}
+	out.IPBlock = &networkingv1.IPBlock{CIDR: string(p.IPBlock.CIDR)}
+	for _, e := range p.IPBlock.Except {
+		out.IPBlock.Except = append(out.IPBlock.Except, string(e))
+	}
+	return out
 }
 
 func port(number int32) networkingv1.NetworkPolicyPort {

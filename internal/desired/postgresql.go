@@ -62,6 +62,9 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 	if pg.Spec.Service != nil {
 		db.Spec.Service = *pg.Spec.Service.DeepCopy()
 	}
+	if pg.Spec.Network != nil {
+		db.Spec.Network = *pg.Spec.Network.DeepCopy()
+	}
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
 	again := *pg.Spec.DeepCopy()
 	again.RestoreFrom = nil

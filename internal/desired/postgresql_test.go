@@ -31,6 +31,7 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 		"postgresql-full": foodb(func(pg *pgv1.PostgreSQL) {
 			pg.Spec.Instances, pg.Spec.Version, pg.Spec.Storage = &three, &version, &v1.StorageSpec{Size: "20Gi"}
 			pg.Spec.Backup, pg.Spec.Service = &v1.BackupSpec{Schedule: "@daily"}, &v1.ServiceSpec{Type: "LoadBalancer"}
+			pg.Spec.Network = &v1.NetworkSpec{From: []v1.NetworkPeer{{IPBlock: &v1.IPBlock{CIDR: "10.0.0.0/8"}}}}
 			pg.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "foodb-final-1"}
 			pg.Spec.Roles = []pgv1.Role{
 				{Name: "r", Password: "reader.password"}, {Name: "s", Password: "foodb-password"},

@@ -97,7 +97,13 @@ func (j *Job) attempt(ctx context.Context, scripts []script) error {
 		return err
 	}
 	for _, s := range scripts {
-		if err := j.runScript(ctx, primary, s); err != nil {
+		run := j.runScript
+		if s.secret {
+			run = func(ctx context.Context, primary []string, s script) error {
+				return j.runUnlogged(ctx, super, primary, s)
+			}
+		}
+		if err := run(ctx, primary, s); err != nil {
 			return err
 		}
 	}

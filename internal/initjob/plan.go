@@ -25,7 +25,7 @@ type Source struct {
 	// Path is where it is mounted.
 	Path string `json:"path"`
 	// Secret says that it is a key of a Secret. The operator can't see whether that is there; the Job can. Who reads
-	// errors may not read what is in it.
+	// errors and logs may not read what is in it.
 	Secret bool `json:"secret,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 type script struct {
 	name, text, digest string
 	statements         []statement
-	// secret says that no message may quote it.
+	// secret says that no message and no log may quote it.
 	secret bool
 }
 

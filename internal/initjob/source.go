@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,6 +36,32 @@ func (j *Job) runScript(ctx context.Context, primary []string, s script) error {
 	j.Log.Info("ran SQL", "source", s.name, "statements", len(s.statements))
 	j.passed(s.name)
 	return nil
+}
+
+// unlogged are the settings that keep a session's SQL, and errors that quote it, out of the server's log. Only a
+// superuser may set them.
+var unlogged = [][2]string{
+	{"log_statement", "none"}, {"log_min_duration_statement", "-1"}, {"log_min_duration_sample", "-1"},
+	{"log_transaction_sample_rate", "0"}, {"log_min_error_statement", "panic"}, {"log_min_messages", "panic"},
+}
+
+// runUnlogged runs a source that is a Secret: the owner's sessions log nothing meanwhile. An attempt that is killed in
+// between leaves them so until the next one.
+func (j *Job) runUnlogged(ctx context.Context, super *pgx.Conn, primary []string, s script) error {
+	sessions := fmt.Sprintf("ALTER ROLE %s IN DATABASE %s ", quote(j.Plan.Owner), quote(j.Plan.Database))
+	var hide, show strings.Builder
+	for _, setting := range unlogged {
+		fmt.Fprintf(&hide, "%sSET %s = '%s';", sessions, setting[0], setting[1])
+		fmt.Fprintf(&show, "%sRESET %s;", sessions, setting[0])
+	}
+	if _, err := super.Exec(ctx, hide.String(), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return at(s.name, fmt.Errorf("keep it out of the server's log: %w", err))
+	}
+	failed := j.runScript(ctx, primary, s)
+	if _, err := super.Exec(ctx, show.String(), pgx.QueryExecModeSimpleProtocol); err != nil && failed == nil {
+		return at(s.name, fmt.Errorf("let the server log as before: %w", err))
+	}
+	return failed
 }
 
 // claim opens the transaction and writes the source down in it, before the

@@ -49,6 +49,9 @@ func App(app string) string { return app }
 // LeaderService is the name of the Service that leads to the leader.
 func LeaderService(app string) string { return app + "-leader" }
 
+// DatabasePolicy is the NetworkPolicy that lets a MyApp's Pods reach its database.
+func DatabasePolicy(app string) string { return app + "-to-database" }
+
 // MigrationJob is named by the hash of what it runs, so that a mended migration gets a new Job.
 func MigrationJob(app, hash string) string { return app + "-migrate-" + hash }
 

@@ -27,6 +27,11 @@ var examples = map[string]any{
 	"postgresql.parameters":   fields{"work_mem": "4MB"},
 	"postgresql.parameters{}": "4MB",
 	"init.sql[]":              fields{"secret": fields{"name": "s", "key": "k"}},
+	"network.from[]":          fields{"podSelector": fields{}},
+	"ipBlock.cidr":            "10.0.0.0/8",
+	"ipBlock.except[]":        "10.9.0.0/16",
+
+	"securityContext.privileged": false,
 }
 
 // companions are what must be beside a field, or must not.
@@ -43,6 +48,7 @@ var companions = map[string]fields{
 	"target.transaction":   {"name": nil},
 	"target.exclusive":     {"name": nil, "lsn": "0/1"},
 	"sql[].configMap":      {"secret": nil},
+	"from[].ipBlock":       {"podSelector": nil},
 }
 
 // suffix is the end of a path by which a field is known here.

@@ -314,6 +314,9 @@ func TestBadMyAppsAreRefusedWithTheirSentence(t *testing.T) {
 		"an Ingress with a scheme":      {ingress("https://shop.example.com", "/"), "ingress.host must be a host name"},
 		"an Ingress in capital letters": {ingress("Shop.example.com", "/"), "ingress.host must be a host name"},
 		"an Ingress's path":             {ingress("shop.example.com", "shop"), "ingress.path must begin with /"},
+		"the node's rights": {func(app *appv1.MyApp) {
+			app.Spec.SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+		}, "securityContext.privileged would give the container all that its node may do"},
 		"a label of ours": {
 			func(app *appv1.MyApp) { app.Spec.Pod.Labels = map[string]string{naming.LabelLeaderOf: app.Name} },
 			"pod.labels must not begin with toban.dev/",

@@ -503,6 +503,9 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"server and size": {
 			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Storage = &v1.StorageSpec{Size: "2Gi"} }, "the server's",
 		},
+		"server and network": {
+			func(pg *pgv1.PostgreSQL) { onShared(pg); pg.Spec.Network = &v1.NetworkSpec{} }, "the server's",
+		},
 		"no backup": {func(pg *pgv1.PostgreSQL) {
 			pg.Spec.DeletionPolicy, pg.Spec.Backup = v1.DeletionSnapshot, &v1.BackupSpec{None: true}
 		}, "nor with backup.none"},

@@ -102,7 +102,8 @@ type MyAppSpec struct {
 	// +optional
 	StartupProbe *corev1.Probe `json:"startupProbe,omitempty"`
 
-	// What the container may do.
+	// What the container may do. It can't be privileged.
+	// +kubebuilder:validation:XValidation:rule="!has(self.privileged) || !self.privileged",message="securityContext.privileged would give the container all that its node may do: leave it out, and name the capabilities that it needs"
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 

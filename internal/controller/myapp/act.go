@@ -31,6 +31,18 @@ func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
 	return r.writer().Remove(ctx, s.owner(), &networkingv1.Ingress{ObjectMeta: s.named(naming.App(s.app.Name))})
 }
 
+// applyDatabasePolicy lets the Pods reach the database before there are any, or removes that where no server is wanted.
+func (r *Reconciler) applyDatabasePolicy(ctx context.Context, s *scope) error {
+	switch seen := s.seen.servers; {
+	case !seen.known:
+		return nil
+	case len(seen.names) > 0:
+		return r.writer().Apply(ctx, s.owner(), myapp.DatabasePolicy(s.app, seen.names))
+	}
+	return r.writer().Remove(ctx, s.owner(),
+		&networkingv1.NetworkPolicy{ObjectMeta: s.named(naming.DatabasePolicy(s.app.Name))})
+}
+
 // applyBudget writes the budget, or removes it where none is wanted.
 func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
 	if want := myapp.Budget(s.app); want != nil {

@@ -87,6 +87,7 @@ func (r *Reconciler) steps() []step {
 	return []step{
 		{"leader", r.applyLeader},
 		{"network", r.applyNetwork},
+		{"database policy", r.applyDatabasePolicy},
 		{"update", r.applyUpdate},
 		{"deployment", r.applyDeployment},
 		{"budget", r.applyBudget},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,6 +107,57 @@ func noBackup(db *toban.SampleDB) string {
 			"migration.backup to false", db.Name)
 	}
 	return ""
+}
+
+// servers are the SampleDBs of the namespace that the Pods connect to. Some are not known while a PostgreSQL is not
+// there, which says on which it lies.
+type servers struct {
+	names []string
+	known bool
+}
+
+// observeServers finds those of the spec and, while an update is held back, of what runs.
+func (r *Reconciler) observeServers(ctx context.Context, s *scope) error {
+	references := []*v1.DatabaseReference{s.app.Spec.Database}
+	if s.deployed != nil {
+		references = append(references, s.deployed.Spec.Database)
+	}
+	s.seen.servers.known = true
+	for _, reference := range references {
+		name, known, err := r.server(ctx, s.app.Namespace, reference)
+		if err != nil {
+			return err
+		}
+		if !known {
+			s.seen.servers.known = false
+		}
+		if name != "" && !slices.Contains(s.seen.servers.names, name) {
+			s.seen.servers.names = append(s.seen.servers.names, name)
+		}
+	}
+	slices.Sort(s.seen.servers.names)
+	return nil
+}
+
+// server is the SampleDB of the namespace that a database lies on, "" where there is none.
+func (r *Reconciler) server(
+	ctx context.Context, namespace string, database *v1.DatabaseReference,
+) (name string, known bool, err error) {
+	switch {
+	case database == nil:
+		return "", true, nil
+	case database.Kind == v1.DatabaseSampleDB:
+		return database.Name, true, nil
+	}
+	pg, err := find(ctx, r.Client, namespace, database.Name, &pgv1.PostgreSQL{})
+	if err != nil || pg == nil {
+		return "", false, err
+	}
+	server := desired.ServerOf(pg)
+	if server.Namespace != "" {
+		return "", true, nil
+	}
+	return server.Name, true, nil
 }
 
 func (r *Reconciler) observeBackup(ctx context.Context, s *scope) error {

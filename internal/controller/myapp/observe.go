@@ -34,12 +34,13 @@ type observed struct {
 	settled  bool
 	database database
 	backup   *toban.DatabaseBackup // the one before the migration, nil where there is none
+	servers  servers
 }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	for _, read := range []func(context.Context, *scope) error{
 		r.observeDeployment, r.observePods, r.observeJobs, r.observeConfig, r.observeSecrets,
-		r.observeDatabase, r.observeBackup,
+		r.observeDatabase, r.observeBackup, r.observeServers,
 	} {
 		if err := read(ctx, s); err != nil {
 			return err

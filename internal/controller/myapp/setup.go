@@ -48,7 +48,7 @@ const (
 func Watched() []client.Object {
 	return []client.Object{
 		&corev1.Pod{}, &corev1.Service{}, &appsv1.Deployment{}, &batchv1.Job{}, &policyv1.PodDisruptionBudget{},
-		&autoscalingv2.HorizontalPodAutoscaler{}, &networkingv1.Ingress{},
+		&autoscalingv2.HorizontalPodAutoscaler{}, &networkingv1.Ingress{}, &networkingv1.NetworkPolicy{},
 	}
 }
 

@@ -133,6 +133,9 @@ func objects(app *v1.MyApp) []client.Object {
 		job := MigrationJob(app, Update{From: "nginx:1.24", Revision: 7})
 		out = append(out, MigrationBackup(app, job, "shop"), job)
 	}
+	if app.Spec.Database != nil {
+		out = append(out, DatabasePolicy(app, []string{"shop"}))
+	}
 	if budget := Budget(app); budget != nil {
 		out = append(out, budget)
 	}

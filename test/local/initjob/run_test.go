@@ -1,6 +1,7 @@
 package initjob_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -171,6 +172,51 @@ func TestFailuresSayWhereAndWhy(t *testing.T) {
 				t.Error("a role was made although the database belongs to someone else")
 			}
 		})
+	}
+}
+
+// Who may name a Secret as a source may not be one who may read it: neither the result nor a log quotes it.
+func TestNothingOfASecretIsQuoted(t *testing.T) {
+	s := start(t)
+	for name, c := range map[string]struct{ text, step, code string }{
+		"a Secret that is no SQL": {"\n\nhunter2", "line 3", "42601"},
+		"a value in a constraint's details": {
+			"CREATE TABLE a (b text PRIMARY KEY);\nINSERT INTO a VALUES ('hunter2'), ('hunter2');", "line 2", "23505",
+		},
+		"a value in a constraint that is checked at the end": {
+			"CREATE TABLE a (b text UNIQUE DEFERRABLE INITIALLY DEFERRED);\n" +
+				"INSERT INTO a VALUES ('hunter2'), ('hunter2')",
+			"1.sql", "23505",
+		},
+		"a value that is raised": {"DO $$ BEGIN RAISE 'it is hunter2'; END $$", "line 1", "P0001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			p := plan(t, c.text)
+			p.SQL[0].Secret = true
+			job := s.job(t, p)
+			job.Log = slog.New(slog.NewTextHandler(&log, nil))
+			err := job.Run(t.Context())
+			got := initjob.Report(err)
+			if got.Done || !strings.HasSuffix(got.Step, c.step) || !strings.Contains(got.Message, c.code) {
+				t.Errorf("result is %+v", got)
+			}
+			for where, text := range map[string]string{
+				"the result": got.Step + got.Message, "the error": fmt.Sprint(err), "the Job's log": log.String(),
+				"the server's log": s.Log(t),
+			} {
+				if strings.Contains(text, "hunter2") {
+					t.Errorf("%s has it: %s", where, text)
+				}
+			}
+		})
+	}
+	if left := s.Ask(t, "postgres", "SELECT count(*) FROM pg_db_role_setting"); left != "0" {
+		t.Error("the owner's sessions are still kept out of the server's log")
+	}
+	got := initjob.Report(s.job(t, plan(t, "hunter3")).Run(t.Context()))
+	if !strings.Contains(got.Message, "hunter3") || !strings.Contains(s.Log(t), "hunter3") {
+		t.Errorf("what is in a ConfigMap may be read, and makes an error plain: %+v", got)
 	}
 }
 

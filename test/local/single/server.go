@@ -87,7 +87,7 @@ func (s *Server) configure(t testing.TB) {
 // Up starts the server and waits until it takes writes.
 func (s *Server) Up(t testing.TB) {
 	t.Helper()
-	log, err := os.Create(filepath.Join(filepath.Dir(s.folder), "log"))
+	log, err := os.Create(s.log())
 	must(t, err)
 	defer log.Close()
 	s.process = s.command("postgres", "-D", s.folder)
@@ -106,6 +106,16 @@ func (s *Server) Up(t testing.TB) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+func (s *Server) log() string { return filepath.Join(filepath.Dir(s.folder), "log") }
+
+// Log is what the server has logged since it was started last.
+func (s *Server) Log(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile(s.log())
+	must(t, err)
+	return string(text)
 }
 
 // Down stops the server at once, as a crash does, and waits for its end.
