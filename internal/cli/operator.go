@@ -196,7 +196,9 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	if err != nil {
 		return fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
-	store, err := credentials.Load(ctx, direct, o.namespace)
+	store, err := credentials.Load(ctx, direct, o.namespace, func(ctx context.Context) ([]v1.SampleDB, error) {
+		return o.namespaces.SampleDBs(ctx, direct)
+	})
 	if err != nil {
 		return err
 	}

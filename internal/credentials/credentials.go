@@ -43,15 +43,18 @@ type Store struct {
 	leaf pki.Leaf
 }
 
+// Databases lists the SampleDBs that are this operator's, in whatever namespaces it works.
+type Databases func(context.Context) ([]v1.SampleDB, error)
+
 // Load reads the operator's Secret in its namespace, or makes it at the first
 // start. Where there are SampleDBs that an operator has begun with, it was lost: another root would lock the operator
 // and applications out of all of them. The client must read without a cache: a cache would need the right to list.
-func Load(ctx context.Context, c client.Client, namespace string) (*Store, error) {
+func Load(ctx context.Context, c client.Client, namespace string, databases Databases) (*Store, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: naming.OperatorSecret}
 	secret := &corev1.Secret{}
 	err := c.Get(ctx, key, secret)
 	if apierrors.IsNotFound(err) {
-		if err := mayCreate(ctx, c, key); err != nil {
+		if err := mayCreate(ctx, databases, key); err != nil {
 			return nil, err
 		}
 		if err := create(ctx, c, key); err != nil {
@@ -71,12 +74,12 @@ func Load(ctx context.Context, c client.Client, namespace string) (*Store, error
 }
 
 // mayCreate is an error where the root secret was lost.
-func mayCreate(ctx context.Context, c client.Client, key types.NamespacedName) error {
-	var all v1.SampleDBList
-	if err := c.List(ctx, &all); err != nil {
+func mayCreate(ctx context.Context, databases Databases, key types.NamespacedName) error {
+	all, err := databases(ctx)
+	if err != nil {
 		return fmt.Errorf("look whether there are SampleDBs: %w", err)
 	}
-	begun := begunWith(all.Items)
+	begun := begunWith(all)
 	if len(begun) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/naming"
 )
@@ -21,7 +24,12 @@ func TestALostRootSecretIsNotReplaced(t *testing.T) {
 		t.Fatal("the reconciler has another client")
 	}
 	key := types.NamespacedName{Namespace: operatorNamespace, Name: naming.OperatorSecret}
-	first, err := credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	others := newWorldOn(t, w.server)
+	others.started("theirs") // has another operator, with another root
+	databases := func(ctx context.Context) ([]v1.SampleDB, error) {
+		return namespaces.Choice{Ignored: []string{others.namespace}}.SampleDBs(ctx, direct.Client)
+	}
+	first, err := credentials.Load(t.Context(), direct.Client, operatorNamespace, databases)
 	w.must(err)
 	root := &corev1.Secret{}
 	w.must(w.api.Get(t.Context(), key, root))
@@ -29,14 +37,14 @@ func TestALostRootSecretIsNotReplaced(t *testing.T) {
 	db := w.sampleDB("waits")
 	w.must(w.api.Create(t.Context(), db))
 	w.must(w.api.Delete(t.Context(), root))
-	if _, err := credentials.Load(t.Context(), direct.Client, operatorNamespace); err != nil {
+	if _, err := credentials.Load(t.Context(), direct.Client, operatorNamespace, databases); err != nil {
 		t.Errorf("a SampleDB that no operator has seen keeps the first one from starting: %v", err)
 	}
 	w.must(w.api.Get(t.Context(), key, root))
 
 	w.started("x")
 	w.must(w.api.Delete(t.Context(), root))
-	_, err = credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	_, err = credentials.Load(t.Context(), direct.Client, operatorNamespace, databases)
 	if err == nil || !strings.Contains(err.Error(), "put your copy of it back") {
 		t.Errorf("with a SampleDB and without a root: %v", err)
 	}
@@ -45,7 +53,7 @@ func TestALostRootSecretIsNotReplaced(t *testing.T) {
 	}
 	root.ObjectMeta = metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name}
 	w.must(w.api.Create(t.Context(), root))
-	again, err := credentials.Load(t.Context(), direct.Client, operatorNamespace)
+	again, err := credentials.Load(t.Context(), direct.Client, operatorNamespace, databases)
 	w.must(err)
 	if again.Password(db, 0) == first.Password(db, 0) {
 		t.Error("the first root is back, and not the second")

@@ -2,14 +2,19 @@
 package namespaces
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
 )
 
 // Choice is a choice of namespaces. Without any it is all of them.
@@ -56,6 +61,27 @@ func (c Choice) ForCache() map[string]cache.Config {
 		out[cache.AllNamespaces] = cache.Config{FieldSelector: fields.AndSelectors(others...)}
 	}
 	return out
+}
+
+// SampleDBs are those of the chosen namespaces. Of others it asks nothing where only some are watched.
+func (c Choice) SampleDBs(ctx context.Context, reader client.Reader) ([]v1.SampleDB, error) {
+	asked := c.Watched
+	if len(asked) == 0 {
+		asked = []string{metav1.NamespaceAll}
+	}
+	var out []v1.SampleDB
+	for _, name := range asked {
+		var all v1.SampleDBList
+		if err := reader.List(ctx, &all, client.InNamespace(name)); err != nil {
+			return nil, fmt.Errorf("list SampleDBs: %w", err)
+		}
+		for _, db := range all.Items {
+			if c.Has(db.Namespace) {
+				out = append(out, db)
+			}
+		}
+	}
+	return out, nil
 }
 
 // String is the choice in words.
