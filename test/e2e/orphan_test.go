@@ -11,7 +11,7 @@ import (
 
 // leftovers are what a SampleDB leaves that was deleted with --cascade=orphan, but for its volumes (docs/backup.md).
 const leftovers = "statefulset,deployment,job,service,configmap,secret,serviceaccount,role,rolebinding," +
-	"poddisruptionbudget,networkpolicy,lease"
+	"poddisruptionbudget,networkpolicy,lease,controllerrevision"
 
 // Who deletes a SampleDB alone keeps its database running, and can have it taken over again.
 func TestADatabaseIsLeftRunningAndTakenOverAgain(t *testing.T) {
@@ -24,7 +24,10 @@ func TestADatabaseIsLeftRunningAndTakenOverAgain(t *testing.T) {
 	if after := s.lives("shop"); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
-	for _, what := range []string{"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1", "secret/shop-app"} {
+	// The Secret shop-app goes with its revision, which goes with nothing now.
+	for _, what := range []string{
+		"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1", "secret/shop-ca", "controllerrevision/shop-app-0",
+	} {
 		if owners := s.run("get", what, "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
 			t.Errorf("%s belongs to %s", what, owners)
 		}
