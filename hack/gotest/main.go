@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -48,8 +49,10 @@ func run(args []string, out io.Writer) error {
 	}
 	r := newReport(out, skips, slices.Contains(args, "-v"))
 	read := r.read(events)
-	if err := cmd.Wait(); err != nil {
-		return errors.Join(err, read)
+	ended := cmd.Wait()
+	r.tellSlowest()
+	if ended != nil {
+		return errors.Join(ended, read)
 	}
 	return errors.Join(read, r.verdict())
 }
@@ -85,6 +88,7 @@ func parseSkips(text string) (skips []skip, err error) {
 // event is one of go test -json (go doc test2json).
 type event struct {
 	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds, of a test that has ended
 }
 
 type test struct{ pkg, name string }
@@ -99,7 +103,20 @@ type report struct {
 	ran          int
 	undeclared   []string
 	skippedKnown int
+	took         []took
 }
+
+// took is how long a test took, in seconds.
+type took struct {
+	test
+	seconds float64
+}
+
+// What is worth knowing when all takes too long: so many tests, each of so many seconds at least.
+const (
+	slowest = 10
+	slow    = 20
+)
 
 func newReport(out io.Writer, skips []skip, verbose bool) *report {
 	return &report{out: out, skips: skips, verbose: verbose, said: map[test]*bytes.Buffer{}}
@@ -133,6 +150,7 @@ func (r *report) see(e event) {
 		r.print(at, e.Output)
 	case "pass", "fail":
 		r.end(at, e.Action == "fail")
+		r.time(at, e.Elapsed)
 	case "skip":
 		if e.Test != "" { // else it is a package without tests
 			r.skipped(at)
@@ -168,6 +186,21 @@ func (r *report) end(at test, failed bool) {
 			_, _ = said.WriteTo(r.out)
 		}
 		delete(r.said, of)
+	}
+}
+
+// time remembers a test of its own that was slow. That of its parts counts in it.
+func (r *report) time(at test, seconds float64) {
+	if at.name != "" && !strings.Contains(at.name, "/") && seconds >= slow {
+		r.took = append(r.took, took{at, seconds})
+	}
+}
+
+// tellSlowest prints the tests that took longest.
+func (r *report) tellSlowest() {
+	slices.SortFunc(r.took, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, t := range r.took[:min(slowest, len(r.took))] {
+		fmt.Fprintf(r.out, "%6.0f s  %s %s\n", t.seconds, t.pkg, t.name)
 	}
 }
 

@@ -69,6 +69,24 @@ func TestSkips(t *testing.T) {
 	}
 }
 
+func TestTheSlowestAreTold(t *testing.T) {
+	var out strings.Builder
+	r := newReport(&out, nil, false)
+	err := r.read(strings.NewReader(`{"Action":"pass","Package":"p","Test":"TestQuick","Elapsed":1.5}
+{"Action":"pass","Package":"p","Test":"TestSlow","Elapsed":30.2}
+{"Action":"fail","Package":"p","Test":"TestSlower/part","Elapsed":90}
+{"Action":"fail","Package":"p","Test":"TestSlower","Elapsed":91}
+{"Action":"fail","Package":"p","Elapsed":200}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.tellSlowest()
+	if want := "    91 s  p TestSlower\n    30 s  p TestSlow\n"; out.String() != want {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
 func TestAFolderStaysInFront(t *testing.T) {
 	got := testArgs([]string{"-C", "localkube", "-run", "X", "./..."})
 	if want := []string{"test", "-C", "localkube", "-json", "-run", "X", "./..."}; !slices.Equal(got, want) {
