@@ -31,7 +31,7 @@ step generated files
 hack/generate.sh --check
 
 step pure tests
-# The simulated elections take 3 to 6 minutes on two cores, by the machine.
+# The simulated elections take about a minute on two cores.
 go run ./hack/gotest -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
   ./test/demo/... ./test/docs/... ./test/drill/... ./test/outside/... ./test/virtual/...
 go run ./hack/gotest -C localkube ./...

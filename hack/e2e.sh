@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
-# Runs the stories of test/e2e, or some of them: hack/e2e.sh -run TestScale.
-# They need the cluster of make up, and load what images they need beyond its own.
+# Runs the stories of test/e2e and then the short drill; or some stories: hack/e2e.sh -run TestScale; or the drill
+# alone: hack/e2e.sh -drill. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
+
+drill() { go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill; }
+if [[ ${1-} == -drill ]]; then
+  drill
+  exit
+fi
+
 TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\)",$/\1/p')
 export TOBAN_AUDIT_LOG
 tars=$(hack/examples.sh)
@@ -14,8 +21,6 @@ cp "$(hack/tool.sh versitygw)" .local/versitygw/versitygw
 s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/versitygw \
   --description 'An S3 server for the stories')
 bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
-go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "$@"
+go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 5 ./test/e2e/... "$@"
 # The drill wants the cluster for itself.
-if (($# == 0)); then
-  go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill
-fi
+(($# > 0)) || drill

@@ -68,9 +68,20 @@ func newWorld(t *testing.T) *world {
 	return newWorldOn(t, server)
 }
 
+// beside are the tests that run beside others already.
+var beside sync.Map
+
+// runBeside lets a test run beside others, once. Parts of a test run one after the other.
+func runBeside(t *testing.T) {
+	if _, already := beside.LoadOrStore(t, true); !already && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
+	}
+}
+
 // newWorldOn is newWorld on an API server of its own.
 func newWorldOn(t *testing.T, server *rest.Config) *world {
 	t.Helper()
+	runBeside(t)
 	w := &world{
 		T: t, server: server, agents: &agents{answers: map[string]protocol.Status{}},
 		events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now(),

@@ -15,7 +15,7 @@ import (
 func TestDrill(t *testing.T) {
 	o := options{
 		rounds: 1, localkube: "../../bin/localkube", histories: "../../.local",
-		hold: 60 * time.Second, lossy: 2 * time.Minute, patience: 4 * time.Minute,
+		hold: 60 * time.Second, lossy: 30 * time.Second, patience: 4 * time.Minute,
 	}
 	chosen, err := choose(faults(o),
 		"postmaster-killed,pod-force-deleted,server-hung,node-cut,switchover,lossy-and-busy", "")

@@ -34,15 +34,23 @@ type story struct {
 func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return beginAlone(t)
+	return beginStory(t)
 }
 
 // beginAlone begins a story that others must not run beside, because it takes the
-// operator away: go test resumes the parallel ones when all others are over.
-//
-// It makes the namespace. When the story is over, the namespace goes with all
-// that is in it; where the story failed, what could tell why is printed before.
+// operator away: go test resumes the parallel ones when all others are over. Its name begins with TestAlone, by which
+// make test runs it beside the rings that need no cluster.
 func beginAlone(t *testing.T) *story {
+	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestAlone") {
+		t.Fatal("the name of a story that must be alone begins with TestAlone")
+	}
+	return beginStory(t)
+}
+
+// beginStory makes the namespace. When the story is over, the namespace goes with all
+// that is in it; where the story failed, what could tell why is printed before.
+func beginStory(t *testing.T) *story {
 	t.Helper()
 	name := strings.ToLower(strings.Trim(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name()), "-"))
 	name = fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)

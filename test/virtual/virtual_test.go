@@ -16,7 +16,7 @@ var (
 	tracing    = flag.Bool("trace", false, "say all that happens")
 	only       = flag.Uint64("seed", 0, "run the schedule with this seed alone")
 	first      = flag.Uint64("first", 1, "run schedules from this seed on")
-	schedules  = flag.Int("schedules", 300, "how many schedules are run")
+	schedules  = flag.Int("schedules", 150, "how many schedules are run")
 	traceLines = flag.Int("lines", 150, "how many lines of what happened are shown of a failure")
 )
 

@@ -13,7 +13,7 @@ import (
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run this schedule alone and print what happens")
-	schedules = flag.Int("schedules", 40_000, "how many schedules to run")
+	schedules = flag.Int("schedules", 10_000, "how many schedules to run")
 	first     = flag.Uint64("first", 1, "the first schedule")
 )
 
