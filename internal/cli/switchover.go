@@ -14,8 +14,12 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// switchoverPoll is how often it is looked whether a switchover is over.
-const switchoverPoll = 300 * time.Millisecond
+const (
+	// switchoverPoll is how often it is looked whether a switchover is over.
+	switchoverPoll = 300 * time.Millisecond
+	// switchoverRequest is how long one answer of the API may take.
+	switchoverRequest = 10 * time.Second
+)
 
 type switchoverOptions struct {
 	cluster
@@ -78,19 +82,19 @@ func ask(ctx context.Context, api client.Client, db *v1.SampleDB, to string) err
 // await looks until the operator has taken the annotation away and its status
 // shows who leads.
 func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	tick := time.NewTicker(switchoverPoll)
 	defer tick.Stop()
 	var last error
 	for {
 		select {
-		case <-ctx.Done():
+		case <-limit.Done():
 			return o.late(before.Name, last)
 		case <-tick.C:
 		}
 		var db *v1.SampleDB
-		if db, last = o.read(ctx, api, before.Name); last != nil {
+		if db, last = o.look(ctx, api, before.Name); last != nil {
 			continue // the API may be away for a moment, and the database does not mind
 		}
 		over, err := o.outcome(before, db)
@@ -103,6 +107,14 @@ func (o *switchoverOptions) await(ctx context.Context, out io.Writer, api client
 			return nil
 		}
 	}
+}
+
+// look reads the SampleDB. The request has a time of its own: one that the limit of the whole cut short would look
+// as if the API did not answer.
+func (o *switchoverOptions) look(ctx context.Context, api client.Client, name string) (*v1.SampleDB, error) {
+	ctx, cancel := context.WithTimeout(ctx, switchoverRequest)
+	defer cancel()
+	return o.read(ctx, api, name)
 }
 
 // outcome says whether the switchover is over; with an error where it is refused.
