@@ -41,6 +41,9 @@ const (
 	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is there. Until that of the
 	// former is, there is no instance. It is there where one of them is, or was.
 	ConditionRestored = "Restored"
+	// ConditionUpToDate is true when every instance runs the PostgreSQL version that the image has now, and the major
+	// version still gets fixes. The image is looked into once a day. Nothing waits for this condition.
+	ConditionUpToDate = "UpToDate"
 	// ConditionComplete is true when the backup is in the archive, with the WAL that it needs. It belongs to a
 	// DatabaseBackup. While it is false, the reason says whether the backup is still running or has ended.
 	ConditionComplete = "Complete"
@@ -442,4 +445,37 @@ const (
 	// To do: take another backup at once (`kubectl toban backup NAME`), and find out what has changed
 	// the object, or the data.
 	ReasonVerificationFailed = "VerificationFailed"
+)
+
+// Reasons of UpToDate. docs/upgrade.md has more about each.
+const (
+	// ReasonUpToDate: what runs is what the image has, or newer. The message names the newest major version.
+	// To do: nothing.
+	ReasonUpToDate = "UpToDate"
+
+	// ReasonMinorOutdated: the image has a newer minor version than the one that runs. Minor versions have fixes only.
+	// To do: set `spec.image` to what the message names. The instances are replaced one by one, standbys first, and
+	// the primary hands over.
+	ReasonMinorOutdated = "MinorOutdated"
+
+	// ReasonInstancesDiffer: the instances run different versions or images, because a tag became another image
+	// between the starts of their Pods.
+	// To do: set `spec.image` to what the message names.
+	ReasonInstancesDiffer = "InstancesDiffer"
+
+	// ReasonEndOfLife: the PostgreSQL project makes no fixes for this major version any more.
+	// To do: create a SampleDB with a newer version, and move the data with pg_dump and pg_restore.
+	ReasonEndOfLife = "EndOfLife"
+
+	// ReasonEndOfLifeNear: in less than 180 days there will be no fixes for this major version any more.
+	// To do: plan the move to a newer major version.
+	ReasonEndOfLifeNear = "EndOfLifeNear"
+
+	// ReasonNotLooked: nobody has looked into the image yet, which happens ten minutes after the first start.
+	// To do: wait.
+	ReasonNotLooked = "NotLooked"
+
+	// ReasonImageNotRead: the image could not be looked into; the message says why. It is tried again after an hour.
+	// To do: see the message. Backups, failovers and the rest go on without it.
+	ReasonImageNotRead = "ImageNotRead"
 )

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Last backup",type=date,JSONPath=`.status.backup.lastBackupAt`,description="When the last complete backup ended"
+// +kubebuilder:printcolumn:name="Up to date",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="UpToDate")].reason`,description="Whether what runs is old, and how"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40",message="metadata.name must be at most 40 characters, because the names of Pods, Services and Jobs are made from it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and have only lower-case letters, digits and '-', because a Service bears the same name"
@@ -412,6 +413,10 @@ type SampleDBStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// What is in the image that instances are made from, looked into once a day.
+	// +optional
+	Image *ImageStatus `json:"image,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional
@@ -482,6 +487,14 @@ type InstanceStatus struct {
 	// the primary has recorded. A new instance counts when it has all the data.
 	// +optional
 	Voter bool `json:"voter,omitempty"`
+
+	// The PostgreSQL version that it runs, for instance 17.6.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// The image that its Pod runs, by its digest, as the kubelet says.
+	// +optional
+	ImageID string `json:"imageID,omitempty"`
 
 	// Why it is what it is, in one word for programs.
 	// +optional

@@ -106,6 +106,20 @@ func Inspect() *cobra.Command {
 	return c
 }
 
+// Image is `toban image`: the process in the Pod that looks into the image of a SampleDB.
+func Image() *cobra.Command {
+	var o worker.ImageOptions
+	c := hidden(&cobra.Command{
+		Use:   "image",
+		Short: "Say what is in the PostgreSQL image that this runs in (in a Pod of its own)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Image(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL")
+	f.StringVar(&o.Termination, "termination-log", "/dev/termination-log", "file that takes the result")
+	return c
+}
+
 // Archive is `toban archive`: what belongs to an archive on a volume.
 func Archive() *cobra.Command {
 	c := &cobra.Command{Use: "archive", Short: "Work on an archive that lies on a volume", Hidden: true}

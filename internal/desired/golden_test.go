@@ -179,6 +179,9 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 		out = append(out, s)
 	}
 	out = append(out, NetworkPolicy(db, settings), InitJob(db, settings, "0a0b0c0d"))
+	if db.Spec.Image != "" { // one of all has to do
+		out = append(out, ImageJob(db, settings, false))
+	}
 	if budget := Budget(db); budget != nil {
 		out = append(out, budget)
 	}

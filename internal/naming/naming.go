@@ -40,6 +40,9 @@ const (
 	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
 	// removes it when it has begun.
 	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation
+	// AnnotationLookForUpdates on a SampleDB asks for a look into its image now, by any value. The operator removes it
+	// when that is done.
+	AnnotationLookForUpdates = "toban.dev/look-for-updates"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
 	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
@@ -74,6 +77,7 @@ const (
 	ComponentArchive  = "archive"
 	ComponentRestore  = "restore"
 	ComponentVerify   = "verify"
+	ComponentImage    = "image"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -108,6 +112,7 @@ const (
 	ContainerArchive    = "archive"
 	ContainerRestore    = "restore"
 	ContainerVerify     = "verify"
+	ContainerImage      = "image"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -207,6 +212,10 @@ func Archive(db string) string          { return db + "-archive" }
 func RetentionJob(db string) string     { return db + "-retention" }
 func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
+
+// ImageJob looks into the image as its registry has it now, NodeImageJob as some node has it.
+func ImageJob(db string) string     { return db + "-image" }
+func NodeImageJob(db string) string { return db + "-image-node" }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.

@@ -74,6 +74,7 @@ func (r *Reconciler) phases() []phase {
 		{"archive", r.applyArchive, apart},
 		{"retention", r.applyRetention, apart},
 		{"backups", r.applyBackups, apart},
+		{"image", r.applyImage, apart},
 	}
 }
 

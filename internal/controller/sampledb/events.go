@@ -37,6 +37,7 @@ const (
 	eventDataKept          = "DataKept"              // it is deleted, and its volumes stay whatever deletionPolicy says
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
+	eventOutdated          = "Outdated"              // a newer version of PostgreSQL is to be had, or this one is too old
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
@@ -81,6 +82,10 @@ func changes(old, now v1.SampleDBStatus) []event {
 	}
 	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
 		add(corev1.EventTypeNormal, eventPasswordRotated, c.Message)
+	}
+	if c := turned(old, now, v1.ConditionUpToDate); c != nil && c.Status == metav1.ConditionFalse &&
+		now.Phase == phaseReady { // else an update may be under way
+		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)

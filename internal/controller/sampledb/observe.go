@@ -33,6 +33,7 @@ type observed struct {
 	// room.
 	restorePods []corev1.Pod
 	backupPods  []corev1.Pod
+	imagePods   []corev1.Pod        // of the Jobs that look into the image
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
@@ -55,6 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
+	s.image = s.db.Status.Image.DeepCopy()
 	r.observePassword(s)
 	s.seen.answers = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
@@ -159,6 +161,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.restorePods = append(s.seen.restorePods, *pod)
 		case naming.ComponentBackup:
 			s.seen.backupPods = append(s.seen.backupPods, *pod)
+		case naming.ComponentImage:
+			s.seen.imagePods = append(s.seen.imagePods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

@@ -39,6 +39,8 @@ type scope struct {
 	password        v1.PasswordStatus
 	passwordSeen    bool
 	passwordRotated verdict
+	// image is what is known of the image, nil before anything is.
+	image *v1.ImageStatus
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

@@ -44,6 +44,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Primary:            s.primary(),
 		Term:               old.Term,
 		Version:            old.Version,
+		Image:              s.image,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -86,6 +87,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	if s.passwordSeen {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
+	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
 	out.Phase = summary(out)
@@ -163,6 +165,9 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	pod := s.seen.pods[ordinal]
 	answer, known := s.seen.answers[name]
 	out := v1.InstanceStatus{Name: name, Voter: s.votes(name)}
+	if pod != nil {
+		out.Version, out.ImageID = s.versionOf(name), imageID(pod, naming.ContainerPostgreSQL)
+	}
 	switch {
 	case pod == nil:
 		out.Reason, out.Message = "NoPod", "it has no Pod"
@@ -179,6 +184,19 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 		out.Reason, out.Message = "Starting", "its Pod is not ready"
 	}
 	return out
+}
+
+// versionOf is the PostgreSQL version that an instance runs. What an agent said last still holds while it is silent.
+func (s *scope) versionOf(name string) string {
+	if answer, known := s.seen.answers[name]; known && answer.ServerVersion != "" {
+		return answer.ServerVersion
+	}
+	for _, old := range s.db.Status.InstanceStatuses {
+		if old.Name == name {
+			return old.Version
+		}
+	}
+	return ""
 }
 
 // votes says that an instance counts for commits and votes. While no primary can

@@ -1,0 +1,38 @@
+package upgrade
+
+import "time"
+
+// Major is a major version and the day of its last minor release.
+type Major struct {
+	Number    int
+	EndOfLife time.Time
+}
+
+// Majors are those that a SampleDB may have, the oldest first. The days are from PostgreSQL's versioning policy
+// (https://www.postgresql.org/support/versioning/, "Releases").
+var Majors = []Major{
+	{15, day(2027, time.November, 11)},
+	{16, day(2028, time.November, 9)},
+	{17, day(2029, time.November, 8)},
+	{18, day(2030, time.November, 14)},
+}
+
+// EndOfLifeWarning is how long before its end of life a major is told to be old.
+const EndOfLifeWarning = 180 * 24 * time.Hour
+
+func day(year int, month time.Month, day int) time.Time {
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// Newest is the newest major version that a SampleDB may have.
+func Newest() int { return Majors[len(Majors)-1].Number }
+
+// endOfLife is that of a major version, false where the table does not have it.
+func endOfLife(major int) (time.Time, bool) {
+	for _, m := range Majors {
+		if m.Number == major {
+			return m.EndOfLife, true
+		}
+	}
+	return time.Time{}, false
+}
