@@ -59,7 +59,8 @@ func (r Reason) Known() bool { return r != Unknown && r != NotLooked && r != Ima
 func Judge(v View) (Reason, string) {
 	end, listed := endOfLife(v.Major)
 	if listed && !v.Now.Before(end) {
-		return EndOfLife, fmt.Sprintf("PostgreSQL %d gets no fixes any more since %s: %s", v.Major, date(end), move(v.Major))
+		return EndOfLife, fmt.Sprintf("PostgreSQL %d gets no fixes any more since %s: %s",
+			v.Major, date(end), move(v.Major))
 	}
 	running, sentence := runs(v.Instances)
 	if sentence != "" {
@@ -73,7 +74,8 @@ func Judge(v View) (Reason, string) {
 			running, v.Image.Name, v.Image.Version, v.Image.remedy())
 	}
 	if listed && v.Now.Add(EndOfLifeWarning).After(end) {
-		return EndOfLifeNear, fmt.Sprintf("PostgreSQL %d gets no fixes any more from %s on: %s", v.Major, date(end), move(v.Major))
+		return EndOfLifeNear, fmt.Sprintf("PostgreSQL %d gets no fixes any more from %s on: %s",
+			v.Major, date(end), move(v.Major))
 	}
 	return judgeImage(v, running)
 }
@@ -111,9 +113,11 @@ func runs(instances []Instance) (version, sentence string) {
 	}
 	switch {
 	case len(versions) > 1:
-		return "", "the instances run different versions: " + list(instances, func(i Instance) string { return i.Version })
+		return "", "the instances run different versions: " +
+			list(instances, func(i Instance) string { return i.Version })
 	case len(digests) > 1:
-		return "", "the instances run different images: " + list(instances, func(i Instance) string { return i.Digest })
+		return "", "the instances run different images: " +
+			list(instances, func(i Instance) string { return i.Digest })
 	case len(versions) == 0:
 		return "", ""
 	}

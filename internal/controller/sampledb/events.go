@@ -37,7 +37,7 @@ const (
 	eventDataKept          = "DataKept"              // it is deleted, and its volumes stay whatever deletionPolicy says
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
-	eventOutdated          = "Outdated"              // a newer version of PostgreSQL is to be had, or this one is too old
+	eventOutdated          = "Outdated"              // the PostgreSQL version that runs is old, or differs
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive

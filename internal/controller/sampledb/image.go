@@ -153,7 +153,8 @@ func (s *scope) takeImage(l look) {
 // pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled.
 func (s *scope) pulled(job string) string {
 	for _, pod := range s.seen.imagePods {
-		if id := imageID(&pod, naming.ContainerImage); pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
+		id := imageID(&pod, naming.ContainerImage)
+		if pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
 			return id
 		}
 	}

@@ -43,7 +43,8 @@ func TestLookIntoTheImage(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	if got := (lookJob{result: &protocol.ImageResult{Error: "no programs"}, trouble: away.trouble}).problem(); got != "no programs" {
+	unusable := lookJob{result: &protocol.ImageResult{Error: "no programs"}, trouble: away.trouble}
+	if got := unusable.problem(); got != "no programs" {
 		t.Errorf("the problem is %q", got)
 	}
 }
