@@ -66,7 +66,7 @@ type Options struct {
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
 const reasonStarting, messageStarting = "Starting", "the agent is starting"
 
-// Agent runs one instance: it puts the rooms together in which the work is done, and carries
+// Agent runs one instance: it connects the components that do the work, and carries
 // out what the machine wants.
 type Agent struct {
 	options Options

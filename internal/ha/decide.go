@@ -67,8 +67,8 @@ func unelected(v View) *Decision {
 		return nil
 	}
 	return decide(Disown, "NotElected",
-		"the server has been promoted, and %s has not been elected: it is stopped at once, and its data made good "+
-			"from the primary's", v.Self)
+		"the server was promoted, but %s was not elected: it is stopped at once, and its data is rewound or "+
+			"copied from the primary", v.Self)
 }
 
 // notAMember: an instance that neither the config nor the configuration names makes no
@@ -126,7 +126,7 @@ func asked(v View) *Decision {
 		!v.successor(v.Wish.To, true) || !v.othersElect() {
 		return nil
 	}
-	return decide(Resign, "SwitchoverAsked", "leaves the lead to another instance, as asked").of(v.Wish.To)
+	return decide(Resign, "SwitchoverAsked", "hands over to another instance, as asked").of(v.Wish.To)
 }
 
 // renewed: a leader that alone has a vote takes the later term itself.
@@ -151,7 +151,7 @@ func outdated(v View) *Decision {
 		return nil
 	}
 	return decide(Resign, "TermOutdated",
-		"an instance has promised a later term: makes way for a leader that it can follow")
+		"an instance has promised a later term: resigns for a leader that it can follow")
 }
 
 // lead: the winner of the highest term leads, while it runs or a majority knows of no later one.
@@ -190,7 +190,7 @@ func late(v View) *Decision {
 	if !v.promisedLater() || !v.electable() || !v.successor("", false) {
 		return nil
 	}
-	return decide(Fence, "TermOutdated", "an instance has promised a later term meanwhile: leaves the lead to others")
+	return decide(Fence, "TermOutdated", "an instance has promised a later term meanwhile: resigns")
 }
 
 // unconfirmed: a leader that comes back must first hear that nobody else leads.
@@ -255,7 +255,7 @@ func forked(v View) *Decision {
 	}
 	if _, ok := v.leader(); !ok {
 		return decide(Wait, "DataForked",
-			"its server was promoted without an election, and there is no primary to make its data good from")
+			"its server was promoted without an election, and there is no primary to rewind to or copy from")
 	}
 	if v.Local.RewindFailed {
 		return v.rebuild(Clone, "DataForked",
@@ -263,7 +263,7 @@ func forked(v View) *Decision {
 			v.Local.HardState.Ballot.Leader)
 	}
 	return v.rebuild(Rewind, "DataForked",
-		"its server was promoted without an election: rewinding to where it parted from %s",
+		"its server was promoted without an election: rewinding to the point where it parted from %s",
 		v.Local.HardState.Ballot.Leader)
 }
 
@@ -275,10 +275,10 @@ func diverged(v View) *Decision {
 		return nil
 	}
 	if v.Local.RewindFailed || !Rewindable(v.Local.HardState.TermHistory, leader.TermHistory) {
-		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: a new copy",
+		return v.rebuild(Clone, "Diverged", "has WAL that %s never had; it can't be rewound: copying its data",
 			v.Local.HardState.Ballot.Leader)
 	}
-	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to where it parted",
+	return v.rebuild(Rewind, "Diverged", "has WAL that %s never had: rewinding to the point where they parted",
 		v.Local.HardState.Ballot.Leader)
 }
 

@@ -96,7 +96,7 @@ func majorityLost(v View) *Check {
 		case !ok:
 			against = append(against, voter.Instance()+" does not answer")
 		case peer.Voter != voter:
-			against = append(against, voter.Instance()+" has lost its memory")
+			against = append(against, voter.Instance()+" has lost its hard state")
 		case peer.Data != DataPresent:
 			against = append(against, voter.Instance()+" has no data")
 		case peer.Stalls:
@@ -125,7 +125,8 @@ func betterCandidate(v View) *Check {
 		return nil // it had its time
 	}
 	if wished := v.wished(); wished != "" {
-		return failing(wished != v.Self, "BetterCandidate", "%s is to take over, as the leader wished", wished)
+		return failing(wished != v.Self, "BetterCandidate",
+			"%s is to take over: the former leader has named it", wished)
 	}
 	mine := v.position()
 	for _, name := range v.Members {

@@ -214,7 +214,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 				app.Spec.Leader, app.Spec.Ingress = true, &appv1.IngressSpec{Host: "shop.example.com", Path: "/"}
 			})
 			message := w.ready(app, metav1.ConditionFalse, appv1.ReasonNameTaken)
-			if !strings.Contains(message, c.name+" is not this MyApp's") {
+			if !strings.Contains(message, c.name+" does not belong to this MyApp") {
 				t.Errorf("it says %q", message)
 			}
 			w.read(c.name, theirs)

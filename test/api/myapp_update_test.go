@@ -447,7 +447,7 @@ func TestNoBackupCanBeTakenWhereThereIsNoArchive(t *testing.T) {
 	w.must(w.api.Update(t.Context(), db))
 	app = w.change(app, image("nginx:1.26"))
 	if message := w.says(app, appv1.ConditionMigrated, metav1.ConditionFalse,
-		appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop does without an archive") {
+		appv1.ReasonBackupFailed); !strings.Contains(message, "SampleDB shop has no archive") {
 		t.Errorf("it says %q", message)
 	}
 	// Nor of a server in another namespace, where nobody has asked for it.

@@ -122,7 +122,7 @@ func TestInstancesThatCountComeBackWithTheirStatefulSet(t *testing.T) {
 	w.agents.answers = map[string]protocol.Status{}
 	db = w.reconcile(db)
 	w.kept("data-x-0", "data-x-1", "data-x-2")
-	w.says(db, "the StatefulSet is not known to do without x-2")
+	w.says(db, "it is not known whether the StatefulSet has given up x-2")
 	w.expectInstances(db, 3, "")
 	w.playCluster(db)
 	for range 2 {
@@ -148,7 +148,7 @@ func TestARestoreInPlaceWaitsForTheInstancesThatAreTooMany(t *testing.T) {
 	})
 	k.noJob(db)
 	if m := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse,
-		v1.ReasonRestoring); !strings.Contains(m, "one that stays") {
+		v1.ReasonRestoring); !strings.Contains(m, "a volume that stays") {
 		t.Errorf("Restored says %q", m)
 	}
 	k.lead("x-0", 3)

@@ -56,6 +56,25 @@ func TestEveryMetricIsInTheReference(t *testing.T) {
 	}
 }
 
+// The alerts name metrics that are there, and types of conditions that are there.
+func TestAlertsNameWhatIsThere(t *testing.T) {
+	var r registry
+	metrics.New(&r)
+	_, blocks := split(read(t, root+"/docs/reference/metrics.md"))
+	alerts := strings.Join(blocks, "\n")
+	used := names(alerts, `\b(toban_\w+)`)
+	if len(used) < 3 {
+		t.Fatalf("only %d metrics were found in the alerts: %q", len(used), used)
+	}
+	if wrong := without(used, names(strings.Join(r.rows, "\n"), "(?m)^\\| `([^`]+)` \\|")); len(wrong) > 0 {
+		t.Errorf("the alerts of docs/reference/metrics.md name %q, which are no metrics", wrong)
+	}
+	types := names(read(t, root+"/api/v1/conditions.go"), `Condition\w+ = "(\w+)"`)
+	if wrong := without(names(alerts, `type="(\w+)"`), types); len(wrong) > 0 {
+		t.Errorf("the alerts of docs/reference/metrics.md name the conditions %q, which are none", wrong)
+	}
+}
+
 // registry notes what is registered as rows of a table.
 type registry struct{ rows []string }
 

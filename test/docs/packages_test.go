@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The table of packages in docs/architecture.md lists those that there are, and no others. The rooms of an agent have
-// tables of their own before it.
+// The table of packages in docs/architecture.md lists those that there are, and no others. The components of an agent
+// have tables of their own before it.
 func TestTheArchitectureListsEveryPackage(t *testing.T) {
 	page := read(t, "../../docs/architecture.md")
 	_, table, found := strings.Cut(page, "\n## Packages\n")

@@ -184,7 +184,7 @@ func TestPrimaryOfTwoWhoseVolumeIsLostWithoutAWitness(t *testing.T) {
 	}
 	c.start("db-0")
 	c.await("db-1", "refusing", func(s protocol.Status) bool {
-		return s.Refusal == "NoMajority" && strings.Contains(s.Message, "db-0 has lost its memory")
+		return s.Refusal == "NoMajority" && strings.Contains(s.Message, "db-0 has lost its hard state")
 	})
 	s := c.await("db-0", "waiting", func(s protocol.Status) bool { return s.Data == protocol.DataEmpty })
 	if s.Role != protocol.RoleNone {

@@ -2,66 +2,65 @@ package v1
 
 // The types of a MyApp's conditions.
 const (
-	// ConditionReady is true when all wanted Pods serve, and are of the image and with the settings of the spec.
+	// ConditionReady is true when all wanted Pods serve, with the image and the settings of the spec.
 	ConditionReady = "Ready"
 
-	// ConditionMigrated is true when the database's schema is that of the image of the spec. It is
-	// there with `spec.migration`.
+	// ConditionMigrated is true when the migration for the image of the spec has succeeded. It
+	// exists with `spec.migration`.
 	ConditionMigrated = "Migrated"
 )
 
 // docs/reference/myapp-conditions.md is written from what follows: each reason says what
 // it means, and after "To do" what the user does.
 
-// Reasons of Ready. Where Migrated keeps Ready from being true, Ready has that one's reason.
+// Reasons of Ready. If Migrated keeps Ready from being true, Ready has the reason of Migrated.
 const (
 	// ReasonReady: all is as the spec wants it.
 	// To do: nothing.
 	ReasonReady = "Ready"
 
 	// ReasonStopped: no Pod runs, because `spec.replicas` is 0.
-	// To do: nothing if that is meant; else `kubectl scale myapp NAME --replicas=1`.
+	// To do: nothing if you want this; otherwise `kubectl scale myapp NAME --replicas=1`.
 	ReasonStopped = "Stopped"
 
-	// ReasonStarting: the first Pods, or the first after none served, are being started.
-	// To do: wait. If it stays, `kubectl get pods -l toban.dev/myapp=NAME` shows how far they are.
+	// ReasonStarting: Pods are being started, and none serves yet.
+	// To do: wait. If it stays, `kubectl get pods -l toban.dev/myapp=NAME` shows the progress.
 	ReasonStarting = "Starting"
 
-	// ReasonUpdating: Pods are being replaced by others that are as the spec wants them; meanwhile
-	// those that are there serve.
-	// To do: wait; the message says how far it is.
+	// ReasonUpdating: Pods are being replaced by others that match the spec; the former Pods serve meanwhile.
+	// To do: wait; the message shows the progress.
 	ReasonUpdating = "Updating"
 
 	// ReasonScaling: Pods are being added or removed.
 	// To do: wait.
 	ReasonScaling = "Scaling"
 
-	// ReasonPodsUnready: some Pod runs, but is not ready.
+	// ReasonPodsUnready: a Pod runs, but is not ready.
 	// To do: see what its readiness probe says: `kubectl describe pods -l toban.dev/myapp=NAME`, and its log.
 	ReasonPodsUnready = "PodsUnready"
 
-	// ReasonUnschedulable: no node takes a Pod; the message has the scheduler's words.
+	// ReasonUnschedulable: a Pod fits on no node; the message quotes the scheduler.
 	// To do: make room, or ask for less in `spec.resources` and `spec.pod`.
 	ReasonUnschedulable = "Unschedulable"
 
-	// ReasonImageUnusable: the image can't be pulled or run. Pods of the version before go on.
-	// To do: mend `spec.image`, set it back, or add what the registry asks for to `spec.pod.imagePullSecrets`.
+	// ReasonImageUnusable: the image can't be pulled or run. Pods of the former version keep serving.
+	// To do: correct `spec.image`, set it back, or add the registry's credentials to `spec.pod.imagePullSecrets`.
 	ReasonImageUnusable = "ImageUnusable"
 
-	// ReasonCrashing: a container ends again and again; the message has its last words. Pods of
-	// the version before go on.
-	// To do: read why in the message and in `kubectl logs POD --previous`; mend it, or set `spec.image` back.
+	// ReasonCrashing: a container ends again and again; the message has its last output. Pods of
+	// the former version keep serving.
+	// To do: read the cause in the message and in `kubectl logs POD --previous`; correct it, or set `spec.image` back.
 	ReasonCrashing = "Crashing"
 
-	// ReasonNameTaken: an object that is not this MyApp's has a name that it needs. It is left as it is.
+	// ReasonNameTaken: an object that does not belong to this MyApp has a name that it needs. Toban does not change it.
 	// To do: rename or delete the object that the message names, or create the MyApp with another name.
 	ReasonNameTaken = "NameTaken"
 
-	// ReasonInvalidSpec: the cluster refuses an object made from the spec, or its Pods.
+	// ReasonInvalidSpec: the cluster refuses an object that the spec requires, or its Pods.
 	// To do: change what the message names: the spec, or the cluster's policy or quota that forbids it.
 	ReasonInvalidSpec = "InvalidSpec"
 
-	// ReasonRetrying: the cluster could not be asked or written to. It is tried again, with pauses that grow.
+	// ReasonRetrying: a request to the API server has failed. It is tried again, with growing pauses.
 	// To do: wait. If it stays, see what the message names, for instance a webhook that does not answer.
 	ReasonRetrying = "Retrying"
 
@@ -72,13 +71,13 @@ const (
 
 // Reasons of Ready and Migrated.
 const (
-	// ReasonConfigNotFound: a ConfigMap or Secret that the application has its environment from is not there, or a key
-	// of it. What ran before goes on as it is.
-	// To do: create what the message names, or take it off the spec.
+	// ReasonConfigNotFound: a ConfigMap or Secret for the application's environment does not exist, or lacks a key.
+	// Pods that already run are not affected.
+	// To do: create what the message names, or remove it from the spec.
 	ReasonConfigNotFound = "ConfigNotFound"
 
-	// ReasonDatabaseNotFound: what `spec.database` names is not there.
-	// To do: create it, or mend `spec.database`.
+	// ReasonDatabaseNotFound: the object that `spec.database` names does not exist.
+	// To do: create it, or correct `spec.database`.
 	ReasonDatabaseNotFound = "DatabaseNotFound"
 
 	// ReasonDatabaseNotReady: the first Pods or the migration wait for the database.
@@ -86,23 +85,23 @@ const (
 	ReasonDatabaseNotReady = "DatabaseNotReady"
 
 	// ReasonBackingUp: a backup is being taken before the migration.
-	// To do: wait; `kubectl get databasebackups` shows how far it is.
+	// To do: wait; `kubectl get databasebackups` shows the progress.
 	ReasonBackingUp = "BackingUp"
 
-	// ReasonBackupFailed: there is no backup from before the migration, and so it does not begin.
-	// The version before goes on.
-	// To do: mend what the message names, and set the annotation toban.dev/retry of the MyApp to another text, such as
-	// the time; or set `spec.migration.backup: false`, or `spec.image` back.
+	// ReasonBackupFailed: the backup before the migration has failed, so the migration does not begin.
+	// The former version keeps serving.
+	// To do: correct what the message names, and set the annotation toban.dev/retry of the MyApp to another text, such
+	// as the time; or set `spec.migration.backup: false`; or set `spec.image` back.
 	ReasonBackupFailed = "BackupFailed"
 
-	// ReasonMigrating: the migration's Job runs, or waits for one before it to end. The version before goes on.
-	// To do: wait; `kubectl logs job/JOB` with the name in the message says how far it is.
+	// ReasonMigrating: the migration's Job runs, or waits for an earlier one to end. The former version keeps serving.
+	// To do: wait; `kubectl logs job/JOB` with the name in the message shows the progress.
 	ReasonMigrating = "Migrating"
 
 	// ReasonMigrationFailed: the migration has failed, was killed, or took longer than its deadline; the message has
-	// its last words. The version before goes on.
-	// To do: mend the image or `spec.migration`, which begins another attempt; or set the annotation toban.dev/retry of
-	// the MyApp to another text; or set `spec.image` back, which ends the matter.
+	// its last output. The former version keeps serving.
+	// To do: correct the image or `spec.migration`, which begins another attempt; or set the annotation toban.dev/retry
+	// of the MyApp to another text; or set `spec.image` back, which gives up the update.
 	ReasonMigrationFailed = "MigrationFailed"
 )
 

@@ -18,71 +18,70 @@ const (
 	// To do: wait. If it stays, `kubectl describe pods -l toban.dev/postgresql=NAME` says why.
 	ReasonReadingPasswords = "ReadingPasswords"
 
-	// ReasonSecretNotFound: a Secret with a password is not there, or has nothing in it.
-	// To do: create it; it is looked for again within half a minute. A role that was made already keeps
-	// the password that it has.
+	// ReasonSecretNotFound: a Secret with a password does not exist, or is empty.
+	// To do: create it; Toban looks for it again within half a minute. An existing role keeps its password.
 	ReasonSecretNotFound = "SecretNotFound"
 
-	// ReasonPasswordInvalid: a Secret has no key postgresql_password, or nothing in it that can be a password.
-	// To do: mend the Secret, as the message says. A role that was made already keeps the password that it has.
+	// ReasonPasswordInvalid: a Secret has no key postgresql_password, or its value can't be a password.
+	// To do: correct the Secret, as the message says. An existing role keeps its password.
 	ReasonPasswordInvalid = "PasswordInvalid"
 
-	// ReasonWritingSecret: the Secret for applications is being written anew.
+	// ReasonWritingSecret: the Secret for applications is being replaced.
 	// To do: wait a few seconds.
 	ReasonWritingSecret = "WritingSecret"
 
-	// ReasonServerNotFound: there is no SampleDB of the name in spec.server.
+	// ReasonServerNotFound: the SampleDB that spec.server names does not exist.
 	// To do: create it, or another PostgreSQL with the right name.
 	ReasonServerNotFound = "ServerNotFound"
 
 	// ReasonServerNotAllowed: the SampleDB is in another namespace and does not allow databases from this one, or
-	// spec.adopt would take over what is there.
-	// To do: add this namespace to its annotation toban.dev/databases-from, or ask those whose it
-	// is; leave spec.adopt out.
+	// spec.adopt would take over an existing database there.
+	// To do: add this namespace to its annotation toban.dev/databases-from, or ask its owners to do so; remove
+	// spec.adopt.
 	ReasonServerNotAllowed = "ServerNotAllowed"
 
-	// ReasonServerNotReady: the server takes no writes now, or is being deleted.
+	// ReasonServerNotReady: the server does not take writes now, or is being deleted.
 	// To do: wait; if it stays, see the conditions of the SampleDB that the message names.
 	ReasonServerNotReady = "ServerNotReady"
 
-	// ReasonServerRefused: PostgreSQL itself refuses something; the message has its words.
-	// To do: mend what it says.
+	// ReasonServerRefused: PostgreSQL refuses a command; the message quotes it.
+	// To do: correct what the message names.
 	ReasonServerRefused = "ServerRefused"
 
-	// ReasonNameTaken: an object whose name is needed is there and is not this one's.
+	// ReasonNameTaken: an object that does not belong to this PostgreSQL has a name that it needs.
 	// To do: delete or rename it, or give the PostgreSQL another name.
 	ReasonNameTaken = "NameTaken"
 
-	// ReasonDatabaseTaken: another PostgreSQL has the database.
+	// ReasonDatabaseTaken: the database belongs to another PostgreSQL.
 	// To do: choose another spec.db.
 	ReasonDatabaseTaken = "DatabaseTaken"
 
-	// ReasonDatabaseExists: the database is there already, and no PostgreSQL has made it.
+	// ReasonDatabaseExists: the database exists already, and no PostgreSQL has created it.
 	// To do: choose another spec.db, or take it over with `spec.adopt: true`.
 	ReasonDatabaseExists = "DatabaseExists"
 
-	// ReasonDatabaseForeign: the database is there already and belongs to another role.
+	// ReasonDatabaseForeign: the database exists already, and another role owns it.
 	// To do: choose another spec.db, or change its owner with SQL.
 	ReasonDatabaseForeign = "DatabaseForeign"
 
-	// ReasonRoleTaken: another PostgreSQL has the role.
+	// ReasonRoleTaken: the role belongs to another PostgreSQL.
 	// To do: choose another name.
 	ReasonRoleTaken = "RoleTaken"
 
-	// ReasonRoleExists: the role is there already, and no PostgreSQL has made it.
+	// ReasonRoleExists: the role exists already, and no PostgreSQL has created it.
 	// To do: choose another name, or take it over with `spec.adopt: true`.
 	ReasonRoleExists = "RoleExists"
 
-	// ReasonRolePrivileged: the role is there already with rights that an application must not have.
+	// ReasonRolePrivileged: the role exists already, and has rights that an application must not have.
 	// To do: choose another name.
 	ReasonRolePrivileged = "RolePrivileged"
 
-	// ReasonInvalidSpec: the API server refuses an object that the spec asks for; the message has its words.
-	// To do: mend the spec.
+	// ReasonInvalidSpec: the API server refuses an object that the spec requires; the message quotes it.
+	// To do: correct the spec.
 	ReasonInvalidSpec = "InvalidSpec"
 
 	// ReasonDeleting: it is being deleted, and what it has on the server is being removed.
-	// To do: wait; if it stays, the message says for what it waits. `spec.deletionPolicy: Retain`
-	// lets it go without that.
+	// To do: wait; if it stays, the message says what it waits for. With `spec.deletionPolicy: Retain` it is
+	// deleted without that.
 	ReasonDeleting = "Deleting"
 )

@@ -1,4 +1,4 @@
-// Package agenttest has what the tests of an agent's rooms share: the authority of a SampleDB, and who it vouches for.
+// Package agenttest has what the tests of an agent's components share: the authority of a SampleDB, and who it vouches for.
 package agenttest
 
 import (

@@ -8,7 +8,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// Board is what an instance says of itself. Each room of the agent writes what it knows.
+// Board is what an instance says of itself. Each component of the agent writes what it knows.
 type Board struct {
 	mutex   sync.Mutex
 	current protocol.Status

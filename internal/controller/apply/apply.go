@@ -158,7 +158,7 @@ func MayWrite(have metav1.Object, owner Owner, kind string) error {
 	other := metav1.GetControllerOf(have)
 	switch {
 	case have.GetDeletionTimestamp() != nil:
-		return &Problem{Waiting, fmt.Sprintf("%s %s is being deleted; it will be made anew", kind, have.GetName())}
+		return &Problem{Waiting, fmt.Sprintf("%s %s is being deleted; it will be created again", kind, have.GetName())}
 	case owner.Has(have):
 		return nil
 	case other != nil && other.Kind == owner.Kind && other.Name == owner.Object.GetName():
@@ -166,7 +166,7 @@ func MayWrite(have metav1.Object, owner Owner, kind string) error {
 			kind, have.GetName(), owner.Kind, other.Name)}
 	}
 	return &Problem{Taken, fmt.Sprintf(
-		"%s %s is not this %s's, and its name is needed: delete or rename it, or give the %s another name",
+		"%s %s does not belong to this %s, which needs its name: delete or rename it, or give the %s another name",
 		kind, have.GetName(), owner.Kind, owner.Kind)}
 }
 

@@ -131,7 +131,7 @@ func (s *scope) dbView() dbView {
 	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
 		out.notReady = "the SampleDB is being deleted"
 	case desired.Backup(db) == nil:
-		out.notReady = "the SampleDB does without an archive (spec.backup.none)"
+		out.notReady = "the SampleDB has no archive (spec.backup.none)"
 	case archiving == nil:
 		out.notReady = "the archive has not been set up yet"
 	case archiving.Status == metav1.ConditionTrue, archiving.Reason == v1.ReasonArchiveGap,
@@ -149,14 +149,14 @@ func (s *scope) jobView() jobView {
 		return jobView{}
 	case s.seen.foreign && job.DeletionTimestamp == nil:
 		return jobView{
-			jobForeign, fmt.Sprintf("Job %s is not this backup's: delete it, or name the backup otherwise", job.Name),
+			jobForeign, fmt.Sprintf("Job %s does not belong to this backup: delete it, or rename the backup", job.Name),
 		}
 	case s.seen.foreign:
 		return jobView{jobEnding, fmt.Sprintf("Job %s is still being removed", job.Name)}
 	case state == jobs.Complete:
 		return jobView{jobComplete, s.completed()}
 	case job.DeletionTimestamp != nil:
-		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be made anew", job.Name)}
+		return jobView{jobEnding, fmt.Sprintf("Job %s was deleted; it will be created again", job.Name)}
 	case state == jobs.Late:
 		return jobView{jobLate, s.failure()}
 	case state == jobs.Failed:
@@ -217,7 +217,7 @@ func (s *scope) running() bool {
 func trouble(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("no node takes %s: %s", pod.Name, c.Message)
+			return fmt.Sprintf("%s fits on no node: %s", pod.Name, c.Message)
 		}
 	}
 	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

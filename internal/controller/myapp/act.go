@@ -84,7 +84,7 @@ func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
 		if err := r.writer().Create(ctx, s.owner(), s.job.DeepCopy()); err != nil {
 			return err
 		}
-		s.addEvent(eventMigrating, fmt.Sprintf("Job %s brings the schema to %s", s.job.Name, s.app.Spec.Image))
+		s.addEvent(eventMigrating, fmt.Sprintf("Job %s migrates the schema to %s", s.job.Name, s.app.Spec.Image))
 	case ActionHold, ActionRoll:
 	}
 	return nil
@@ -112,7 +112,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.revision() != next.Revision {
-		s.addEvent(eventRolling, "the Pods become those of "+next.Spec.Image)
+		s.addEvent(eventRolling, "the Pods are replaced by Pods with "+next.Spec.Image)
 	}
 	s.deployed = next
 	return nil

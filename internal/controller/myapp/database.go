@@ -66,10 +66,10 @@ func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name strin
 	server := pg.Status.Server
 	switch {
 	case server == nil:
-		d.noBackup = fmt.Sprintf("PostgreSQL %s does not say yet on which SampleDB it lies", name)
+		d.noBackup = fmt.Sprintf("PostgreSQL %s does not say yet which SampleDB it is on", name)
 		return nil
 	case server.Namespace != "" && server.Namespace != s.app.Namespace:
-		d.noBackup = fmt.Sprintf("PostgreSQL %s lies on SampleDB %s of namespace %s, of which no backup "+
+		d.noBackup = fmt.Sprintf("PostgreSQL %s is on SampleDB %s of namespace %s, of which no backup "+
 			"can be taken from here: set migration.backup to false and have backups taken there", name,
 			server.Name, server.Namespace)
 		return nil
@@ -103,7 +103,7 @@ func noBackup(db *toban.SampleDB) string {
 	case db == nil:
 		return "the SampleDB of the database is not there"
 	case desired.Backup(db) == nil:
-		return fmt.Sprintf("SampleDB %s does without an archive (spec.backup.none): remove that, or set "+
+		return fmt.Sprintf("SampleDB %s has no archive (spec.backup.none): remove that, or set "+
 			"migration.backup to false", db.Name)
 	}
 	return ""

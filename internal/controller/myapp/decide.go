@@ -100,7 +100,7 @@ func (v view) waits() *Decision {
 	switch {
 	case v.missing != "":
 	case v.first && v.database.wanted && !v.database.found:
-		d = hold(v1.ReasonDatabaseNotFound, "what spec.database names is not there")
+		d = hold(v1.ReasonDatabaseNotFound, "the object that spec.database names does not exist")
 	case v.first && v.database.wanted && !v.database.usable:
 		d = hold(v1.ReasonDatabaseNotReady, "the first Pods wait for the database: "+v.database.why)
 	default:
@@ -171,7 +171,7 @@ func (v view) begin() Decision {
 	case v.missing != "":
 		return hold(v1.ReasonConfigNotFound, v.missing+" is not there")
 	case !v.database.found:
-		return hold(v1.ReasonDatabaseNotFound, "what spec.database names is not there")
+		return hold(v1.ReasonDatabaseNotFound, "the object that spec.database names does not exist")
 	case !v.database.ready:
 		return hold(v1.ReasonDatabaseNotReady, "the migration waits for the database: "+v.database.why)
 	case v.backup.wanted && v.backup.state == backupFailed:
@@ -181,7 +181,7 @@ func (v view) begin() Decision {
 	case v.backup.wanted && v.backup.state == backupNone:
 		return Decision{ActionBackup, v1.ReasonBackingUp, "a backup is taken before the migration"}
 	}
-	return Decision{ActionMigrate, v1.ReasonMigrating, "the Job of the migration is being made"}
+	return Decision{ActionMigrate, v1.ReasonMigrating, "the migration's Job is being created"}
 }
 
 // obsolete are the Jobs that are to go. A migration that is not wanted any more is stopped; of what has ended, what

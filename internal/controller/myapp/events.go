@@ -49,7 +49,7 @@ func changes(old, now v1.MyAppStatus) []event {
 	case old.Leader == now.Leader:
 	case now.Leader == "":
 		add(corev1.EventTypeWarning, eventLeaderChanged,
-			fmt.Sprintf("%s does not lead any more, and no other Pod can", old.Leader))
+			fmt.Sprintf("%s no longer leads, and no other Pod can", old.Leader))
 	case old.Leader == "":
 		add(corev1.EventTypeNormal, eventLeaderChanged, now.Leader+" leads")
 	default:

@@ -80,7 +80,7 @@ func (s *scope) migration() *v1.MigrationStatus {
 	last := s.app.Status.Migration.DeepCopy()
 	if !s.view.needed {
 		if last != nil && last.CompletedAt == nil {
-			last.Message = fmt.Sprintf("it was withdrawn before it had succeeded: %s goes on", s.running())
+			last.Message = fmt.Sprintf("it was withdrawn before it had succeeded: %s keeps running", s.running())
 		}
 		return last
 	}

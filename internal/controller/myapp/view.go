@@ -145,7 +145,8 @@ func (s *scope) backupView() backupView {
 	c := meta.FindStatusCondition(backup.Status.Conditions, toban.ConditionComplete)
 	switch {
 	case backup.Labels[naming.LabelMyApp] != s.app.Name || backup.Spec.SampleDB != s.seen.database.sampleDB:
-		v.state, v.message = backupFailed, fmt.Sprintf("DatabaseBackup %s is not this MyApp's: delete it", backup.Name)
+		v.state = backupFailed
+		v.message = fmt.Sprintf("DatabaseBackup %s does not belong to this MyApp: delete it", backup.Name)
 	case c != nil && c.Status == metav1.ConditionTrue:
 		v.state = backupComplete
 	case c != nil && backup.Status.CompletedAt != nil:

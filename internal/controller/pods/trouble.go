@@ -30,7 +30,7 @@ func TroubleOf(pod *corev1.Pod) *Trouble {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
 			c.Reason == corev1.PodReasonUnschedulable {
-			return &Trouble{Unschedulable, fmt.Sprintf("no node takes %s: %s", pod.Name, c.Message)}
+			return &Trouble{Unschedulable, fmt.Sprintf("%s fits on no node: %s", pod.Name, c.Message)}
 		}
 	}
 	all := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)

@@ -65,8 +65,8 @@ func decide(v view) Decision {
 	}
 	if v.stranger {
 		return wait(pgv1.ReasonServerNotAllowed,
-			"spec.adopt takes over what is on the server already, which only a PostgreSQL in the server's own "+
-				"namespace may: leave it out")
+			"only a PostgreSQL in the server's own namespace may take over an existing database: remove "+
+				"spec.adopt")
 	}
 	if !v.read && !v.was {
 		return wait(pgv1.ReasonReadingPasswords, "a Pod reads the Secrets with the passwords")
@@ -88,7 +88,7 @@ func judge(v view, a answer) Decision {
 	case v.reason != "":
 		return wait(v.reason, v.message)
 	}
-	return Decision{false, pgv1.ReasonReady, "the database and its roles are there"}
+	return Decision{false, pgv1.ReasonReady, "the database and its roles are as declared"}
 }
 
 // wrongPassword is the reason and the sentence for a Secret without a password.
@@ -106,7 +106,7 @@ func wrongPassword(secret string, problem passwords.Problem) (reason, message st
 			passwords.Key, secret, passwords.MaxLength)
 	case passwords.Malformed:
 		return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s has a line break or a NUL in it, "+
-			"or is no UTF-8", passwords.Key, secret)
+			"or is not UTF-8", passwords.Key, secret)
 	}
 	return pgv1.ReasonPasswordInvalid, fmt.Sprintf("%s in the Secret %s can't be used: %s",
 		passwords.Key, secret, problem)
@@ -129,11 +129,11 @@ func secretInTheWay(pg *pgv1.PostgreSQL, now time.Time) Decision {
 	c := meta.FindStatusCondition(pg.Status.Conditions, pgv1.ConditionReady)
 	if c != nil && c.Reason == pgv1.ReasonNameTaken ||
 		c != nil && c.Reason == pgv1.ReasonWritingSecret && now.Sub(c.LastTransitionTime.Time) > patienceSecret {
-		return wait(pgv1.ReasonNameTaken, fmt.Sprintf("a Secret %s is there already, and it is not this one's: "+
-			"delete it, or give the PostgreSQL another name",
+		return wait(pgv1.ReasonNameTaken, fmt.Sprintf("a Secret %s exists already and does not belong to this "+
+			"PostgreSQL: delete it, or give the PostgreSQL another name",
 			naming.AppSecret(pg.Name)))
 	}
-	return wait(pgv1.ReasonWritingSecret, fmt.Sprintf("waits for the former Secret %s to go",
+	return wait(pgv1.ReasonWritingSecret, fmt.Sprintf("waits until the former Secret %s is removed",
 		naming.AppSecret(pg.Name)))
 }
 

@@ -45,12 +45,12 @@ func (r *Reconciler) dropped(ctx context.Context, s *scope) Decision {
 	case apierrors.IsForbidden(err): // and it will not become known by waiting
 		r.Events.Eventf(s.pg, nil, corev1.EventTypeNormal, eventDataKept, eventActionReported,
 			"the database stays, though spec.deletionPolicy is Delete: the operator may not read the "+
-				"CustomResourceDefinition %s, so it can't tell whether the PostgreSQL goes with its kind",
+				"CustomResourceDefinition %s, so it can't know whether the PostgreSQL is deleted with its kind",
 			naming.DefinitionPostgreSQL)
 		return Decision{}
 	case err != nil:
 		return wait(pgv1.ReasonDeleting,
-			"the database is to be dropped (spec.deletionPolicy: Delete), if that is wished: "+err.Error())
+			"it is not known yet whether to drop the database (spec.deletionPolicy: Delete): "+err.Error())
 	case goes: // and takes all PostgreSQLs with it, which is no wish about this one
 		return Decision{}
 	}

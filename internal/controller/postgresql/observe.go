@@ -125,8 +125,8 @@ func (s *scope) server() serverView {
 	case db == nil:
 		return serverView{serverMissing, fmt.Sprintf("there is no SampleDB %s", name)}
 	case !allowed(db, s.pg.Namespace):
-		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s takes no databases of the namespace %s: "+
-			"its annotation %s would have to name it", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
+		return serverView{serverDenied, fmt.Sprintf("the SampleDB %s does not allow databases of the namespace %s: "+
+			"add the namespace to its annotation %s", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
 	case db.DeletionTimestamp != nil:
 		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
 	case s.seen.primary == "" || s.seen.authority == "" ||

@@ -78,7 +78,7 @@ func (r *Reconciler) readReport(
 func (r *Reconciler) applyReport(ctx context.Context, s *scope, recipient passwords.Recipient, message string) {
 	found, err := recipient.Open(message)
 	if err != nil {
-		s.unread = wait(pgv1.ReasonReadingPasswords, "the Pod that reads the passwords has left something else")
+		s.unread = wait(pgv1.ReasonReadingPasswords, "the result of the Pod that reads the passwords can't be used")
 		log.FromContext(ctx).Info("the passwords could not be read", "reason", err.Error())
 		return
 	}

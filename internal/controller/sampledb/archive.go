@@ -101,19 +101,19 @@ func (s *scope) archiving() verdict {
 	primary, state := s.primary(), s.archiveState()
 	switch {
 	case s.backup == nil:
-		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. What is deleted or "+
-			"changed by mistake, or lost with the volumes, can't be brought back")
+		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. Data that is deleted "+
+			"or changed by mistake, or lost with the volumes, can't be restored")
 	case primary == "" && len(s.silent()) > 0:
 		return unknown("the agents could not be asked")
 	case primary == "":
 		return no(v1.ReasonArchiveStarting, "waits for a primary")
 	case state == nil:
-		return no(v1.ReasonArchiveStarting, primary+" has not said yet how its archive is")
+		return no(v1.ReasonArchiveStarting, primary+" has not reported the state of its archive yet")
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
 	case state.Reason == protocol.ArchiveAhead:
-		return no(v1.ReasonArchiveAhead, state.Error+". Restore in place without a target to have back what it "+
-			"has lost (spec.restore), or give spec.backup.store another prefix to go on with what there is")
+		return no(v1.ReasonArchiveAhead, state.Error+". To get back what it has lost, restore in place without a "+
+			"target (spec.restore). To continue with the present data, give spec.backup.store another prefix")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
 	case state.Reason == protocol.ArchiveFull:
@@ -123,7 +123,7 @@ func (s *scope) archiving() verdict {
 	case s.openGap() != "":
 		return no(v1.ReasonArchiveGap, fmt.Sprintf("WAL %s is in no archive: a new base backup is taken", s.openGap()))
 	case state.LSN == "":
-		return no(v1.ReasonArchiveStarting, primary+" is looking where the archive ends")
+		return no(v1.ReasonArchiveStarting, primary+" is finding the end of the archive")
 	case state.LagSeconds > (s.backup.MaxLag.Duration + archiveBehind).Seconds():
 		return no(v1.ReasonArchiveBehind, fmt.Sprintf("WAL has waited for the archive for longer than %.0f s",
 			(s.backup.MaxLag.Duration+archiveBehind).Seconds()))

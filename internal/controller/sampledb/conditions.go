@@ -32,7 +32,7 @@ func available(s *scope) verdict {
 		return no(s.problem.reason, s.problem.message)
 	}
 	if names := s.silent(); len(names) > 0 {
-		return unknown("ready by their Pods, but their agents could not be asked: " + strings.Join(names, ", "))
+		return unknown("their Pods are ready, but their agents could not be asked: " + strings.Join(names, ", "))
 	}
 	if t := s.trouble(); t != nil && s.refusal() != "" {
 		return no(t.reason, s.explain(t.message))
@@ -52,7 +52,7 @@ func primaryPublished(s *scope) verdict {
 		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
 	}
 	return no(v1.ReasonNotPublished, fmt.Sprintf(
-		"%s takes writes, but its Pod does not have the label %s=%s yet, so that the Service %s does not lead to it",
+		"%s takes writes, but its Pod does not have the label %s=%s yet, so the Service %s does not lead to it",
 		primary, naming.LabelRole, protocol.RolePrimary, naming.ReadWriteService(s.db.Name)))
 }
 
@@ -223,7 +223,7 @@ func allVote(s *scope) *verdict {
 	if len(missing) == 0 {
 		return nil
 	}
-	return &verdict{"", v1.ReasonNotVoting, "not counted for commits and votes yet: " + strings.Join(missing, ", ")}
+	return &verdict{"", v1.ReasonNotVoting, "do not count for commits and votes yet: " + strings.Join(missing, ", ")}
 }
 
 func isCurrent(s *scope) *verdict {
@@ -287,12 +287,13 @@ func durable(s *scope) verdict {
 	answer := s.seen.answers[primary]
 	switch {
 	case s.instances() == 1:
-		return no(v1.ReasonSingleInstance, "there is one instance by the spec: what its volume loses is lost")
+		return no(v1.ReasonSingleInstance, "the spec asks for one instance: if its volume is lost, its data is lost")
 	case s.db.Spec.Durability == v1.DurabilityAsync:
 		return no(v1.ReasonAsynchronous,
-			"by spec.durability a commit waits for the primary's disk only: a lost primary takes the last ones with it")
+			"with spec.durability: async commits wait only for the primary's disk: if it is lost, the last commits "+
+				"are lost")
 	case slices.Contains([]string{"off", "local", "remote_write"}, s.config.Parameters["synchronous_commit"]):
-		return no(v1.ReasonAsynchronous, fmt.Sprintf("by synchronous_commit = %s in spec.postgresql.parameters a "+
+		return no(v1.ReasonAsynchronous, fmt.Sprintf("with synchronous_commit = %s in spec.postgresql.parameters a "+
 			"commit does not wait for the disks of the standbys",
 			s.config.Parameters["synchronous_commit"]))
 	case primary == "":
@@ -300,7 +301,7 @@ func durable(s *scope) verdict {
 	case answer.Acknowledgements == 0:
 		return unknown(primary + " does not say how many instances have a commit when it is acknowledged")
 	case answer.Acknowledgements == 1:
-		return no(v1.ReasonWeakened, primary+" goes on alone: what is written now is on its disk only")
+		return no(v1.ReasonWeakened, primary+" continues alone: new commits are on its disk only")
 	}
 	return yes(v1.ReasonDurable,
 		fmt.Sprintf("an acknowledged commit is on the disks of %d instances: losing one of them loses nothing",
@@ -312,5 +313,5 @@ func storageReady(s *scope) verdict {
 	if s.storage.reason != "" {
 		return s.storage
 	}
-	return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being made", naming.Claim(s.db.Name, 0)))
+	return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being created", naming.Claim(s.db.Name, 0)))
 }

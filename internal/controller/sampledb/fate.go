@@ -45,12 +45,12 @@ func decideFate(d deletion) fate {
 		return fate{fateUnknown, "it to be known why the SampleDB is deleted: " + d.err.Error()}
 	case d.uninstalled != "":
 		return fate{fateUninstalled, fmt.Sprintf(
-			"the SampleDB goes with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of its name "+
-				"takes them over", d.uninstalled)}
+			"the SampleDB is deleted with the CustomResourceDefinition %s: its volumes stay, and a SampleDB of the "+
+				"same name takes them over", d.uninstalled)}
 	case d.unreadable != "":
 		return fate{fateUnreadable, fmt.Sprintf(
-			"the operator may not read the CustomResourceDefinition %s, so it can't tell whether the SampleDB goes "+
-				"with its kind: its volumes stay, whatever deletionPolicy says, and no last backup is taken",
+			"the operator may not read the CustomResourceDefinition %s, so it can't know whether the SampleDB "+
+				"is deleted with its kind: its volumes stay, whatever deletionPolicy says, and no last backup is taken",
 			d.unreadable)}
 	}
 	return fate{reason: fateByPolicy}

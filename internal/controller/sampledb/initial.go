@@ -29,7 +29,7 @@ func (r *Reconciler) applyInitial(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if !desired.Initialises(s.db) {
-		s.initial = no(v1.ReasonInitRunning, "waits for the primary; spec.init.none asks for nothing else")
+		s.initial = no(v1.ReasonInitRunning, "waits for the primary; with spec.init.none there is nothing else to do")
 		if s.primary() != "" {
 			s.markInitialized()
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 		var object corev1.ConfigMap
 		err := r.Reader.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: selector.Name}, &object)
 		if apierrors.IsNotFound(err) {
-			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or mend "+
+			return "", fmt.Sprintf("ConfigMap %s, which spec.init.sql names, does not exist: create it or correct "+
 				"spec.init", selector.Name), nil
 		}
 		if err != nil {
@@ -98,7 +98,7 @@ func (r *Reconciler) readSources(ctx context.Context, db *v1.SampleDB) (hash, mi
 			text, ok = string(binary), true
 		}
 		if !ok {
-			return "", fmt.Sprintf("ConfigMap %s has no key %s, which spec.init.sql names: add it or mend spec.init",
+			return "", fmt.Sprintf("ConfigMap %s has no key %s, which spec.init.sql names: add it or correct spec.init",
 				selector.Name, selector.Key), nil
 		}
 		texts = append(texts, text)
@@ -148,7 +148,7 @@ func failure(text string, final bool) verdict {
 	}
 	if result != nil && result.SecretMissing {
 		reason = v1.ReasonSecretNotFound
-		message = result.Step + ", which spec.init.sql names, is not there: create it or mend spec.init"
+		message = result.Step + ", which spec.init.sql names, does not exist: create it or correct spec.init"
 	}
 	if !final {
 		message += " (it will be tried again)"

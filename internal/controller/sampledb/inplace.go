@@ -107,14 +107,14 @@ func (s *scope) tooMany() bool {
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	if s.restore.Instance == "" && s.tooMany() {
 		s.restored = no(v1.ReasonRestoring,
-			"waits until the instances that are too many are gone: the data is made on the volume of one that stays")
+			"waits until the surplus instances are removed: the data is restored onto a volume that stays")
 		return nil
 	}
 	if s.restore.Instance == "" {
 		s.restore.Instance = s.primary()
 	}
 	if s.restore.Instance == "" {
-		s.restored = no(v1.ReasonRestoring, "waits for a primary, on whose volume the data is made")
+		s.restored = no(v1.ReasonRestoring, "waits for a primary, because the data is restored onto its volume")
 		return nil
 	}
 	ordinal, _ := naming.Ordinal(s.restore.Instance)

@@ -74,7 +74,7 @@ func remove(v volume) removal {
 	case !v.deletes:
 		return removal{reason: removalRetained}
 	case !v.scaled:
-		return keep(removalNotScaled, "the StatefulSet is not known to do without %s", v.instance)
+		return keep(removalNotScaled, "it is not known whether the StatefulSet has given up %s", v.instance)
 	case v.pod != "":
 		return keep(removalUsed, "Pod %s uses it", v.pod)
 	case v.restoring:

@@ -214,7 +214,7 @@ func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 	}
 	if s.restore.ID != "" {
 		s.restore.PreparedAt = &at
-		s.restored = no(v1.ReasonRestoring, "the data is ready to take its place")
+		s.restored = no(v1.ReasonRestoring, "the data is ready to be put in place")
 		return
 	}
 	s.restore.CompletedAt = &at
@@ -225,7 +225,7 @@ func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 func restoredTo(r *v1.RestoreStatus) verdict {
 	switch {
 	case r.LSN == "":
-		return yes(v1.ReasonRestored, "the volume had a database already, which was kept")
+		return yes(v1.ReasonRestored, "the volume already had a database, which was kept")
 	case r.LastTransactionAt == nil:
 		return yes(v1.ReasonRestored, fmt.Sprintf("backup %s, and the WAL up to %s", r.Backup, r.LSN))
 	}

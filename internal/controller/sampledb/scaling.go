@@ -63,11 +63,12 @@ func scale(z size) scaling {
 	case z.have <= z.want:
 		return scaling{replicas: z.want, reason: scalingCurrent}
 	case z.restoring:
-		return keep(scalingRestoring, "a restore has not ended, and its data may be on an instance that is to go")
+		return keep(scalingRestoring,
+			"a restore has not ended, and its data may be on an instance that is to be removed")
 	case !z.data:
 		return scaling{replicas: z.want, reason: scalingNoData}
 	case z.primary == "":
-		return keep(scalingNoPrimary, "no instance is known to take writes, and only the primary can let others go")
+		return keep(scalingNoPrimary, "no instance is known to take writes, and only the primary can release others")
 	case len(z.voters) == 0:
 		return keep(scalingUnknown, "%s does not say which instances count for commits and votes", z.primary)
 	case !stays(z.primary, z.want):

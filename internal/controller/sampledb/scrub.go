@@ -43,9 +43,9 @@ func intact(scrub *v1.ScrubStatus) verdict {
 	case len(scrub.Broken) > 0:
 		return no(v1.ReasonObjectsBroken, brokenWords(scrub))
 	case scrub.WholeSince == nil:
-		return yes(v1.ReasonIntact, "what was read again so far is what was written")
+		return yes(v1.ReasonIntact, "all objects that were read again so far are as they were written")
 	}
-	return yes(v1.ReasonIntact, "all that was written before has been read again since "+
+	return yes(v1.ReasonIntact, "all objects are as they were written: all have been read again since "+
 		scrub.WholeSince.UTC().Format(time.RFC3339))
 }
 
@@ -61,9 +61,9 @@ func brokenWords(scrub *v1.ScrubStatus) string {
 	if scrub.More > 0 {
 		words += fmt.Sprintf("; and %d more", scrub.More)
 	}
-	words += ". What needs them can't be restored: put them back from a copy, if there is one"
+	words += ". Backups that need them can't be restored: put them back from a copy, if there is one"
 	if newest {
-		words += ". The newest backup or its WAL is touched: a full one is taken"
+		words += ". The newest backup or its WAL is affected: a full one is taken"
 	}
 	return words
 }

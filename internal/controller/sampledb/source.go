@@ -45,7 +45,7 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (de
 	}
 	named, err := r.backupSource(ctx, s.db, backup)
 	if err == nil && named.Archive.Path != source.Archive.Path {
-		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: make a new SampleDB with "+
+		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: create a new SampleDB with "+
 			"restoreFrom of it", backup)
 	}
 	source.Backup = named.Backup
@@ -118,7 +118,7 @@ func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source d
 		return source, err
 	}
 	if config == nil {
-		return source, noSource("the SampleDB %s is still being made", name)
+		return source, noSource("the SampleDB %s is still being created", name)
 	}
 	parsed, err := desired.ParseConfig(config)
 	if err != nil {

@@ -130,15 +130,16 @@ func bound(s *scope) verdict {
 		claim := s.seen.claims[ordinal]
 		switch {
 		case claim == nil || claim.Status.Phase != corev1.ClaimBound:
-			return no(v1.ReasonProvisioning, fmt.Sprintf("volume %s is being made", naming.Claim(s.db.Name, ordinal)))
+			return no(v1.ReasonProvisioning,
+				fmt.Sprintf("volume %s is being created", naming.Claim(s.db.Name, ordinal)))
 		case claim.DeletionTimestamp != nil:
 			return no(v1.ReasonProvisioning,
-				fmt.Sprintf("volume %s is being deleted; it will be made anew", claim.Name))
+				fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
 		case growing(claim):
 			return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
 		}
 	}
-	return yes(v1.ReasonBound, "every volume is there with its size")
+	return yes(v1.ReasonBound, "every volume exists and has its size")
 }
 
 // growing says that a volume has not reached the size its claim asks for.
@@ -181,7 +182,7 @@ func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, err
 	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
 	if apierrors.IsNotFound(err) {
 		return class{name: *name, missing: fmt.Sprintf(
-			"StorageClass %s does not exist: create it, or create the SampleDB anew with another "+
+			"StorageClass %s does not exist: create it, or delete the SampleDB and create it with another "+
 				"storage.storageClassName", *name)}, nil
 	}
 	if err != nil {
@@ -205,8 +206,8 @@ func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
 		}
 	}
 	if chosen == nil {
-		return class{missing: "the cluster has no default StorageClass: mark one as the default, or create the " +
-			"SampleDB anew with storage.storageClassName"}, nil
+		return class{missing: "the cluster has no default StorageClass: mark one as the default, or delete " +
+			"the SampleDB and create it with storage.storageClassName"}, nil
 	}
 	return known(*chosen), nil
 }

@@ -57,7 +57,7 @@ func decide(v view) decision {
 	case v.job == jobRunning:
 		return decision{reason: v1.ReasonVerifying, message: cmp.Or(v.words, "Job "+v.name+" restores and checks it")}
 	case !v.possible:
-		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB whose archive it lies in"}
+		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB that has its archive"}
 	}
 	return decision{create: true, reason: v1.ReasonVerifying, message: "its Pod is being started"}
 }

@@ -123,7 +123,7 @@ func TestWhatTheContainersOfAPodSay(t *testing.T) {
 			waiting, jobEnded, "no room", "", "",
 		},
 		"it runs SQL": {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 0, partial)},
-			running(naming.ContainerVerify), jobRunning, "asks the assertions", "", ""},
+			running(naming.ContainerVerify), jobRunning, "runs the assertions", "", ""},
 		"all is well": {[]corev1.ContainerStatus{installed, ended(naming.ContainerRestore, 0, partial)},
 			ended(naming.ContainerVerify, 0, whole), jobEnded, "", "0/6000000", ""},
 	} {

@@ -95,7 +95,7 @@ func (v *view) observePod(pod *corev1.Pod) {
 	for _, c := range pod.Status.ContainerStatuses {
 		v.observeContainer(c)
 		if c.State.Running != nil {
-			v.words = "looks through the restored data, and asks the assertions"
+			v.words = "checks the restored data and runs the assertions"
 		}
 	}
 }
