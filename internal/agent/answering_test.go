@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // answering is a server that answers as it is told to, and a session with it. What no test asks for is nil.
@@ -60,15 +61,15 @@ func (s *answering) EndClients(context.Context) (n int, err error) { return 0, n
 
 func (s *answering) PendingRestart(context.Context) ([]string, error) { return nil, nil }
 
-func (s *answering) OldestWAL(context.Context) (file string, size uint64, err error) {
-	return "000000010000000000000003", 16 << 20, nil
+func (s *answering) OldestWAL(context.Context) (wal.LSN, error) {
+	return 0x3000000, nil
 }
 
-func (s *answering) EndOfWAL(ctx context.Context) (lsn string, known bool, err error) {
+func (s *answering) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error) {
 	if s.looks--; s.looks < 0 && s.readers == 0 {
-		return "0/5000010", true, s.answer(ctx)
+		return 0x5000010, true, s.answer(ctx)
 	}
-	return "", false, s.answer(ctx)
+	return 0, false, s.answer(ctx)
 }
 
 func (s *answering) EndReaders(context.Context) (n int, err error) {

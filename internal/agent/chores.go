@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"toban.dev/internal/backup"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // choreInterval is how often the slow chores are done.
@@ -31,7 +31,7 @@ type choreSession interface {
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
-	OldestWAL(ctx context.Context) (file string, size uint64, err error)
+	OldestWAL(ctx context.Context) (wal.LSN, error)
 }
 
 // ofPrimary does what a primary has to do besides taking writes: it proves that they work, keeps the standbys'
@@ -53,13 +53,9 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
 		return "", err
 	}
-	file, size, err := session.OldestWAL(ctx)
+	start, err := session.OldestWAL(ctx)
 	if err != nil {
 		return "", err
-	}
-	start, err := ha.SegmentStart(file, size)
-	if err != nil {
-		return "", fmt.Errorf("look how far back the WAL goes: %w", err)
 	}
 	c.done = time.Now()
 	return start.String(), nil
@@ -99,7 +95,7 @@ func (c *chores) letWALGo(ctx context.Context, session choreSession) error {
 	if c.config().Archive == nil || position == "" {
 		return nil
 	}
-	lsn, err := ha.ParseLSN(position)
+	lsn, err := wal.ParseLSN(position)
 	if err != nil {
 		return fmt.Errorf("understand how far the archive is: %w", err)
 	}

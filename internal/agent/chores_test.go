@@ -11,6 +11,7 @@ import (
 
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // choreLog is a session that notes what is done by it.
@@ -38,8 +39,8 @@ func (l *choreLog) AdvanceSlot(_ context.Context, slot, lsn string) error {
 	return l.note("advance " + slot + " " + lsn)
 }
 
-func (l *choreLog) OldestWAL(context.Context) (file string, size uint64, err error) {
-	return "000000010000000000000003", 16 << 20, l.note("oldest")
+func (l *choreLog) OldestWAL(context.Context) (wal.LSN, error) {
+	return 0x3000000, l.note("oldest")
 }
 
 // chored are chores of an instance with one other, and whether there is an archive.

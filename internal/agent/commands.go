@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // How long a server may take to stop: in order, and when it must be gone; how long receiving may take to end, and the
@@ -34,11 +35,11 @@ const checkpointDeadline = 30 * time.Second
 type commanded interface {
 	Revoke(term uint64) error
 	Control(ctx context.Context) (postgres.Control, error)
-	Fork(timeline uint32) (lsn string, err error)
-	Branch(timeline, earlier uint32) (lsn string, err error)
-	ForkFrom(timeline uint32, from uint64) (lsn string, err error)
-	HasTimelines(after uint32) (bool, error)
-	ForgetTimelines(after uint32) error
+	Fork(timeline wal.Timeline) (wal.LSN, error)
+	Branch(timeline, earlier wal.Timeline) (wal.LSN, error)
+	ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error)
+	HasTimelines(after wal.Timeline) (bool, error)
+	ForgetTimelines(after wal.Timeline) error
 }
 
 // commands carries out, one by one, what the machine wants done with the server.
@@ -159,7 +160,7 @@ func (x *commands) follow(c machine.Command) error {
 var errNoServer = errors.New("no server runs here")
 
 // cut ends what the standby receives from leaders of earlier terms, keeps it so, and waits for the end of its WAL.
-func (x *commands) cut(ctx context.Context, term uint64) (ha.LSN, error) {
+func (x *commands) cut(ctx context.Context, term uint64) (wal.LSN, error) {
 	r := x.current.Load()
 	if r == nil {
 		return 0, errNoServer
@@ -213,7 +214,7 @@ func (x *commands) checkpoint(ctx context.Context) error {
 }
 
 // stop stops the server in order, so that its successors can have all its WAL, and tells where that ends.
-func (x *commands) stop(ctx context.Context) (ha.LSN, error) {
+func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	r := x.current.Load()
 	if r == nil {
 		return 0, nil
@@ -236,14 +237,14 @@ func (x *commands) stop(ctx context.Context) (ha.LSN, error) {
 	if err != nil {
 		return 0, err
 	}
-	end, err := ha.ParseLSN(control.Checkpoint)
+	end, err := wal.ParseLSN(control.Checkpoint)
 	// The shutdown's record begins there: who has any of it has all before it.
-	return end + 1, err
+	return end.Add(1), err
 }
 
 // promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins.
 // Where that does not come to its end, it goes on in PostgreSQL by itself: the machine ends the server then.
-func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, begins ha.LSN, err error) {
+func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline wal.Timeline, begins wal.LSN, err error) {
 	r := x.current.Load()
 	if r == nil {
 		return 0, 0, errNoServer
@@ -284,20 +285,16 @@ func (x *commands) promote(ctx context.Context, rule ha.Rule) (timeline uint32, 
 // After a promotion that was cut short and made again, the timeline of the server begins later. The term before
 // may have been cut short so, too, and has no timeline on record then: this one begins with the first that was
 // made after its election.
-func (x *commands) beginning(timeline uint32, history []ha.TermStart) (ha.LSN, error) {
-	text, err := x.server.Fork(timeline)
-	if n := len(history); n > 1 {
-		before, elected := history[n-2], history[n-1]
-		if before.Timeline == 0 {
-			text, err = x.server.ForkFrom(timeline, uint64(elected.LSN))
-		} else {
-			text, err = x.server.Branch(timeline, before.Timeline)
-		}
+func (x *commands) beginning(timeline wal.Timeline, history []ha.TermStart) (wal.LSN, error) {
+	n := len(history)
+	if n <= 1 {
+		return x.server.Fork(timeline)
 	}
-	if err != nil {
-		return 0, err
+	before, elected := history[n-2], history[n-1]
+	if before.Timeline == 0 {
+		return x.server.ForkFrom(timeline, elected.LSN)
 	}
-	return ha.ParseLSN(text)
+	return x.server.Branch(timeline, before.Timeline)
 }
 
 // inherit makes the volume ready for another term history. What is here of a timeline that this instance has no WAL of
@@ -315,8 +312,8 @@ func (x *commands) inherit() error {
 }
 
 // newest is the highest number of a timeline that a term history has.
-func newest(history []ha.TermStart) uint32 {
-	highest := uint32(1)
+func newest(history []ha.TermStart) wal.Timeline {
+	highest := wal.Timeline(1)
 	for _, s := range history {
 		highest = max(highest, s.Timeline)
 	}

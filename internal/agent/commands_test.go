@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -17,12 +16,13 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // timelines is a server that does not run, and has WAL of timelines up to one.
 type timelines struct {
-	highest uint32
-	forgot  []uint32
+	highest wal.Timeline
+	forgot  []wal.Timeline
 }
 
 func (s *timelines) Revoke(uint64) error { return nil }
@@ -31,19 +31,19 @@ func (s *timelines) Control(context.Context) (postgres.Control, error) {
 	return postgres.Control{SystemIdentifier: "77"}, nil
 }
 
-func (s *timelines) Fork(timeline uint32) (string, error) { return fmt.Sprintf("0/%d", timeline), nil }
+func (s *timelines) Fork(timeline wal.Timeline) (wal.LSN, error) { return wal.LSN(timeline), nil }
 
-func (s *timelines) Branch(timeline, earlier uint32) (string, error) {
-	return fmt.Sprintf("%d/%d", earlier, timeline), nil
+func (s *timelines) Branch(timeline, earlier wal.Timeline) (wal.LSN, error) {
+	return wal.LSN(earlier)<<32 + wal.LSN(timeline), nil
 }
 
-func (s *timelines) ForkFrom(timeline uint32, from uint64) (string, error) {
-	return fmt.Sprintf("%d/%d", from, timeline), nil
+func (s *timelines) ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error) {
+	return from<<32 + wal.LSN(timeline), nil
 }
 
-func (s *timelines) HasTimelines(after uint32) (bool, error) { return s.highest > after, nil }
+func (s *timelines) HasTimelines(after wal.Timeline) (bool, error) { return s.highest > after, nil }
 
-func (s *timelines) ForgetTimelines(after uint32) error {
+func (s *timelines) ForgetTimelines(after wal.Timeline) error {
 	s.forgot = append(s.forgot, after)
 	return nil
 }
@@ -94,7 +94,7 @@ func TestAPrimaryIsNotOpenedTooLate(t *testing.T) {
 func TestWhereTheWALOfATermBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		history []ha.TermStart
-		want    ha.LSN
+		want    wal.LSN
 	}{
 		"of the first term":            {[]ha.TermStart{{Term: 1}}, 0x3},
 		"after a term with a timeline": {[]ha.TermStart{{Term: 1, Timeline: 2}, {Term: 4, LSN: 7}}, 0x2_0000_0003},
@@ -112,7 +112,7 @@ func TestWhereTheWALOfATermBegins(t *testing.T) {
 
 // What is on the volume of timelines that this instance has no WAL of is of abandoned ones.
 func TestWhoInheritsForgetsAbandonedTimelines(t *testing.T) {
-	for highest, forgot := range map[uint32][]uint32{3: nil, 4: {3}} {
+	for highest, forgot := range map[wal.Timeline][]wal.Timeline{3: nil, 4: {3}} {
 		server := &timelines{highest: highest}
 		x := &commands{
 			server: server, current: &atomic.Pointer[running]{}, life: t.Context(),

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pause"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // control is the session of the commands with a running server: it is there when a vote must not wait.
@@ -43,18 +43,18 @@ func (c *control) close() {
 const readersDelay = 100 * time.Millisecond
 
 // awaitEnd waits until the end of the WAL of a standby that receives nothing is known.
-func (c *control) awaitEnd(ctx context.Context) (ha.LSN, error) {
+func (c *control) awaitEnd(ctx context.Context) (wal.LSN, error) {
 	session, err := c.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for began := time.Now(); ; {
-		text, known, err := session.EndOfWAL(ctx)
+		end, known, err := session.EndOfWAL(ctx)
 		if err != nil {
 			return 0, err
 		}
 		if known {
-			return c.endAsStandby(ctx, session, text)
+			return c.endAsStandby(ctx, session, end)
 		}
 		if time.Since(began) > readersDelay {
 			if _, err := session.EndReaders(ctx); err != nil {
@@ -69,7 +69,7 @@ func (c *control) awaitEnd(ctx context.Context) (ha.LSN, error) {
 
 // endAsStandby is the end of the WAL of a server that is a standby. One that was promoted without an election may
 // have written more than that.
-func (c *control) endAsStandby(ctx context.Context, session Session, end string) (ha.LSN, error) {
+func (c *control) endAsStandby(ctx context.Context, session Session, end wal.LSN) (wal.LSN, error) {
 	state, err := session.State(ctx)
 	if err != nil {
 		return 0, err
@@ -78,5 +78,5 @@ func (c *control) endAsStandby(ctx context.Context, session Session, end string)
 		c.unelected()
 		return 0, errors.New("the server has been promoted without an election")
 	}
-	return ha.ParseLSN(end)
+	return end, nil
 }

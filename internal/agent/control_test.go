@@ -7,15 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 func TestTheEndOfTheWALIsWaitedFor(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		server    answering
-		end       ha.LSN
+		end       wal.LSN
 		fails     error
 		unelected bool
 	}{

@@ -12,6 +12,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // copied is what makes data: a postgres.Server.
@@ -32,7 +33,7 @@ type copies struct {
 	// upstream says how the data of a leader is had, ask asks the machine, stop stops the server.
 	upstream func(leader ha.Ballot) (postgres.Upstream, error)
 	ask      func(ctx context.Context, id uint64, event machine.Event) (machine.Effect, error)
-	stop     func(ctx context.Context) (ha.LSN, error)
+	stop     func(ctx context.Context) (wal.LSN, error)
 }
 
 // do carries a command out that changes the data, and says what lies there then.

@@ -18,6 +18,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // copier is a server whose data is replaced, with the term history of where it comes from.
@@ -107,7 +108,7 @@ func TestHowDataIsMadeAndReplaced(t *testing.T) {
 			board, seen := status.New(protocol.Status{Data: "present", SystemIdentifier: "77"}), 0
 			x := &copies{
 				server: &server, states: states, status: board, upstream: three(nil).upstream,
-				stop: func(context.Context) (ha.LSN, error) { return 0, server.stop() },
+				stop: func(context.Context) (wal.LSN, error) { return 0, server.stop() },
 				ask: func(_ context.Context, id uint64, e machine.Event) (machine.Effect, error) {
 					if e != machine.Event(machine.DiscardAsked{
 						ID: 3, Whole: c.kind == machine.Rewind || server.whole,

@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // How often the server is looked at. A primary
@@ -232,11 +233,11 @@ func (t *monitor) observePrimary(ctx context.Context, state postgres.State, olde
 		}
 	}
 	slices.Sort(standbys)
-	written, _ := ha.ParseLSN(state.LSN)
+	written, _ := wal.ParseLSN(state.LSN)
 	t.standing.see(func(s *seen) {
 		s.standbys = voters
 		if s.written = written; oldest != "" {
-			s.oldest, _ = ha.ParseLSN(oldest)
+			s.oldest, _ = wal.ParseLSN(oldest)
 		}
 	})
 	t.reportState(state, protocol.RolePrimary, standbys, oldest)
@@ -260,19 +261,17 @@ func (t *monitor) enter(ctx context.Context) error {
 // observeStandby notes how far a standby is. One that follows nobody is asked for
 // the end of its WAL.
 func (t *monitor) observeStandby(ctx context.Context, state postgres.State) error {
-	received, _ := ha.ParseLSN(state.LSN) // "" where it has nothing yet
+	received, _ := wal.ParseLSN(state.LSN) // "" where it has nothing yet
 	if err := t.observeBounds(ctx); err != nil {
 		return err
 	}
-	var end ha.LSN
+	var end wal.LSN
 	known := false
 	if t.standing.following().Leader == "" {
-		text, is, err := t.session.EndOfWAL(ctx)
-		if err != nil {
+		var err error
+		if end, known, err = t.session.EndOfWAL(ctx); err != nil {
 			return err
 		}
-		end, _ = ha.ParseLSN(text)
-		known = is
 	}
 	changed := false
 	t.standing.see(func(s *seen) {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // PostgreSQL is what an agent asks of its server: postgres.Server, or in tests that run whole clusters in virtual time
@@ -35,12 +36,12 @@ type PostgreSQL interface {
 	AwaitEnforced(ctx context.Context) error
 	Barrier(ctx context.Context, rule string) error
 
-	Fork(timeline uint32) (lsn string, err error)
-	Branch(timeline, earlier uint32) (lsn string, err error)
-	ForkFrom(timeline uint32, from uint64) (lsn string, err error)
-	HasTimelines(after uint32) (bool, error)
-	ForgetTimelines(after uint32) error
-	ForgetSuperseded(current uint32) (removed int, err error)
+	Fork(timeline wal.Timeline) (wal.LSN, error)
+	Branch(timeline, earlier wal.Timeline) (wal.LSN, error)
+	ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error)
+	HasTimelines(after wal.Timeline) (bool, error)
+	ForgetTimelines(after wal.Timeline) error
+	ForgetSuperseded(current wal.Timeline) (removed int, err error)
 	OpenWAL(name string) (*os.File, error)
 }
 
@@ -61,7 +62,7 @@ type Session interface {
 	Close()
 	Broken() bool
 	State(ctx context.Context) (postgres.State, error)
-	EndOfWAL(ctx context.Context) (lsn string, known bool, err error)
+	EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error)
 	EndReaders(ctx context.Context) (n int, err error)
 	EndClients(ctx context.Context) (n int, err error)
 	Promote(ctx context.Context) error
@@ -73,8 +74,8 @@ type Session interface {
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
-	OldestWAL(ctx context.Context) (file string, size uint64, err error)
-	FlushedWAL(ctx context.Context) (lsn string, err error)
+	OldestWAL(ctx context.Context) (wal.LSN, error)
+	FlushedWAL(ctx context.Context) (wal.LSN, error)
 	ConfigErrors(ctx context.Context) error
 	LoadTime(ctx context.Context) (time.Time, error)
 	PendingRestart(ctx context.Context) ([]string, error)

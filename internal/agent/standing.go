@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // standing is what a running server is to be, and what the monitor saw of it last. Commands change the one, the monitor
@@ -21,14 +22,14 @@ type standing struct {
 // seen is what the monitor saw last.
 type seen struct {
 	streaming bool
-	received  ha.LSN
+	received  wal.LSN
 	// end is the end of the WAL of a standby that follows nobody, once known.
-	end   ha.LSN
+	end   wal.LSN
 	known bool
 	// standbys are the voters that stream from a primary, written how far its WAL goes, oldest
 	// where its oldest WAL begins.
 	standbys        []ha.Voter
-	written, oldest ha.LSN
+	written, oldest wal.LSN
 	// failure says why the server does not serve, empty while it does.
 	failure string
 	// unelected says that it takes writes, though it is run as a standby.

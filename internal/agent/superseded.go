@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // togetherLimit is how long all must have streamed from a leader for nobody to need WAL of former timelines.
@@ -16,7 +17,7 @@ type superseded struct {
 	// allStream says that the leader leads, and every other member streams from it.
 	allStream func() bool
 	// forget removes the files that a timeline has made superfluous, and says how many.
-	forget   func(current uint32) (removed int, err error)
+	forget   func(current wal.Timeline) (removed int, err error)
 	log      *slog.Logger
 	together time.Time // since when all members stream from the leader of the term, zero while not all do
 	term     uint64    // that term

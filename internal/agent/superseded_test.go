@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
@@ -16,15 +17,15 @@ func TestWALOfFormerTimelinesIsRemovedOnceInATerm(t *testing.T) {
 		hardState := ha.HardState{
 			Ballot: ha.Ballot{Term: 4}, TermHistory: []ha.TermStart{{Term: 2, Timeline: 1}, {Term: 4, Timeline: 3}},
 		}
-		all, broken, removed := false, error(nil), []uint32{}
+		all, broken, removed := false, error(nil), []wal.Timeline{}
 		s := &superseded{
 			hardState: func() ha.HardState { return hardState }, allStream: func() bool { return all },
-			log: slog.New(slog.DiscardHandler), forget: func(current uint32) (int, error) {
+			log: slog.New(slog.DiscardHandler), forget: func(current wal.Timeline) (int, error) {
 				removed = append(removed, current)
 				return 1, broken
 			},
 		}
-		check := func(when string, want ...uint32) {
+		check := func(when string, want ...wal.Timeline) {
 			t.Helper()
 			if err := s.remove(); !errors.Is(err, broken) {
 				t.Errorf("%s: %v", when, err)

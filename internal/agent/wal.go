@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"toban.dev/internal/backup"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // walSource is the WAL of the running server, looked at with a session of its own.
@@ -49,26 +49,18 @@ func (w *walSource) Keep(ctx context.Context) error {
 }
 
 // Flushed is up to where the WAL is on disk.
-func (w *walSource) Flushed(ctx context.Context) (lsn ha.LSN, err error) {
+func (w *walSource) Flushed(ctx context.Context) (lsn wal.LSN, err error) {
 	err = w.ask(ctx, func(s Session) error {
-		text, err := s.FlushedWAL(ctx)
-		if err != nil {
-			return err
-		}
-		lsn, err = ha.ParseLSN(text)
+		lsn, err = s.FlushedWAL(ctx)
 		return err
 	})
 	return lsn, err
 }
 
 // Oldest is where the oldest segment begins that there is.
-func (w *walSource) Oldest(ctx context.Context) (lsn ha.LSN, err error) {
+func (w *walSource) Oldest(ctx context.Context) (lsn wal.LSN, err error) {
 	err = w.ask(ctx, func(s Session) error {
-		file, size, err := s.OldestWAL(ctx)
-		if err != nil {
-			return err
-		}
-		lsn, err = ha.SegmentStart(file, size)
+		lsn, err = s.OldestWAL(ctx)
 		return err
 	})
 	return lsn, err
@@ -87,8 +79,8 @@ func (w *walSource) Secret(ctx context.Context) ([]byte, error) {
 func (w *walSource) Open(name string) (backup.File, error) { return w.server.OpenWAL(name) }
 
 // History is the content of a timeline's history file.
-func (w *walSource) History(timeline uint32) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(w.server.Data(), "pg_wal", backup.HistoryFile(timeline)))
+func (w *walSource) History(timeline wal.Timeline) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(w.server.Data(), "pg_wal", timeline.HistoryFile()))
 	if err != nil {
 		return nil, fmt.Errorf("read the history of timeline %d: %w", timeline, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"filippo.io/age"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // archiverOf is one whose archive is encrypted, if there is a key, and that knows a secret.
@@ -40,7 +41,7 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 		key    *age.X25519Identity
 		secret string
 		// The volume goes back to an LSN, and the server writes up to another before the archiver looks.
-		lost, flushed ha.LSN
+		lost, flushed wal.LSN
 		other         []ha.TermStart // another term history then
 		noticed       bool
 	}{
@@ -101,7 +102,7 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 	history := []ha.TermStart{{Term: 1, Timeline: 1}}
 	for name, c := range map[string]struct {
 		key   *age.X25519Identity
-		lost  ha.LSN // from where on the one that was there first had other WAL
+		lost  wal.LSN // from where on the one that was there first had other WAL
 		taken bool
 	}{
 		"the answer was lost":                 {nil, 0, false},
@@ -124,7 +125,7 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 				len(b.objects) != objects || b.changed > 0 {
 				t.Errorf("%v; %d objects of %d", err, len(b.objects), objects)
 			}
-			if want := ha.LSN(32768); c.taken && a.State().Archived != want {
+			if want := wal.LSN(32768); c.taken && a.State().Archived != want {
 				t.Errorf("archived up to %s, want %s", a.State().Archived, want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 const (
@@ -26,13 +27,13 @@ const (
 // Source is the WAL of the leader. Its methods may be called at the same time.
 type Source interface {
 	// Flushed is up to where it is on disk.
-	Flushed(ctx context.Context) (ha.LSN, error)
+	Flushed(ctx context.Context) (wal.LSN, error)
 	// Oldest is where the oldest segment begins that there is.
-	Oldest(ctx context.Context) (ha.LSN, error)
+	Oldest(ctx context.Context) (wal.LSN, error)
 	// Open opens a segment in pg_wal by its name; fs.ErrNotExist if it is gone.
 	Open(name string) (File, error)
 	// History is the content of a timeline's history file; fs.ErrNotExist if it is not there.
-	History(timeline uint32) ([]byte, error)
+	History(timeline wal.Timeline) ([]byte, error)
 }
 
 // File is a segment.
@@ -65,7 +66,7 @@ type ArchiverOptions struct {
 // State is how far the archive is.
 type State struct {
 	// Archived is up to where the WAL is in the archive, 0 until that is known. Flushed is up to where it is on disk.
-	Archived, Flushed ha.LSN
+	Archived, Flushed wal.LSN
 	// ArchivedAt: all WAL that was seen on disk at that moment is in the archive, or idle.
 	ArchivedAt time.Time
 	// Behind is for how long WAL has waited that is not idle, to a tenth of a second.
@@ -79,7 +80,7 @@ type State struct {
 
 // Slot is up to where the server need not keep WAL for the archive: the start of the segment
 // that is archived next, 0 if that is not known.
-func (s State) Slot() ha.LSN { return SegmentAt(0, s.Archived).Start() }
+func (s State) Slot() wal.LSN { return segmentStart(numberAt(s.Archived)) }
 
 // Lag is how much WAL is not archived, in bytes.
 func (s State) Lag() uint64 { return uint64(max(s.Flushed, s.Archived) - s.Archived) }
@@ -102,7 +103,7 @@ type Archiver struct {
 	seen  []sample  // of what waits, or the last that does not
 	asked time.Time // when the server was last asked how far it is
 	// cleared is up to where no WAL waits: it is archived, or idle.
-	cleared ha.LSN
+	cleared wal.LSN
 
 	telling sync.Mutex // while Changed is called
 }
@@ -197,7 +198,7 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 		}
 		a.opened = true
 	}
-	last := SegmentAt(0, flushed).Number
+	last := numberAt(flushed)
 	end := min(last, a.next+perStep)
 	err = a.archiveSegments(ctx, end)
 	if err == nil && end < last {
@@ -212,8 +213,8 @@ func (a *Archiver) step(ctx context.Context) (behind bool, err error) {
 	return false, err
 }
 
-func (a *Archiver) segment(number uint64) Segment {
-	return Segment{timelineAt(a.TermHistory, number), number}
+func (a *Archiver) segment(number uint64) wal.Segment {
+	return segmentOf(timelineAt(a.TermHistory, number), number)
 }
 
 // rest is what of a segment is to be archived once that is complete: what no part has.
@@ -226,7 +227,7 @@ func (a *Archiver) rest(number uint64) Piece {
 }
 
 // partsEnd is where the own pieces of a segment end, from its start on.
-func (a *Archiver) partsEnd(s Segment) uint32 {
+func (a *Archiver) partsEnd(s wal.Segment) uint32 {
 	end := uint32(0)
 	for last := end; ; last = end {
 		for p := range a.own {
@@ -252,14 +253,14 @@ func (a *Archiver) advance(number uint64) {
 		}
 	}
 	a.done = a.partsEnd(a.segment(number))
-	a.reached(Segment{Number: number}.Start())
+	a.reached(segmentStart(number))
 }
 
 // archiveTail archives what there is of the last segment, if that is due.
-func (a *Archiver) archiveTail(ctx context.Context, flushed ha.LSN) error {
+func (a *Archiver) archiveTail(ctx context.Context, flushed wal.LSN) error {
 	s := a.segment(a.next)
 	piece := Piece{Segment: s, From: a.done}
-	if flushed <= s.Start()+ha.LSN(piece.From) {
+	if flushed <= s.Start().Add(uint64(piece.From)) {
 		return nil
 	}
 	piece.To = uint32(flushed - s.Start())
@@ -280,7 +281,7 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	if err != nil {
 		return fmt.Errorf("look for the oldest WAL: %w", err)
 	}
-	start := Segment{Number: a.next}.Start()
+	start := segmentStart(a.next)
 	if oldest <= start {
 		return cause
 	}
@@ -289,6 +290,6 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 		return err
 	}
 	a.change(func(s *State) { s.Gap = gap })
-	a.advance(SegmentAt(0, oldest).Number)
+	a.advance(numberAt(oldest))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 func newTestArchiver(t testing.TB, b bucket.Bucket, source Source, history []ha.TermStart) *Archiver {
@@ -54,7 +55,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 	const first, second = "000000010000000000000000", "000000010000000000000001"
 	want := []string{FileArchive, TermFolder(1) + FileLineage}
 	for _, c := range []struct {
-		flushed ha.LSN
+		flushed wal.LSN
 		added   []string
 	}{
 		{0, nil},
@@ -85,7 +86,7 @@ func TestPartsFollowEachOther(t *testing.T) {
 type recycled struct{ *testSource }
 
 func (r recycled) Open(name string) (File, error) {
-	s, _ := ParseSegment(name)
+	s, _ := wal.ParseSegment(name, segmentSize)
 	s.Number += 3
 	return &testFile{r.testSource, s}, nil
 }
@@ -204,28 +205,28 @@ func TestUnreadDeletesNothing(t *testing.T) {
 
 // benchSource has WAL of real size, which compresses about as usual WAL does.
 type benchSource struct {
-	flushed ha.LSN
+	flushed wal.LSN
 	segment []byte
 }
 
-func (s *benchSource) Flushed(context.Context) (ha.LSN, error) { return s.flushed, nil }
-func (s *benchSource) Oldest(context.Context) (ha.LSN, error)  { return 0, nil }
-func (s *benchSource) History(uint32) ([]byte, error)          { return nil, fs.ErrNotExist }
+func (s *benchSource) Flushed(context.Context) (wal.LSN, error) { return s.flushed, nil }
+func (s *benchSource) Oldest(context.Context) (wal.LSN, error)  { return 0, nil }
+func (s *benchSource) History(wal.Timeline) ([]byte, error)     { return nil, fs.ErrNotExist }
 func (s *benchSource) Open(name string) (File, error) {
-	segment, _ := ParseSegment(name)
+	segment, _ := wal.ParseSegment(name, segmentSize)
 	return &benchFile{s.segment, segment}, nil
 }
 
 type benchFile struct {
 	content []byte
-	segment Segment
+	segment wal.Segment
 }
 
 func (f *benchFile) ReadAt(p []byte, off int64) (int, error) {
 	n := copy(p, f.content[off:])
-	for at := 0; at+walPage <= n; at += walPage {
-		var header [walPage]byte
-		testWAL([]ha.TermStart{{Term: 1}}, f.segment.Start()+ha.LSN(off)+ha.LSN(at), header[:16])
+	for at := 0; at+wal.PageSize <= n; at += wal.PageSize {
+		var header [wal.PageSize]byte
+		testWAL([]ha.TermStart{{Term: 1}}, f.segment.Start()+wal.LSN(off)+wal.LSN(at), header[:16])
 		copy(p[at:], header[:16])
 	}
 	if n < len(p) {
@@ -238,7 +239,7 @@ func (f *benchFile) Close() error { return nil }
 
 // BenchmarkCatchUp archives 512 MiB of WAL that has come together.
 func BenchmarkCatchUp(b *testing.B) {
-	segment := make([]byte, SegmentSize)
+	segment := make([]byte, wal.SegmentSize)
 	random := rand.NewChaCha8([32]byte{2})
 	for at := 0; at < len(segment); at += 128 {
 		_, _ = random.Read(segment[at : at+32]) // a quarter is noise
@@ -246,7 +247,7 @@ func BenchmarkCatchUp(b *testing.B) {
 			segment[i] = byte(i)
 		}
 	}
-	const size = 32 * SegmentSize
+	const size = 32 * wal.SegmentSize
 	b.SetBytes(size)
 	for b.Loop() {
 		a := newTestArchiver(b, newMemoryBucket(), &benchSource{size, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})

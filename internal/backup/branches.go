@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // Branch is the WAL from one restore in place to the next, over all elections between.
@@ -14,7 +15,7 @@ type Branch struct {
 	// Name is the number of the term that it begins with.
 	Name uint64
 	// From is where it has left another branch, Since about when; both are zero for one that has left none.
-	From  ha.LSN
+	From  wal.LSN
 	Since time.Time
 	// Windows are those that begin on it or reach into it, the latest first. They begin where the branch does: what
 	// lies before is of the branch that it has left.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // stepAside does what is done with branches, now and then.
@@ -38,12 +39,12 @@ func (w *world) restoreInPlace() {
 	}
 	b := branches[w.others.IntN(len(branches))]
 	window := b.Windows[w.others.IntN(len(b.Windows))]
-	at := window.From + ha.LSN(w.others.Uint64N(uint64(window.To-window.From)+1))
+	at := window.From + wal.LSN(w.others.Uint64N(uint64(window.To-window.From)+1))
 	choice, err := c.Choose(Wanted{Target: Target{LSN: at}, Branch: b.Name, Now: w.bucket.clock})
 	if err != nil {
 		w.fatal("restore in place: %v", err)
 	}
-	history, timeline := upTo(choice.TermHistory, at), uint32(0)
+	history, timeline := upTo(choice.TermHistory, at), wal.Timeline(0)
 	for _, s := range history {
 		timeline = max(timeline, s.Timeline)
 	}
@@ -52,7 +53,7 @@ func (w *world) restoreInPlace() {
 		newest = max(newest, l.history[len(l.history)-1].Term)
 	}
 	history = append(history, ha.TermStart{Term: newest + ha.RestoreTerms + 1, LSN: at, Timeline: timeline + 1})
-	oldest := SegmentAt(0, at).Start()
+	oldest := segmentStart(numberAt(at))
 	l := &leader{
 		testSource: &testSource{history: history, flushed: at + 100, oldest: oldest}, from: choice.Backup.StartLSN,
 	}
@@ -72,7 +73,7 @@ func (w *world) lookAtBranches(b *memoryBucket, c Catalogue) {
 	for n, branch := range branches {
 		for _, window := range branch.Windows {
 			span := uint64(window.To - window.From)
-			for _, at := range []ha.LSN{window.From, window.To, window.From + ha.LSN(w.others.Uint64N(span+1))} {
+			for _, at := range []wal.LSN{window.From, window.To, window.From + wal.LSN(w.others.Uint64N(span+1))} {
 				w.lookAtLSN(b, c, branches[n], at)
 			}
 			if length := window.Until.Sub(window.Since); length >= 0 && w.branches {
@@ -82,7 +83,7 @@ func (w *world) lookAtBranches(b *memoryBucket, c Catalogue) {
 	}
 }
 
-func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at ha.LSN) {
+func (w *world) lookAtLSN(b *memoryBucket, c Catalogue, branch Branch, at wal.LSN) {
 	w.counts["moments of branches"]++
 	want := Wanted{Target: Target{LSN: at}, Branch: branch.Name, Now: w.bucket.clock}
 	choice, err := c.Choose(want)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // The types of a base backup.
@@ -55,10 +55,10 @@ type Backup struct {
 	Started time.Time `json:"started"`
 	Stopped time.Time `json:"stopped"`
 	// StartLSN is where its WAL begins, StopLSN from where on it is consistent.
-	StartLSN      ha.LSN `json:"-"`
-	StopLSN       ha.LSN `json:"-"`
-	StartTimeline uint32 `json:"startTimeline"`
-	StopTimeline  uint32 `json:"stopTimeline"`
+	StartLSN      wal.LSN      `json:"-"`
+	StopLSN       wal.LSN      `json:"-"`
+	StartTimeline wal.Timeline `json:"startTimeline"`
+	StopTimeline  wal.Timeline `json:"stopTimeline"`
 	// Term is that in which it was taken; its term history says whose WAL it goes on with.
 	Term             uint64       `json:"term"`
 	SystemIdentifier string       `json:"systemIdentifier"`
@@ -80,12 +80,12 @@ type Backup struct {
 }
 
 // lsnText is an LSN that is written as PostgreSQL does.
-type lsnText ha.LSN
+type lsnText wal.LSN
 
-func (l lsnText) MarshalText() ([]byte, error) { return []byte(ha.LSN(l).String()), nil }
+func (l lsnText) MarshalText() ([]byte, error) { return []byte(wal.LSN(l).String()), nil }
 
 func (l *lsnText) UnmarshalText(text []byte) error {
-	lsn, err := ha.ParseLSN(string(text))
+	lsn, err := wal.ParseLSN(string(text))
 	*l = lsnText(lsn)
 	return err
 }
@@ -121,7 +121,7 @@ func (b *Backup) UnmarshalJSON(text []byte) error {
 	}
 	file.ID = strings.TrimSuffix(file.ID, layoutsRemark)
 	*b = Backup(file.backupFields)
-	b.StartLSN, b.StopLSN = ha.LSN(file.StartLSN), ha.LSN(file.StopLSN)
+	b.StartLSN, b.StopLSN = wal.LSN(file.StartLSN), wal.LSN(file.StopLSN)
 	return nil
 }
 
@@ -137,7 +137,7 @@ type Term struct {
 	TermHistory []ha.TermStart
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
-	Histories map[uint32]bucket.Object
+	Histories map[wal.Timeline]bucket.Object
 	// Note is lineage.json, Gaps are the notes of gaps.
 	Note bucket.Object
 	Gaps []bucket.Object
@@ -166,14 +166,14 @@ type Catalogue struct {
 }
 
 // Gap is WAL that was written and is in no archive.
-type Gap struct{ From, To ha.LSN }
+type Gap struct{ From, To wal.LSN }
 
 func (g Gap) String() string { return fmt.Sprintf("from %s to %s", g.From, g.To) }
 
 // WALPlan says what to download for a recovery.
 type WALPlan struct {
 	// Timeline is the one to recover along.
-	Timeline uint32
+	Timeline wal.Timeline
 	// Histories are objects, each to be put under its name without endings.
 	Histories []string
 	Segments  []PlannedSegment
@@ -181,7 +181,7 @@ type WALPlan struct {
 
 // PlannedSegment is one that a server will look for.
 type PlannedSegment struct {
-	Segment Segment
+	Segment wal.Segment
 	// File is the name by which it will.
 	File string
 	// Objects are to be put over each other, in this order.
@@ -204,9 +204,9 @@ type termHistoryFile struct {
 }
 
 type startFile struct {
-	Term     uint64  `json:"term"`
-	LSN      lsnText `json:"lsn"`
-	Timeline uint32  `json:"timeline"`
+	Term     uint64       `json:"term"`
+	LSN      lsnText      `json:"lsn"`
+	Timeline wal.Timeline `json:"timeline"`
 }
 
 func formatTermHistory(starts []ha.TermStart) ([]byte, error) {
@@ -228,7 +228,7 @@ func parseTermHistory(text []byte, term uint64) ([]ha.TermStart, error) {
 	}
 	var starts []ha.TermStart
 	for _, s := range file.Starts {
-		starts = append(starts, ha.TermStart{Term: s.Term, LSN: ha.LSN(s.LSN), Timeline: s.Timeline})
+		starts = append(starts, ha.TermStart{Term: s.Term, LSN: wal.LSN(s.LSN), Timeline: s.Timeline})
 	}
 	return starts, nil
 }
@@ -285,7 +285,7 @@ func (c *Catalogue) addOwner(text []byte) {
 // term is the model of a term's folder.
 func (c *Catalogue) term(term uint64) *Term {
 	if c.Terms[term] == nil {
-		c.Terms[term] = &Term{Histories: map[uint32]bucket.Object{}}
+		c.Terms[term] = &Term{Histories: map[wal.Timeline]bucket.Object{}}
 	}
 	return c.Terms[term]
 }
@@ -311,7 +311,7 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		t.WAL = append(t.WAL, WAL{piece, o})
 		return
 	}
-	if timeline, is := ParseHistory(plain); ok && is {
+	if timeline, is := wal.ParseHistoryFile(plain); ok && is {
 		c.term(term).Histories[timeline] = o
 		return
 	}
@@ -460,8 +460,8 @@ func readMost(ctx context.Context, b bucket.Bucket, name string, most int64) ([]
 
 // cutoff is where the WAL of the i-th term of a term history is no longer continued: at the
 // first start of a later one. Starts need not be in order (ha.Joins).
-func cutoff(history []ha.TermStart, i int) ha.LSN {
-	first := ha.LSN(math.MaxUint64)
+func cutoff(history []ha.TermStart, i int) wal.LSN {
+	first := wal.MaxLSN
 	for _, s := range history[i+1:] {
 		first = min(first, s.LSN)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // ErrOutside says that a moment can't be restored: it is in no window.
@@ -33,7 +34,7 @@ type Choice struct {
 	Branch uint64
 	Backup Backup
 	// To is up to where WAL may be needed, Window where the backup was found.
-	To     ha.LSN
+	To     wal.LSN
 	Window Window
 }
 

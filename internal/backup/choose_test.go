@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // hour is one of a day.
@@ -22,10 +23,10 @@ func chooseFrom() Catalogue {
 		1: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}}},
 		2: {TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 2, LSN: 0x5000100, Timeline: 2}}},
 	}}
-	add := func(term uint64, timeline uint32, number uint64) {
-		s := Segment{timeline, number}
+	add := func(term uint64, timeline wal.Timeline, number uint64) {
+		s := segmentOf(timeline, number)
 		c.Terms[term].WAL = append(c.Terms[term].WAL,
-			WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
+			WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(int(number) + 1)}})
 	}
 	for number := uint64(3); number < 6; number++ {
 		add(1, 1, number)
@@ -33,7 +34,7 @@ func chooseFrom() Catalogue {
 	add(2, 2, 5)
 	add(2, 2, 6)
 	for _, at := range []int{3, 5} {
-		lsn := ha.LSN(at) * SegmentSize
+		lsn := wal.LSN(at) * wal.SegmentSize
 		c.Backups = append(c.Backups, Backup{
 			ID: fmt.Sprintf("b%d", at), Type: TypeFull, Term: 1, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 			Started: hour(at), Stopped: hour(at),
@@ -46,7 +47,7 @@ func TestWhatIsChosenToRestoreFrom(t *testing.T) {
 	for name, c := range map[string]struct {
 		want   Wanted
 		backup string
-		to     ha.LSN
+		to     wal.LSN
 	}{
 		"the end":                                {Wanted{}, "b5", 0x7000000},
 		"a time between the backups":             {Wanted{Target: Target{Time: hour(4)}}, "b3", 0x7000000},
@@ -94,7 +95,7 @@ func restoredInPlace() Catalogue {
 	left := []ha.TermStart{{Term: 1, Timeline: 1}}
 	next := append(slices.Clone(left), ha.TermStart{Term: 1002, LSN: 0x5000100, Timeline: 2})
 	c := Catalogue{Terms: map[uint64]*Term{1: {TermHistory: left}, 1002: {
-		TermHistory: next, Histories: map[uint32]bucket.Object{2: {Name: "wal/000003EA/00000002.history.zst"}},
+		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EA/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 20; n++ {
 		c.write(1, 1, n, hour(n+1))
@@ -115,7 +116,7 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 		want   Wanted
 		branch uint64
 		backup string
-		to     ha.LSN
+		to     wal.LSN
 		error  string
 	}{
 		"a time before the place where they part": {
@@ -182,7 +183,7 @@ func TestTheBranchThatWasLeftCanBeRestored(t *testing.T) {
 				t.Fatalf("it goes along branch %d from %s to %s: %v", got.Branch, got.Backup.ID, got.To, err)
 			}
 			plan, err := archive.PlanWAL(got.TermHistory, got.Backup.StartLSN, got.To)
-			if want := map[uint64]uint32{1: 1, 1002: 2}[c.branch]; err != nil || plan.Timeline != want {
+			if want := map[uint64]wal.Timeline{1: 1, 1002: 2}[c.branch]; err != nil || plan.Timeline != want {
 				t.Errorf("it recovers along timeline %d: %v", plan.Timeline, err)
 			}
 		})
@@ -215,7 +216,7 @@ func TestWhatABranchIs(t *testing.T) {
 	starts := func(terms ...uint64) (history []ha.TermStart) {
 		for i, term := range terms {
 			history = append(history,
-				ha.TermStart{Term: term, LSN: ha.LSN(i) * 3 * SegmentSize, Timeline: uint32(i + 1)})
+				ha.TermStart{Term: term, LSN: wal.LSN(i) * 3 * wal.SegmentSize, Timeline: wal.Timeline(i + 1)})
 		}
 		return history
 	}
@@ -241,7 +242,7 @@ func TestWhatABranchIs(t *testing.T) {
 				}
 				own := history[len(history)-1]
 				archive.Terms[own.Term] = &Term{TermHistory: history}
-				archive.write(own.Term, own.Timeline, int(own.LSN/SegmentSize), hour(3))
+				archive.write(own.Term, own.Timeline, int(own.LSN/wal.SegmentSize), hour(3))
 			}
 			var got []uint64
 			for _, b := range archive.Branches() {
@@ -257,15 +258,15 @@ func TestWhatABranchIs(t *testing.T) {
 // What a leader wrote that its successor did not have is on no branch, and can be had by the number of its term.
 func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	archive := chooseFrom()
-	s := Segment{1, 9}
+	s := segmentOf(1, 9)
 	for n := uint64(6); n < 9; n++ {
 		s.Number = n
 		archive.Terms[1].WAL = append(archive.Terms[1].WAL,
-			WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(6)}})
+			WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: s.String(), Modified: hour(6)}})
 	}
 	archive.Terms[2].WAL = append(archive.Terms[2].WAL,
-		WAL{Piece{Segment{2, 7}, 0, SegmentSize}, bucket.Object{Name: "x", Modified: hour(8)}},
-		WAL{Piece{Segment{2, 8}, 0, SegmentSize}, bucket.Object{Name: "y", Modified: hour(9)}})
+		WAL{Piece{segmentOf(2, 7), 0, wal.SegmentSize}, bucket.Object{Name: "x", Modified: hour(8)}},
+		WAL{Piece{segmentOf(2, 8), 0, wal.SegmentSize}, bucket.Object{Name: "y", Modified: hour(9)}})
 	lsn := Target{LSN: 0x8000100}
 	for branch, want := range map[uint64]int{0: 2, 1: 2, 2: 2} {
 		got, err := archive.Choose(Wanted{Target: lsn, Branch: branch, Now: hour(22)})
@@ -316,7 +317,7 @@ func TestWALIsFoundWhereALaterLeaderHasArchivedIt(t *testing.T) {
 	third := append(slices.Clone(second), ha.TermStart{Term: 3, LSN: 0x6000100, Timeline: 3})
 	next := append(slices.Clone(first), ha.TermStart{Term: 1004, LSN: 0x4800000, Timeline: 2})
 	archive := Catalogue{Terms: map[uint64]*Term{2: {TermHistory: second}, 3: {TermHistory: third}, 1004: {
-		TermHistory: next, Histories: map[uint32]bucket.Object{2: {Name: "wal/000003EC/00000002.history.zst"}},
+		TermHistory: next, Histories: map[wal.Timeline]bucket.Object{2: {Name: "wal/000003EC/00000002.history.zst"}},
 	}}}
 	for n := 3; n < 5; n++ {
 		archive.write(2, 1, n, hour(n+1))
@@ -388,10 +389,10 @@ func TestATermThatCantBeUnderstoodAndIsNotTheNewestIsNoObstacle(t *testing.T) {
 // A timeline that begins where a segment ends is not that of the segment, and one that was not continued is of none.
 func TestTheTimelineOfASegment(t *testing.T) {
 	history := []ha.TermStart{
-		{Term: 1, Timeline: 1}, {Term: 2, Timeline: 2, LSN: 3 * SegmentSize},
-		{Term: 3, Timeline: 3, LSN: 4*SegmentSize + 8}, {Term: 4, Timeline: 4, LSN: 4*SegmentSize + 8},
+		{Term: 1, Timeline: 1}, {Term: 2, Timeline: 2, LSN: 3 * wal.SegmentSize},
+		{Term: 3, Timeline: 3, LSN: 4*wal.SegmentSize + 8}, {Term: 4, Timeline: 4, LSN: 4*wal.SegmentSize + 8},
 	}
-	for number, want := range map[uint64]uint32{0: 1, 2: 1, 3: 2, 4: 4, 5: 4} {
+	for number, want := range map[uint64]wal.Timeline{0: 1, 2: 1, 3: 2, 4: 4, 5: 4} {
 		if got := timelineAt(history, number); got != want {
 			t.Errorf("segment %d is of timeline %d, want %d", number, got, want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // countingBucket counts what is asked of it. A write takes a while.
@@ -119,7 +120,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &countingBucket{memoryBucket: newMemoryBucket(), takes: 50 * time.Millisecond}
-			s := newServer(SegmentSize)
+			s := newServer(wal.SegmentSize)
 			behind := archiveFor(t, b, s, c.maxLag, func(ctx context.Context) {
 				idleServer(ctx, s)
 				if c.size > 0 {
@@ -128,7 +129,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 			})
 			whole := compressedWhole(t, s)
 			t.Logf("%s: %d PUTs, %d KiB of WAL, %d KiB uploaded, %d KiB if each segment were one; %s behind",
-				c.name, b.puts.Load(), (s.at-SegmentSize)>>10, b.bytes.Load()>>10, whole>>10, behind)
+				c.name, b.puts.Load(), (s.at-wal.SegmentSize)>>10, b.bytes.Load()>>10, whole>>10, behind)
 			if n := b.puts.Load(); n > c.most || n < 2 {
 				t.Errorf("%s: %d PUTs, at most %d are wanted", c.name, n, c.most)
 			}
@@ -142,7 +143,7 @@ func TestWhatAnHourCosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			to, gap := catalogue.Covered(catalogue.NewestTermHistory(), SegmentSize)
+			to, gap := catalogue.Covered(catalogue.NewestTermHistory(), wal.SegmentSize)
 			if gap != nil || c.size == 0 && s.at-to > 10<<10 {
 				t.Errorf("%s: the archive goes to %s of %s, %v", c.name, to, s.at, gap)
 			}
@@ -157,8 +158,8 @@ func compressedWhole(t *testing.T, s *server) (size int64) {
 		t.Fatal(err)
 	}
 	for number, content := range s.segments {
-		if number == SegmentAt(0, s.at).Number {
-			content = content[:s.at%SegmentSize]
+		if number == numberAt(s.at) {
+			content = content[:s.at%wal.SegmentSize]
 		}
 		stored, err := encoder.Encode(content)
 		if err != nil {
@@ -172,7 +173,7 @@ func compressedWhole(t *testing.T, s *server) (size int64) {
 // What waits for a store that hangs is behind, longer and longer.
 func TestLagGrowsWhileAStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := &countingBucket{memoryBucket: newMemoryBucket()}, newServer(SegmentSize)
+		b, s := &countingBucket{memoryBucket: newMemoryBucket()}, newServer(wal.SegmentSize)
 		var told time.Duration
 		a := newTestArchiver(t, b, s, []ha.TermStart{{Term: 1, Timeline: 1}})
 		a.MaxLag = 10 * time.Second
@@ -206,11 +207,11 @@ func TestUploadsGrowWithWhatWaits(t *testing.T) {
 	for _, c := range []struct{ segments, most int64 }{{1, 1}, {6, 6}, {64, mostUploads}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &countingBucket{memoryBucket: newMemoryBucket(), takes: 250 * time.Millisecond}
-			segment := make([]byte, SegmentSize)
-			a := newTestArchiver(t, b, &benchSource{ha.LSN(c.segments) * SegmentSize, segment},
+			segment := make([]byte, wal.SegmentSize)
+			a := newTestArchiver(t, b, &benchSource{wal.LSN(c.segments) * wal.SegmentSize, segment},
 				[]ha.TermStart{{Term: 1, Timeline: 1}})
 			mustStep(t, a)
-			if a.State().Archived != ha.LSN(c.segments)*SegmentSize || b.mostUnderWay.Load() != c.most {
+			if a.State().Archived != wal.LSN(c.segments)*wal.SegmentSize || b.mostUnderWay.Load() != c.most {
 				t.Errorf("of %d segments %d were under way at once: %+v", c.segments, b.mostUnderWay.Load(), a.State())
 			}
 		})
@@ -221,14 +222,14 @@ func TestUploadsGrowWithWhatWaits(t *testing.T) {
 func TestUploadsAreBoundedByMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &countingBucket{memoryBucket: newMemoryBucket(), takes: time.Hour}
-		segment := make([]byte, SegmentSize)
+		segment := make([]byte, wal.SegmentSize)
 		_, _ = rand.NewChaCha8([32]byte{3}).Read(segment)
-		a := newTestArchiver(t, b, &benchSource{20 * SegmentSize, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})
+		a := newTestArchiver(t, b, &benchSource{20 * wal.SegmentSize, segment}, []ha.TermStart{{Term: 1, Timeline: 1}})
 		mustStep(t, a)
 		// All but the last leave room for one more to be compressed.
-		const most = (archiveMemory-encodeMemory)/SegmentSize + 1
+		const most = (archiveMemory-encodeMemory)/wal.SegmentSize + 1
 		if n := b.mostUnderWay.Load(); n > most || n < most/2 {
-			t.Errorf("%d uploads of %d bytes were under way at once", n, SegmentSize)
+			t.Errorf("%d uploads of %d bytes were under way at once", n, wal.SegmentSize)
 		}
 	})
 }
@@ -268,15 +269,15 @@ func (g generatedBucket) names(prefix, after string) iter.Seq[string] {
 				continue
 			}
 			first := uint64(term-1) * g.segments
-			if s, ok := ParseSegment(strings.TrimPrefix(after, folder)); ok {
+			if s, ok := wal.ParseSegment(strings.TrimPrefix(after, folder), segmentSize); ok {
 				first = s.Number // all before that is not listed
 			}
 			for n := first; n < uint64(term)*g.segments; n++ {
-				if !yield(folder + Segment{uint32(term), n}.String() + ".zst.age") {
+				if !yield(folder + segmentOf(wal.Timeline(term), n).String() + ".zst.age") {
 					return
 				}
 			}
-			if !yield(folder+HistoryFile(uint32(term))+".zst.age") || !yield(folder+FileLineage) {
+			if !yield(folder+wal.Timeline(term).HistoryFile()+".zst.age") || !yield(folder+FileLineage) {
 				return
 			}
 		}
@@ -287,13 +288,13 @@ func (g generatedBucket) names(prefix, after string) iter.Seq[string] {
 func TestAFailoverOnALargeArchive(t *testing.T) {
 	const terms, each, local = 10, 100_000, 200
 	var history []ha.TermStart
-	for term := range ha.LSN(terms + 1) {
-		history = append(history, ha.TermStart{Term: uint64(term) + 1, Timeline: uint32(term) + 1,
-			LSN: term * each * SegmentSize})
+	for term := range wal.LSN(terms + 1) {
+		history = append(history, ha.TermStart{Term: uint64(term) + 1, Timeline: wal.Timeline(term) + 1,
+			LSN: term * each * wal.SegmentSize})
 	}
 	end := history[terms].LSN
 	b := generatedBucket{&countingBucket{memoryBucket: newMemoryBucket()}, terms, each}
-	source := &testSource{history: history, flushed: end + 100, oldest: end - local*SegmentSize}
+	source := &testSource{history: history, flushed: end + 100, oldest: end - local*wal.SegmentSize}
 	a := newTestArchiver(t, b, source, history)
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -313,7 +314,7 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 		t.Errorf("%d listings gave %d names", b.lists.Load(), b.listed.Load())
 	}
 	// Where nothing joins, the end is looked for among all names, and none is kept.
-	source.oldest = end + 10*SegmentSize
+	source.oldest = end + 10*wal.SegmentSize
 	source.flushed = source.oldest + 100
 	a = newTestArchiver(t, b, source, history)
 	runtime.GC()
@@ -356,11 +357,11 @@ func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 	gap := Gap{2*segment + 100, 60 * segment}
 	for _, c := range []struct {
 		term   uint64
-		oldest ha.LSN
+		oldest wal.LSN
 		want   *Gap
 	}{{2, 99 * segment, &gap}, {3, 60 * segment, &gap}, {4, 30 * segment, &Gap{2*segment + 100, 30 * segment}},
 		{5, 100 * segment, &Gap{2*segment + 100, 30 * segment}}, {6, 0, nil}, {7, 100 * segment, nil}} {
-		start := ha.TermStart{Term: c.term, Timeline: uint32(c.term), LSN: 100*segment + 5}
+		start := ha.TermStart{Term: c.term, Timeline: wal.Timeline(c.term), LSN: 100*segment + 5}
 		history := append(slices.Clone(first), start)
 		a := newTestArchiver(t, b, &testSource{history: history, flushed: 101 * segment, oldest: c.oldest}, history)
 		mustStep(t, a)

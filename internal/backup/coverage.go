@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // GapError says that WAL is missing which is needed.
@@ -54,19 +55,19 @@ func (c Catalogue) along(history []ha.TermStart) walOf {
 }
 
 // add takes the WAL of a leader with a term history, up to an LSN.
-func (w walOf) add(all []WAL, history []ha.TermStart, end ha.LSN, term int) {
+func (w walOf) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	for _, p := range all {
 		at := p.Segment.Start()
-		if at+ha.LSN(p.From) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
+		if at.Add(uint64(p.From)) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
 			continue
 		}
-		to := uint32(min(at+ha.LSN(p.To), end) - at)
+		to := uint32(min(at.Add(uint64(p.To)), end) - at)
 		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, to, term})
 	}
 }
 
 // parting is up to where two term histories have the same WAL, 0 for nowhere.
-func parting(a, b []ha.TermStart) ha.LSN {
+func parting(a, b []ha.TermStart) wal.LSN {
 	n := 0
 	for n < min(len(a), len(b)) && a[n].Term == b[n].Term && a[n].LSN == b[n].LSN {
 		n++
@@ -80,8 +81,8 @@ func parting(a, b []ha.TermStart) ha.LSN {
 // timelineAt is the timeline in the name of a segment. PostgreSQL looks for it under the newest
 // timeline of its history that begins in or before it (XLogFileReadAnyTLI in xlogrecovery.c), which is
 // also the name under which a new primary goes on with the segment that its timeline begins in.
-func timelineAt(history []ha.TermStart, number uint64) uint32 {
-	end := Segment{Number: number}.End()
+func timelineAt(history []ha.TermStart, number uint64) wal.Timeline {
+	end := segmentOf(0, number).End()
 	for i := len(history) - 1; i >= 0; i-- {
 		// One that began where it was not continued has no WAL.
 		if s := history[i]; s.LSN < end && s.LSN < cutoff(history, i) {
@@ -112,12 +113,12 @@ func (w walOf) read(number uint64) (from []usable, to uint32) {
 
 // covered follows the WAL from an LSN on. The server reads a segment from its start
 // on, so that is what has to be there.
-func (w walOf) covered(from ha.LSN) (to ha.LSN, missing *Gap) {
-	s := SegmentAt(0, from)
+func (w walOf) covered(from wal.LSN) (to wal.LSN, missing *Gap) {
+	s := segmentAt(0, from)
 	for {
 		_, n := w.read(s.Number)
 		if uint64(n) < segmentSize {
-			to = max(from, s.Start()+ha.LSN(n))
+			to = max(from, s.Start().Add(uint64(n)))
 			break
 		}
 		s.Number++
@@ -130,10 +131,10 @@ func (w walOf) covered(from ha.LSN) (to ha.LSN, missing *Gap) {
 }
 
 // after is where WAL begins that lies beyond an LSN where there is none.
-func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
+func (w walOf) after(lsn wal.LSN) (next wal.LSN, ok bool) {
 	for _, in := range w.all {
 		for _, u := range in {
-			if at := u.Segment.Start() + ha.LSN(u.From); at >= lsn && (!ok || at < next) {
+			if at := u.Segment.Start().Add(uint64(u.From)); at >= lsn && (!ok || at < next) {
 				next, ok = at, true
 			}
 		}
@@ -143,7 +144,7 @@ func (w walOf) after(lsn ha.LSN) (next ha.LSN, ok bool) {
 
 // Covered is up to where a term history's WAL is in the archive without a gap, from an LSN on;
 // that LSN if there is none. A gap follows if there is WAL beyond.
-func (c Catalogue) Covered(history []ha.TermStart, from ha.LSN) (to ha.LSN, missing *Gap) {
+func (c Catalogue) Covered(history []ha.TermStart, from wal.LSN) (to wal.LSN, missing *Gap) {
 	return c.along(history).covered(from)
 }
 
@@ -176,7 +177,7 @@ func (c Catalogue) NewestTermHistory() []ha.TermStart {
 // *GapError if it is not all there. The timeline is that of the last byte before to, so that a recovery that
 // ends before a later leader began does not go along that one's timeline. What is listed may
 // meanwhile be replaced by a longer part: an object that is gone is looked for in a new catalogue.
-func (c Catalogue) PlanWAL(history []ha.TermStart, from, to ha.LSN) (WALPlan, error) {
+func (c Catalogue) PlanWAL(history []ha.TermStart, from, to wal.LSN) (WALPlan, error) {
 	if len(history) == 0 {
 		return WALPlan{}, errors.New("plan the WAL: there is no term history")
 	}
@@ -197,7 +198,7 @@ func (c Catalogue) PlanWAL(history []ha.TermStart, from, to ha.LSN) (WALPlan, er
 		return WALPlan{}, err
 	}
 	history = history[:last+1]
-	for s := SegmentAt(0, from); s.Start() < to; s.Number++ {
+	for s := segmentAt(0, from); s.Start() < to; s.Number++ {
 		s.Timeline = timelineAt(history, s.Number)
 		plan.Segments = append(plan.Segments, w.plan(s, limit))
 	}
@@ -205,12 +206,12 @@ func (c Catalogue) PlanWAL(history []ha.TermStart, from, to ha.LSN) (WALPlan, er
 }
 
 // plan says what a segment is made of, without what is at limit or beyond.
-func (w walOf) plan(s Segment, limit ha.LSN) PlannedSegment {
+func (w walOf) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
 	planned := PlannedSegment{Segment: s, File: s.String()}
 	parts, _ := w.read(s.Number)
 	for _, u := range parts {
-		if s.Start()+ha.LSN(u.From) < limit {
-			to := uint32(min(s.Start()+ha.LSN(u.to), limit) - s.Start())
+		if s.Start().Add(uint64(u.From)) < limit {
+			to := uint32(min(s.Start().Add(uint64(u.to)), limit) - s.Start())
 			planned.Objects = append(planned.Objects, PlannedObject{u.Object.Name, u.Piece, to})
 		}
 	}
@@ -226,7 +227,7 @@ func (c Catalogue) planHistories(history []ha.TermStart, last int, plan *WALPlan
 		}
 		name := c.historyFile(start, history[i:])
 		if name == "" && start.Timeline == plan.Timeline {
-			return fmt.Errorf("plan the WAL: the archive has no %s", HistoryFile(start.Timeline))
+			return fmt.Errorf("plan the WAL: the archive has no %s", start.Timeline.HistoryFile())
 		}
 		if name != "" && !slices.Contains(plan.Histories, name) {
 			plan.Histories = append(plan.Histories, name)
@@ -307,7 +308,7 @@ type Window struct {
 	// From and To are where the oldest is consistent, and where the WAL ends. Since and Until are about the same
 	// in time: when the one stopped, and when the last of the other was written to the bucket, or a later backup
 	// stopped.
-	From, To     ha.LSN
+	From, To     wal.LSN
 	Since, Until time.Time
 	// Missing is the gap that it ends at, nil if it ends with the archive.
 	Missing *Gap
@@ -353,8 +354,8 @@ func (c Catalogue) windows(history []ha.TermStart) []Window {
 }
 
 // written is when the WAL before an LSN was.
-func (w walOf) written(end ha.LSN) time.Time {
-	from, _ := w.read(SegmentAt(0, end-1).Number)
+func (w walOf) written(end wal.LSN) time.Time {
+	from, _ := w.read(numberAt(end - 1))
 	var at time.Time
 	for _, u := range from {
 		if u.Object.Modified.After(at) {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 func (r *Recovery) putHistory(ctx context.Context, object string) error {
@@ -77,7 +77,7 @@ func (r *Recovery) finished(index int) {
 	}
 }
 
-func (r *Recovery) raise(limit ha.LSN) {
+func (r *Recovery) raise(limit wal.LSN) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if limit > r.limit {
@@ -87,7 +87,7 @@ func (r *Recovery) raise(limit ha.LSN) {
 	}
 }
 
-func (r *Recovery) awaitLimit(ctx context.Context, start ha.LSN) error {
+func (r *Recovery) awaitLimit(ctx context.Context, start wal.LSN) error {
 	for {
 		r.mutex.Lock()
 		limit, moved := r.limit, r.moved
@@ -115,7 +115,7 @@ func (r *Recovery) putSegment(ctx context.Context, s PlannedSegment) error {
 // readSegment makes a segment of its objects. What no part has is zeros, as PostgreSQL
 // itself has it in a new segment.
 func (r *Recovery) readSegment(ctx context.Context, s PlannedSegment) ([]byte, error) {
-	content := make([]byte, SegmentSize)
+	content := make([]byte, wal.SegmentSize)
 	err := r.assemble(ctx, content, s.Objects)
 	// Where a former version of Toban writes to the archive, parts are replaced by longer ones.
 	for try := 0; try < replans && isMissing(err) && r.Again != nil; try++ {
@@ -162,7 +162,7 @@ func isMissing(err error) bool {
 }
 
 // sealedLimit is how much larger than WAL what lies in the bucket can be, in bytes.
-const sealedLimit = SegmentSize + 1<<20
+const sealedLimit = wal.SegmentSize + 1<<20
 
 func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 	stored, err := download(ctx, r.Bucket, o.Name, sealedLimit)
@@ -187,31 +187,24 @@ func (r *Recovery) piece(ctx context.Context, o PlannedObject) ([]byte, error) {
 	return content, nil
 }
 
-// The sizes of WAL pages and their headers, in bytes (PostgreSQL 17, src/include/access/xlog_internal.h).
-const (
-	walPage   = 8192
-	pageShort = 24
-	pageLong  = 40
-)
-
 // checkPage looks at the first page that begins in a piece: whether it is of the place that the piece has by its name.
 // An object has no checksum that is kept elsewhere; this notices one in the place of another.
 func checkPage(content []byte, p Piece, system string) error {
-	at := (p.From + walPage - 1) / walPage * walPage
-	if at+pageLong > p.To {
+	at := (p.From + wal.PageSize - 1) / wal.PageSize * wal.PageSize
+	if at+wal.SegmentHeader > p.To {
 		return nil
 	}
 	page := content[at-p.From:]
 	if binary.LittleEndian.Uint16(page) == 0 {
 		return nil // nothing has been written there
 	}
-	timeline, address := binary.LittleEndian.Uint32(page[4:]), ha.LSN(binary.LittleEndian.Uint64(page[8:]))
-	if want := p.Segment.Start() + ha.LSN(at); address != want || timeline > p.Segment.Timeline {
+	timeline, address := binary.LittleEndian.Uint32(page[4:]), wal.LSN(binary.LittleEndian.Uint64(page[8:]))
+	if want := p.Segment.Start().Add(uint64(at)); address != want || timeline > uint32(p.Segment.Timeline) {
 		return fmt.Errorf("its content is of %s on timeline %d, not of %s on timeline %d",
 			address, timeline, want, p.Segment.Timeline)
 	}
 	if at == 0 && system != "" {
-		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[pageShort:]), 10); is != system {
+		if is := strconv.FormatUint(binary.LittleEndian.Uint64(page[wal.PageHeader:]), 10); is != system {
 			return fmt.Errorf("its content is of database system %s, not of %s", is, system)
 		}
 	}
@@ -223,7 +216,7 @@ type Position struct {
 	InRecovery bool
 	// LSN is the end of the last record replayed, 0 if it is not known. Before the server takes connections,
 	// it may be the start of the segment that it reads.
-	LSN ha.LSN
+	LSN wal.LSN
 	// Waits says that it waits for more WAL.
 	Waits  bool
 	Commit time.Time

@@ -21,19 +21,20 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/wal"
 )
 
 // smallSegments makes segments of four pages, so that thousands of histories can be gone through.
 func smallSegments(t testing.TB) {
-	segmentSize = 4 * walPage
-	t.Cleanup(func() { segmentSize = SegmentSize })
+	segmentSize = 4 * wal.PageSize
+	t.Cleanup(func() { segmentSize = wal.SegmentSize })
 }
 
 // leader is one with its pg_wal and archiver. from is from where on its archive has no gap that is known.
 type leader struct {
 	*testSource
 	archiver *Archiver
-	from     ha.LSN
+	from     wal.LSN
 	begun    bool // the archive had WAL of this term history
 	// dismissed: retention has removed the notes in its folder. What it still writes, late as it is, only its
 	// successors' WAL makes good.
@@ -73,7 +74,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.encoder = &Encoder{recipient: archiveKey.Recipient(), encoders: sync.Pool{New: w.encoder.encoders.New}}
 		w.decoder = &Decoder{[]age.Identity{archiveKey}}
 	}
-	begin := ha.LSN(3 * segmentSize)
+	begin := wal.LSN(3 * segmentSize)
 	w.leaders = []*leader{
 		{testSource: &testSource{
 			history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin,
@@ -108,11 +109,11 @@ func (w *world) elect() {
 	if w.random.IntN(4) == 0 {
 		p = w.leaders[w.random.IntN(len(w.leaders))]
 	}
-	start := p.flushed - ha.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, ha.LSN(2*segmentSize)))+1))
+	start := p.flushed - wal.LSN(w.random.Uint64N(uint64(min(p.flushed-p.oldest, wal.LSN(2*segmentSize)))+1))
 	if w.random.IntN(6) == 0 {
-		start = max(p.oldest, SegmentAt(0, start).Start())
+		start = max(p.oldest, segmentStart(numberAt(start)))
 	}
-	var timeline uint32
+	var timeline wal.Timeline
 	for i, s := range p.history {
 		// Of a leader's WAL that it never had it knows no timeline.
 		if s.LSN < min(start, cutoff(p.history, i)) || i == 0 {
@@ -196,7 +197,7 @@ func (c Catalogue) only(history []ha.TermStart) Catalogue {
 }
 
 // restore reads WAL back as a server would.
-func (w *world) restore(c Catalogue, history []ha.TermStart, from, to ha.LSN) {
+func (w *world) restore(c Catalogue, history []ha.TermStart, from, to wal.LSN) {
 	w.counts["restored"]++
 	plan, err := c.PlanWAL(history, from, to)
 	if err != nil {
@@ -227,16 +228,16 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to ha.LSN) {
 		}
 		files[s.File] = content
 	}
-	for at := from; at < to; at = SegmentAt(0, at).End() {
-		number := SegmentAt(0, at).Number
-		end := min(to, SegmentAt(0, at).End())
+	for at := from; at < to; at = segmentAt(0, at).End() {
+		number := numberAt(at)
+		end := min(to, segmentAt(0, at).End())
 		got := serverReads(files, history, plan.Timeline, number)
 		if got == nil {
 			w.fatal("the server finds no segment %d of %v (timeline %d)", number, history, plan.Timeline)
 		}
 		want := make([]byte, end-at)
 		testWAL(history, at, want)
-		offset := at - (Segment{Number: number}).Start()
+		offset := at - segmentStart(number)
 		if got := got[offset : offset+end-at]; !bytes.Equal(got, want) {
 			w.fatal("%v: WAL from %s to %s is not what it was", history, at, end)
 		}
@@ -244,14 +245,14 @@ func (w *world) restore(c Catalogue, history []ha.TermStart, from, to ha.LSN) {
 }
 
 // serverReads is the file that a server reads a segment from, by the history of its timeline (XLogFileReadAnyTLI).
-func serverReads(files map[string][]byte, history []ha.TermStart, target uint32, number uint64) []byte {
+func serverReads(files map[string][]byte, history []ha.TermStart, target wal.Timeline, number uint64) []byte {
 	known := false
 	for i, s := range slices.Backward(history) {
 		known = known || s.Timeline == target && s.LSN < cutoff(history, i)
-		if !known || s.LSN >= cutoff(history, i) || SegmentAt(0, s.LSN).Number > number {
+		if !known || s.LSN >= cutoff(history, i) || numberAt(s.LSN) > number {
 			continue
 		}
-		if content := files[Segment{s.Timeline, number}.String()]; content != nil {
+		if content := files[segmentOf(s.Timeline, number).String()]; content != nil {
 			return content
 		}
 	}
@@ -267,11 +268,11 @@ func (w *world) backup(l *leader) {
 	w.backups++
 	b := Backup{ID: fmt.Sprintf("b%05d", w.backups), Type: TypeFull, Term: l.history[len(l.history)-1].Term,
 		Started: w.bucket.clock, Stopped: w.bucket.clock, Trigger: []string{"", "schedule", "request"}[w.backups%3]}
-	b.StopLSN = to - ha.LSN(w.random.Uint64N(uint64(to-l.from)))
+	b.StopLSN = to - wal.LSN(w.random.Uint64N(uint64(to-l.from)))
 	if w.branches {
 		b.StopLSN = to // its time is that of its WAL
 	}
-	b.StartLSN = l.from + ha.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
+	b.StartLSN = l.from + wal.LSN(w.random.Uint64N(uint64(b.StopLSN-l.from)))
 	b.Pieces = []Object{{Name: "base.tar.00000.zst", Size: 3,
 		SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}
 	c, _ := Read(w.t.Context(), w.bucket)
@@ -293,7 +294,7 @@ func (w *world) backup(l *leader) {
 type reach struct {
 	backup  Backup
 	history []ha.TermStart
-	to      ha.LSN
+	to      wal.LSN
 	until   time.Time // when the WAL before to was written
 }
 
@@ -500,7 +501,7 @@ func (w *world) promisedMoments(policy Policy, before, still []reach) {
 func (w *world) forget(c Catalogue) {
 	newest := c.NewestTermHistory()
 	for _, l := range w.leaders {
-		first := ha.LSN(math.MaxUint64)
+		first := wal.LSN(math.MaxUint64)
 		wal := c.along(l.history)
 		for _, b := range c.Backups {
 			// One that is kept alone does not lead to the end; what has to lead there leadAsFar has seen to.
@@ -558,12 +559,12 @@ func (w *world) goBack() {
 	if l.flushed <= first {
 		return
 	}
-	back := first + ha.LSN(w.random.Uint64N(uint64(l.flushed-first)))
+	back := first + wal.LSN(w.random.Uint64N(uint64(l.flushed-first)))
 	c, _ := Read(w.t.Context(), w.bucket)
-	end := ha.LSN(0)
+	end := wal.LSN(0)
 	if own := c.Terms[l.archiver.term()]; own != nil {
 		for _, p := range own.WAL {
-			end = max(end, p.Segment.Start()+ha.LSN(p.To))
+			end = max(end, p.Segment.Start()+wal.LSN(p.To))
 		}
 	}
 	before := maps.Clone(w.bucket.objects)
@@ -571,7 +572,7 @@ func (w *world) goBack() {
 	w.note("term %d goes back to %s; its archive ends at %s", l.archiver.term(), back, end)
 	for range 4 {
 		w.restart(l)
-		l.flushed += ha.LSN(w.random.Uint64N(2 * segmentSize))
+		l.flushed += wal.LSN(w.random.Uint64N(2 * segmentSize))
 		_, err := l.archiver.Step(w.t.Context())
 		ahead := (*AheadError)(nil)
 		switch noticed := errors.As(err, &ahead); {
@@ -594,9 +595,9 @@ func (w *world) step() {
 	w.bucket.clock = w.bucket.clock.Add(time.Duration(w.random.IntN(120)) * time.Minute)
 	switch n := w.random.IntN(20); {
 	case n < 7:
-		l.flushed += ha.LSN(w.random.Uint64N(segmentSize) + 1)
+		l.flushed += wal.LSN(w.random.Uint64N(segmentSize) + 1)
 		if w.random.IntN(5) == 0 {
-			l.flushed += ha.LSN(4 * segmentSize)
+			l.flushed += wal.LSN(4 * segmentSize)
 		}
 	case n < 14:
 		w.archive(l)
@@ -618,14 +619,14 @@ func (w walOf) stretches() []Gap {
 	var all []Gap
 	for _, number := range slices.Sorted(maps.Keys(w.all)) {
 		_, n := w.read(number)
-		start := Segment{Number: number}.Start()
+		start := segmentStart(number)
 		if n == 0 {
 			continue
 		}
 		if last := len(all) - 1; last >= 0 && all[last].To == start {
-			all[last].To += ha.LSN(n)
+			all[last].To += wal.LSN(n)
 		} else {
-			all = append(all, Gap{start, start + ha.LSN(n)})
+			all = append(all, Gap{start, start + wal.LSN(n)})
 		}
 	}
 	return all
@@ -635,9 +636,9 @@ func (w walOf) stretches() []Gap {
 func (w *world) recycle(l *leader) {
 	keep := l.archiver.State().Slot()
 	if w.random.IntN(5) == 0 {
-		keep = SegmentAt(0, l.flushed).Start()
+		keep = segmentStart(numberAt(l.flushed))
 	}
-	l.oldest = max(l.oldest, min(keep, SegmentAt(0, l.flushed).Start()))
+	l.oldest = max(l.oldest, min(keep, segmentStart(numberAt(l.flushed))))
 	w.note("term %d: oldest %s", l.history[len(l.history)-1].Term, l.oldest)
 }
 

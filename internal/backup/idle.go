@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 const (
@@ -40,14 +40,14 @@ func (a *Archiver) due(p Piece) (bool, error) {
 	if a.wait.since.IsZero() {
 		a.wait.since = now
 	}
-	a.nothingWaits(p.Segment.Start() + ha.LSN(p.To))
+	a.nothingWaits(p.Segment.Start().Add(uint64(p.To)))
 	return now.Sub(a.wait.since) >= max(idleLag, a.MaxLag), nil
 }
 
 // idle says whether WAL is nothing but idle. What can't be understood is not.
 func (a *Archiver) idle(p Piece) (bool, error) {
 	from := p.From
-	p.From = from / walPage * walPage // a page says where its first record begins
+	p.From = from / wal.PageSize * wal.PageSize // a page says where its first record begins
 	if p.To-p.From > idleMost {
 		return false, nil
 	}
@@ -61,22 +61,22 @@ func (a *Archiver) idle(p Piece) (bool, error) {
 // onlyIdle says whether the records of a piece, which begins with a page, are idle as far as they end behind an offset
 // in the segment. One that is not complete is looked at when it is.
 func onlyIdle(content []byte, p Piece, from uint32) bool {
-	begin, end := p.Segment.Start()+ha.LSN(p.From), p.Segment.Start()+ha.LSN(p.To)
+	begin, end := p.Segment.Start().Add(uint64(p.From)), p.Segment.Start().Add(uint64(p.To))
 	w := records{content, begin, map[uint32]bool{}}
-	behind := p.Segment.Start() + ha.LSN(from)
-	begin = skipHeader(begin)
-	if len(content) < pageShort {
+	behind := p.Segment.Start().Add(uint64(from))
+	begin = pages.Record(begin)
+	if len(content) < wal.PageHeader {
 		return true
 	}
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
-		rest := recordEnd(begin, binary.LittleEndian.Uint32(content[remainder:]))
+		rest := pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:]))
 		if rest > behind {
 			return false // its beginning is not here
 		}
 		begin = alignRecord(rest)
 	}
 	for {
-		begin = skipHeader(begin)
+		begin = pages.Record(begin)
 		if begin+recordHeader > end {
 			return true
 		}
@@ -85,7 +85,7 @@ func onlyIdle(content []byte, p Piece, from uint32) bool {
 		if length < recordHeader {
 			return false
 		}
-		next := recordEnd(begin, length)
+		next := pages.RecordEnd(begin, length)
 		switch {
 		case next > end:
 			return true
@@ -121,18 +121,18 @@ const idlePrefix = "toban\x00"
 // records reads WAL from an LSN on, where a page begins.
 type records struct {
 	content []byte
-	at      ha.LSN
+	at      wal.LSN
 	// ours are the transactions that have written one of our messages.
 	ours map[uint32]bool
 }
 
 // read is what of a record there is up to an LSN, without the headers of pages, at most so many bytes.
-func (r records) read(begin ha.LSN, most int, end ha.LSN) []byte {
+func (r records) read(begin wal.LSN, most int, end wal.LSN) []byte {
 	var out []byte
 	for len(out) < most && begin < end {
-		upTo := min(end, begin-begin%walPage+walPage, begin+ha.LSN(most-len(out)))
+		upTo := min(end, begin-begin%wal.PageSize+wal.PageSize, begin.Add(uint64(most-len(out))))
 		out = append(out, r.content[begin-r.at:upTo-r.at]...)
-		begin = skipHeader(upTo)
+		begin = pages.Record(upTo)
 	}
 	return out
 }

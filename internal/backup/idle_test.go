@@ -9,35 +9,35 @@ import (
 	"sync"
 	"testing"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // server writes WAL as PostgreSQL does, as far as an archiver looks.
 type server struct {
 	mutex    sync.Mutex
-	at       ha.LSN
+	at       wal.LSN
 	next     uint32 // the next transaction
 	segments map[uint64][]byte
 	random   *rand.ChaCha8
 }
 
-func newServer(at ha.LSN) *server {
+func newServer(at wal.LSN) *server {
 	return &server{at: at, next: 700, segments: map[uint64][]byte{}, random: rand.NewChaCha8([32]byte{1})}
 }
 
-func (s *server) Flushed(context.Context) (ha.LSN, error) {
+func (s *server) Flushed(context.Context) (wal.LSN, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.at, nil
 }
 
-func (s *server) Oldest(context.Context) (ha.LSN, error) { return SegmentSize, nil }
-func (s *server) History(uint32) ([]byte, error)         { return nil, fs.ErrNotExist }
+func (s *server) Oldest(context.Context) (wal.LSN, error) { return wal.SegmentSize, nil }
+func (s *server) History(wal.Timeline) ([]byte, error)    { return nil, fs.ErrNotExist }
 
 func (s *server) Open(name string) (File, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	segment, _ := ParseSegment(name)
+	segment, _ := wal.ParseSegment(name, segmentSize)
 	if s.segments[segment.Number] == nil {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
@@ -60,12 +60,12 @@ func (lockedFile) Close() error { return nil }
 // put writes bytes of a record, and the header of a page before them where one begins.
 func (s *server) put(data []byte, inside bool) {
 	for len(data) > 0 {
-		segment := SegmentAt(1, s.at)
+		segment := segmentAt(1, s.at)
 		if s.segments[segment.Number] == nil {
-			s.segments[segment.Number] = make([]byte, SegmentSize)
+			s.segments[segment.Number] = make([]byte, wal.SegmentSize)
 		}
 		here := s.segments[segment.Number][s.at-segment.Start():]
-		if s.at%walPage == 0 {
+		if s.at%wal.PageSize == 0 {
 			binary.LittleEndian.PutUint16(here, 0xD116)
 			if inside {
 				binary.LittleEndian.PutUint16(here[2:], continued)
@@ -73,11 +73,11 @@ func (s *server) put(data []byte, inside bool) {
 			}
 			binary.LittleEndian.PutUint32(here[4:], 1)
 			binary.LittleEndian.PutUint64(here[8:], uint64(s.at))
-			s.at = skipHeader(s.at)
+			s.at = pages.Record(s.at)
 			continue
 		}
-		n := copy(here[:walPage-s.at%walPage], data)
-		s.at, data, inside = s.at+ha.LSN(n), data[n:], true
+		n := copy(here[:wal.PageSize-s.at%wal.PageSize], data)
+		s.at, data, inside = s.at+wal.LSN(n), data[n:], true
 	}
 }
 
@@ -151,14 +151,14 @@ func TestWhatIsIdle(t *testing.T) {
 		"one that is not known": {func(s *server) { s.record(9, 22, 0, nil) }, false},
 	} {
 		// From everywhere in a page, so that each record is also torn by a header.
-		for before := ha.LSN(0); before < walPage; before += 56 {
-			s := newServer(2*SegmentSize + 9*walPage)
+		for before := wal.LSN(0); before < wal.PageSize; before += 56 {
+			s := newServer(2*wal.SegmentSize + 9*wal.PageSize)
 			s.insert(20000)
-			for s.at%walPage < before {
+			for s.at%wal.PageSize < before {
 				s.at += 8
 			}
 			from := s.at
-			if from%walPage < pageShort {
+			if from%wal.PageSize < wal.PageHeader {
 				continue
 			}
 			zeroFrom(s, from)
@@ -176,16 +176,16 @@ func TestWhatIsIdle(t *testing.T) {
 }
 
 // zeroFrom makes the record that ends before an LSN as long as it would have to be: the page says that it goes so far.
-func zeroFrom(s *server, from ha.LSN) {
-	page := s.segments[SegmentAt(1, from).Number][from/walPage*walPage-SegmentAt(1, from).Start():]
+func zeroFrom(s *server, from wal.LSN) {
+	page := s.segments[segmentAt(1, from).Number][from/wal.PageSize*wal.PageSize-segmentAt(1, from).Start():]
 	binary.LittleEndian.PutUint16(page[2:], continued)
-	binary.LittleEndian.PutUint32(page[remainder:], uint32(from%walPage-pageShort))
+	binary.LittleEndian.PutUint32(page[remainder:], uint32(from%wal.PageSize-wal.PageHeader))
 }
 
-func checkIdle(t *testing.T, name string, s *server, from ha.LSN, want bool) {
+func checkIdle(t *testing.T, name string, s *server, from wal.LSN, want bool) {
 	t.Helper()
 	a := &Archiver{ArchiverOptions: ArchiverOptions{Source: s}}
-	segment := SegmentAt(1, from)
+	segment := segmentAt(1, from)
 	piece := Piece{segment, uint32(from - segment.Start()), uint32(s.at - segment.Start())}
 	if got, err := a.idle(piece); err != nil || got != want {
 		t.Errorf("%s: idle %t, want %t: %v", name, got, want, err)
@@ -198,12 +198,12 @@ func checkIdle(t *testing.T, name string, s *server, from ha.LSN, want bool) {
 }
 
 func TestWhatCannotBeUnderstoodIsNotIdle(t *testing.T) {
-	s := newServer(2 * SegmentSize)
+	s := newServer(2 * wal.SegmentSize)
 	s.proveWrite()
 	page := s.segments[2]
 	for name, spoil := range map[string]func(){
-		"a record without a length":  func() { binary.LittleEndian.PutUint32(page[pageLong:], 0) },
-		"one with less than nothing": func() { binary.LittleEndian.PutUint32(page[pageLong:], 23) },
+		"a record without a length":  func() { binary.LittleEndian.PutUint32(page[wal.SegmentHeader:], 0) },
+		"one with less than nothing": func() { binary.LittleEndian.PutUint32(page[wal.SegmentHeader:], 23) },
 		"the rest of one before": func() {
 			binary.LittleEndian.PutUint16(page[2:], continued)
 			binary.LittleEndian.PutUint32(page[remainder:], 8)
@@ -211,8 +211,8 @@ func TestWhatCannotBeUnderstoodIsNotIdle(t *testing.T) {
 	} {
 		before := append([]byte(nil), page[:100]...)
 		spoil()
-		checkIdle(t, name, s, 2*SegmentSize, false)
+		checkIdle(t, name, s, 2*wal.SegmentSize, false)
 		copy(page, before)
 	}
-	checkIdle(t, "as it was", s, 2*SegmentSize, true)
+	checkIdle(t, "as it was", s, 2*wal.SegmentSize, true)
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // sample is up to where WAL was on disk at a moment.
 type sample struct {
-	lsn ha.LSN
+	lsn wal.LSN
 	at  time.Time
 }
 
@@ -51,7 +51,7 @@ func (a *Archiver) watch(ctx context.Context, every time.Duration) {
 }
 
 // look asks the server how far its WAL is, and notes it.
-func (a *Archiver) look(ctx context.Context) (ha.LSN, error) {
+func (a *Archiver) look(ctx context.Context) (wal.LSN, error) {
 	flushed, err := a.Source.Flushed(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("ask how far the WAL is on disk: %w", err)
@@ -83,7 +83,7 @@ func thinned(seen []sample) []sample {
 }
 
 // reached moves the archived position, which never goes back.
-func (a *Archiver) reached(lsn ha.LSN) {
+func (a *Archiver) reached(lsn wal.LSN) {
 	a.change(func(s *State) {
 		s.Archived = max(s.Archived, lsn)
 		a.forget(s, s.Archived)
@@ -92,7 +92,7 @@ func (a *Archiver) reached(lsn ha.LSN) {
 }
 
 // nothingWaits notes that all WAL before an LSN that is not archived is idle.
-func (a *Archiver) nothingWaits(before ha.LSN) {
+func (a *Archiver) nothingWaits(before wal.LSN) {
 	a.change(func(s *State) {
 		a.forget(s, before)
 		a.measure(s)
@@ -100,7 +100,7 @@ func (a *Archiver) nothingWaits(before ha.LSN) {
 }
 
 // forget drops the samples of WAL before an LSN, which does not wait any more.
-func (a *Archiver) forget(s *State, lsn ha.LSN) {
+func (a *Archiver) forget(s *State, lsn wal.LSN) {
 	a.cleared = max(a.cleared, lsn)
 	for len(a.seen) > 0 && a.seen[0].lsn <= a.cleared {
 		at := a.seen[0].at

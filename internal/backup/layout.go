@@ -8,15 +8,14 @@ import (
 	"strconv"
 	"strings"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
-// SegmentSize is that of a WAL segment, in bytes: initdb's default, which ours
-// never changes (PostgreSQL 17 documentation, 28.5).
-const SegmentSize = 16 << 20
+// segmentSize is wal.SegmentSize; less in tests that go through thousands of histories.
+var segmentSize uint64 = wal.SegmentSize
 
-// segmentSize is SegmentSize; less in tests that go through thousands of histories.
-var segmentSize uint64 = SegmentSize
+// pages are those of the WAL of Toban's servers.
+var pages = wal.Pages{Page: wal.PageSize, Segment: wal.SegmentSize}
 
 // The names in an archive that are always the same.
 const (
@@ -28,51 +27,30 @@ const (
 	FolderBase   = "base/"
 )
 
-// Segment is a WAL segment of a timeline: Number is its start divided by SegmentSize.
-type Segment struct {
-	Timeline uint32
-	Number   uint64
+// segmentOf is a segment of an archive.
+func segmentOf(timeline wal.Timeline, number uint64) wal.Segment {
+	return wal.Segment{Timeline: timeline, Number: number, Size: segmentSize}
 }
 
-// SegmentAt is the segment which has an LSN.
-func SegmentAt(timeline uint32, lsn ha.LSN) Segment {
-	return Segment{timeline, uint64(lsn) / segmentSize}
+// segmentAt is the segment which has an LSN.
+func segmentAt(timeline wal.Timeline, lsn wal.LSN) wal.Segment {
+	return wal.SegmentAt(timeline, lsn, segmentSize)
 }
 
-// Start is the LSN of its first byte.
-func (s Segment) Start() ha.LSN { return ha.LSN(s.Number * segmentSize) }
+// numberAt is the number of the segment which has an LSN, segmentStart where the segment of a number begins, whatever
+// their timeline.
+func numberAt(lsn wal.LSN) uint64 { return segmentAt(0, lsn).Number }
 
-// End is the LSN after its last byte.
-func (s Segment) End() ha.LSN { return s.Start() + ha.LSN(segmentSize) }
-
-// String is the name of its file (PostgreSQL 17, src/include/access/xlog_internal.h).
-func (s Segment) String() string {
-	perFile := 1 << 32 / segmentSize
-	return fmt.Sprintf("%08X%08X%08X", s.Timeline, s.Number/perFile, s.Number%perFile)
-}
-
-// ParseSegment is the opposite of String; false for any other name.
-func ParseSegment(name string) (Segment, bool) {
-	perFile := 1 << 32 / segmentSize
-	if !segmentName.MatchString(name) {
-		return Segment{}, false
-	}
-	timeline, _ := strconv.ParseUint(name[:8], 16, 32) // the expression has seen to it
-	high, _ := strconv.ParseUint(name[8:16], 16, 32)
-	low, _ := strconv.ParseUint(name[16:], 16, 32)
-	return Segment{uint32(timeline), high*perFile + low}, low < perFile
-}
+func segmentStart(number uint64) wal.LSN { return segmentOf(0, number).Start() }
 
 var (
-	segmentName = regexp.MustCompile(`^[0-9A-F]{24}$`)
-	partName    = regexp.MustCompile(`^([0-9A-F]{24})\.([0-9A-F]{8})-([0-9A-F]{8})$`)
-	gapName     = regexp.MustCompile(`^gap-([0-9A-F]{16})-([0-9A-F]{16})$`)
-	historyName = regexp.MustCompile(`^[0-9A-F]{8}\.history$`)
+	partName = regexp.MustCompile(`^([0-9A-F]{24})\.([0-9A-F]{8})-([0-9A-F]{8})$`)
+	gapName  = regexp.MustCompile(`^gap-([0-9A-F]{16})-([0-9A-F]{16})$`)
 )
 
 // Piece is WAL as it lies in the archive: a segment, or a part of one.
 type Piece struct {
-	Segment Segment
+	Segment wal.Segment
 	// From and To are offsets in the segment, in bytes, To excluded.
 	From, To uint32
 }
@@ -90,14 +68,14 @@ func (p Piece) String() string {
 
 // ParsePiece is the opposite of String; false for any other name.
 func ParsePiece(name string) (Piece, bool) {
-	if s, ok := ParseSegment(name); ok {
+	if s, ok := wal.ParseSegment(name, segmentSize); ok {
 		return Piece{s, 0, uint32(segmentSize)}, true
 	}
 	m := partName.FindStringSubmatch(name)
 	if m == nil {
 		return Piece{}, false
 	}
-	s, ok := ParseSegment(m[1])
+	s, ok := wal.ParseSegment(m[1], segmentSize)
 	from, _ := strconv.ParseUint(m[2], 16, 32)
 	to, _ := strconv.ParseUint(m[3], 16, 32)
 	p := Piece{s, uint32(from), uint32(to)}
@@ -137,19 +115,7 @@ func ParseGap(name string) (Gap, bool) {
 	}
 	from, _ := strconv.ParseUint(m[1], 16, 64) // the expression has seen to it
 	to, _ := strconv.ParseUint(m[2], 16, 64)
-	return Gap{ha.LSN(from), ha.LSN(to)}, from < to
-}
-
-// HistoryFile is the name of a timeline's history.
-func HistoryFile(timeline uint32) string { return fmt.Sprintf("%08X.history", timeline) }
-
-// ParseHistory is the opposite of HistoryFile; false for any other name.
-func ParseHistory(name string) (timeline uint32, ok bool) {
-	if !historyName.MatchString(name) {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(name[:8], 16, 32)
-	return uint32(n), err == nil
+	return Gap{wal.LSN(from), wal.LSN(to)}, from < to
 }
 
 // The endings of what is compressed, and encrypted too.

@@ -3,61 +3,20 @@ package backup
 import (
 	"testing"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
-func TestSegmentNames(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want Segment
-		ok   bool
-	}{
-		"the example of the documentation":    {"0000000300000001000000A1", Segment{3, 0x1A1}, true},
-		"the last of a file of 4 GiB":         {"0000000100000000000000FF", Segment{1, 255}, true},
-		"the first of the next":               {"000000010000000100000000", Segment{1, 256}, true},
-		"the last of all":                     {"FFFFFFFFFFFFFFFF000000FF", Segment{0xFFFFFFFF, 1<<40 - 1}, true},
-		"a low part that no segment has":      {"000000010000000000000100", Segment{}, false},
-		"small letters, which are no names":   {"0000000300000001000000a1", Segment{}, false},
-		"the end of an abandoned timeline":    {"0000000300000001000000A1.partial", Segment{}, false},
-		"a backup history file of PostgreSQL": {"0000000300000001000000A1.00000028.backup", Segment{}, false},
-		"nothing":                             {"", Segment{}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, ok := ParseSegment(c.text)
-			if ok != c.ok || ok && (got != c.want || got.String() != c.text) {
-				t.Errorf("ParseSegment(%q) = %v, %v", c.text, got, ok)
-			}
-		})
-	}
-}
-
-func TestSegmentOfAnLSN(t *testing.T) {
-	for lsn, want := range map[string]string{
-		"0/0": "000000020000000000000000", "1/A1FFFFFF": "0000000200000001000000A1",
-		"1/A2000000": "0000000200000001000000A2",
-	} {
-		at, err := ha.ParseLSN(lsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := SegmentAt(2, at)
-		if s.String() != want || s.Start() > at || s.End() <= at {
-			t.Errorf("%s is in %s, from %s to %s", lsn, s, s.Start(), s.End())
-		}
-	}
-}
-
 func TestPieceNames(t *testing.T) {
-	segment := Segment{3, 0x1A2}
+	segment := segmentOf(3, 0x1A2)
 	for name, c := range map[string]struct {
 		text string
 		want Piece
 		ok   bool
 	}{
-		"a whole segment": {"0000000300000001000000A2", Piece{segment, 0, SegmentSize}, true},
+		"a whole segment": {"0000000300000001000000A2", Piece{segment, 0, wal.SegmentSize}, true},
 		"a part":          {"0000000300000001000000A2.00100000-0012F3A0", Piece{segment, 0x100000, 0x12F3A0}, true},
 		"a part up to the end": {
-			"0000000300000001000000A2.00000001-01000000", Piece{segment, 1, SegmentSize}, true,
+			"0000000300000001000000A2.00000001-01000000", Piece{segment, 1, wal.SegmentSize}, true,
 		},
 		"a whole one as a part":    {"0000000300000001000000A2.00000000-01000000", Piece{}, false},
 		"an empty part":            {"0000000300000001000000A2.00000010-00000010", Piece{}, false},
@@ -96,17 +55,6 @@ func TestTermFolders(t *testing.T) {
 				t.Errorf("ParseTerm(%q) = %d, %q, %v", c.text, term, rest, ok)
 			}
 		})
-	}
-}
-
-func TestHistoryNames(t *testing.T) {
-	if n, ok := ParseHistory(HistoryFile(0x2A)); n != 42 || !ok {
-		t.Errorf("%s is of %d, %v", HistoryFile(42), n, ok)
-	}
-	for _, name := range []string{"2A.history", "0000002a.history", "0000002A.history.old", ""} {
-		if _, ok := ParseHistory(name); ok {
-			t.Errorf("%q is no history", name)
-		}
 	}
 }
 

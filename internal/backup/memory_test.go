@@ -16,6 +16,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 var errInjected = errors.New("the bucket is away")
@@ -139,9 +140,9 @@ func (m *memoryBucket) without() *memoryBucket {
 
 // testWAL writes what a term history's WAL is from an LSN on: each byte depends on its place and
 // the term it was written in.
-func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
-	owner := func(lsn ha.LSN) (term uint64, until ha.LSN) {
-		until = ^ha.LSN(0)
+func testWAL(history []ha.TermStart, at wal.LSN, into []byte) {
+	owner := func(lsn wal.LSN) (term uint64, until wal.LSN) {
+		until = ^wal.LSN(0)
 		for i := range history {
 			if s := history[i]; s.LSN <= lsn {
 				term, until = s.Term, cutoff(history, i)
@@ -152,11 +153,11 @@ func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
 		return term, until
 	}
 	for i := 0; i < len(into); {
-		term, until := owner(at + ha.LSN(i))
-		for ; i < len(into) && at+ha.LSN(i) < until; i++ {
+		term, until := owner(at + wal.LSN(i))
+		for ; i < len(into) && at+wal.LSN(i) < until; i++ {
 			lsn := uint64(at) + uint64(i)
-			page := lsn / walPage * walPage
-			switch in := lsn % walPage; {
+			page := lsn / wal.PageSize * wal.PageSize
+			switch in := lsn % wal.PageSize; {
 			case in < 8:
 				into[i] = 0xD1
 			case in < 16:
@@ -171,16 +172,16 @@ func testWAL(history []ha.TermStart, at ha.LSN, into []byte) {
 // testSource is a leader's pg_wal.
 type testSource struct {
 	history         []ha.TermStart
-	flushed, oldest ha.LSN
+	flushed, oldest wal.LSN
 	// lost is from where on the WAL is another since the volume went back in time, 0 for nowhere.
-	lost ha.LSN
+	lost wal.LSN
 }
 
-func (s *testSource) Flushed(context.Context) (ha.LSN, error) { return s.flushed, nil }
-func (s *testSource) Oldest(context.Context) (ha.LSN, error)  { return s.oldest, nil }
+func (s *testSource) Flushed(context.Context) (wal.LSN, error) { return s.flushed, nil }
+func (s *testSource) Oldest(context.Context) (wal.LSN, error)  { return s.oldest, nil }
 
 func (s *testSource) Open(name string) (File, error) {
-	segment, ok := ParseSegment(name)
+	segment, ok := wal.ParseSegment(name, segmentSize)
 	if !ok || segment.Start() < s.oldest || segment.Timeline != s.timeline(segment) {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}
@@ -188,8 +189,8 @@ func (s *testSource) Open(name string) (File, error) {
 }
 
 // timeline is that of the last byte of a segment: of the last term that begins before it.
-func (s *testSource) timeline(segment Segment) uint32 {
-	timeline := uint32(0)
+func (s *testSource) timeline(segment wal.Segment) wal.Timeline {
+	timeline := wal.Timeline(0)
 	for _, start := range s.history {
 		if start.LSN <= segment.End()-1 {
 			timeline = start.Timeline
@@ -198,21 +199,21 @@ func (s *testSource) timeline(segment Segment) uint32 {
 	return timeline
 }
 
-func (s *testSource) History(timeline uint32) ([]byte, error) {
+func (s *testSource) History(timeline wal.Timeline) ([]byte, error) {
 	return fmt.Appendf(nil, "history of %d in %v", timeline, s.history[len(s.history)-1].Term), nil
 }
 
 type testFile struct {
 	*testSource
-	segment Segment
+	segment wal.Segment
 }
 
 func (f *testFile) ReadAt(p []byte, off int64) (int, error) {
-	at := f.segment.Start() + ha.LSN(off)
+	at := f.segment.Start() + wal.LSN(off)
 	testWAL(f.history, at, p)
 	for i := range p {
-		lsn := at + ha.LSN(i)
-		if f.lost != 0 && lsn >= f.lost && lsn%walPage/8 != 1 { // the address of a page is the same
+		lsn := at + wal.LSN(i)
+		if f.lost != 0 && lsn >= f.lost && lsn%wal.PageSize/8 != 1 { // the address of a page is the same
 			p[i] ^= 0x5A
 		}
 		if lsn >= f.flushed {

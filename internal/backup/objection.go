@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // objection is why nothing of what retention has decided may be done, "" for no reason. It looks at the archive as it
@@ -83,7 +83,7 @@ func (c Catalogue) breaks(p Policy, after Catalogue, kept []keptBackup) string {
 }
 
 // leads says that windows lead to an LSN from such a backup.
-func leads(windows []Window, to ha.LSN, from func(Backup) bool) bool {
+func leads(windows []Window, to wal.LSN, from func(Backup) bool) bool {
 	return slices.ContainsFunc(windows, func(w Window) bool {
 		return w.To >= to && slices.ContainsFunc(w.Backups, from)
 	})

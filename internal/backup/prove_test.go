@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // A key is tried before a copy is made.
@@ -52,7 +53,7 @@ type timelinedFile struct{ File }
 
 func (f timelinedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
-	for at := -off % walPage; at+8 <= int64(n); at += walPage {
+	for at := -off % wal.PageSize; at+8 <= int64(n); at += wal.PageSize {
 		if at >= 0 {
 			binary.LittleEndian.PutUint32(p[at+4:], 1)
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // errRecycled says that a file is not the segment it was opened as.
@@ -42,20 +42,20 @@ func (a *Archiver) readWAL(p Piece) ([]byte, error) {
 		clear(content[foreign:])
 		return content, nil
 	}
-	address := ha.LSN(binary.LittleEndian.Uint64(content[foreign+8:]))
+	address := wal.LSN(binary.LittleEndian.Uint64(content[foreign+8:]))
 	return nil, fmt.Errorf("%w: a page of %s is where that of %s should be",
-		errRecycled, address, p.Segment.Start()+ha.LSN(p.From)+ha.LSN(foreign))
+		errRecycled, address, p.Segment.Start().Add(uint64(p.From))+wal.LSN(foreign))
 }
 
 // foreignPage is where in a piece the first page begins that does not say that it is of its place, -1 where each does.
 // The ones that follow the end of a segment that was left early are zeros altogether (CopyXLogRecordToWAL in xlog.c).
 func foreignPage(content []byte, p Piece) int {
 	const header = 16 // magic, flags, timeline, address (xlog_internal.h)
-	for at := (p.From + walPage - 1) / walPage * walPage; at+header <= p.To; at += walPage {
+	for at := (p.From + wal.PageSize - 1) / wal.PageSize * wal.PageSize; at+header <= p.To; at += wal.PageSize {
 		page := content[at-p.From:]
-		address := ha.LSN(binary.LittleEndian.Uint64(page[8:]))
+		address := wal.LSN(binary.LittleEndian.Uint64(page[8:]))
 		zero := address == 0 && binary.LittleEndian.Uint64(page) == 0
-		if want := p.Segment.Start() + ha.LSN(at); address != want && (at == 0 || !zero) {
+		if want := p.Segment.Start().Add(uint64(at)); address != want && (at == 0 || !zero) {
 			return int(at - p.From)
 		}
 	}
@@ -77,15 +77,15 @@ const (
 // left. What follows such a record is of no meaning. The one who wrote it fills that with zeros; but who has received
 // the record, and then lost its primary, goes on at the next segment with whatever was in the file before, and so does
 // one that crashed in that moment.
-func switchedBefore(content []byte, s Segment, offset int) bool {
-	end := s.Start() + ha.LSN(offset)
-	begin := skipHeader(s.Start())
+func switchedBefore(content []byte, s wal.Segment, offset int) bool {
+	end := s.Start().Add(uint64(offset))
+	begin := pages.Record(s.Start())
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
-		begin = alignRecord(recordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
+		begin = alignRecord(pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))
 	}
 	for {
-		begin = skipHeader(begin)
-		info := skipHeader(recordEnd(begin, recordInfo))
+		begin = pages.Record(begin)
+		info := pages.Record(pages.RecordEnd(begin, recordInfo))
 		if info+2 > end {
 			return false
 		}
@@ -97,9 +97,9 @@ func switchedBefore(content []byte, s Segment, offset int) bool {
 		if flags[1] == managerXLOG && flags[0]&infoMask == switchRecord {
 			return true
 		}
-		begin = alignRecord(recordEnd(begin, length))
+		begin = alignRecord(pages.RecordEnd(begin, length))
 	}
 }
 
 // alignRecord is where a record begins that follows one which ends there.
-func alignRecord(end ha.LSN) ha.LSN { return (end + recordAlign - 1) / recordAlign * recordAlign }
+func alignRecord(end wal.LSN) wal.LSN { return (end + recordAlign - 1) / recordAlign * recordAlign }

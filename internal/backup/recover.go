@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // RecoverOptions say which WAL a server is given.
@@ -23,7 +23,7 @@ type RecoverOptions struct {
 	Plan WALPlan
 	// Again, if set, plans a segment anew of which an object is gone: while the archive is written to, a part
 	// is replaced by a longer one.
-	Again func(ctx context.Context, s Segment) ([]PlannedObject, error)
+	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
 	// Backup is what the server begins with.
 	Backup Backup
 	// WAL is the folder pg_wal.
@@ -31,7 +31,7 @@ type RecoverOptions struct {
 	Target Target
 	// From is where a recovery goes on that was interrupted: segments before that are not put
 	// there again. 0 for a new one.
-	From ha.LSN
+	From wal.LSN
 	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
 	Ahead int
 	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
@@ -44,7 +44,7 @@ type RecoverOptions struct {
 type Recovered struct {
 	// LSN is the end of the last record replayed, 0 while the server does not say. Fed is up to where WAL
 	// was put there without a hole, End where the plan ends.
-	LSN, Fed, End ha.LSN
+	LSN, Fed, End wal.LSN
 	// Commit is the time of the last transaction replayed, zero if there was none.
 	Commit time.Time
 	// Ended says that the server has left recovery: it has reached the target and was promoted.
@@ -70,7 +70,7 @@ func (e *ShortError) Error() string {
 
 // StuckError says that a server does not replay WAL that it has. That is broken, though its objects could be opened.
 type StuckError struct {
-	At      ha.LSN
+	At      wal.LSN
 	Objects []string
 }
 
@@ -83,7 +83,7 @@ func (e *StuckError) Error() string {
 type Recovery struct {
 	RecoverOptions
 	mutex sync.Mutex
-	limit ha.LSN        // up to where segments may begin that are put there
+	limit wal.LSN       // up to where segments may begin that are put there
 	moved chan struct{} // closed when the limit is raised
 	next  int           // the first segment that is not being put there yet
 	done  map[int]bool  // by index in the plan
@@ -118,7 +118,7 @@ func (r *Recovery) Prepare(ctx context.Context) error {
 	if r.next < len(r.Plan.Segments) {
 		first = max(first, r.Plan.Segments[r.next].Segment.Start())
 	}
-	r.raise(first + SegmentSize)
+	r.raise(first.Add(wal.SegmentSize))
 	if err := r.feed(ctx, func(index int) bool { return r.Plan.Segments[index].Segment.Start() > first }); err != nil {
 		return fmt.Errorf("prepare the recovery: %w", err)
 	}
@@ -136,7 +136,7 @@ func (r *Recovery) Run(ctx context.Context, server Replayer) (Recovered, error) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Before it is consistent, the server needs all up to the stop of the backup, and may not say how far it is.
-	r.raise(r.Backup.StartLSN + ha.LSN(r.Ahead)*SegmentSize)
+	r.raise(r.Backup.StartLSN.Add(uint64(r.Ahead) * wal.SegmentSize))
 	fed := make(chan error, 1)
 	go func() { fed <- r.feed(ctx, func(int) bool { return false }) }()
 	reached, err := r.watch(ctx, server, fed)
@@ -166,7 +166,7 @@ func (r *Recovery) watch(ctx context.Context, server Replayer, fed chan error) (
 		if err != nil {
 			continue // it does not answer yet; if its process has ended, ctx ends
 		}
-		r.raise(position.LSN + ha.LSN(r.Ahead)*SegmentSize)
+		r.raise(position.LSN.Add(uint64(r.Ahead) * wal.SegmentSize))
 		reached = r.reached(position)
 		if r.Progress != nil {
 			r.Progress(reached)
@@ -191,14 +191,14 @@ func (r *Recovery) reached(p Position) Recovered {
 }
 
 // end is where the WAL of the plan ends.
-func (r *Recovery) end() ha.LSN {
+func (r *Recovery) end() wal.LSN {
 	if len(r.Plan.Segments) == 0 {
 		return 0
 	}
 	last := r.Plan.Segments[len(r.Plan.Segments)-1]
 	end := last.Segment.Start()
 	for _, o := range last.Objects {
-		end = max(end, last.Segment.Start()+ha.LSN(o.To))
+		end = max(end, last.Segment.Start().Add(uint64(o.To)))
 	}
 	return end
 }
@@ -207,7 +207,7 @@ func (r *Recovery) end() ha.LSN {
 type waiting struct {
 	recovery *Recovery
 	allFed   bool
-	at       ha.LSN
+	at       wal.LSN
 	since    time.Time
 }
 
@@ -235,7 +235,7 @@ func (w *waiting) poll(p Position) (over bool, err error) {
 }
 
 // stuck is an error when the server has stayed where it is for long.
-func (w *waiting) stuck(at ha.LSN) error {
+func (w *waiting) stuck(at wal.LSN) error {
 	if w.since.IsZero() || w.at != at {
 		w.at, w.since = at, time.Now()
 	}
@@ -256,9 +256,9 @@ func (w *waiting) stuck(at ha.LSN) error {
 // more says whether a whole record follows an LSN in the WAL that was put there. The wait of the server alone does not
 // prove that there is none: it waits before it looks again. A record begins with its length (xlogrecord.h); behind the
 // last there are zeros, or the end of the plan.
-func (r *Recovery) more(at ha.LSN) (bool, error) {
-	begin := skipHeader(at)
-	if begin+4 > r.end() {
+func (r *Recovery) more(at wal.LSN) (bool, error) {
+	begin := pages.Record(at)
+	if begin.Add(4) > r.end() {
 		return false, nil
 	}
 	for i := len(r.Plan.Segments) - 1; i >= 0; i-- {
@@ -270,7 +270,7 @@ func (r *Recovery) more(at ha.LSN) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return length != 0 && recordEnd(begin, length) <= r.end(), nil
+		return length != 0 && pages.RecordEnd(begin, length) <= r.end(), nil
 	}
 	return false, nil
 }
@@ -289,28 +289,4 @@ func readLength(name string, offset int64) (uint32, error) {
 		return 0, fmt.Errorf("look for the end of WAL: %w", err)
 	}
 	return binary.LittleEndian.Uint32(head[:]), nil
-}
-
-// skipHeader is where a record begins that would begin at a page's header.
-func skipHeader(at ha.LSN) ha.LSN {
-	switch {
-	case at%SegmentSize == 0:
-		return at + pageLong
-	case at%walPage == 0:
-		return at + pageShort
-	}
-	return at
-}
-
-// recordEnd is where a record ends that goes on over pages.
-func recordEnd(begin ha.LSN, length uint32) ha.LSN {
-	left := ha.LSN(length)
-	for {
-		room := walPage - begin%walPage
-		if left <= room {
-			return begin + left
-		}
-		left -= room
-		begin = skipHeader(begin + room)
-	}
 }

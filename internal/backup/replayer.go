@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // LocalReplayer is a server on this machine that recovers, asked through its Unix socket as superuser.
@@ -70,7 +70,7 @@ func (l *LocalReplayer) ask(ctx context.Context) (Position, error) {
 	// Between two looks for WAL; the name is the same in PostgreSQL 15 to 18.
 	p.Waits = wait == "RecoveryRetrieveRetryInterval"
 	var err error
-	p.LSN, err = ha.ParseLSN(lsn)
+	p.LSN, err = wal.ParseLSN(lsn)
 	return p, err
 }
 
@@ -93,15 +93,15 @@ var startupTitle = regexp.MustCompile(`^postgres: .*startup .*([0-9A-F]{24})`)
 
 // startupSegment is the segment that the startup process of a data directory's server reads
 // or waits for. Linux only; update_process_title is on unless it is turned off.
-func startupSegment(data string) (Segment, bool) {
+func startupSegment(data string) (wal.Segment, bool) {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
-		return Segment{}, false
+		return wal.Segment{}, false
 	}
 	pid, _, _ := strings.Cut(string(text), "\n")
 	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
 	if err != nil {
-		return Segment{}, false
+		return wal.Segment{}, false
 	}
 	for _, child := range strings.Fields(string(children)) {
 		title, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
@@ -109,8 +109,8 @@ func startupSegment(data string) (Segment, bool) {
 			continue // it has ended
 		}
 		if m := startupTitle.FindSubmatch(title); m != nil {
-			return ParseSegment(string(m[1]))
+			return wal.ParseSegment(string(m[1]), segmentSize)
 		}
 	}
-	return Segment{}, false
+	return wal.Segment{}, false
 }

@@ -12,6 +12,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // RestoreOptions say what is restored, and where.
@@ -162,22 +163,22 @@ func (t Target) endsWith(reached Recovered) bool {
 	return !t.Time.IsZero() || t.LSN != 0 && reached.LSN >= t.LSN
 }
 
-func (r *restoring) recovery(target Target, from ha.LSN) RecoverOptions {
+func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {
 	choice, progress := r.restored.Choice, r.stepped(StepRecover)
 	return RecoverOptions{
 		Bucket: r.Bucket, Decoder: r.Decoder, Plan: r.plan, Backup: choice.Backup, Target: target, From: from,
 		Ahead: ahead(r.Folder), Workers: r.Workers, Again: Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
-				progress(Progress{Done: int64(at.LSN - start), Total: int64(at.End - start)})
+				progress(Progress{Done: int64(at.LSN.Since(start)), Total: int64(at.End.Since(start))})
 			}
 		},
 	}
 }
 
 // Replan plans segments anew of which a part was replaced meanwhile, for RecoverOptions.Again.
-func Replan(b bucket.Bucket, choice Choice) func(context.Context, Segment) ([]PlannedObject, error) {
-	return func(ctx context.Context, s Segment) ([]PlannedObject, error) {
+func Replan(b bucket.Bucket, choice Choice) func(context.Context, wal.Segment) ([]PlannedObject, error) {
+	return func(ctx context.Context, s wal.Segment) ([]PlannedObject, error) {
 		catalogue, err := Read(ctx, b)
 		if err != nil {
 			return nil, err
@@ -204,11 +205,7 @@ func (r *restoring) finish(ctx context.Context) error {
 	if control.State != "shut down" {
 		return fmt.Errorf("the restored server did not stop in order: it is %q", control.State)
 	}
-	fork, err := r.server.Fork(control.Timeline)
-	if err != nil {
-		return err
-	}
-	lsn, err := ha.ParseLSN(fork)
+	lsn, err := r.server.Fork(control.Timeline)
 	if err != nil {
 		return err
 	}
@@ -219,7 +216,7 @@ func (r *restoring) finish(ctx context.Context) error {
 }
 
 // upTo are the terms of a term history that have WAL before an LSN.
-func upTo(history []ha.TermStart, lsn ha.LSN) []ha.TermStart {
+func upTo(history []ha.TermStart, lsn wal.LSN) []ha.TermStart {
 	var out []ha.TermStart
 	for i, s := range history {
 		if s.LSN < min(lsn, cutoff(history, i)) {

@@ -11,10 +11,11 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // open finds out where the archive ends, and writes what a term begins with.
-func (a *Archiver) open(ctx context.Context, flushed ha.LSN) error {
+func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 	if err := Claim(ctx, a.Bucket, a.Owner); err != nil {
 		return err
 	}
@@ -22,7 +23,7 @@ func (a *Archiver) open(ctx context.Context, flushed ha.LSN) error {
 	if err != nil {
 		return err
 	}
-	oldest = max(oldest, SegmentAt(0, a.TermHistory[0].LSN).Start())
+	oldest = max(oldest, segmentStart(numberAt(a.TermHistory[0].LSN)))
 	c, err := a.list(ctx, oldest, flushed)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (a *Archiver) open(ctx context.Context, flushed ha.LSN) error {
 		return err
 	}
 	a.change(func(s *State) { s.Gap = gap })
-	a.take(c, SegmentAt(0, position).Number)
+	a.take(c, numberAt(position))
 	a.reached(position)
 	return nil
 }
@@ -59,7 +60,7 @@ func (a *Archiver) writeNotes(ctx context.Context, gap *Gap) error {
 // list lists the WAL of the term history from a little before the oldest that the server has: nothing can be added to
 // what lies before that. Names sort by term, and in a term by place. It is an *AheadError where something lies there
 // that the server can't have written.
-func (a *Archiver) list(ctx context.Context, oldest, flushed ha.LSN) (Catalogue, error) {
+func (a *Archiver) list(ctx context.Context, oldest, flushed wal.LSN) (Catalogue, error) {
 	c := Catalogue{Terms: map[uint64]*Term{}}
 	from, after := a.listedFrom(oldest)
 	for o, err := range a.Bucket.ListAfter(ctx, FolderWAL, after) {
@@ -74,7 +75,7 @@ func (a *Archiver) list(ctx context.Context, oldest, flushed ha.LSN) (Catalogue,
 		case term > a.term():
 			return c, &AheadError{o.Name, fmt.Sprintf("is of a later term than %d", a.term())}
 		case !isWAL || piece.Segment.Number < from || !slices.ContainsFunc(a.TermHistory, of(term)):
-		case term == a.term() && piece.Segment.Start()+ha.LSN(piece.To) > flushed:
+		case term == a.term() && piece.Segment.Start().Add(uint64(piece.To)) > flushed:
 			return c, &AheadError{o.Name, fmt.Sprintf("goes beyond %s, where the WAL ends", flushed)}
 		default:
 			c.addWAL(o, nil)
@@ -89,11 +90,11 @@ func of(term uint64) func(ha.TermStart) bool {
 
 // listedFrom is the number of the first segment that is of interest, and the name behind which all lies that may be of
 // use from there on: in the folder of the first term whose WAL goes so far.
-func (a *Archiver) listedFrom(oldest ha.LSN) (number uint64, after string) {
-	number = max(SegmentAt(0, oldest).Number, mostUploads) - mostUploads
+func (a *Archiver) listedFrom(oldest wal.LSN) (number uint64, after string) {
+	number = max(numberAt(oldest), mostUploads) - mostUploads
 	for i, s := range a.TermHistory {
-		if cutoff(a.TermHistory, i) > (Segment{Number: number}).Start() {
-			return number, TermFolder(s.Term) + Segment{timelineAt(a.TermHistory[:i+1], number), number}.String()
+		if cutoff(a.TermHistory, i) > segmentStart(number) {
+			return number, TermFolder(s.Term) + segmentOf(timelineAt(a.TermHistory[:i+1], number), number).String()
 		}
 	}
 	return number, TermFolder(a.term()) // never: nothing cuts the last one off
@@ -115,7 +116,7 @@ func (a *Archiver) compareLast(ctx context.Context, c Catalogue) error {
 // find says from where on there is WAL to archive: where the WAL in the archive ends that goes on from the start of the
 // oldest that the server has, or there; and which WAL before that is missing. A stretch that begins later may have a
 // hole before it which can still be filled: segments are written side by side, and some failed.
-func (a *Archiver) find(ctx context.Context, c Catalogue, oldest ha.LSN) (position ha.LSN, gap *Gap, err error) {
+func (a *Archiver) find(ctx context.Context, c Catalogue, oldest wal.LSN) (position wal.LSN, gap *Gap, err error) {
 	w := c.along(a.TermHistory)
 	position, _ = w.covered(oldest)
 	begin, whole := w.wholeBefore(oldest)
@@ -135,11 +136,11 @@ func (a *Archiver) find(ctx context.Context, c Catalogue, oldest ha.LSN) (positi
 
 // wholeBefore says from where on all WAL up to the start of a segment is there, and whether that is as much as may have
 // been written side by side: there is no hole before that of which nobody has made a note.
-func (w walOf) wholeBefore(lsn ha.LSN) (begin ha.LSN, whole bool) {
-	first := SegmentAt(0, lsn).Number
+func (w walOf) wholeBefore(lsn wal.LSN) (begin wal.LSN, whole bool) {
+	first := numberAt(lsn)
 	for number := first; number > 0 && first-number < mostUploads; number-- {
 		if _, to := w.read(number - 1); uint64(to) < segmentSize {
-			return Segment{Number: number}.Start(), false
+			return segmentStart(number), false
 		}
 	}
 	return lsn, true
@@ -147,7 +148,7 @@ func (w walOf) wholeBefore(lsn ha.LSN) (begin ha.LSN, whole bool) {
 
 // endBefore is where the WAL of the term history in the archive ends before an LSN, 0 where it has none. All names are
 // gone through: a gap may be of any length.
-func (a *Archiver) endBefore(ctx context.Context, lsn ha.LSN) (end ha.LSN, err error) {
+func (a *Archiver) endBefore(ctx context.Context, lsn wal.LSN) (end wal.LSN, err error) {
 	for o, err := range a.Bucket.List(ctx, FolderWAL) {
 		if err != nil {
 			return 0, fmt.Errorf("list the WAL: %w", err)
@@ -160,7 +161,7 @@ func (a *Archiver) endBefore(ctx context.Context, lsn ha.LSN) (end ha.LSN, err e
 			continue
 		}
 		// What was not continued says that there was more, up to where the next leader began.
-		to := min(piece.Segment.Start()+ha.LSN(piece.To), cutoff(a.TermHistory, i))
+		to := min(piece.Segment.Start().Add(uint64(piece.To)), cutoff(a.TermHistory, i))
 		if to < lsn {
 			end = max(end, to)
 		}
@@ -244,9 +245,9 @@ func (a *Archiver) writeHistories(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: %w", HistoryFile(s.Timeline), err)
+			return fmt.Errorf("read %s: %w", s.Timeline.HistoryFile(), err)
 		}
-		if err := a.create(ctx, HistoryFile(s.Timeline), content); err != nil {
+		if err := a.create(ctx, s.Timeline.HistoryFile(), content); err != nil {
 			return err
 		}
 	}

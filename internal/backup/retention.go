@@ -11,6 +11,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/wal"
 )
 
 // Policy says what is kept: what any of its rules keeps.
@@ -358,13 +359,13 @@ func (c Catalogue) retainUnfinished(p Policy, d *Deletions) (begun time.Time) {
 
 // need is which WAL of a term is kept: from one LSN to another, and that of backups which are kept alone.
 type need struct {
-	from, to ha.LSN
+	from, to wal.LSN
 	message  string
 	alone    []Backup
 }
 
 // has says that a segment is needed.
-func (n need) has(s Segment) bool {
+func (n need) has(s wal.Segment) bool {
 	within := s.End() > n.from && s.Start() < n.to
 	return within || slices.ContainsFunc(n.alone,
 		func(b Backup) bool { return s.End() > b.StartLSN && s.Start() <= b.StopLSN })
@@ -437,7 +438,7 @@ func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
 	for n, history := range histories {
-		end, own := ha.LSN(0), false
+		end, own := wal.LSN(0), false
 		if i := slices.IndexFunc(history, func(s ha.TermStart) bool { return s.Term == term }); i >= 0 {
 			end, own = cutoff(history, i), true
 		} else if end = parting(history, c.Terms[term].TermHistory); end == 0 {

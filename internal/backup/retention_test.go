@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // day is one of a month, at the hour of the backup.
@@ -30,14 +31,14 @@ func aMonth(today int, backups ...int) Catalogue {
 	return c
 }
 
-func (c *Catalogue) write(term uint64, timeline uint32, number int, at time.Time) {
-	s := Segment{timeline, uint64(number)}
+func (c *Catalogue) write(term uint64, timeline wal.Timeline, number int, at time.Time) {
+	s := segmentOf(timeline, uint64(number))
 	c.Terms[term].WAL = append(c.Terms[term].WAL,
-		WAL{Piece{s, 0, SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
+		WAL{Piece{s, 0, wal.SegmentSize}, bucket.Object{Name: TermFolder(term) + s.String() + ".zst", Modified: at}})
 }
 
 func (c *Catalogue) back(id, trigger string, term uint64, number int, at time.Time) {
-	lsn := ha.LSN(number) * SegmentSize
+	lsn := wal.LSN(number) * wal.SegmentSize
 	c.Backups = append(c.Backups, Backup{
 		ID: id, Type: TypeFull, Trigger: trigger, Term: term, StartLSN: lsn + 0x28, StopLSN: lsn + 0x100,
 		Started: at, Stopped: at,
@@ -144,7 +145,7 @@ func TestWhatRetentionRemoves(t *testing.T) {
 func leftBranch() Catalogue {
 	c := aMonth(20, 3, 7, 9, 11, 13, 15, 17)
 	c.Terms[1002] = &Term{
-		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: 5*SegmentSize + 0x100, Timeline: 2}},
+		TermHistory: []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 1002, LSN: 5*wal.SegmentSize + 0x100, Timeline: 2}},
 	}
 	for n := 5; n < 23; n++ {
 		c.write(1002, 2, n, day(21))
@@ -404,7 +405,7 @@ func TestForgedBackupsTakeNothingOfThePromisedDays(t *testing.T) {
 		c.back(fmt.Sprintf("forged%d", i), "", 1, 26, day(26).Add(time.Duration(i)*time.Minute))
 	}
 	c.Terms[9] = &Term{TermHistory: []ha.TermStart{
-		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * SegmentSize, Timeline: 2},
+		{Term: 1, Timeline: 1}, {Term: 9, LSN: 5 * wal.SegmentSize, Timeline: 2},
 	}}
 	for n := 5; n < 60; n++ {
 		c.write(9, 2, n, day(26))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/wal"
 )
 
 // ErrNoRoom says that a volume has no room for the data.
@@ -21,7 +23,7 @@ func room(folder string, chain []Backup, there, reserve uint64, field string) er
 	if len(chain) > 1 {
 		data *= 2
 	}
-	need := data - min(data, there) + uint64(ahead(folder))*SegmentSize + reserve
+	need := data - min(data, there) + uint64(ahead(folder))*wal.SegmentSize + reserve
 	var stat unix.Statfs_t
 	if err := unix.Statfs(folder, &stat); err != nil {
 		return fmt.Errorf("see how much room there is in %s: %w", folder, err)
@@ -39,6 +41,6 @@ func ahead(folder string) int {
 	if err := unix.Statfs(folder, &stat); err != nil {
 		return 2
 	}
-	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / SegmentSize
+	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / wal.SegmentSize
 	return int(min(max(tenth, 2), 32))
 }

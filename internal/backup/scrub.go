@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/bucket"
+	"toban.dev/internal/wal"
 )
 
 const (
@@ -337,7 +338,7 @@ func (s *scrubbing) ofTerm(t *Term, yield func(candidate, error) bool) bool {
 	}
 	for timeline, o := range t.Histories {
 		if !yield(candidate{name: o.Name, size: o.Size, check: func(ctx context.Context) error {
-			_, err := s.open(ctx, o.Name, HistoryFile(timeline))
+			_, err := s.open(ctx, o.Name, timeline.HistoryFile())
 			return err
 		}}, nil) {
 			return false
@@ -367,7 +368,7 @@ func (s *scrubbing) open(ctx context.Context, name, plain string) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	content, err := decode(s.Decoder, name, stored, SegmentSize)
+	content, err := decode(s.Decoder, name, stored, wal.SegmentSize)
 	var object *ObjectError
 	if err != nil && !errors.As(err, &object) {
 		return nil, &ObjectError{name, Altered, fmt.Errorf("%w: %w", errKeyOfObject, err)}

@@ -18,6 +18,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // scrubbed is an archive of one term with two backups and the WAL of some segments, which Scrub reads again and again.
@@ -34,12 +35,12 @@ const scrubPeriod = 30 * 24 * time.Hour
 func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 	smallSegments(t)
 	s := &scrubbed{T: t, bucket: newMemoryBucket()}
-	begin := ha.LSN(3 * segmentSize)
+	begin := wal.LSN(3 * segmentSize)
 	source := &testSource{history: []ha.TermStart{{Term: 1, Timeline: 1}}, flushed: begin + 100, oldest: begin}
 	archiver := archiverOf(t, s.bucket, source, key, "nonce")
 	for range 8 {
 		mustStep(t, archiver)
-		source.flushed += ha.LSN(segmentSize)
+		source.flushed += wal.LSN(segmentSize)
 	}
 	mustStep(t, archiver)
 	s.backup(archiver.Encoder, "b1", 3)
@@ -56,7 +57,7 @@ func newScrubbed(t *testing.T, key *age.X25519Identity) *scrubbed {
 func (s *scrubbed) backup(encoder *Encoder, id string, number uint64) {
 	s.Helper()
 	s.bucket.clock = s.bucket.clock.Add(time.Hour)
-	start := Segment{Number: number}.Start()
+	start := segmentStart(number)
 	b := Backup{ID: id, Type: TypeFull, Term: 1, StartLSN: start + 0x28, StopLSN: start + 0x100,
 		Started: s.bucket.clock, Stopped: s.bucket.clock, StartTimeline: 1, StopTimeline: 1}
 	take := &taking{TakeOptions: TakeOptions{Bucket: s.bucket, Encoder: encoder}, backup: b}
@@ -189,12 +190,12 @@ func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
 	s := newScrubbed(t, archiveKey)
 	name := s.names("000000010000000000000004")[0]
 	content := make([]byte, segmentSize)
-	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, Segment{Number: 4}.Start(), content)
+	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, segmentStart(4), content)
 	encoder, err := NewEncoder(archiveKey.Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := Segment{1, 4}.String()
+	plain := segmentOf(1, 4).String()
 	s.change(name, func([]byte) []byte {
 		forged, _ := encoder.encodeStamped(content, stampWith([]byte("guessed"), plain, content))
 		return forged
@@ -389,7 +390,7 @@ func TestHolesOfRetentionAreNone(t *testing.T) {
 			c.Backups[1].Parent, c.Backups[1].Type = "b2", TypeIncremental
 		}, []string{"child"}, 0},
 		"a gap that is noted": {func(c *Catalogue) {
-			gap := Gap{Segment{Number: 5}.Start(), Segment{Number: 6}.Start()}
+			gap := Gap{segmentStart(5), segmentStart(6)}
 			c.Terms[1].Gaps = append(c.Terms[1].Gaps, bucket.Object{Name: TermFolder(1) + gap.name()})
 		}, nil, 0},
 		"what came last was written side by side": {func(c *Catalogue) { c.loseWAL(8, 9) }, nil, 1},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/wal"
 )
 
 // listed finds what a listing shows already: what can't be understood, objects of backups that are not there, and WAL
@@ -48,7 +49,7 @@ func (c Catalogue) holes(now time.Time, pinned []string) []Finding {
 		if c.noted(gap) || c.writtenSince(gap, now.Add(-slack)) {
 			return
 		}
-		segment := SegmentAt(b.StopTimeline, gap.From)
+		segment := segmentAt(b.StopTimeline, gap.From)
 		all = append(all, Finding{
 			Name:    TermFolder(b.Term) + segment.String(),
 			Problem: fmt.Sprintf("missing, or of another term: the archive has no WAL %s, %s", gap, words),
@@ -102,7 +103,7 @@ func (c Catalogue) noted(gap Gap) bool {
 func (c Catalogue) writtenSince(gap Gap, at time.Time) bool {
 	for _, t := range c.Terms {
 		for _, w := range t.WAL {
-			if SegmentAt(0, gap.To).Number == w.Segment.Number && w.Object.Modified.After(at) {
+			if numberAt(gap.To) == w.Segment.Number && w.Object.Modified.After(at) {
 				return true
 			}
 		}
@@ -169,7 +170,7 @@ func (c Catalogue) find(id string) *Backup {
 }
 
 // leadsFromNewest says that a segment is none from before the newest backup.
-func (c Catalogue) leadsFromNewest(s Segment) bool {
+func (c Catalogue) leadsFromNewest(s wal.Segment) bool {
 	newest := c.newest()
 	return newest != nil && s.End() > newest.StartLSN
 }

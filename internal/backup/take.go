@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // PieceSize is how much of a tar stream goes into one object, in bytes before compression.
@@ -56,7 +56,7 @@ type TakeOptions struct {
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
 	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
-	Archived func(ctx context.Context, timeline uint32, lsn ha.LSN) error
+	Archived func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error
 	// Progress, if set, is called at most five times a second, not by several at once.
 	Progress func(Progress)
 	// At, if set, is called at each of PointsOfTake; an error ends the backup there. For
@@ -254,7 +254,7 @@ func (t *taking) start(s *stream) (err error) {
 }
 
 // position is the result set with an LSN and a timeline.
-func (s *stream) position() (ha.LSN, uint32, error) {
+func (s *stream) position() (wal.LSN, wal.Timeline, error) {
 	rows, err := s.result()
 	if err != nil {
 		return 0, 0, err
@@ -262,12 +262,12 @@ func (s *stream) position() (ha.LSN, uint32, error) {
 	if len(rows) != 1 || len(rows[0]) != 2 {
 		return 0, 0, fmt.Errorf("the server says %q for a position", rows)
 	}
-	lsn, err := ha.ParseLSN(rows[0][0])
+	lsn, err := wal.ParseLSN(rows[0][0])
 	if err != nil {
 		return 0, 0, err
 	}
 	timeline, err := strconv.ParseUint(rows[0][1], 10, 32)
-	return lsn, uint32(timeline), err
+	return lsn, wal.Timeline(timeline), err
 }
 
 // archive begins a tar file.

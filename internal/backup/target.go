@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // Target is where a recovery ends: at the one that is set, or at the end of the
@@ -14,7 +14,7 @@ import (
 type Target struct {
 	// Time is of the last commit that is wanted.
 	Time time.Time
-	LSN  ha.LSN
+	LSN  wal.LSN
 	XID  string
 	// Name is that of pg_create_restore_point.
 	Name string
@@ -54,7 +54,7 @@ func (t Target) String() string {
 // their order has it (assign_recovery_target_time and the like).
 // The server also needs a file standby.signal, and the files that Prepare puts there
 // (PostgreSQL 17 documentation, 19.5.6 and 26.2.2). They go when the recovery has ended.
-func (t Target) Settings(timeline uint32) (map[string]string, error) {
+func (t Target) Settings(timeline wal.Timeline) (map[string]string, error) {
 	all := map[string]string{
 		"primary_conninfo": "", "primary_slot_name": "", "restore_command": "", "archive_cleanup_command": "",
 		"recovery_end_command": "", "recovery_target_inclusive": strconv.FormatBool(!t.Exclusive),

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"toban.dev/internal/ha"
 )
 
 func tarOf(t *testing.T, headers ...tar.Header) *bytes.Reader {
@@ -76,26 +74,6 @@ func TestNothingIsUnpackedOutsideOfItsFolder(t *testing.T) {
 					folder == space && len(entries) > 0 {
 					t.Errorf("in %s there is %v, %v", folder, entries, err)
 				}
-			}
-		})
-	}
-}
-
-func TestRecordsEndWhereTheirPagesSay(t *testing.T) {
-	for name, c := range map[string]struct {
-		begin  uint64
-		length uint32
-		end    uint64
-	}{
-		"within a page":         {100, 50, 150},
-		"to the end of a page":  {8192 - 24, 24, 8192},
-		"over a page":           {8192 - 24, 25, 8192 + 24 + 1},
-		"over two pages":        {8192 - 24, 24 + 8168 + 1, 2*8192 + 24 + 1},
-		"over a segment's edge": {SegmentSize - 8, 9, SegmentSize + 40 + 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if end := recordEnd(ha.LSN(c.begin), c.length); end != ha.LSN(c.end) {
-				t.Errorf("it ends at %s", end)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // Assertion is a question of the user's to a restored database.
@@ -68,7 +69,7 @@ type VerifyOptions struct {
 	Chain []Backup
 	Plan  WALPlan
 	// Again is that of RecoverOptions.
-	Again func(ctx context.Context, s Segment) ([]PlannedObject, error)
+	Again func(ctx context.Context, s wal.Segment) ([]PlannedObject, error)
 	// Folder has room for the database and must be empty; Run is one with a short name, for the Unix socket.
 	Folder, Run string
 	Programs    postgres.Programs
@@ -181,6 +182,6 @@ func (v *verifying) recover(ctx context.Context) (string, error) {
 func (v *verifying) replayed(r Recovered) {
 	if v.Progress != nil && r.LSN > v.last().StartLSN {
 		start := v.last().StartLSN
-		v.Progress(StepRecover, Progress{Done: int64(r.LSN - start), Total: int64(r.End - start)})
+		v.Progress(StepRecover, Progress{Done: int64(r.LSN.Since(start)), Total: int64(r.End.Since(start))})
 	}
 }

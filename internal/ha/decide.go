@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"toban.dev/internal/wal"
 )
 
 // Decide says what the instance must do. Its rules are those of docs/ha.md, the
@@ -388,7 +390,7 @@ func (v View) following() bool {
 		v.Local.Following > 0 && v.Local.Following == v.Local.HardState.Ballot.Term
 }
 
-func (m HardState) canFollow(end LSN, leader Peer) bool {
+func (m HardState) canFollow(end wal.LSN, leader Peer) bool {
 	return CanFollow(m.TermHistory, end, leader.TermHistory)
 }
 

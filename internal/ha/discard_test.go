@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toban.dev/internal/wal"
 )
 
 // cramped is a standby of db-0 that can't stream and has no room for a copy beside its data.
@@ -15,7 +17,7 @@ func cramped() Local {
 
 func TestDataIsGivenUpOnlyWhereOthersHaveIt(t *testing.T) {
 	t.Parallel()
-	at := func(end LSN, p Peer) Peer { p.Position.LSN = end; return p }
+	at := func(end wal.LSN, p Peer) Peer { p.Position.LSN = end; return p }
 	with := func(p Peer, change func(*Peer)) Peer { change(&p); return p }
 	stuck := func(p Peer) Peer { p.Streaming = false; return p }
 	emptied := Peer{Voter: "db-2.c", Data: DataEmpty, Ballot: Ballot{1, "db-0"}}

@@ -5,7 +5,11 @@
 // stand in its order.
 package ha
 
-import "time"
+import (
+	"time"
+
+	"toban.dev/internal/wal"
+)
 
 // Times after which something is believed. They are measured by who makes the
 // View; see docs/ha.md for why each is as long as it is.
@@ -108,10 +112,10 @@ type Local struct {
 	Server           Server
 	// End is the end of the WAL, as far as it is Known: on a standby only once all
 	// that is there has been replayed and nothing is being received.
-	End   LSN
+	End   wal.LSN
 	Known bool
 	// Received is the end of the WAL that a running standby has, 0 if not known.
-	Received LSN
+	Received wal.LSN
 	// Streaming says that a standby is receiving WAL now. Stalled is how long it has not
 	// been, though its leader takes writes.
 	Streaming bool
@@ -172,11 +176,11 @@ type Peer struct {
 	// TermHistory is whose WAL it has.
 	TermHistory []TermStart
 	// Oldest is the start of the oldest WAL it still has, 0 if not known.
-	Oldest LSN
+	Oldest wal.LSN
 	// Position is how far its WAL goes, as last seen; it may be further by now.
 	Position Position
 	// Written is how far the WAL of a leader goes, 0 if not known.
-	Written LSN
+	Written wal.LSN
 	// Streaming says that it streams from the leader of its ballot.
 	Streaming bool
 	// LeaderLost says that it has lost the leader of its ballot.

@@ -2,8 +2,9 @@ package ha
 
 import (
 	"fmt"
-	"math"
 	"slices"
+
+	"toban.dev/internal/wal"
 )
 
 // Ballot is the highest term that an instance has heard of, with the one that
@@ -18,9 +19,9 @@ type Ballot struct {
 // timelines can't say that, since two leaders who did not know of each other may have
 // chosen the same.
 type TermStart struct {
-	Term     uint64 `json:"term"`
-	LSN      LSN    `json:"lsn"`
-	Timeline uint32 `json:"timeline"`
+	Term     uint64       `json:"term"`
+	LSN      wal.LSN      `json:"lsn"`
+	Timeline wal.Timeline `json:"timeline"`
 }
 
 // RestoreTerms is by how many terms a restore in place goes ahead of the latest that its instance and the archive know
@@ -66,8 +67,8 @@ func (p Progress) Behind(o Progress) bool {
 // Position is how far an instance's WAL goes: the term in which its end was
 // written, then the LSN.
 type Position struct {
-	Term uint64 `json:"term"`
-	LSN  LSN    `json:"lsn"`
+	Term uint64  `json:"term"`
+	LSN  wal.LSN `json:"lsn"`
 }
 
 // Before says whether o is further than p.
@@ -78,7 +79,7 @@ func (p Position) Before(o Position) bool {
 func (p Position) String() string { return fmt.Sprintf("%s of term %d", p.LSN, p.Term) }
 
 // Position is that of a WAL that ends at end, the end of its last whole record.
-func (m HardState) Position(end LSN) Position {
+func (m HardState) Position(end wal.LSN) Position {
 	p := Position{LSN: end}
 	for _, s := range m.TermHistory {
 		if s.LSN < end {
@@ -99,7 +100,7 @@ func common(a, b []TermStart) int {
 
 // CanFollow says whether a WAL of this term history that ends at end is the beginning of
 // the leader's, so that the leader's can simply be received after it.
-func CanFollow(mine []TermStart, end LSN, leaders []TermStart) bool {
+func CanFollow(mine []TermStart, end wal.LSN, leaders []TermStart) bool {
 	n := common(mine, leaders)
 	if n == 0 && len(mine) > 0 {
 		return false
@@ -110,8 +111,8 @@ func CanFollow(mine []TermStart, end LSN, leaders []TermStart) bool {
 // parting is the first place where any of these terms begins. They need not be in
 // order: who has taken over a leader's term history, and is elected before it received
 // that leader's WAL, begins its own term before the one that it never had.
-func parting(starts []TermStart) LSN {
-	first := LSN(math.MaxUint64)
+func parting(starts []TermStart) wal.LSN {
+	first := wal.MaxLSN
 	for _, s := range starts {
 		first = min(first, s.LSN)
 	}

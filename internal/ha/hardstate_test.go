@@ -1,11 +1,15 @@
 package ha
 
-import "testing"
+import (
+	"testing"
+
+	"toban.dev/internal/wal"
+)
 
 // termHistoryOf is the term history of terms that begin at these places, each on a timeline of its own.
 func termHistoryOf(starts ...TermStart) []TermStart {
 	for i := range starts {
-		starts[i].Timeline = uint32(i + 1)
+		starts[i].Timeline = wal.Timeline(i + 1)
 	}
 	return starts
 }
@@ -14,7 +18,7 @@ func TestPosition(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		history []TermStart
-		end     LSN
+		end     wal.LSN
 		term    uint64
 	}{
 		"no WAL is of no term":  {nil, 0, 0},
@@ -60,7 +64,7 @@ func TestJoins(t *testing.T) {
 	hasty := termHistoryOf(TermStart{Term: 1}, TermStart{Term: 3, LSN: 20}, TermStart{Term: 4, LSN: 10})
 	for name, c := range map[string]struct {
 		mine    []TermStart
-		end     LSN
+		end     wal.LSN
 		leaders []TermStart
 		joins   bool
 	}{
@@ -126,28 +130,5 @@ func TestRewindable(t *testing.T) {
 				t.Errorf("rewindable: %v", rewindable)
 			}
 		})
-	}
-}
-
-func TestLSN(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"0/0", "16/B374D848", "FFFFFFFF/FFFFFFFF"} {
-		if l, err := ParseLSN(text); err != nil || l.String() != text {
-			t.Errorf("%s became %s, %v", text, l, err)
-		}
-	}
-	for _, text := range []string{"", "1", "x/1", "1/x", "100000000/0"} {
-		if _, err := ParseLSN(text); err == nil {
-			t.Errorf("%q was taken for a WAL position", text)
-		}
-	}
-	start, err := SegmentStart("0000000100000002000000A1", 16<<20)
-	if err != nil || start.String() != "2/A1000000" {
-		t.Errorf("the segment starts at %s, %v", start, err)
-	}
-	for _, file := range []string{"", "00000001.history", "00000001000000020000000x", "0000000100000zzz000000A1"} {
-		if _, err := SegmentStart(file, 16<<20); err == nil {
-			t.Errorf("%q was taken for a WAL file", file)
-		}
 	}
 }

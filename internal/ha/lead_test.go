@@ -3,6 +3,8 @@ package ha
 import (
 	"testing"
 	"time"
+
+	"toban.dev/internal/wal"
 )
 
 // promised is a standby that has promised a later term in vain.
@@ -180,7 +182,7 @@ func TestDecideElection(t *testing.T) {
 	})
 }
 
-func at(p Peer, lsn LSN) Peer { p.Position.LSN = lsn; return p }
+func at(p Peer, lsn wal.LSN) Peer { p.Position.LSN = lsn; return p }
 
 func ofTerm(p Peer, term uint64) Peer { p.Position.Term = term; return p }
 

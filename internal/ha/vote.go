@@ -1,6 +1,10 @@
 package ha
 
-import "fmt"
+import (
+	"fmt"
+
+	"toban.dev/internal/wal"
+)
 
 // VoteRequest asks a voter for its vote in a term.
 type VoteRequest struct {
@@ -56,7 +60,7 @@ type Voting struct {
 	// not vote, whatever the candidate has heard of it.
 	Primary bool
 	// End is the end of its WAL, as far as it is Known.
-	End   LSN
+	End   wal.LSN
 	Known bool
 }
 

@@ -2,6 +2,8 @@ package ha
 
 import (
 	"testing"
+
+	"toban.dev/internal/wal"
 )
 
 // remembers is a voter's hard state in a term, with WAL of the first one.
@@ -10,7 +12,7 @@ func remembers(term uint64, leader string) HardState {
 }
 
 // asks is a request of db-2 to db-1.
-func asks(term uint64, end LSN) VoteRequest {
+func asks(term uint64, end wal.LSN) VoteRequest {
 	return VoteRequest{Term: term, Candidate: "db-2.c", Voter: "db-1.b", Position: Position{1, end}}
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"toban.dev/internal/wal"
 )
 
 // SlotArchive is the slot that keeps WAL until it is archived. Every instance has
@@ -46,11 +48,13 @@ func (s *Session) AdvanceSlot(ctx context.Context, slot, lsn string) error {
 }
 
 // FlushedWAL is the end of the WAL that is on disk (primary).
-func (s *Session) FlushedWAL(ctx context.Context) (lsn string, err error) {
-	if err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&lsn); err != nil {
-		return "", fmt.Errorf("ask how far the WAL is on disk: %w", err)
+func (s *Session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
+	var text string
+	err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&text)
+	if err != nil {
+		return 0, fmt.Errorf("ask how far the WAL is on disk: %w", err)
 	}
-	return lsn, nil
+	return wal.ParseLSN(text)
 }
 
 // OpenWAL opens a file of pg_wal to read, by its name.

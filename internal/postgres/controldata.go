@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"toban.dev/internal/wal"
 )
 
 // Control is what the control file of a data directory says, read with
@@ -18,7 +20,7 @@ type Control struct {
 	// After a fast stop it is the shutdown's, the last record there is.
 	Checkpoint string
 	// Timeline of the latest checkpoint.
-	Timeline uint32
+	Timeline wal.Timeline
 	// Least has the parameters that a standby must not set lower than the primary
 	// did, by name (PostgreSQL 17 documentation, 26.4.3 Administrator's Overview).
 	Least map[string]int
@@ -86,7 +88,7 @@ func (c *Control) set(label, value string) error {
 		return err
 	case "Latest checkpoint's TimeLineID":
 		n, err := strconv.ParseUint(value, 10, 32)
-		c.Timeline = uint32(n)
+		c.Timeline = wal.Timeline(n)
 		return err
 	default:
 		if parameter, ok := leastParameters[label]; ok {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/wal"
 )
 
 // What a startup process waits for when it has no more WAL, by wait_event (the
@@ -28,61 +30,60 @@ const waitsForWAL = "RecoveryRetrieveRetryInterval RecoveryWalStream"
 // megabytes. So what has been received must have been replayed as well, but for a last
 // record of which a part is missing. If there is more to replay, the startup
 // process is woken.
-func (s *Session) EndOfWAL(ctx context.Context) (lsn string, known bool, err error) {
+func (s *Session) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error) {
 	const look = `select pg_is_in_recovery(), exists (select from pg_stat_activity where backend_type = 'walreceiver'),
 		coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')`
 	var recovers, receives bool
 	var wait string
 	if err := s.conn.QueryRow(ctx, look).Scan(&recovers, &receives, &wait); err != nil {
-		return "", false, fmt.Errorf("look for the end of WAL: %w", err)
+		return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
 	}
 	if !recovers {
-		if err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&lsn); err != nil {
-			return "", false, fmt.Errorf("look for the end of WAL: %w", err)
+		if lsn, err = s.FlushedWAL(ctx); err != nil {
+			return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
 		}
 		return lsn, true, nil
 	}
 	// The position is asked for after the wait was seen, never before.
 	at, err := s.tail(ctx)
 	if err != nil {
-		return "", false, fmt.Errorf("look for the end of WAL: %w", err)
+		return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
 	}
 	if receives || wait == "" || !strings.Contains(waitsForWAL, wait) {
-		return at.lsn, false, nil
+		return at.replayed, false, nil
 	}
 	more, err := s.moreToReplay(ctx, at)
 	if err == nil && more {
 		err = s.wakeStartup(ctx)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("look for the end of WAL: %w", err)
+		return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
 	}
-	return at.lsn, !more, nil
+	return at.replayed, !more, nil
 }
 
-// tail is where a standby's replay is in the WAL that it has. Positions are in bytes.
+// tail is where a standby's replay is in the WAL that it has.
 type tail struct {
-	lsn                string // replayed, as PostgreSQL writes it
-	replayed, received uint64
-	page, segment      uint64 // sizes
+	replayed, received wal.LSN
+	pages              wal.Pages
 }
 
 func (s *Session) tail(ctx context.Context) (tail, error) {
 	const query = `with at as materialized (
 			select pg_last_wal_replay_lsn() as replayed, pg_last_wal_receive_lsn() as received)
-		select replayed::text, (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0),
+		select (replayed - '0/0')::bigint, coalesce((received - '0/0')::bigint, 0),
 		current_setting('wal_block_size')::bigint,
 		(select setting::bigint from pg_settings where name = 'wal_segment_size') from at`
 	var t tail
-	err := s.conn.QueryRow(ctx, query).Scan(&t.lsn, &t.replayed, &t.received, &t.page, &t.segment)
+	err := s.conn.QueryRow(ctx, query).Scan(&t.replayed, &t.received, &t.pages.Page, &t.pages.Segment)
 	return t, err
 }
 
 // moreToReplay says whether a whole record has been received after the last
 // replayed one. A record begins with its length in bytes (xlogrecord.h).
 func (s *Session) moreToReplay(ctx context.Context, t tail) (bool, error) {
-	begin := t.first(t.replayed)
-	if t.received < begin+4 {
+	begin := t.pages.Record(t.replayed)
+	if t.received < begin.Add(4) {
 		return false, nil
 	}
 	file, err := s.walFile(ctx, t)
@@ -91,13 +92,13 @@ func (s *Session) moreToReplay(ctx context.Context, t tail) (bool, error) {
 	}
 	var head []byte
 	const read = "select pg_read_binary_file('pg_wal/' || $1, $2, 4)"
-	if err := s.conn.QueryRow(ctx, read, file, int64(begin%t.segment)).Scan(&head); err != nil {
+	if err := s.conn.QueryRow(ctx, read, file, uint64(begin)%t.pages.Segment).Scan(&head); err != nil {
 		return false, err
 	}
 	if len(head) < 4 {
-		return false, fmt.Errorf("%s ends before %s", file, t.lsn)
+		return false, fmt.Errorf("%s ends before %s", file, t.replayed)
 	}
-	return t.end(begin, uint64(binary.LittleEndian.Uint32(head))) <= t.received, nil
+	return t.pages.RecordEnd(begin, binary.LittleEndian.Uint32(head)) <= t.received, nil
 }
 
 // walFile is the file that the startup process would read on: that of the newest
@@ -112,41 +113,13 @@ func (s *Session) walFile(ctx context.Context, t tail) (string, error) {
 	var name string
 	err := s.conn.QueryRow(ctx, query, t.fileSuffix()).Scan(&name)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("the WAL file of %s is missing", t.lsn)
+		return "", fmt.Errorf("the WAL file of %s is missing", t.replayed)
 	}
 	return name, err
 }
 
-// fileSuffix is the name of the replayed position's file but for the timeline
-// (XLogFileName in xlog_internal.h).
-func (t tail) fileSuffix() string {
-	number, perID := t.replayed/t.segment, uint64(1)<<32/t.segment
-	return fmt.Sprintf("%08X%08X", number/perID, number%perID)
-}
-
-// first skips the header of a page at its beginning: 40 bytes in the first
-// page of a file, 24 in the others (xlog_internal.h).
-func (t tail) first(at uint64) uint64 {
-	switch {
-	case at%t.segment == 0:
-		return at + 40
-	case at%t.page == 0:
-		return at + 24
-	}
-	return at
-}
-
-// end is where a record ends that goes on over pages.
-func (t tail) end(begin, length uint64) uint64 {
-	for {
-		room := t.page - begin%t.page
-		if length <= room {
-			return begin + length
-		}
-		length -= room
-		begin = t.first(begin + room)
-	}
-}
+// fileSuffix is the name of the replayed position's file but for the timeline.
+func (t tail) fileSuffix() string { return wal.SegmentAt(0, t.replayed, t.pages.Segment).String()[8:] }
 
 // wakeStartup makes the startup process look for WAL now and not at the end of
 // wal_retrieve_retry_interval: a request to pause wakes it (pg_wal_replay_pause in

@@ -1,39 +1,10 @@
 package postgres
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-// A history file comes from another server or from an archive: what is understood of it is the same when it is written
-// and read again, and where a timeline begins is one of its lines.
-func FuzzHistoryFile(f *testing.F) {
-	for _, text := range []string{"1\t0/5000000\tno recovery target specified\n", "1 0/1 x\n2 16/B374D848 x\n",
-		"# x\n\n", "x", "4294967296\t0/1\tx", "1\t0/100000000\tx"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		begins, err := parseHistory(text)
-		if err != nil {
-			return
-		}
-		var written strings.Builder
-		for _, b := range begins {
-			fmt.Fprintf(&written, "%d\t%s\tsome reason\n", b.timeline, formatLSN(b.lsn))
-		}
-		if again, err := parseHistory(written.String()); err != nil || !slices.Equal(again, begins) {
-			t.Errorf("%v becomes %v, %v", begins, again, err)
-		}
-		if fork, err := lastFork(text); err == nil && fork != "0/0" {
-			if lsn, err := parseLSN(fork); err != nil || len(begins) > 0 && lsn != begins[len(begins)-1].lsn {
-				t.Errorf("the last fork is %s, %v, and the lines are %v", fork, err, begins)
-			}
-		}
-	})
-}
 
 // What pg_controldata says, of a control file that may be spoilt.
 func FuzzControl(f *testing.F) {

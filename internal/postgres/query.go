@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/session"
+	"toban.dev/internal/wal"
 )
 
 // Session is a connection of ours to the server, as superuser through the Unix
@@ -96,15 +97,22 @@ func (s *Session) ProveWrite(ctx context.Context) error {
 	return nil
 }
 
-// OldestWAL is the name of the oldest WAL file there is, with the size of one in bytes.
-func (s *Session) OldestWAL(ctx context.Context) (file string, size uint64, err error) {
+// OldestWAL is where the oldest WAL file begins that there is.
+func (s *Session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 	const query = `select coalesce(min(substr(name, 9)), ''),
 		(select setting::bigint from pg_settings where name = 'wal_segment_size')
 		from pg_ls_waldir() where name ~ '^[0-9A-F]{24}$'`
-	if err := s.conn.QueryRow(ctx, query).Scan(&file, &size); err != nil {
-		return "", 0, fmt.Errorf("look for the oldest WAL file: %w", err)
+	var file string
+	var size uint64
+	err := s.conn.QueryRow(ctx, query).Scan(&file, &size)
+	if err != nil {
+		return 0, fmt.Errorf("look for the oldest WAL file: %w", err)
 	}
-	return "00000000" + file, size, nil
+	lsn, err := wal.SegmentStart("00000000"+file, size)
+	if err != nil {
+		return 0, fmt.Errorf("look for the oldest WAL file: %w", err)
+	}
+	return lsn, nil
 }
 
 // Standbys are the application names of the servers that stream from this one.

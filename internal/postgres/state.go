@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+
+	"toban.dev/internal/wal"
 )
 
 // State is what a server says of itself. LSNs are as PostgreSQL writes them,
@@ -15,7 +17,7 @@ type State struct {
 	// Timeline is the one that a primary writes now or that a standby receives.
 	// Where a standby has no receiver it is the one of its control file, which may
 	// be one that it has left since.
-	Timeline uint32
+	Timeline wal.Timeline
 	// LSN is the end of WAL written by a primary, or received and replayed by a standby.
 	LSN string
 	// Received is the end of the WAL that a standby's receivers have flushed since

@@ -5,29 +5,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-)
 
-func TestForkIsInTheLastLineOfTheHistory(t *testing.T) {
-	for name, c := range map[string]struct {
-		text, want string
-		bad        bool
-	}{
-		"one line": {text: "1\t0/3000148\tno recovery target specified\n", want: "0/3000148"},
-		"three lines and no newline": {
-			text: "1\t0/3000148\tx\n\n2\t0/5000000\tx\n3\tA/FF000028\tbefore 2000-01-01", want: "A/FF000028",
-		},
-		"a comment at the end": {text: "1\t0/3000148\tx\n# 2\t0/5\tx\n", want: "0/3000148"},
-		"nothing":              {bad: true},
-		"a line cut off":       {text: "1\t0/3000148\tx\n2\t", bad: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := lastFork(c.text)
-			if got != c.want || (err != nil) != c.bad {
-				t.Errorf("got %q, %v", got, err)
-			}
-		})
-	}
-}
+	"toban.dev/internal/wal"
+)
 
 func TestAPromotionThatIsMadeAgainBeganWithTheFirst(t *testing.T) {
 	s := &Server{Volume: t.TempDir()}
@@ -38,17 +18,16 @@ func TestAPromotionThatIsMadeAgainBeganWithTheFirst(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.wal(), "00000004.history"), history, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for earlier, want := range map[uint32]string{1: "0/3000148", 2: "0/5000000", 3: "0/6000000", 7: "0/6000000"} {
+	for earlier, want := range map[wal.Timeline]wal.LSN{1: 0x3000148, 2: 0x5000000, 3: 0x6000000, 7: 0x6000000} {
 		if got, err := s.Branch(4, earlier); got != want || err != nil {
-			t.Errorf("timeline %d was left at %q, %v; want %s", earlier, got, err, want)
+			t.Errorf("timeline %d was left at %s, %v; want %s", earlier, got, err, want)
 		}
 	}
-	for from, want := range map[uint64]string{
-		0x3000000: "0/3000148", 0x3000148: "0/3000148", 0x4000000: "0/5000000",
-		0x5000001: "0/6000000", 0x7000000: "0/6000000",
+	for from, want := range map[wal.LSN]wal.LSN{
+		0x3000000: 0x3000148, 0x3000148: 0x3000148, 0x4000000: 0x5000000, 0x5000001: 0x6000000, 0x7000000: 0x6000000,
 	} {
 		if got, err := s.ForkFrom(4, from); got != want || err != nil {
-			t.Errorf("the first fork from %X on is at %q, %v; want %s", from, got, err, want)
+			t.Errorf("the first fork from %s on is at %s, %v; want %s", from, got, err, want)
 		}
 	}
 }
@@ -84,11 +63,14 @@ func TestForgetTimelinesKeepsTheOlderOnes(t *testing.T) {
 	if !slices.Equal(left, kept) {
 		t.Errorf("left: %v, expected %v", left, kept)
 	}
-	if lsn, err := s.Fork(1); lsn != "0/0" || err != nil {
-		t.Errorf("the first timeline begins at %q, %v", lsn, err)
+	if lsn, err := s.Fork(1); lsn != 0 || err != nil {
+		t.Errorf("the first timeline begins at %s, %v", lsn, err)
 	}
 	if _, err := s.Fork(9); err == nil {
 		t.Error("a timeline without history has a beginning")
+	}
+	if _, err := s.Fork(3); err == nil {
+		t.Error("a timeline with an empty history has a beginning")
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // Archive is where the leader puts the WAL (docs/backup.md).
@@ -41,12 +41,12 @@ type ArchiveStatus struct {
 
 // GapEndsAt is where the gap ends, false where that is not known. In a status of version 0.1.0 it is the last word of
 // Gap ("from 0/5000000 to 0/6000000"); its agents go on as they are until their Pods are replaced.
-func (s *ArchiveStatus) GapEndsAt() (ha.LSN, bool) {
+func (s *ArchiveStatus) GapEndsAt() (wal.LSN, bool) {
 	text := s.GapEnd
 	if text == "" {
 		text = s.Gap[strings.LastIndexByte(s.Gap, ' ')+1:]
 	}
-	end, err := ha.ParseLSN(text)
+	end, err := wal.ParseLSN(text)
 	return end, err == nil
 }
 

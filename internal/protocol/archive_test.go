@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 func TestWhereAGapEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		said  string
-		want  ha.LSN
+		want  wal.LSN
 		known bool
 	}{
 		"it is said":             {`{"gap": "WAL of a morning", "gapEnd": "0/6000000"}`, 0x6000000, true},

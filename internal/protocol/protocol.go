@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"toban.dev/internal/wal"
 )
 
 // Paths of an agent's HTTPS server.
@@ -139,8 +141,8 @@ type Status struct {
 	Data             Data   `json:"data"`
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
 	// ServerVersion is that of the running server or of the programs, e.g. "17.6".
-	ServerVersion string `json:"serverVersion,omitempty"`
-	Timeline      uint32 `json:"timeline,omitempty"`
+	ServerVersion string       `json:"serverVersion,omitempty"`
+	Timeline      wal.Timeline `json:"timeline,omitempty"`
 	// LSN is the end of WAL written (primary) or received (standby), in
 	// PostgreSQL's own notation; Oldest the start of the oldest WAL still there.
 	LSN    string `json:"lsn,omitempty"`

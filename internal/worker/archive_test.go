@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // authorityFolder is what the Secret NAME-ca looks like in a Pod.
@@ -156,8 +157,8 @@ func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
 func TestABackupMustEndOnTheTimelineThatIsArchived(t *testing.T) {
 	history := []ha.TermStart{{Term: 1, LSN: 0, Timeline: 1}, {Term: 5, LSN: 1000, Timeline: 2}}
 	for name, c := range map[string]struct {
-		lsn      ha.LSN
-		timeline uint32
+		lsn      wal.LSN
+		timeline wal.Timeline
 		fits     bool
 	}{
 		"before the switch":                  {900, 1, true},

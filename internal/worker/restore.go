@@ -14,10 +14,10 @@ import (
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // RestoreOptions are what a restore is told.
@@ -160,7 +160,7 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 		done.TermHistory, done.Newest = out.TermHistory, out.Newest
 	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
-	done.Result.WAL = uint64(out.Reached.LSN - min(out.Reached.LSN, out.Choice.Backup.StartLSN))
+	done.Result.WAL = out.Reached.LSN.Since(out.Choice.Backup.StartLSN)
 	r.log.Info("the data is restored", "lsn", done.Result.LSN, "lastTransaction", done.Result.Commit,
 		"timeline", out.Begins.Timeline)
 	return done, done.Write(r.volume)
@@ -253,7 +253,7 @@ func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
 	if t.LSN == "" {
 		return out, nil
 	}
-	lsn, err := ha.ParseLSN(t.LSN)
+	lsn, err := wal.ParseLSN(t.LSN)
 	if err != nil {
 		return out, fmt.Errorf("understand the target: %w", err)
 	}

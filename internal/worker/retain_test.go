@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // small is a bucket with room for so many bytes.
@@ -62,10 +63,10 @@ func filled(t *testing.T) small {
 	term := backup.TermFolder(1)
 	put(term+backup.FileLineage, []byte(`{"term": 1, "starts": [{"term": 1, "lsn": "0/0", "timeline": 1}]}`))
 	for n := range uint64(100) {
-		put(term+backup.Segment{Timeline: 1, Number: n}.String()+".zst", make([]byte, 1000))
+		put(term+wal.Segment{Timeline: 1, Number: n, Size: wal.SegmentSize}.String()+".zst", make([]byte, 1000))
 	}
 	for i := range 10 {
-		start := backup.Segment{Number: uint64(10*i + 1)}.Start()
+		start := wal.LSN(10*i+1) * wal.SegmentSize
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
 		b := backup.Backup{
 			ID: fmt.Sprintf("b%d", i), Type: backup.TypeFull, Term: 1, StartLSN: start, StopLSN: start + 100,
@@ -101,7 +102,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filled(t)
-			next := backup.TermFolder(1) + backup.Segment{Timeline: 1, Number: 100}.String() + ".zst"
+			next := backup.TermFolder(1) + wal.Segment{Timeline: 1, Number: 100, Size: wal.SegmentSize}.String() + ".zst"
 			if err := archive.Create(t.Context(), next, make([]byte, 1000)); !errors.Is(err, bucket.ErrFull) {
 				t.Fatalf("the store is not full: %v", err)
 			}
@@ -122,7 +123,7 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			oldest := catalogue.Backups[0].StartLSN
-			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest); to < backup.SegmentSize*100 {
+			if to, _ := catalogue.Covered(catalogue.NewestTermHistory(), oldest); to < wal.SegmentSize*100 {
 				t.Errorf("the WAL of what is kept goes to %s", to)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 const (
@@ -365,7 +366,7 @@ func (t *take) tryKey() error {
 }
 
 // awaitWAL returns when the WAL of a timeline before an LSN is in the archive.
-func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error {
+func (t *take) awaitWAL(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error {
 	t.progress.step("waits until the WAL up to " + lsn.String() + " is archived")
 	if err := t.wake(ctx); err != nil {
 		t.log.Info("the WAL may be archived only some minutes later", "reason", err.Error())
@@ -396,8 +397,8 @@ func (t *take) awaitWAL(ctx context.Context, timeline uint32, lsn ha.LSN) error 
 
 // onTimeline is an error where the byte before an LSN is of another timeline: the server that was copied is not
 // one of those whose WAL is archived.
-func onTimeline(history []ha.TermStart, lsn ha.LSN, timeline uint32) error {
-	last := uint32(0)
+func onTimeline(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) error {
+	last := wal.Timeline(0)
 	for _, start := range history {
 		if start.LSN < lsn {
 			last = start.Timeline

@@ -13,28 +13,29 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // A database was restored in place: the branch that was left had WAL of two segments, the other has the third.
 func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 	at := time.Date(2026, 11, 20, 3, 0, 0, 500, time.UTC)
 	left := []ha.TermStart{{Term: 1, Timeline: 1}}
-	fork := ha.LSN(2*backup.SegmentSize + 0x100)
+	fork := wal.LSN(2*wal.SegmentSize + 0x100)
 	c := backup.Catalogue{Terms: map[uint64]*backup.Term{
 		1:    {TermHistory: left},
 		1002: {TermHistory: append(slices.Clone(left), ha.TermStart{Term: 1002, LSN: fork, Timeline: 2})},
 	}, Backups: []backup.Backup{{
-		ID: "b", Type: backup.TypeFull, Term: 1, StartLSN: backup.SegmentSize + 0x28,
-		StopLSN: backup.SegmentSize + 0x100, Stopped: at,
+		ID: "b", Type: backup.TypeFull, Term: 1, StartLSN: wal.SegmentSize + 0x28,
+		StopLSN: wal.SegmentSize + 0x100, Stopped: at,
 	}}}
 	for _, w := range []struct {
 		term   uint64
 		number uint64
 	}{{1, 1}, {1, 2}, {1002, 2}, {1002, 3}} {
-		s := backup.Segment{Timeline: map[uint64]uint32{1: 1, 1002: 2}[w.term], Number: w.number}
+		s := wal.Segment{Timeline: map[uint64]wal.Timeline{1: 1, 1002: 2}[w.term], Number: w.number, Size: wal.SegmentSize}
 		term := c.Terms[w.term]
 		term.WAL = append(term.WAL, backup.WAL{
-			Piece:  backup.Piece{Segment: s, To: backup.SegmentSize},
+			Piece:  backup.Piece{Segment: s, To: wal.SegmentSize},
 			Object: bucket.Object{Name: s.String(), Modified: at.Add(time.Duration(w.term) * time.Hour)},
 		})
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/session"
+	"toban.dev/internal/wal"
 )
 
 // connectPatience bounds one host, so that one that swallows packets does not keep the others from being asked.
@@ -81,12 +81,12 @@ func (t *take) wake(ctx context.Context) error {
 }
 
 // written says whether the primary has WAL up to an LSN, as far as it can be asked.
-func (t *take) written(ctx context.Context, lsn ha.LSN) bool {
+func (t *take) written(ctx context.Context, lsn wal.LSN) bool {
 	text, err := t.askPrimary(ctx, "select pg_catalog.pg_current_wal_flush_lsn()")
 	if err != nil {
 		return false
 	}
-	end, err := ha.ParseLSN(text)
+	end, err := wal.ParseLSN(text)
 	return err == nil && end >= lsn
 }
 

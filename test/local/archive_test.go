@@ -10,8 +10,8 @@ import (
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // archived is a cluster of three whose WAL goes to a folder.
@@ -40,34 +40,34 @@ func (c *cluster) must(err error) {
 }
 
 // awaitArchived waits until all WAL that a leader has on disk now is in the archive.
-func (c *cluster) awaitArchived(leader string) ha.LSN {
+func (c *cluster) awaitArchived(leader string) wal.LSN {
 	c.Helper()
 	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
 	c.must(err)
-	want, err := ha.ParseLSN(text)
+	want, err := wal.ParseLSN(text)
 	c.must(err)
 	c.await(leader, "archived up to "+text, func(s protocol.Status) bool {
 		if s.Archive == nil {
 			return false
 		}
-		have, err := ha.ParseLSN(s.Archive.LSN)
+		have, err := wal.ParseLSN(s.Archive.LSN)
 		return err == nil && have >= want
 	})
 	return want
 }
 
 // covered is up to where the archive goes along its newest term history, from where it begins.
-func (c *cluster) covered(folder string) (from, to ha.LSN, gap *backup.Gap) {
+func (c *cluster) covered(folder string) (from, to wal.LSN, gap *backup.Gap) {
 	c.Helper()
 	return c.coveredIn(bucket.OpenFolder(folder))
 }
 
 // coveredIn is that of an archive in any bucket.
-func (c *cluster) coveredIn(archive bucket.Bucket) (from, to ha.LSN, gap *backup.Gap) {
+func (c *cluster) coveredIn(archive bucket.Bucket) (from, to wal.LSN, gap *backup.Gap) {
 	c.Helper()
 	catalogue, err := backup.Read(context.Background(), archive)
 	c.must(err)
-	from = ha.LSN(1 << 63)
+	from = wal.LSN(1 << 63)
 	for _, term := range catalogue.Terms {
 		for _, w := range term.WAL {
 			from = min(from, w.Segment.Start())
@@ -225,7 +225,7 @@ func TestArchivedWALIsLetGo(t *testing.T) {
 	for range 3 {
 		c.exec(leader, "insert into t values (2)", "select pg_switch_wal()")
 	}
-	want := c.awaitArchived(leader) / backup.SegmentSize * backup.SegmentSize
+	want := c.awaitArchived(leader) / wal.SegmentSize * wal.SegmentSize
 	for _, name := range c.names() {
 		c.awaitQuery(name, "select (restart_lsn >= '"+want.String()+"')::text from pg_replication_slots where "+
 			"slot_name = 'toban_archive'", "true")
@@ -283,7 +283,7 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 	if took := time.Since(began); took > 2*time.Minute {
 		t.Errorf("a backup has waited %s for idle WAL", took)
 	}
-	if stop, err := ha.ParseLSN(taken.StopLSN); err != nil || stop <= from || taken.Instance == leader {
+	if stop, err := wal.ParseLSN(taken.StopLSN); err != nil || stop <= from || taken.Instance == leader {
 		t.Errorf("the backup of %s ends at %s, where all is archived: %s, %v", taken.Instance, taken.StopLSN, from, err)
 	}
 	c.exec(leader, "insert into t values (2)")
@@ -293,11 +293,11 @@ func TestIdleWALWaitsForACommit(t *testing.T) {
 	}
 }
 
-func flushed(c *cluster, leader string) ha.LSN {
+func flushed(c *cluster, leader string) wal.LSN {
 	c.Helper()
 	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
 	c.must(err)
-	lsn, err := ha.ParseLSN(text)
+	lsn, err := wal.ParseLSN(text)
 	c.must(err)
 	return lsn
 }

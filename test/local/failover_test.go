@@ -19,11 +19,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // leading says that an instance is the primary of its term.
@@ -667,7 +667,7 @@ func TestALeaderThatResignedIsElectedAgain(t *testing.T) {
 	c.whole()
 	starts := again.Election.TermHistory
 	last := starts[len(starts)-1]
-	history, err := os.ReadFile(filepath.Join(c.folder, "db-0/volume/data/pg_wal", backup.HistoryFile(last.Timeline)))
+	history, err := os.ReadFile(filepath.Join(c.folder, "db-0/volume/data/pg_wal", last.Timeline.HistoryFile()))
 	c.must(err)
 	if !strings.Contains(string(history), last.LSN.String()) {
 		t.Errorf("the term history says that its WAL begins at %s, PostgreSQL:\n%s", last.LSN, history)
@@ -715,7 +715,7 @@ func TestAWinnerThatEndedBeforeItsPromotion(t *testing.T) {
 // timeline of its own yet.
 func (c *cluster) elected(name string, term uint64, end string) {
 	c.Helper()
-	at, err := ha.ParseLSN(end)
+	at, err := wal.ParseLSN(end)
 	c.must(err)
 	file := filepath.Join(c.folder, name, "volume/data/toban_lineage.json")
 	text, err := os.ReadFile(file)

@@ -5,14 +5,14 @@ import (
 	"maps"
 	"slices"
 
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // record is one of the WAL. The id tells it from all others that ever were.
 type record struct {
 	id       uint64
-	timeline uint32
+	timeline wal.Timeline
 	kind     string
 }
 
@@ -24,11 +24,11 @@ const (
 )
 
 // lsn is where WAL of so many records ends.
-func lsn(records int) ha.LSN { return ha.LSN(walBegin + records*recordSize) }
+func lsn(records int) wal.LSN { return wal.LSN(walBegin + records*recordSize) }
 
 // begin is where a timeline begins, in records.
 type begin struct {
-	timeline uint32
+	timeline wal.Timeline
 	at       int
 }
 
@@ -41,11 +41,11 @@ type disk struct {
 	oldest int
 	// history are the timelines that lead to the present one, known the histories that lie in pg_wal.
 	history []begin
-	known   map[uint32][]begin
+	known   map[wal.Timeline][]begin
 	state   string
 	// checkpoint is the record of the latest checkpoint, settled its timeline.
 	checkpoint int
-	settled    uint32
+	settled    wal.Timeline
 	standby    bool
 	settings   postgres.Settings
 	incomplete bool
@@ -63,7 +63,7 @@ func (d *disk) copied() *disk {
 func (d *disk) initialise(system string, id func() uint64) {
 	*d = disk{
 		data: true, system: system, history: []begin{{timeline: 1}},
-		known: map[uint32][]begin{}, settled: 1, state: "shut down",
+		known: map[wal.Timeline][]begin{}, settled: 1, state: "shut down",
 	}
 	for range 3 {
 		d.write(id(), "initdb")
@@ -71,7 +71,7 @@ func (d *disk) initialise(system string, id func() uint64) {
 	d.checkpoint = 2
 }
 
-func (d *disk) timeline() uint32 { return d.history[len(d.history)-1].timeline }
+func (d *disk) timeline() wal.Timeline { return d.history[len(d.history)-1].timeline }
 
 // write writes a record on the present timeline, and says where the WAL ends then.
 func (d *disk) write(id uint64, kind string) int {
@@ -94,7 +94,7 @@ func (d *disk) branch() {
 
 // timelineAt is the timeline of a history that a place in the WAL is on (tliOfPointInHistory in
 // PostgreSQL's timeline.c).
-func timelineAt(history []begin, at int) uint32 {
+func timelineAt(history []begin, at int) wal.Timeline {
 	for _, b := range slices.Backward(history) {
 		if b.at <= at {
 			return b.timeline
@@ -104,7 +104,7 @@ func timelineAt(history []begin, at int) uint32 {
 }
 
 // leaves is where a history leaves a timeline; false where it never was on it. On the last one it is at the end.
-func leaves(history []begin, timeline uint32, end int) (int, bool) {
+func leaves(history []begin, timeline wal.Timeline, end int) (int, bool) {
 	i := slices.IndexFunc(history, func(b begin) bool { return b.timeline == timeline })
 	if i < 0 {
 		return 0, false

@@ -14,6 +14,7 @@ import (
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // server is a model of PostgreSQL behind the interface by which an agent uses it. It lives as long as its host does.
@@ -195,11 +196,11 @@ func (s *server) ConnectTo(context.Context, string) (*pgx.Conn, error) {
 }
 
 // Fork, Branch and ForkFrom are postgres.Server's.
-func (s *server) Fork(timeline uint32) (string, error) {
+func (s *server) Fork(timeline wal.Timeline) (wal.LSN, error) {
 	return s.fromHistory(timeline, func(h []begin) int { return h[len(h)-1].at })
 }
 
-func (s *server) Branch(timeline, earlier uint32) (string, error) {
+func (s *server) Branch(timeline, earlier wal.Timeline) (wal.LSN, error) {
 	return s.fromHistory(timeline, func(h []begin) int {
 		if at, ok := leaves(h, earlier, -1); ok && at >= 0 {
 			return at
@@ -208,11 +209,11 @@ func (s *server) Branch(timeline, earlier uint32) (string, error) {
 	})
 }
 
-func (s *server) ForkFrom(timeline uint32, from uint64) (string, error) {
+func (s *server) ForkFrom(timeline wal.Timeline, from wal.LSN) (wal.LSN, error) {
 	return s.fromHistory(timeline, func(h []begin) int {
 		at := h[len(h)-1].at
 		for _, b := range h[1:] {
-			if uint64(lsn(b.at)) >= from {
+			if lsn(b.at) >= from {
 				at = min(at, b.at)
 			}
 		}
@@ -221,7 +222,7 @@ func (s *server) ForkFrom(timeline uint32, from uint64) (string, error) {
 }
 
 // fromHistory finds something in the history of a timeline.
-func (s *server) fromHistory(timeline uint32, find func([]begin) int) (string, error) {
+func (s *server) fromHistory(timeline wal.Timeline, find func([]begin) int) (wal.LSN, error) {
 	s.w.mutex.Lock()
 	defer s.w.mutex.Unlock()
 	history := s.disk.known[timeline]
@@ -229,16 +230,16 @@ func (s *server) fromHistory(timeline uint32, find func([]begin) int) (string, e
 		history = []begin{{timeline: 1}}
 	}
 	if len(history) == 0 {
-		return "", fmt.Errorf("the history of timeline %d is not there", timeline)
+		return 0, fmt.Errorf("the history of timeline %d is not there", timeline)
 	}
 	if len(history) == 1 {
-		return "0/0", nil
+		return 0, nil
 	}
-	return lsn(find(history)).String(), nil
+	return lsn(find(history)), nil
 }
 
 // HasTimelines is postgres.Server's.
-func (s *server) HasTimelines(after uint32) (bool, error) {
+func (s *server) HasTimelines(after wal.Timeline) (bool, error) {
 	return onDisk(s, func(d *disk) bool {
 		for timeline := range d.known {
 			if timeline > after {
@@ -250,7 +251,7 @@ func (s *server) HasTimelines(after uint32) (bool, error) {
 }
 
 // ForgetTimelines is postgres.Server's.
-func (s *server) ForgetTimelines(after uint32) error {
+func (s *server) ForgetTimelines(after wal.Timeline) error {
 	_, err := onDisk(s, func(d *disk) bool {
 		for timeline := range d.known {
 			if timeline > after {
@@ -271,7 +272,7 @@ func (s *server) ForgetTimelines(after uint32) error {
 }
 
 // ForgetSuperseded is postgres.Server's. The model has no files.
-func (s *server) ForgetSuperseded(uint32) (int, error) { return 0, nil }
+func (s *server) ForgetSuperseded(wal.Timeline) (int, error) { return 0, nil }
 
 // OpenWAL is postgres.Server's. The model has no files, and there is no archive.
 func (s *server) OpenWAL(string) (*os.File, error) { return nil, fs.ErrNotExist }

@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // session is one of an agent with its server.
@@ -70,10 +71,10 @@ func (s *session) State(ctx context.Context) (postgres.State, error) {
 }
 
 // EndOfWAL is postgres.Session's.
-func (s *session) EndOfWAL(ctx context.Context) (end string, known bool, err error) {
-	end, err = ask(ctx, s, func(d *disk) string {
+func (s *session) EndOfWAL(ctx context.Context) (end wal.LSN, known bool, err error) {
+	end, err = ask(ctx, s, func(d *disk) wal.LSN {
 		known = !s.recovery || !s.receives && s.replayed == len(d.wal)
-		return lsn(len(d.wal)).String()
+		return lsn(len(d.wal))
 	})
 	return end, known, err
 }
@@ -157,16 +158,14 @@ func (s *session) LoadTime(ctx context.Context) (time.Time, error) {
 }
 
 // OldestWAL is postgres.Session's.
-func (s *session) OldestWAL(ctx context.Context) (file string, size uint64, err error) {
-	file, err = ask(ctx, s, func(d *disk) string {
+func (s *session) OldestWAL(ctx context.Context) (wal.LSN, error) {
+	return ask(ctx, s, func(d *disk) wal.LSN {
 		// The file in which the oldest record lies may begin before it: the next one is whole.
-		number := (uint64(lsn(d.oldest)) + segmentSize - 1) / segmentSize
-		return fmt.Sprintf("%08X%08X%08X", 0, 0, number)
+		return (lsn(d.oldest) + segmentSize - 1) / segmentSize * segmentSize
 	})
-	return file, segmentSize, err
 }
 
 // FlushedWAL is postgres.Session's.
-func (s *session) FlushedWAL(ctx context.Context) (string, error) {
-	return ask(ctx, s, func(d *disk) string { return lsn(len(d.wal)).String() })
+func (s *session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
+	return ask(ctx, s, func(d *disk) wal.LSN { return lsn(len(d.wal)) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // The patience of a stream and of a copy with a network that takes nothing (followPatience and copyPatience of
@@ -32,11 +33,11 @@ type hello struct {
 type greeting struct {
 	refusal error
 	history []begin
-	known   map[uint32][]begin
+	known   map[wal.Timeline][]begin
 }
 
-// wal is some more of it; flushed is how much is on disk at the standby.
-type wal struct {
+// written is some more of the WAL; flushed is how much is on disk at the standby.
+type written struct {
 	from    int
 	records []record
 }
@@ -105,7 +106,7 @@ func (p *process) stream(ctx context.Context, u postgres.Upstream) error {
 		if err != nil {
 			return err
 		}
-		more, ok := message.(wal)
+		more, ok := message.(written)
 		if !ok {
 			return fmt.Errorf("%T is no WAL", message)
 		}
@@ -151,7 +152,7 @@ func (p *process) connectTo(ctx context.Context, u postgres.Upstream) (*conn, gr
 }
 
 // take puts WAL on disk, and has it replayed in a while.
-func (p *process) take(more wal) (end int, err error) {
+func (p *process) take(more written) (end int, err error) {
 	p.w.mutex.Lock()
 	defer p.w.mutex.Unlock()
 	d := p.s.disk
@@ -226,9 +227,9 @@ func (p *process) feed(c *conn, h hello) {
 		p.hearAcknowledgements(ctx, d)
 	}()
 	for ctx.Err() == nil {
-		var more wal
+		var more written
 		err := p.await(ctx, func() bool {
-			more = wal{d.sent, slices.Clone(p.s.disk.wal[d.sent:])}
+			more = written{d.sent, slices.Clone(p.s.disk.wal[d.sent:])}
 			return len(more.records) > 0 || !d.caughtUp
 		})
 		if err != nil || c.send(more) != nil {
@@ -287,10 +288,10 @@ func (s *server) history() []begin {
 }
 
 // histories are those that lead to the present timeline.
-func (s *server) histories() map[uint32][]begin {
+func (s *server) histories() map[wal.Timeline][]begin {
 	s.w.mutex.Lock()
 	defer s.w.mutex.Unlock()
-	all := map[uint32][]begin{}
+	all := map[wal.Timeline][]begin{}
 	for i, b := range s.disk.history {
 		if i > 0 {
 			all[b.timeline] = slices.Clone(s.disk.history[:i+1])

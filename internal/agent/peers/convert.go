@@ -4,6 +4,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // said is what the machine hears of a status.
@@ -34,10 +35,10 @@ func asPeer(s protocol.Status) ha.Peer {
 		Rebuilding:       e.Rebuilding,
 		Stalls:           e.Stalls,
 	}
-	if lsn, err := ha.ParseLSN(s.Oldest); err == nil {
+	if lsn, err := wal.ParseLSN(s.Oldest); err == nil {
 		peer.Oldest = lsn
 	}
-	if lsn, err := ha.ParseLSN(s.LSN); err == nil && e.Leading {
+	if lsn, err := wal.ParseLSN(s.LSN); err == nil && e.Leading {
 		peer.Written = lsn
 	}
 	return peer

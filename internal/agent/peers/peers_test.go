@@ -14,6 +14,7 @@ import (
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // network has an answer for each host, which takes a second or longer.
@@ -244,7 +245,7 @@ func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
 func TestWhatTheMachineHearsOfAStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		leading bool
-		written ha.LSN
+		written wal.LSN
 	}{
 		"of a leader":  {true, 0x2000000},
 		"of a standby": {false, 0}, // what it has is its position: its WAL may be another timeline's

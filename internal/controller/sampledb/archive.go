@@ -14,9 +14,9 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // archiveBehind is for how much longer than it may WAL waits for the archive before it is said to be behind.
@@ -142,7 +142,7 @@ func (s *scope) openGap() string {
 		return state.Gap // better a backup too many
 	}
 	for _, b := range s.seen.backups {
-		start, err := ha.ParseLSN(b.Status.StartLSN)
+		start, err := wal.ParseLSN(b.Status.StartLSN)
 		if err == nil && start >= end && s.inArchive(&b) {
 			return ""
 		}

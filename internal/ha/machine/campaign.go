@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // How long a vote may take, and a pre-vote, which waits for no disk.
@@ -32,7 +33,7 @@ type campaign struct {
 	// before has surely ended.
 	resigned uint64
 	ended    bool
-	end      ha.LSN
+	end      wal.LSN
 	poll     *poll
 }
 
@@ -79,7 +80,7 @@ func (i *Instance) stand() {
 			i.askVotes()
 			return
 		}
-		i.cut(c.term, func(end ha.LSN, failed string) {
+		i.cut(c.term, func(end wal.LSN, failed string) {
 			if i.campaign != c {
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // copier is db-1, which has lost its way to the leader of term 4 and copies its data anew since a
@@ -31,7 +32,7 @@ func copier(t *testing.T) (r *rig, copies Command) {
 func TestDataIsGivenUpOnWhatOthersHaveSaidSinceTheCopyBegan(t *testing.T) {
 	t.Parallel()
 	leads := func(r *rig) { r.other("db-0.a", func(p *ha.Peer) { p.Written = 0x70 }) }
-	has := func(end ha.LSN) func(r *rig) {
+	has := func(end wal.LSN) func(r *rig) {
 		return func(r *rig) { r.other("db-2.c", func(p *ha.Peer) { p.Position.LSN = end }) }
 	}
 	for name, c := range map[string]struct {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // Event is something that has happened: a message, news of the server, the end of something that was asked for, or only
@@ -121,10 +122,10 @@ type Done struct {
 	ID  uint64
 	Err string
 	// End is that of the WAL, after Cut and Stop.
-	End ha.LSN
+	End wal.LSN
 	// Timeline and Begins are those of the new timeline, after Promote.
-	Timeline uint32
-	Begins   ha.LSN
+	Timeline wal.Timeline
+	Begins   wal.LSN
 	// TermHistory is that of the data, after Clone and Rewind.
 	TermHistory []ha.TermStart
 	// NoRoom says that a copy did not fit beside the data, SameTimeline that a rewind came before the leader's first
@@ -148,14 +149,14 @@ type ServerSeen struct {
 	Answers bool
 	// Streaming says that a standby receives WAL, Received how far it goes.
 	Streaming bool
-	Received  ha.LSN
+	Received  wal.LSN
 	// End is the end of the WAL of a standby that follows nobody, as far as it is Known.
-	End   ha.LSN
+	End   wal.LSN
 	Known bool
 	// Standbys are the voters that stream from a primary and have caught up.
 	Standbys []ha.Voter
 	// Written is how far a primary's WAL goes, Oldest where the oldest WAL begins that it still has.
-	Written, Oldest ha.LSN
+	Written, Oldest wal.LSN
 	// Failure says why a primary does not serve, "" while it does.
 	Failure string
 	// Unelected says that it takes writes, though it is run as a standby.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // Times between two looks when nothing happens before.
@@ -178,7 +179,7 @@ func (i *Instance) clone(d ha.Decision) {
 		i.copyData(Clone, d)
 		return
 	}
-	i.cut(d.Ballot.Term, func(end ha.LSN, failed string) {
+	i.cut(d.Ballot.Term, func(end wal.LSN, failed string) {
 		if failed == "" {
 			i.watch.end, i.watch.known = end, true
 		}
@@ -296,7 +297,7 @@ func (i *Instance) follow(d ha.Decision) {
 // inherit puts the leader's term history on disk. What is received meanwhile is of the leader before, and ends first.
 func (i *Instance) inherit(history []ha.TermStart, then func()) {
 	of := i.hardState.Ballot
-	put := func(ha.LSN, string) {
+	put := func(wal.LSN, string) {
 		if i.hardState.Ballot != of {
 			return // it is of another leader now
 		}
@@ -318,6 +319,6 @@ func (i *Instance) await() {
 	case i.server.role == ha.ServerStopped:
 		i.startStandby(ha.Ballot{}, nil)
 	case i.server.following != ha.Ballot{}:
-		i.cut(i.hardState.Ballot.Term, func(ha.LSN, string) {})
+		i.cut(i.hardState.Ballot.Term, func(wal.LSN, string) {})
 	}
 }

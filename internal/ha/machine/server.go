@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // server is what is known of the instance's server.
@@ -192,7 +193,7 @@ func (i *Instance) followOther(of ha.Ballot) {
 }
 
 // cut ends what is received from leaders of terms before one, and goes on with the end of the WAL.
-func (i *Instance) cut(term uint64, then func(end ha.LSN, failed string)) {
+func (i *Instance) cut(term uint64, then func(end wal.LSN, failed string)) {
 	if i.server.role == ha.ServerStopped {
 		if i.watch.known {
 			then(i.watch.end, "")

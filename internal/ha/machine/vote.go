@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // pendingVote is a question that waits until the server can be asked for the end of its WAL.
@@ -69,12 +70,12 @@ func (i *Instance) vote(e VoteAsked) {
 	}
 	i.store(ha.Promise(i.hardState, e.Request), func() {
 		i.log("promised", "term", e.Request.Term, "candidate", string(e.Request.Candidate))
-		i.cut(e.Request.Term, func(end ha.LSN, failed string) { i.grant(e, end, failed) })
+		i.cut(e.Request.Term, func(end wal.LSN, failed string) { i.grant(e, end, failed) })
 	})
 }
 
 // grant gives the vote that was promised.
-func (i *Instance) grant(e VoteAsked, end ha.LSN, failed string) {
+func (i *Instance) grant(e VoteAsked, end wal.LSN, failed string) {
 	if failed != "" {
 		i.log("can't vote: the end of the WAL is not known", "error", failed)
 		i.emit(ReplyVote{ID: e.ID, Failed: true})

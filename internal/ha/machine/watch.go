@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // watch is since when something has been so.
@@ -27,7 +28,7 @@ type watch struct {
 	rewindFailed, noRoom bool
 	// data is what lies in the data directory, end the end of its WAL once that is known for good.
 	data  DataSeen
-	end   ha.LSN
+	end   wal.LSN
 	known bool
 	// unwritten is for how long the volume has not taken a write.
 	unwritten time.Duration
@@ -212,7 +213,7 @@ type decisives struct {
 	data                                                               ha.Data
 	identifier                                                         string
 	ballot                                                             ha.Ballot
-	oldest                                                             ha.LSN
+	oldest                                                             wal.LSN
 	starts                                                             int
 	leading, resigned, defeated, lost, eligible, rebuilding, streaming bool
 	stalls                                                             bool

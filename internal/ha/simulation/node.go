@@ -7,6 +7,7 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/wal"
 )
 
 const ms = time.Millisecond
@@ -179,7 +180,7 @@ func (n *node) store(m ha.HardState) {
 }
 
 // end is how far the WAL goes.
-func (n *node) end() ha.LSN { return ha.LSN(len(n.wal)) }
+func (n *node) end() wal.LSN { return wal.LSN(len(n.wal)) }
 
 // leads says whether the instance won the term of its ballot.
 func (n *node) leads() bool {

@@ -5,6 +5,7 @@ import (
 
 	"toban.dev/internal/ha"
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/wal"
 )
 
 // server is an instance's server while it runs.
@@ -243,7 +244,7 @@ func (n *node) promote(c machine.Command) {
 func (n *node) promoted(c machine.Command) {
 	n.server.role, n.server.rule, n.server.conn, n.server.following = ha.ServerPrimary, c.Rule, nil, 0
 	n.cameBack = false
-	timeline := uint32(1)
+	timeline := wal.Timeline(1)
 	for _, s := range n.mem.TermHistory {
 		timeline = max(timeline, s.Timeline)
 	}
@@ -258,10 +259,10 @@ func (n *node) promoted(c machine.Command) {
 
 // begins is where the WAL of a term begins, as PostgreSQL's history of timelines tells it: also after a promotion that
 // nobody has heard of, and that was made again.
-func (n *node) begins(term uint64) ha.LSN {
+func (n *node) begins(term uint64) wal.LSN {
 	for i, e := range n.wal {
 		if e.term == term {
-			return ha.LSN(i) // #nosec G115 -- small
+			return wal.LSN(i) // #nosec G115 -- small
 		}
 	}
 	return n.end()
@@ -367,7 +368,7 @@ func (n *node) seeServer() {
 	if s == nil || n.machine == nil {
 		return
 	}
-	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: ha.LSN(n.oldest)} // #nosec G115 -- small
+	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: wal.LSN(n.oldest)} // #nosec G115 -- small
 	switch {
 	case s.role == ha.ServerStandby && !n.consistent():
 	case s.role == ha.ServerStandby:

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/backup"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // measure is something whose time is taken, after its preparation.
@@ -124,7 +124,7 @@ func (b *bench) take(ctx context.Context) error {
 	}
 	taken, err := backup.Take(ctx,
 		backup.TakeOptions{Server: config, Bucket: b.archive.bucket, Encoder: b.archive.encoder, Term: 1,
-			Archived: func(ctx context.Context, _ uint32, lsn ha.LSN) error { return b.archive.upTo(ctx, lsn) }})
+			Archived: func(ctx context.Context, _ wal.Timeline, lsn wal.LSN) error { return b.archive.upTo(ctx, lsn) }})
 	b.archive.last = taken
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // archive is where backups and WAL go: a folder.
@@ -62,13 +63,13 @@ func (a *archive) begin(ctx context.Context) error {
 	a.archiver, err = backup.NewArchiver(backup.ArchiverOptions{
 		Bucket: a.bucket, Encoder: a.encoder, Source: a.source,
 		Owner:       backup.Owner{UID: "bench", Namespace: "bench", Name: "bench", SystemIdentifier: a.system},
-		TermHistory: []ha.TermStart{{Term: 1, LSN: now / backup.SegmentSize * backup.SegmentSize, Timeline: 1}},
+		TermHistory: []ha.TermStart{{Term: 1, LSN: now / wal.SegmentSize * wal.SegmentSize, Timeline: 1}},
 	})
 	return err
 }
 
 // upTo archives until an LSN is in the archive.
-func (a *archive) upTo(ctx context.Context, lsn ha.LSN) error {
+func (a *archive) upTo(ctx context.Context, lsn wal.LSN) error {
 	for a.archiver.State().Archived < lsn {
 		if _, err := a.archiver.Step(ctx); err != nil {
 			return err
@@ -84,28 +85,20 @@ type source struct {
 }
 
 // Flushed is of backup.Source.
-func (s *source) Flushed(ctx context.Context) (ha.LSN, error) {
-	text, err := s.session.FlushedWAL(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return ha.ParseLSN(text)
+func (s *source) Flushed(ctx context.Context) (wal.LSN, error) {
+	return s.session.FlushedWAL(ctx)
 }
 
 // Oldest is of backup.Source.
-func (s *source) Oldest(ctx context.Context) (ha.LSN, error) {
-	file, size, err := s.session.OldestWAL(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return ha.SegmentStart(file, size)
+func (s *source) Oldest(ctx context.Context) (wal.LSN, error) {
+	return s.session.OldestWAL(ctx)
 }
 
 // Open is of backup.Source.
 func (s *source) Open(name string) (backup.File, error) { return s.server.OpenWAL(name) }
 
 // History is of backup.Source; the first timeline has none.
-func (s *source) History(uint32) ([]byte, error) { return nil, os.ErrNotExist }
+func (s *source) History(wal.Timeline) ([]byte, error) { return nil, os.ErrNotExist }
 
 // catchUp measures how fast WAL gets into the archive that has waited.
 func (b *bench) catchUp(ctx context.Context) error {
@@ -118,7 +111,7 @@ func (b *bench) catchUp(ctx context.Context) error {
 	}
 	fmt.Fprintf(os.Stderr, "writing %d GiB of WAL\n", b.wal)
 	to := from
-	for i := 0; to < from+ha.LSN(b.wal)<<30; i++ {
+	for i := 0; to < from+wal.LSN(b.wal)<<30; i++ {
 		if err := b.tool(ctx, "pgbench", "--no-vacuum", "--client=4", "--transactions=2000",
 			"--builtin=simple-update"); err != nil {
 			return err

@@ -12,20 +12,21 @@ import (
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // leave has another server go on with the archive, as after a restore in place: along its timeline, which began at an
 // LSN, on a branch of its own.
-func (a *archive) leave(to *node, timeline uint32) (fork ha.LSN) {
+func (a *archive) leave(to *node, timeline wal.Timeline) (fork wal.LSN) {
 	a.Helper()
-	name := backup.HistoryFile(timeline)
+	name := timeline.HistoryFile()
 	history, err := os.ReadFile(filepath.Join(to.Data(), "pg_wal", name))
 	must(a, err)
 	lines := strings.Split(strings.TrimSpace(string(history)), "\n")
-	fork, err = ha.ParseLSN(strings.Fields(lines[len(lines)-1])[1])
+	fork, err = wal.ParseLSN(strings.Fields(lines[len(lines)-1])[1])
 	must(a, err)
 	a.source, a.term, a.timeline = to, a.term+ha.RestoreTerms+1, timeline
-	a.copiedUntil = backup.SegmentAt(timeline, fork).Start()
+	a.copiedUntil = wal.SegmentAt(timeline, fork, wal.SegmentSize).Start()
 	sealed, err := a.encoder.Encode(history)
 	must(a, err)
 	must(a, a.Put(a.Context(), backup.TermFolder(a.term)+a.encoder.Name(name), sealed))
@@ -51,7 +52,7 @@ func TestTheWayBackByHandToEachBranch(t *testing.T) {
 	first := a.take()
 	source.do("insert into t values (2)")
 	at := source.ask("select clock_timestamp()")
-	lsn, err := ha.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
+	lsn, err := wal.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
 	must(t, err)
 	waitForLaterName(first.ID) // the backup that follows is the last by its name
 	source.do("insert into t values (3)")

@@ -21,8 +21,8 @@ import (
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // deadline is for what must come true: generous, for busy machines.
@@ -267,11 +267,11 @@ type archive struct {
 	source       *node
 	socket       string // the folder that the configuration in the backups names
 	term         uint64
-	timeline     uint32
+	timeline     wal.Timeline
 	encoder      *backup.Encoder
 	decoder      *backup.Decoder
 	onlyParts    bool
-	copiedUntil  ha.LSN
+	copiedUntil  wal.LSN
 	waitedForWAL int
 	lastProgress backup.Progress
 }
@@ -306,7 +306,7 @@ func (a *archive) replication() *pgconn.Config {
 func (a *archive) options() backup.TakeOptions {
 	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
 		Progress: func(p backup.Progress) { a.lastProgress = p },
-		Archived: func(context.Context, uint32, ha.LSN) error {
+		Archived: func(context.Context, wal.Timeline, wal.LSN) error {
 			a.waitedForWAL++
 			a.archiveWAL()
 			return nil
@@ -338,25 +338,25 @@ func (a *archive) chain(b backup.Backup) []backup.Backup {
 // archiveWAL archives what has been flushed: whole segments, and what there is of the last.
 func (a *archive) archiveWAL() {
 	a.Helper()
-	flushed, err := ha.ParseLSN(a.source.ask("select pg_current_wal_flush_lsn()"))
+	flushed, err := wal.ParseLSN(a.source.ask("select pg_current_wal_flush_lsn()"))
 	must(a, err)
-	s := backup.SegmentAt(a.timeline, a.copiedUntil)
+	s := wal.SegmentAt(a.timeline, a.copiedUntil, wal.SegmentSize)
 	if a.copiedUntil == 0 {
 		s.Number = 1
 	}
 	for ; s.Start() < flushed; s.Number++ {
 		content, err := os.ReadFile(filepath.Join(a.source.Data(), "pg_wal", s.String()))
 		must(a, err)
-		end := min(flushed-s.Start(), backup.SegmentSize)
+		end := min(flushed-s.Start(), wal.SegmentSize)
 		a.putSegment(s, content[:end])
 		a.copiedUntil = s.Start() + end
 	}
 }
 
-func (a *archive) putSegment(s backup.Segment, content []byte) {
+func (a *archive) putSegment(s wal.Segment, content []byte) {
 	a.Helper()
-	if len(content) == backup.SegmentSize && !a.onlyParts {
-		a.putPiece(backup.Piece{Segment: s, From: 0, To: backup.SegmentSize}, content)
+	if len(content) == wal.SegmentSize && !a.onlyParts {
+		a.putPiece(backup.Piece{Segment: s, From: 0, To: wal.SegmentSize}, content)
 		return
 	}
 	const step = 5_000_000 // of no page

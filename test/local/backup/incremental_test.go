@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"toban.dev/internal/backup"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 // summarises is what an incremental backup needs.
@@ -219,7 +219,7 @@ func TestWhereNoIncrementalBackupCanBeTakenThatIsSaid(t *testing.T) {
 }
 
 // summariesGo removes the summaries, once some of them are of what came after a place in the WAL.
-func (n *node) summariesGo(after ha.LSN) {
+func (n *node) summariesGo(after wal.LSN) {
 	n.Helper()
 	n.wait("the server summarises nothing",
 		fmt.Sprintf("select count(*) > 0 from pg_available_wal_summaries() where end_lsn > '%s'", after))

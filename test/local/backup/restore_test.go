@@ -12,7 +12,7 @@ import (
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
-	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
 )
 
 func newKey(t *testing.T) string {
@@ -30,7 +30,7 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 	b := a.take()
 	a.checkTaken(b)
 	source.do("insert into t values (2)")
-	lsn, err := ha.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
+	lsn, err := wal.ParseLSN(source.ask("select pg_current_wal_insert_lsn()"))
 	must(t, err)
 	at, err := time.Parse("2006-01-02 15:04:05.999999-07",
 		source.ask("select clock_timestamp() at time zone 'UTC'")+"+00")
@@ -109,7 +109,7 @@ func TestARestoreOfPartsOnly(t *testing.T) {
 	objects[0].Name = strings.Replace(gone, ".zst", "-longer.zst", 1)
 	a.objects[objects[0].Name] = a.objects[gone]
 	delete(a.objects, gone)
-	r.recovery.Again = func(context.Context, backup.Segment) ([]backup.PlannedObject, error) { return objects, nil }
+	r.recovery.Again = func(context.Context, wal.Segment) ([]backup.PlannedObject, error) { return objects, nil }
 	r.finish()
 	if got := r.rows(); got != "1,2,3,4" {
 		t.Errorf("it has rows %s", got)

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"toban.dev/internal/postgres"
+	"toban.dev/internal/wal"
 )
 
 // endOfWAL waits until the end of WAL is known.
-func (n *node) endOfWAL() (lsn string) {
+func (n *node) endOfWAL() (lsn wal.LSN) {
 	n.Helper()
 	s := n.session()
 	defer s.Close()
@@ -36,7 +37,7 @@ func TestTheEndOfWALIsWhereTheNextTimelineForks(t *testing.T) {
 	standby := standbys[0]
 	stop := primary.load()
 	defer stop()
-	lsn := ""
+	lsn := wal.LSN(0)
 	for term := uint64(2); term <= 6; term++ {
 		// The receiver has just begun when it is stopped: the startup process then is in no hurry to read what it left.
 		standby.follow(primary, term-1)
@@ -67,7 +68,7 @@ func TestTheEndOfWALIsNotKnownWhileItIsReceived(t *testing.T) {
 	_, standbys := pair(t, 1)
 	s := standbys[0].session()
 	defer s.Close()
-	if lsn, known, err := s.EndOfWAL(t.Context()); known || err != nil || lsn == "" {
+	if lsn, known, err := s.EndOfWAL(t.Context()); known || err != nil || lsn == 0 {
 		t.Errorf("got %q, %v, %v", lsn, known, err)
 	}
 }

@@ -1,0 +1,39 @@
+package wal
+
+// Sizes of WAL pages in bytes, as initdb makes them on a 64-bit machine (XLOG_BLCKSZ in pg_config.h;
+// SizeOfXLogShortPHD and SizeOfXLogLongPHD in xlog_internal.h).
+const (
+	PageSize = 8192
+	// PageHeader is the length of the header that each page begins with, but for the first of a segment.
+	PageHeader = 24
+	// SegmentHeader is the length of that which the first begins with.
+	SegmentHeader = 40
+)
+
+// Pages are how WAL is divided up.
+type Pages struct {
+	Page, Segment uint64 // sizes in bytes
+}
+
+// Record is where a record begins that would begin here: behind the header, where a page begins here.
+func (p Pages) Record(at LSN) LSN {
+	switch {
+	case uint64(at)%p.Segment == 0:
+		return at.Add(SegmentHeader)
+	case uint64(at)%p.Page == 0:
+		return at.Add(PageHeader)
+	}
+	return at
+}
+
+// RecordEnd is where a record of this length ends, which may go on over pages.
+func (p Pages) RecordEnd(begin LSN, length uint32) LSN {
+	for left := uint64(length); ; {
+		room := p.Page - uint64(begin)%p.Page
+		if left <= room {
+			return begin.Add(left)
+		}
+		left -= room
+		begin = p.Record(begin.Add(room))
+	}
+}
