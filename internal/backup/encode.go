@@ -76,11 +76,16 @@ func stampOf(stored []byte) string {
 	return ""
 }
 
+// compress only compresses.
+func (s *Encoder) compress(content []byte) []byte {
+	encoder, _ := s.encoders.Get().(*zstd.Encoder)
+	defer s.encoders.Put(encoder)
+	return encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
+}
+
 // encodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
 func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
-	encoder, _ := s.encoders.Get().(*zstd.Encoder)
-	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
-	s.encoders.Put(encoder)
+	compressed := s.compress(content)
 	if s.recipient == nil {
 		return compressed, nil
 	}
