@@ -179,6 +179,10 @@ func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
 			return nil, fmt.Errorf("%s is encrypted, and there is no key", name)
 		}
 		plain, err := age.Decrypt(sealed, o.identities...)
+		if other := (*age.NoIdentityMatchError)(nil); errors.As(err, &other) {
+			return nil, fmt.Errorf("decrypt %s: it is encrypted for another key than the %d in age.key: put the one that "+
+				"it needs into the Secret, below the others: %w", name, len(o.identities), err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("decrypt %s: %w", name, err)
 		}
