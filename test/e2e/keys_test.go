@@ -114,7 +114,8 @@ func TestTheArchiveGetsAnotherKey(t *testing.T) {
 	ends()
 
 	// The first backup needs the former key, and the WAL since it both.
-	first := s.run("get", "databasebackup", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[0].metadata.name}")
+	first := s.run("get", "databasebackup", "--sort-by=.metadata.creationTimestamp",
+		"-o", "jsonpath={.items[0].metadata.name}")
 	s.run("annotate", "databasebackup", first, "toban.dev/verify=please")
 	s.until(func(ctx context.Context) error {
 		said, err := s.Kubectl(ctx, "get", "databasebackup", first,
