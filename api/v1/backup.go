@@ -320,13 +320,14 @@ type SecretReference struct {
 // EncryptionSpec is how an archive is encrypted.
 type EncryptionSpec struct {
 	// The public half of the key, age1…, as `age-keygen` shows it. The instances
-	// encrypt with it, and can't read what they have written.
+	// encrypt with it, and can't read what they have written. Another one is taken at once, without a restart: put its
+	// private half into the Secret before.
 	// +kubebuilder:validation:Pattern=`^age1[0-9a-z]{58}$`
 	// +required
 	Recipient string `json:"recipient"`
 
-	// A Secret with age.key: what `age-keygen` writes. Only Pods that restore, verify or take an incremental backup get
-	// it. Keep a copy outside the cluster: without it the archive is of no use.
+	// A Secret with age.key: what `age-keygen` writes, of each key that the archive needs, one below the other. Only
+	// containers that restore, verify, take an incremental backup, or see which keys there are, get it. Keep a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`
 }
@@ -368,6 +369,21 @@ type ArchiveReference struct {
 	// The key it was encrypted with.
 	// +optional
 	Encryption *EncryptionSpec `json:"encryption,omitempty"`
+}
+
+// ArchiveKey is a key of an archive: what needs it, and whether the Secret has it.
+type ArchiveKey struct {
+	// Its public half. It is not given for what a former version has written without noting the key.
+	// +optional
+	Recipient string `json:"recipient,omitempty"`
+	// How many backups need it, and how many objects of WAL. WAL from the time of a change counts for both keys.
+	// +optional
+	Backups int32 `json:"backups,omitempty"`
+	// +optional
+	WAL int32 `json:"wal,omitempty"`
+	// Whether the Secret has its private half.
+	// +optional
+	Held bool `json:"held,omitempty"`
 }
 
 // RestoreWindow is a time of which every moment can be restored.
@@ -473,6 +489,9 @@ type BackupStatus struct {
 	// What the store has refused to remove then, and what to do.
 	// +optional
 	DeletionRefused string `json:"deletionRefused,omitempty"`
+	// The keys of the archive, as the last backup saw them: what needs them, and whether the Secret has them.
+	// +optional
+	Keys []ArchiveKey `json:"keys,omitempty"`
 	// When the Job NAME-retention was made that has last removed what is not to be kept. It is there where one was
 	// needed: with deletionCredentials in the store, or because the store was full.
 	// +optional

@@ -32,6 +32,10 @@ const (
 	// ConditionRetentionApplied is true when the last attempt has removed all that `spec.backup.retention` does not
 	// keep. It exists after the first backup. While it is false, archiving and backups continue.
 	ConditionRetentionApplied = "RetentionApplied"
+	// ConditionKeysHeld is true when the Secret of `spec.backup.encryption.key` had, when the last backup looked, the
+	// private half of every key that the archive needs. Its message says which former keys have to stay, and which
+	// nothing needs any more. It is there with encryption, when a backup has looked.
+	ConditionKeysHeld = "KeysHeld"
 	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default schedule. It
 	// exists if there is a schedule.
 	ConditionScheduled = "Scheduled"
@@ -332,6 +336,24 @@ const (
 	// It is tried again every ten minutes.
 	// To do: correct what the message names, usually the Secret of `deletionCredentials` in `spec.backup.store`.
 	ReasonRetentionFailing = "RetentionFailing"
+)
+
+// Reasons of KeysHeld. None of them keeps Ready from being true.
+const (
+	// ReasonKeysHeld: the Secret has every key that the archive needs.
+	// To do: nothing. A former key that the message names as needed by nothing may be taken out of the Secret.
+	ReasonKeysHeld = "KeysHeld"
+
+	// ReasonKeyMissing: the Secret lacks a key that something in the archive needs, or that everything is encrypted for
+	// from now on. What needs it can't be restored. Archiving and backups go on.
+	// To do: put the key that the message names back into `age.key` of the Secret, from your copy, below the others. The
+	// next backup looks again: `kubectl toban backup NAME`.
+	ReasonKeyMissing = "KeyMissing"
+
+	// ReasonKeyNotTried: `spec.backup.encryption.recipient` was changed, and no backup has looked yet whether the Secret
+	// has its private half. One is taken at once.
+	// To do: wait for that backup.
+	ReasonKeyNotTried = "KeyNotTried"
 )
 
 // Reasons of Scheduled. None of them keeps Ready from being true.

@@ -178,6 +178,9 @@ type DatabaseBackupStatus struct {
 	Windows []RestoreWindow `json:"windows,omitempty"`
 	// +optional
 	Retention string `json:"retention,omitempty"`
+	// When it was complete: the keys of the archive.
+	// +optional
+	Keys []ArchiveKey `json:"keys,omitempty"`
 	// What the store has refused to remove then, and what to do.
 	// +optional
 	DeletionRefused string `json:"deletionRefused,omitempty"`

@@ -62,7 +62,7 @@ func command(program string) *cobra.Command {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
-	backup.AddCommand(cli.Take(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
+	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
 	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive(), cli.Passwords(),
 		cli.Image())
 	return root

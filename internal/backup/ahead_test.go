@@ -50,15 +50,15 @@ func TestAnArchiveThatIsAhead(t *testing.T) {
 		"... and writes a little":                {nil, "n", 3 * segment, 4*segment + 7, nil, true},
 		"... and writes more than it had":        {nil, "n", 3 * segment, 20 * segment, nil, true},
 		"... by one byte":                        {nil, "n", 5*segment + 99, 20 * segment, nil, true},
-		"it goes on, encrypted":                  {archiveKey, "n", 0, 10 * segment, nil, false},
-		"encrypted, it goes back":                {archiveKey, "n", 3 * segment, 3 * segment, nil, true},
-		"encrypted, and writes more than it had": {archiveKey, "n", 3 * segment, 20 * segment, nil, true},
-		"encrypted, by one byte":                 {archiveKey, "n", 5*segment + 99, 20 * segment, nil, true},
+		"it goes on, encrypted":                  {archiveKeys[0], "n", 0, 10 * segment, nil, false},
+		"encrypted, it goes back":                {archiveKeys[0], "n", 3 * segment, 3 * segment, nil, true},
+		"encrypted, and writes more than it had": {archiveKeys[0], "n", 3 * segment, 20 * segment, nil, true},
+		"encrypted, by one byte":                 {archiveKeys[0], "n", 5*segment + 99, 20 * segment, nil, true},
 		"encrypted without a stamp, it goes back": {
-			archiveKey, "", 3 * segment, 3 * segment, nil, true,
+			archiveKeys[0], "", 3 * segment, 3 * segment, nil, true,
 		},
 		"encrypted without a stamp, more than it had: nobody can tell": {
-			archiveKey, "", 3 * segment, 20 * segment, nil, false,
+			archiveKeys[0], "", 3 * segment, 20 * segment, nil, false,
 		},
 		"a term that begins elsewhere": {
 			nil, "n", 3 * segment, 20 * segment, []ha.TermStart{{Term: 1, Timeline: 1}, {Term: 3, LSN: 3 * segment,
@@ -107,8 +107,8 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 	}{
 		"the answer was lost":                 {nil, 0, false},
 		"another wrote it":                    {nil, 40000, true},
-		"the answer was lost, it's encrypted": {archiveKey, 0, false},
-		"another wrote it, encrypted":         {archiveKey, 40000, true},
+		"the answer was lost, it's encrypted": {archiveKeys[0], 0, false},
+		"another wrote it, encrypted":         {archiveKeys[0], 40000, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newMemoryBucket()
@@ -134,7 +134,7 @@ func TestWhatIsThereAlreadyIsCompared(t *testing.T) {
 
 // Who has the key reads what has a stamp, and the stamp tells nothing without the secret.
 func TestStampedObjectsAreReadByAge(t *testing.T) {
-	encoder, err := NewEncoder(archiveKey.Recipient().String())
+	encoder, err := NewEncoder(archiveKeys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestStampedObjectsAreReadByAge(t *testing.T) {
 	if err != nil || stampOf(stored) != stamp {
 		t.Fatalf("the stamp is %q, want %q: %v", stampOf(stored), stamp, err)
 	}
-	r, err := (&Decoder{[]age.Identity{archiveKey}}).Decode("x.zst.age", bytes.NewReader(stored))
+	r, err := (&Decoder{[]age.Identity{archiveKeys[0]}}).Decode("x.zst.age", bytes.NewReader(stored))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,10 @@ type Backup struct {
 	StartTimeline wal.Timeline `json:"startTimeline"`
 	StopTimeline  wal.Timeline `json:"stopTimeline"`
 	// Term is that in which it was taken; its term history says whose WAL it goes on with.
-	Term             uint64       `json:"term"`
+	Term uint64 `json:"term"`
+	// Recipient is the public half of the key that it needs, "" without encryption, and in one from before this was
+	// noted.
+	Recipient        string       `json:"recipient,omitempty"`
 	SystemIdentifier string       `json:"systemIdentifier"`
 	ServerVersion    string       `json:"serverVersion"`
 	Tablespaces      []Tablespace `json:"tablespaces,omitempty"`
@@ -138,9 +141,12 @@ type Term struct {
 	// WAL is in order of LSN. Histories are by timeline.
 	WAL       []WAL
 	Histories map[wal.Timeline]bucket.Object
-	// Note is lineage.json, Gaps are the notes of gaps.
-	Note bucket.Object
-	Gaps []bucket.Object
+	// Note is lineage.json, Gaps are the notes of gaps, Keys those of keys. Spare are histories that are encrypted,
+	// and are there without encryption too.
+	Note  bucket.Object
+	Gaps  []bucket.Object
+	Keys  []bucket.Object
+	Spare []bucket.Object
 }
 
 // Unfinished is a backup's folder without a backup.json.
@@ -312,7 +318,7 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		return
 	}
 	if timeline, is := wal.ParseHistoryFile(plain); ok && is {
-		c.term(term).Histories[timeline] = o
+		c.term(term).addHistory(timeline, o)
 		return
 	}
 	if _, is := ParseGap(rest); is {
@@ -320,7 +326,24 @@ func (c *Catalogue) addWAL(o bucket.Object, contents map[string][]byte) {
 		t.Gaps = append(t.Gaps, o)
 		return
 	}
+	if _, is := parseKeyNote(rest); is {
+		t := c.term(term)
+		t.Keys = append(t.Keys, o)
+		return
+	}
 	c.Strangers = append(c.Strangers, o)
+}
+
+// addHistory adds a timeline's history. One that needs no key is preferred.
+func (t *Term) addHistory(timeline wal.Timeline, o bucket.Object) {
+	there, taken := t.Histories[timeline]
+	if _, encrypted, _ := PlainName(o.Name); taken && encrypted {
+		there, o = o, there
+	}
+	if taken {
+		t.Spare = append(t.Spare, there)
+	}
+	t.Histories[timeline] = o
 }
 
 func (c *Catalogue) addBackup(id string, in []bucket.Object, contents map[string][]byte, pieces tally) {

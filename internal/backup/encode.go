@@ -76,11 +76,16 @@ func stampOf(stored []byte) string {
 	return ""
 }
 
+// compress only compresses.
+func (s *Encoder) compress(content []byte) []byte {
+	encoder, _ := s.encoders.Get().(*zstd.Encoder)
+	defer s.encoders.Put(encoder)
+	return encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
+}
+
 // encodeStamped is Encode; what is encrypted gets a stamp, unless that is "".
 func (s *Encoder) encodeStamped(content []byte, stamp string) ([]byte, error) {
-	encoder, _ := s.encoders.Get().(*zstd.Encoder)
-	compressed := encoder.EncodeAll(content, make([]byte, 0, len(content)/2))
-	s.encoders.Put(encoder)
+	compressed := s.compress(content)
 	if s.recipient == nil {
 		return compressed, nil
 	}
@@ -174,6 +179,10 @@ func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
 			return nil, fmt.Errorf("%s is encrypted, and there is no key", name)
 		}
 		plain, err := age.Decrypt(sealed, o.identities...)
+		if other := (*age.NoIdentityMatchError)(nil); errors.As(err, &other) {
+			return nil, fmt.Errorf("decrypt %s: it is encrypted for another key than the %d in age.key: put the one that "+
+				"it needs into the Secret, below the others: %w", name, len(o.identities), err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("decrypt %s: %w", name, err)
 		}

@@ -50,18 +50,28 @@ type world struct {
 	losses   *rand.Rand
 	others   *rand.Rand
 	branches bool
-	pinned   []string
-	bucket   *memoryBucket
-	encoder  *Encoder
-	decoder  *Decoder
-	leaders  []*leader
-	backups  int
-	did      []string
-	counts   map[string]int
+	// keys changes the key, nil without encryption.
+	keys    *rand.Rand
+	pinned  []string
+	bucket  *memoryBucket
+	encoder *Encoder
+	decoder *Decoder
+	leaders []*leader
+	backups int
+	did     []string
+	counts  map[string]int
 }
 
-// archiveKey is for archives that are encrypted.
-var archiveKey, _ = age.GenerateX25519Identity()
+// archiveKeys are for archives that are encrypted.
+var archiveKeys = []*age.X25519Identity{newArchiveKey(), newArchiveKey(), newArchiveKey()}
+
+func newArchiveKey() *age.X25519Identity {
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
 
 var testOwner = Owner{UID: "u", Namespace: "n", Name: "db", SystemIdentifier: "7"}
 
@@ -71,8 +81,12 @@ func newWorld(t *testing.T, seed uint64) *world {
 		bucket: newMemoryBucket(), decoder: &Decoder{}, counts: map[string]int{}}
 	w.encoder, _ = NewEncoder("")
 	if seed%4 == 0 {
-		w.encoder = &Encoder{recipient: archiveKey.Recipient(), encoders: sync.Pool{New: w.encoder.encoders.New}}
-		w.decoder = &Decoder{[]age.Identity{archiveKey}}
+		w.keys = rand.New(rand.NewPCG(seed, 4))
+		w.rotate()
+		w.decoder = &Decoder{}
+		for _, key := range archiveKeys {
+			w.decoder.identities = append(w.decoder.identities, key)
+		}
 	}
 	begin := wal.LSN(3 * segmentSize)
 	w.leaders = []*leader{
@@ -94,7 +108,42 @@ func (w *world) fatal(format string, args ...any) {
 	w.t.Fatalf(format, args...)
 }
 
+// rotate encrypts from now on for another key, or for the same.
+func (w *world) rotate() {
+	plain, _ := NewEncoder("")
+	key := archiveKeys[w.keys.IntN(len(archiveKeys))]
+	w.encoder = &Encoder{recipient: key.Recipient(), encoders: sync.Pool{New: plain.encoders.New}}
+	w.note("encrypts for %s", key.Recipient())
+}
+
+// checkKeys looks whether the catalogue says of all WAL which key it needs.
+func (w *world) checkKeys() {
+	if w.keys == nil {
+		return
+	}
+	c, err := Read(w.t.Context(), w.bucket)
+	if err != nil {
+		w.fatal("read: %v", err)
+	}
+	for _, t := range c.Terms {
+		notes := t.keyNotes()
+		for _, p := range t.WAL {
+			told := recipientsOf(notes, p.Piece)
+			w.counts["keys told"] += min(1, len(notes))
+			if !slices.Contains(told, "") && !slices.ContainsFunc(archiveKeys, func(key *age.X25519Identity) bool {
+				_, err := age.Decrypt(bytes.NewReader(w.bucket.objects[p.Object.Name].content), key)
+				return err == nil && slices.Contains(told, key.Recipient().String())
+			}) {
+				w.fatal("%s is told to need one of the keys %v, which is not so: %+v", p.Object.Name, told, notes)
+			}
+		}
+	}
+}
+
 func (w *world) restart(l *leader) {
+	if w.keys != nil && w.keys.IntN(2) == 0 {
+		w.rotate()
+	}
 	l.dismissed = false // it writes its notes again
 	l.archiver, _ = NewArchiver(ArchiverOptions{Bucket: w.bucket, Owner: testOwner, Encoder: w.encoder,
 		Secret: []byte("nonce"), Source: l.testSource, TermHistory: l.history,
@@ -531,6 +580,7 @@ func (w *world) live() {
 		w.fatal("an object was changed")
 	}
 	w.scrub()
+	w.checkKeys()
 	w.goBack()
 }
 

@@ -35,6 +35,9 @@ func (a *Archiver) open(ctx context.Context, flushed wal.LSN) error {
 	if err != nil {
 		return err
 	}
+	if err := a.noteKey(ctx, position, flushed); err != nil {
+		return err
+	}
 	if err := a.writeNotes(ctx, gap); err != nil {
 		return err
 	}
@@ -233,7 +236,8 @@ func (a *Archiver) writeTermHistory(ctx context.Context) error {
 	return err
 }
 
-// writeHistories writes the history of each timeline that this leader has. That of its own must be there.
+// writeHistories writes the history of each timeline that this leader has. That of its own must be there. It is not
+// encrypted: lineage.json says the same, and so no key has to stay as long as a term may last.
 func (a *Archiver) writeHistories(ctx context.Context) error {
 	own := a.TermHistory[len(a.TermHistory)-1].Timeline
 	for i, s := range a.TermHistory {

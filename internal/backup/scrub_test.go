@@ -146,7 +146,7 @@ func TestWhatAScrubFinds(t *testing.T) {
 		"WAL that a backup needs":          {lost("wal/00000001/000000010000000000000003"), "b1 needs", false},
 		"a backup.json that can't be read": {damaged("base/b1/backup.json", cut), "understood", false},
 	} {
-		for kind, key := range map[string]*age.X25519Identity{"plain": nil, "encrypted": archiveKey} {
+		for kind, key := range map[string]*age.X25519Identity{"plain": nil, "encrypted": archiveKeys[0]} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				s := newScrubbed(t, key)
 				want := c.damage(s)
@@ -187,11 +187,11 @@ func lost(name string) func(*scrubbed) string {
 
 // Who has only the public half of the key can encrypt, but not stamp.
 func TestEncryptedWALFromSomebodyElseIsFound(t *testing.T) {
-	s := newScrubbed(t, archiveKey)
+	s := newScrubbed(t, archiveKeys[0])
 	name := s.names("000000010000000000000004")[0]
 	content := make([]byte, segmentSize)
 	testWAL([]ha.TermStart{{Term: 9, Timeline: 1}}, segmentStart(4), content)
-	encoder, err := NewEncoder(archiveKey.Recipient().String())
+	encoder, err := NewEncoder(archiveKeys[0].Recipient().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func Take(ctx context.Context, o TakeOptions) (Backup, error) {
 	}
 	t.backup = Backup{
 		ID: newID(time.Now()), Type: TypeFull,
-		Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC(),
+		Term: o.Term, Label: o.Label, Trigger: o.Trigger, Started: time.Now().UTC(), Recipient: o.Encoder.Recipient(),
 	}
 	if o.Parent != nil {
 		t.backup.Type, t.backup.Parent = TypeIncremental, o.Parent.ID

@@ -114,14 +114,10 @@ func trimmed(content []byte) []byte {
 	return content
 }
 
-// create writes something small whose content does not change.
+// create writes something small whose content does not change. It is not encrypted.
 func (a *Archiver) create(ctx context.Context, plain string, content []byte) error {
-	encoded, err := a.Encoder.encodeStamped(content, a.stamp(plain, content))
-	if err != nil {
-		return fmt.Errorf("archive %s: %w", plain, err)
-	}
-	name := a.folder + a.Encoder.Name(plain)
-	err = a.Bucket.Create(ctx, name, encoded)
+	name := a.folder + plain + endCompressed
+	err := a.Bucket.Create(ctx, name, a.Encoder.compress(content))
 	if errors.Is(err, bucket.ErrExists) {
 		return a.compare(ctx, name, plain, content)
 	}

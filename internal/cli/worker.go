@@ -56,6 +56,20 @@ func Retain() *cobra.Command {
 	return c
 }
 
+// Keys is `toban backup keys`: the process in the container of a backup's Pod that alone has the key of the archive.
+func Keys() *cobra.Command {
+	var o worker.KeysOptions
+	c := hidden(&cobra.Command{
+		Use:   "keys",
+		Short: "Say which keys the Secret of an archive's encryption has (in the Pod of a backup)",
+		RunE:  func(*cobra.Command, []string) error { return worker.LookAtKeys(o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
+	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory, for what the next container reads")
+	return c
+}
+
 // Restore is `toban backup restore`: the process in the Pod that brings the data of a new SampleDB back.
 func Restore() *cobra.Command {
 	var o worker.RestoreOptions

@@ -168,16 +168,31 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	}
 }
 
-// withKey mounts the key of the archive, where there is one.
+// withKey mounts the key of the archive, where there is one, in the container that works.
 func withKey(db *v1.SampleDB, pod *corev1.PodSpec) {
-	e := Backup(db).Encryption
-	if e == nil {
+	if Backup(db).Encryption == nil {
 		return
 	}
-	pod.Volumes = append(slices.Clone(pod.Volumes), optionalSecret(volumeKey, e.Key.Name))
 	c := &pod.Containers[0]
-	c.VolumeMounts = append(slices.Clone(c.VolumeMounts),
-		corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true})
+	c.VolumeMounts = append(slices.Clone(c.VolumeMounts), keyMount())
+}
+
+func keyMount() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true}
+}
+
+// keysContainer sees which keys the Secret has, before the container that works begins: that has the store's
+// credentials and talks to a server, and gets the keys themselves only where it reads what is encrypted.
+func keysContainer(settings Settings) corev1.Container {
+	return corev1.Container{
+		Name:            naming.ContainerKeys,
+		Image:           settings.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{naming.PathImageBinary, "backup", "keys"},
+		SecurityContext: containerSecurity(),
+		Resources:       requests("10m", "32Mi"),
+		VolumeMounts:    []corev1.VolumeMount{keyMount(), {Name: volumeRun, MountPath: naming.PathRun}},
+	}
 }
 
 // takeCommand is what the Pod of a backup runs.
@@ -229,6 +244,11 @@ func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Jo
 func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command []string) corev1.PodSpec {
 	no, grace := false, int64(30)
 	volumes, mounts := backupVolumes(db, store)
+	first := []corev1.Container{installContainer(settings)}
+	if e := Backup(db).Encryption; e != nil {
+		volumes = append(volumes, optionalSecret(volumeKey, e.Key.Name))
+		first = append(first, keysContainer(settings))
+	}
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		ServiceAccountName:            naming.ServiceAccount(db.Name),
@@ -240,7 +260,7 @@ func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command [
 		Tolerations:                   db.Spec.Pod.Tolerations,
 		PriorityClassName:             db.Spec.Pod.PriorityClassName,
 		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
-		InitContainers:                []corev1.Container{installContainer(settings)},
+		InitContainers:                first,
 		Containers: []corev1.Container{{
 			Name:            naming.ContainerBackup,
 			Image:           Image(db, settings),

@@ -453,6 +453,34 @@ func TestWhichBackupsGetTheKey(t *testing.T) {
 	}
 }
 
+// Which keys the Secret has is seen by a container that has nothing else: neither the store's credentials, nor the
+// authority, nor what a server sends.
+func TestWhoSeesWhichKeysThereAre(t *testing.T) {
+	encrypted := sampleDB("x", inS3, func(db *v1.SampleDB) { db.Spec.Backup.Incremental = nil })
+	asked := &v1.DatabaseBackup{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
+	for name, pod := range map[string]corev1.PodSpec{
+		"a backup":  BackupJob(encrypted, asked, settings, time.Hour).Spec.Template.Spec,
+		"retention": RetentionJob(encrypted, settings, time.Now()).Spec.Template.Spec,
+	} {
+		var mounted []string
+		for _, c := range pod.InitContainers {
+			if c.Name != naming.ContainerKeys {
+				continue
+			}
+			for _, m := range c.VolumeMounts {
+				mounted = append(mounted, m.Name)
+			}
+		}
+		if want := []string{volumeKey, volumeRun}; !slices.Equal(mounted, want) {
+			t.Errorf("%s: it mounts %v, want %v", name, mounted, want)
+		}
+	}
+	plain := BackupJob(sampleDB("x", onVolume), asked, settings, time.Hour).Spec.Template.Spec
+	if len(plain.InitContainers) != 1 {
+		t.Errorf("without encryption there are %d init containers", len(plain.InitContainers))
+	}
+}
+
 // Only the Job that removes what is not to be kept has the credentials that may, in every store, and nobody else tries.
 func TestOnlyRetentionMayDelete(t *testing.T) {
 	may, other := &v1.SecretReference{Name: "remover"}, &v1.SecretReference{Name: "writer"}

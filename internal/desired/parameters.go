@@ -86,7 +86,10 @@ func defaults(memory, volume int64) map[string]string {
 		"log_lock_waits":              "on",
 		"log_autovacuum_min_duration": "10s",
 		"log_min_duration_statement":  "10s",
-		"track_io_timing":             "on",
+		// Who it was, in every line: an inquiry needs it.
+		"log_line_prefix":          "%m [%p] db=%d,user=%u,app=%a,client=%h ",
+		"log_replication_commands": "on", // who copies the data
+		"track_io_timing":          "on",
 		// Keeps a dead client from holding its locks for two hours.
 		"tcp_keepalives_idle":     "60",
 		"tcp_keepalives_interval": "10",

@@ -109,6 +109,7 @@ const (
 	ContainerInstall    = "install"
 	ContainerInit       = "init"
 	ContainerBackup     = "backup"
+	ContainerKeys       = "keys" // of a backup: it sees which keys there are
 	ContainerArchive    = "archive"
 	ContainerRestore    = "restore"
 	ContainerVerify     = "verify"

@@ -78,6 +78,10 @@ type BackupResult struct {
 	// Bytes is the size of the data, Stored what it takes in the archive.
 	Bytes  int64 `json:"bytes,omitempty"`
 	Stored int64 `json:"stored,omitempty"`
+	// Recipient is the public half of the key that it is encrypted for, "" for none.
+	Recipient string `json:"recipient,omitempty"`
+	// Keys are those that the archive needs, and those that the Secret has; nil where nobody has looked.
+	Keys []ArchiveKey `json:"keys,omitempty"`
 	// Removed are the ids of older backups that the retention has removed, of many the first.
 	Removed []string `json:"removed,omitempty"`
 	// Earliest is the end of the oldest backup that is kept.
@@ -88,6 +92,17 @@ type BackupResult struct {
 	Held string `json:"held,omitempty"`
 	// Refused is what the store does not let be removed that is not to be kept, and what to do; "" for nothing.
 	Refused string `json:"refused,omitempty"`
+}
+
+// ArchiveKey is a key of an archive: what needs it, and whether the Secret has it.
+type ArchiveKey struct {
+	// Recipient is its public half, "" for what nobody has noted the key of.
+	Recipient string `json:"recipient,omitempty"`
+	// Backups and WAL are how many backups, and objects of WAL, need it.
+	Backups int `json:"backups,omitempty"`
+	WAL     int `json:"wal,omitempty"`
+	// Held says that the Secret has its private half.
+	Held bool `json:"held,omitempty"`
 }
 
 // Window is a time of which every moment can be restored.

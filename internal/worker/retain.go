@@ -101,7 +101,7 @@ func (t *take) retain(ctx context.Context) error {
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
-	t.result.Windows = windows(catalogue)
+	t.result.Windows, t.result.Keys = windows(catalogue), t.keys(catalogue)
 	return nil
 }
 

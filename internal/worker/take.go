@@ -255,8 +255,8 @@ func (t *take) parent(ctx context.Context) (*backup.Backup, error) {
 		return nil, err
 	}
 	parent, ok := catalogue.Parent(catalogue.NewestTermHistory(), t.settings.FullEvery)
-	if !ok {
-		return nil, nil //nolint:nilnil // no parent is a full backup
+	if !ok || parent.Recipient != "" && parent.Recipient != t.settings.Archive.Recipient {
+		return nil, nil //nolint:nilnil // no parent is a full backup: after a change of keys none needs the former one
 	}
 	return &parent, nil
 }
@@ -416,6 +416,7 @@ func (t *take) report(b backup.Backup) {
 	r := &t.result
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
+	r.Recipient = b.Recipient
 	r.Started, r.Stopped, r.Bytes, r.Stored = b.Started, b.Stopped, b.RawBytes, b.StoredBytes
 }
 

@@ -105,6 +105,10 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}
 	out.Earliest, out.Windows = written.Moment(r.Earliest), written.Windows(r.Windows)
 	out.Retention, out.DeletionRefused = r.Held, r.Refused
+	out.Keys = written.Keys(r.Keys)
+	if a := out.Archive; a != nil && a.Encryption != nil && r.Recipient != "" {
+		a.Encryption.Recipient = r.Recipient // the spec may have changed before its Pod began
+	}
 }
 
 // size writes bytes for people, in whole MiB from there on.

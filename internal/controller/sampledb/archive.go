@@ -206,6 +206,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		if len(b.Status.Windows) > 0 { // a backup that could not look says none
 			out.Windows = b.Status.Windows
 		}
+		out.Keys = b.Status.Keys
 	}
 	s.setRetained(&out, last)
 	for i := range s.seen.backups {

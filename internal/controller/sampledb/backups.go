@@ -100,6 +100,12 @@ func (s *scope) backupPlan() backupPlan {
 			out.anew, out.why = at, "objects of the newest backup, or WAL since, are broken"
 		}
 	}
+	if at := s.keyChanged(); !at.IsZero() {
+		out.full = true // else it would need the former key
+		if at.After(out.anew) {
+			out.anew, out.why = at, "the key of the archive was changed"
+		}
+	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		if b.Labels[naming.LabelOwner] == string(s.db.UID) || s.inArchive(b) {

@@ -45,6 +45,7 @@ const (
 	eventArchiveGap        = "ArchiveGap"            // WAL was lost before it was archived
 	eventNotRemoved        = "NotRemoved"            // what is not to be kept could not be removed
 	eventArchiveBroken     = "ArchiveBroken"         // objects of the archive are not what was written, or are lost
+	eventKeyMissing        = "KeyMissing"            // the Secret lacks a key that the archive needs
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
@@ -91,6 +92,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)
 	out = append(out, brokenChanges(old, now)...)
+	out = append(out, keyChanges(old, now)...)
 	if old.Phase != now.Phase && now.Phase == phaseBlocked {
 		if c := meta.FindStatusCondition(now.Conditions, v1.ConditionReady); c != nil {
 			add(corev1.EventTypeWarning, eventBlocked, fmt.Sprintf("%s: %s", c.Reason, c.Message))

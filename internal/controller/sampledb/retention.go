@@ -89,6 +89,9 @@ func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
 	}
 	out.LastRetentionAt, out.Retention, out.DeletionRefused = &x.at, x.Held, x.Refused
 	out.Earliest, out.Windows = written.Moment(x.Earliest), written.Windows(x.Windows)
+	if len(x.Keys) > 0 {
+		out.Keys = written.Keys(x.Keys)
+	}
 }
 
 // retentionApplied is true when what is not to be kept was removed. It has no reason where nobody has tried yet.

@@ -16,8 +16,8 @@ type backupPlan struct {
 	schedule, zone string
 	now            time.Time
 	// working is since when the archive works, zero while it does not; anew since when a backup is needed at once,
-	// for the reason why: the archive has a gap, goes on along another branch, or is broken. It is zero where none
-	// is, or one has made that good.
+	// for the reason why: the archive has a gap, goes on along another branch or with another key, or is broken. It is
+	// zero where none is, or one has made that good.
 	working, anew time.Time
 	why           string
 	// last is for when the latest backup was due, or when it was asked for; zero where there is none.

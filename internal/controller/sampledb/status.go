@@ -95,10 +95,11 @@ func (s *scope) status() v1.SampleDBStatus {
 }
 
 // setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied
-// when there is something to keep, Intact when the archive was read again.
+// when there is something to keep, KeysHeld with encryption, Intact when the archive was read again.
 func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionArchiving, s.archiving()))
 	s.setWhereKnown(out, v1.ConditionRetentionApplied, s.retentionApplied(out.Backup))
+	s.setWhereKnown(out, v1.ConditionKeysHeld, s.keysHeld(out.Backup))
 	s.setWhereKnown(out, v1.ConditionIntact, intact(s.scrub()))
 	switch {
 	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":

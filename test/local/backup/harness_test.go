@@ -295,6 +295,15 @@ func newArchive(t *testing.T, source *node, key string) *archive {
 	return a
 }
 
+// rotate encrypts from now on for the second of two keys.
+func (a *archive) rotate(keys string) {
+	a.Helper()
+	recipients, err := backup.Recipients(keys)
+	must(a, err)
+	a.encoder, err = backup.NewEncoder(recipients[1])
+	must(a, err)
+}
+
 func (a *archive) replication() *pgconn.Config {
 	a.Helper()
 	config, err := pgconn.ParseConfig(fmt.Sprintf("host=%s port=%d user=postgres sslmode=disable",

@@ -45,11 +45,15 @@ func everyNewer(t *testing.T, test func(t *testing.T, source *node)) {
 
 func TestAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 	everyNewer(t, func(t *testing.T, source *node) {
-		a := newArchive(t, source, newKey(t))
+		keys := newKey(t) + "\n" + newKey(t)
+		a := newArchive(t, source, keys)
 		last := a.take()
 		full := last
 		for i := range 3 {
 			source.change()
+			if i == 1 {
+				a.rotate(keys)
+			}
 			source.do(fmt.Sprintf("insert into t values (%d)", 10+i))
 			parent := last
 			last = a.takeSince(&parent)

@@ -1,6 +1,7 @@
 package backup_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -91,6 +92,44 @@ func (a *archive) checkTaken(b backup.Backup) {
 	}
 	if a.lastProgress.Done < b.RawBytes-backup.PieceSize || a.lastProgress.Total == 0 || a.waitedForWAL != 1 {
 		a.Errorf("the last progress was %+v of %d; waited %d times for WAL", a.lastProgress, b.RawBytes, a.waitedForWAL)
+	}
+}
+
+// After the key has changed, what lies there needs the former key, and what follows the new one. Which one is missing is
+// said before the server is started.
+func TestARestoreOverAChangeOfTheKey(t *testing.T) {
+	source := primary(t)
+	former, now := newKey(t), newKey(t)
+	a := newArchive(t, source, former+"\n"+now)
+	b := a.take()
+	source.do("insert into t values (2)")
+	a.archiveWAL()
+	a.rotate(former + "\n" + now)
+	source.do("select pg_switch_wal(); insert into t values (3)")
+	a.archiveWAL()
+	r := a.restore(b, backup.Target{})
+	r.finish()
+	if got := r.rows(); got != "1,2,3" {
+		t.Errorf("it has rows %s", got)
+	}
+	for name, key := range map[string]string{"the new one alone": now, "the former one alone": former} {
+		decoder, err := backup.NewDecoder(key)
+		must(t, err)
+		opened := 0
+		for object, content := range a.objects {
+			if !strings.HasSuffix(object, ".age") {
+				continue
+			}
+			_, err := decoder.Decode(object, bytes.NewReader(content))
+			if err == nil {
+				opened++
+			} else if !strings.Contains(err.Error(), "another key") {
+				t.Errorf("with %s: %v", name, err)
+			}
+		}
+		if opened == 0 {
+			t.Errorf("with %s nothing is read", name)
+		}
 	}
 }
 

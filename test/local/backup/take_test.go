@@ -194,6 +194,7 @@ func TestTheWayBackByHand(t *testing.T) {
 		"parts":       {"", false, true},
 		"encrypted":   {newKey(t), false, true},
 		"incremental": {newKey(t), true, false},
+		"two keys":    {newKey(t) + "\n" + newKey(t), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := (*node)(nil)
@@ -211,6 +212,9 @@ func TestTheWayBackByHand(t *testing.T) {
 					source.change()
 					last = a.takeSince(&last)
 				}
+			}
+			if strings.Contains(c.key, "\n") {
+				a.rotate(c.key)
 			}
 			source.do("insert into t values (2); select pg_switch_wal(); insert into t values (3)")
 			a.archiveWAL()

@@ -29,6 +29,7 @@ type node struct {
 	*testing.T
 	*postgres.Server
 	name, slot string
+	defaults   bool // it has the parameters of a SampleDB that says nothing of them
 	keepsWAL   bool // else a checkpoint, also that of an orderly stop, removes WAL that a rewind needs
 	settings   postgres.Settings
 	process    *postgres.Process
@@ -134,6 +135,9 @@ func (n *node) found() {
 }
 
 func (n *node) parameters() map[string]string {
+	if n.defaults {
+		return defaultParameters()
+	}
 	all := map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1"}
 	if n.keepsWAL {
 		all["wal_keep_size"] = "256MB"

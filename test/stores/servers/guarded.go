@@ -69,11 +69,12 @@ func DocumentedPolicy(t *testing.T, name string) Policy {
 	return policy
 }
 
-// UsersOfS3 is the file users.json for the server's --iam-dir: a writer, who is the instances, and a remover.
+// UsersOfS3 is the file users.json for the server's --iam-dir: a writer, who is the instances, a remover, and who the
+// writer is renewed as.
 func UsersOfS3(t *testing.T) string {
 	t.Helper()
 	users := map[string]any{}
-	for _, name := range []string{"writer", "remover"} {
+	for _, name := range []string{"writer", "remover", "renewed"} {
 		users[name] = map[string]any{"access": name, "secret": "secret of " + name, "role": "user"}
 	}
 	text, err := json.Marshal(map[string]any{"accessAccounts": users})
@@ -87,8 +88,14 @@ func UsersOfS3(t *testing.T) string {
 // The server does not know the condition that nothing is replaced.
 func GuardBucket(t *testing.T, url string) {
 	t.Helper()
+	LetIn(t, url, map[string]string{"writer": "instances", "remover": "deletion"})
+}
+
+// LetIn lets these users into the bucket "archive", each by a policy of docs/backup.md, and nobody else any more.
+func LetIn(t *testing.T, url string, users map[string]string) {
+	t.Helper()
 	all := Policy{Version: "2012-10-17"}
-	for user, policy := range map[string]string{"writer": "instances", "remover": "deletion"} {
+	for user, policy := range users {
 		for _, statement := range DocumentedPolicy(t, policy).Statement {
 			statement["Principal"] = map[string]any{"AWS": []string{user}}
 			delete(statement, "Condition")

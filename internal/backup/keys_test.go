@@ -1,0 +1,182 @@
+package backup
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
+)
+
+// rotated is an archive in which the leader of term 1 has begun to encrypt for a second key, and has failed while it
+// wrote segments side by side for the first.
+func rotated(t *testing.T) (b *memoryBucket, first, second *Encoder) {
+	smallSegments(t)
+	first, second = mustEncoder(t, 0), mustEncoder(t, 1)
+	b = newMemoryBucket()
+	begin := wal.LSN(3 * segmentSize)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &testSource{history: history, flushed: begin + wal.LSN(3*segmentSize) + 100, oldest: begin}
+	for _, e := range []*Encoder{first, second} {
+		a, err := NewArchiver(ArchiverOptions{Bucket: b, Owner: testOwner, Encoder: e, Source: source,
+			TermHistory: history, Secret: []byte("nonce"), Now: func() time.Time { return b.clock }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		source.flushed += wal.LSN(2 * segmentSize)
+		if _, err := a.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if e == first { // it was written side by side, and the one before it was not
+			delete(b.objects, TermFolder(1)+e.Name(segmentOf(1, 4).String()))
+		}
+	}
+	return b, first, second
+}
+
+func mustEncoder(t *testing.T, key int) *Encoder {
+	e, err := NewEncoder(archiveKeys[key].Recipient().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Each piece of WAL is told to need the key that it needs, and from the moment of a change both at most.
+func TestWhichKeyWALNeeds(t *testing.T) {
+	b, first, second := rotated(t)
+	c, err := Read(t.Context(), b)
+	if err != nil || len(c.Strangers) > 0 {
+		t.Fatalf("%v, strangers: %v", err, c.Strangers)
+	}
+	both := []string{first.Recipient(), second.Recipient()}
+	slices.Sort(both)
+	want := map[uint64][]string{3: {first.Recipient()}, 4: both, 5: both, 6: both, 7: both, 8: both,
+		9: {second.Recipient()}, 10: {second.Recipient()}}
+	for _, w := range c.Terms[1].WAL {
+		if w.Segment.Number == 8 && w.From > 0 {
+			want[8] = []string{second.Recipient()} // behind where the WAL ended when the key was changed
+		}
+		if got := recipientsOf(c.Terms[1].keyNotes(), w.Piece); !slices.Equal(got, want[w.Segment.Number]) {
+			t.Errorf("%s: %v, want %v", w.Object.Name, got, want[w.Segment.Number])
+		}
+	}
+	if uses := c.KeyUses(); len(uses) != 2 || uses[0].WAL == 0 || uses[1].WAL == 0 {
+		t.Errorf("the keys: %+v", uses)
+	}
+}
+
+// A leader that goes on with the same key notes it once; another one notes it after it, and its first again.
+func TestKeyIsNotedOnce(t *testing.T) {
+	b, first, second := rotated(t)
+	for range 2 {
+		for _, e := range []*Encoder{second, second, first} {
+			a := &Archiver{ArchiverOptions: ArchiverOptions{Bucket: b, Encoder: e}, folder: TermFolder(1)}
+			if err := a.noteKey(t.Context(), wal.LSN(8*segmentSize), wal.LSN(8*segmentSize)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c, err := Read(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range c.Terms[1].keyNotes() {
+		got = append(got, n.Recipient)
+	}
+	f, s := first.Recipient(), second.Recipient()
+	if want := []string{f, s, f, s, f}; !slices.Equal(got, want) {
+		t.Errorf("the notes are for %v, want %v", got, want)
+	}
+}
+
+// What a former version has written has no note. It is not taken for what the next one writes, nor is its backup.
+func TestKeysOfAFormerVersion(t *testing.T) {
+	b, first, second := rotated(t)
+	for name := range b.objects {
+		if _, rest, _ := ParseTerm(name); len(rest) > 4 && rest[:4] == keyPrefix {
+			delete(b.objects, name)
+		}
+	}
+	c, err := Read(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uses := c.KeyUses(); len(uses) != 1 || uses[0].Recipient != "" {
+		t.Errorf("without notes: %+v", uses)
+	}
+	a := &Archiver{ArchiverOptions: ArchiverOptions{Bucket: b, Encoder: second}, folder: TermFolder(1)}
+	if err := a.noteKey(t.Context(), wal.LSN(7*segmentSize), wal.LSN(7*segmentSize)); err != nil {
+		t.Fatal(err)
+	}
+	c, err = Read(t.Context(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := c.Terms[1].keyNotes()
+	before := recipientsOf(notes, Piece{segmentOf(1, 6), 0, uint32(segmentSize)})
+	after := recipientsOf(notes, Piece{segmentOf(1, 7), 0, uint32(segmentSize)})
+	if !slices.Equal(before, []string{""}) || !slices.Equal(after, []string{second.Recipient()}) {
+		t.Errorf("before the note %q, after it %q", before, after)
+	}
+	c = Catalogue{Backups: []Backup{
+		{ID: "a", Manifest: Object{Name: FileManifest + endEncrypted}},
+		{ID: "b", Manifest: Object{Name: FileManifest + endEncrypted}, Recipient: first.Recipient()},
+		{ID: "c", Manifest: Object{Name: FileManifest + endCompressed}},
+	}}
+	want := []KeyUse{{Recipient: "", Backups: 1}, {Recipient: first.Recipient(), Backups: 1}}
+	if uses := c.KeyUses(); !slices.Equal(uses, want) {
+		t.Errorf("of backups: %+v, want %+v", uses, want)
+	}
+}
+
+// A history that is there without encryption too is read without a key. Retention removes both.
+func TestHistoryWithoutKey(t *testing.T) {
+	for _, order := range [][2]string{{endCompressed, endEncrypted}, {endEncrypted, endCompressed}} {
+		c := NewCatalogue([]bucket.Object{
+			{Name: TermFolder(2) + wal.Timeline(2).HistoryFile() + order[0]}, {Name: TermFolder(2) + wal.Timeline(2).HistoryFile() + order[1]},
+		}, nil)
+		term := c.Terms[2]
+		if term.Histories[2].Name != TermFolder(2)+wal.Timeline(2).HistoryFile()+endCompressed || len(term.notes()) != 2 {
+			t.Errorf("%v: the history is %q, the notes are %q", order, term.Histories[2].Name, term.notes())
+		}
+		if uses := c.KeyUses(); len(uses) != 0 {
+			t.Errorf("%v: it needs %+v", order, uses)
+		}
+	}
+}
+
+// A file of age has several keys. All of them read, and which of them are there can be told without them.
+func TestSeveralKeys(t *testing.T) {
+	keys := "# created: long ago\n" + archiveKeys[0].String() + "\n\n" + archiveKeys[1].String() + "\n"
+	got, err := Recipients(keys)
+	want := []string{archiveKeys[0].Recipient().String(), archiveKeys[1].Recipient().String()}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the recipients are %v, %v", got, err)
+	}
+	decoder, err := NewDecoder(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, readable := range []bool{true, true, false} {
+		e := mustEncoder(t, i)
+		sealed, err := e.Encode([]byte("content"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := decode(decoder, e.Name("x"), sealed, 100)
+		if (err == nil) != readable || readable && !bytes.Equal(content, []byte("content")) {
+			t.Errorf("key %d: %q, %v", i, content, err)
+		}
+	}
+	if _, err := Recipients("no key"); err == nil {
+		t.Error("no key is taken for one")
+	}
+}
