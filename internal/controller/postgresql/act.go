@@ -78,7 +78,7 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	if password == nil {
 		return nil
 	}
-	secret := desired.DatabaseSecret(s.pg, s.seen.db, *password, []byte(s.seen.authority))
+	secret := desired.DatabaseSecret(s.pg, s.seen.db, *password, []byte(s.seen.clients))
 	content, err := json.Marshal(secret.Data)
 	if err != nil {
 		return fmt.Errorf("encode the Secret %s: %w", secret.Name, err)

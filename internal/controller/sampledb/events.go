@@ -47,6 +47,9 @@ const (
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
+
+	eventCertificateServed  = "CertificateServed"  // clients are shown the certificate that the spec gives
+	eventCertificateRefused = "CertificateRefused" // what is in its Secret can't be shown
 )
 
 // event is one event about the SampleDB.
@@ -82,6 +85,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
 		add(corev1.EventTypeNormal, eventPasswordRotated, c.Message)
 	}
+	out = append(out, certificateChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)

@@ -39,6 +39,8 @@ type scope struct {
 	password        v1.PasswordStatus
 	passwordSeen    bool
 	passwordRotated verdict
+	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
+	trust string
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

@@ -71,7 +71,7 @@ func (s *Server) configure(t testing.TB) {
 	var err error
 	s.Authority, err = pki.NewAuthority([]byte(strings.Repeat("s", 32)), "test", time.Now())
 	must(t, err)
-	leaf, err := s.Authority.Issue(naming.IdentityInstance, []string{"localhost"}, time.Now())
+	leaf, err := s.Authority.Issue(naming.IdentityInstance, []string{"localhost", "127.0.0.1"}, time.Now())
 	must(t, err)
 	for name, text := range map[string]string{
 		"tls.crt": string(leaf.CertPEM), "tls.key": string(leaf.KeyPEM), "ca.crt": string(s.Authority.CertPEM()),
