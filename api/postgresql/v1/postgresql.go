@@ -230,6 +230,11 @@ type PostgreSQLStatus struct {
 	// +optional
 	SecretRevision string `json:"secretRevision,omitempty"`
 
+	// Tells what of the Secret an application has from its start from what it was before: all but the authorities in
+	// ca.crt, which it reads anew.
+	// +optional
+	ConnectionRevision string `json:"connectionRevision,omitempty"`
+
 	// Ready is its only condition.
 	// +listType=map
 	// +listMapKey=type

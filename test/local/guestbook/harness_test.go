@@ -79,9 +79,13 @@ func begin(t *testing.T) *world {
 }
 
 // trust writes the file by which the application knows the server.
-func (w *world) trust(authority *pki.Authority) {
+func (w *world) trust(authorities ...*pki.Authority) {
 	w.Helper()
-	if err := os.WriteFile(w.authority, authority.CertPEM(), 0o600); err != nil {
+	var text []byte
+	for _, a := range authorities {
+		text = append(text, a.CertPEM()...)
+	}
+	if err := os.WriteFile(w.authority, text, 0o600); err != nil {
 		w.Fatal(err)
 	}
 }
