@@ -159,6 +159,20 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 	}
 }
 
+// Without the Secret in its Pod an agent has nothing to show.
+func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
+	db := sampleDB("x", three)
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	db.Spec.TLS = v1.TLSSpec{Names: []v1.ServerName{"db.example.com"}}
+	if got := Outdated(db, pod); got != nil {
+		t.Errorf("another name replaces the Pod: %v", got)
+	}
+	db.Spec.TLS.SecretName = "shop-tls"
+	if got := Outdated(db, pod); !slices.Equal(got, []string{FacetCertificate}) {
+		t.Errorf("outdated in %v", got)
+	}
+}
+
 func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	db := sampleDB("x", three)
 	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}

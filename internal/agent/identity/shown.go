@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,17 @@ func (i *Identity) look() (changed bool, err error) {
 	}
 	another, err := i.show(now)
 	return changed || another, err
+}
+
+// ForClients is the certificate (DER) that a server which has read its files shows to clients.
+func (i *Identity) ForClients() []byte {
+	i.shown.mutex.Lock()
+	defer i.shown.mutex.Unlock()
+	block, _ := pem.Decode(i.shown.text)
+	if block == nil {
+		return nil
+	}
+	return block.Bytes
 }
 
 // renamed says that the config wants other names than were issued.

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/tls"
 	"log/slog"
 	"os"
@@ -99,6 +100,9 @@ func (s *stage) expect(what, secret, refusal, waits string) {
 		s.Errorf("%s: it says %+v", what, s.said)
 	}
 	shown := s.shows().Leaf
+	if !bytes.Equal(s.ForClients(), shown.Raw) {
+		s.Errorf("%s: it takes another one for what clients are shown", what)
+	}
 	if users := shown.Subject.CommonName == "given"; users != (secret != "") || !shown.NotAfter.Equal(s.said.NotAfter) {
 		s.Errorf("%s: clients are shown %s until %s, and it says %+v", what, shown.Subject, shown.NotAfter, s.said)
 	}
