@@ -37,9 +37,9 @@ type shown struct {
 	told  string
 	since time.Time
 	known string
-	// text is what lies in the file, said what was reported.
-	text []byte
-	said protocol.CertificateStatus
+	// text and servers are what lies in the files, said what was reported.
+	text, servers []byte
+	said          protocol.CertificateStatus
 }
 
 // Follow takes a new config: other names are issued, and another certificate is shown, soon after.
@@ -134,14 +134,11 @@ func (i *Identity) show(now time.Time) (changed bool, err error) {
 	}
 	said.NotAfter = until
 	servers := []byte(string(i.authorityPEM) + config.Given)
-	if err := replace(filepath.Join(i.run, postgres.FileServers), servers); err != nil {
+	if _, err := i.replace(postgres.FileServers, &s.servers, servers); err != nil {
 		return false, err
 	}
-	if !bytes.Equal(text, s.text) {
-		if err := postgres.WriteFile(filepath.Join(i.run, postgres.FileClients), text, 0o600); err != nil {
-			return false, err
-		}
-		s.text, changed = text, true
+	if changed, err = i.replace(postgres.FileClients, &s.text, text); err != nil {
+		return false, err
 	}
 	i.report(said)
 	return changed, nil
@@ -241,10 +238,14 @@ func read(folder string) pki.Given {
 	}
 }
 
-// replace writes a file where its content has changed.
-func replace(path string, content []byte) error {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
-		return nil
+// replace writes a file whose content has changed.
+func (i *Identity) replace(file string, last *[]byte, content []byte) (changed bool, err error) {
+	if bytes.Equal(*last, content) {
+		return false, nil
 	}
-	return postgres.WriteFile(path, content, 0o600)
+	if err := postgres.WriteFile(filepath.Join(i.run, file), content, 0o600); err != nil {
+		return false, err
+	}
+	*last = content
+	return true, nil
 }
