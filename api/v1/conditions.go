@@ -26,6 +26,10 @@ const (
 	// ConditionPasswordRotated is true when the Secret NAME-app and the server have the password that was asked for
 	// last by `toban.dev/rotate-password`. It exists after the first such request.
 	ConditionPasswordRotated = "PasswordRotated"
+	// ConditionCertificateServed is true when every instance shows clients the certificate of `spec.tls.secretName`.
+	// It is there where one is given. Ready does not wait for it: until then a certificate of the SampleDB's own
+	// authority is shown, or the former one.
+	ConditionCertificateServed = "CertificateServed"
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
 	ConditionArchiving = "Archiving"
@@ -259,6 +263,23 @@ const (
 	// ReasonSettingPassword: the Secret NAME-app has the new password, and the server does not have it yet.
 	// To do: wait until the primary has set it; the message says what it waits for.
 	ReasonSettingPassword = "SettingPassword"
+)
+
+// Reasons of CertificateServed. None of them keeps Ready from being true.
+const (
+	// ReasonCertificateServed: every instance shows the certificate; the message says until when it is valid.
+	// To do: nothing. It has to be renewed before that, as cert-manager does.
+	ReasonCertificateServed = "CertificateServed"
+
+	// ReasonCertificatePending: it is not shown yet: the Pods are being replaced, or applications are given time to
+	// read its authority in `ca.crt` of their Secret.
+	// To do: wait three minutes. If it stays, the message says for what it waits.
+	ReasonCertificatePending = "CertificatePending"
+
+	// ReasonCertificateRefused: what is in the Secret can't be shown; the message says why. Clients see the certificate
+	// that the message names.
+	// To do: mend the Secret, or the Certificate of cert-manager that makes it. It is taken within two minutes.
+	ReasonCertificateRefused = "CertificateRefused"
 )
 
 // Reasons of Archiving. None of them keeps Ready from being true.

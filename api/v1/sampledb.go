@@ -141,6 +141,10 @@ type SampleDBSpec struct {
 	// +optional
 	Network NetworkSpec `json:"network,omitempty"`
 
+	// By which certificate clients know the servers.
+	// +optional
+	TLS TLSSpec `json:"tls,omitempty"`
+
 	// The usual fields of the instances' Pods.
 	// +optional
 	Pod PodSpec `json:"pod,omitempty"`
@@ -425,6 +429,10 @@ type SampleDBStatus struct {
 	// When the init Job had done its work. It never runs again.
 	// +optional
 	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
+
+	// Which authorities of certificates that `spec.tls.secretName` gives are in ca.crt of the Secret NAME-app: a digest.
+	// +optional
+	ClientAuthorities string `json:"clientAuthorities,omitempty"`
 
 	// Which password the Secret NAME-app has. It is there where one was asked for by the annotation
 	// toban.dev/rotate-password, or the SampleDB was brought back with one that was.

@@ -67,11 +67,23 @@ func openBook(ctx context.Context, version int, patience time.Duration) (*book, 
 	}
 	config.ConnConfig.DialFunc = dialer.DialContext
 	config.ConnConfig.RuntimeParams["application_name"] = "guestbook"
+	config.BeforeConnect = readAuthority
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("prepare connections: %w", err)
 	}
 	return &book{pool: pool, version: version, patience: patience}, nil
+}
+
+// readAuthority reads the file that PGSSLROOTCERT names for each connection, as libpq does: pgx itself reads it once,
+// and would not know another authority before a restart.
+func readAuthority(_ context.Context, config *pgx.ConnConfig) error {
+	now, err := pgx.ParseConfig("")
+	if err != nil {
+		return fmt.Errorf("read the authority of the database: %w", err)
+	}
+	config.TLSConfig = now.TLSConfig
+	return nil
 }
 
 func (b *book) close() { b.pool.Close() }

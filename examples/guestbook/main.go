@@ -34,7 +34,8 @@ const usage = `usage: guestbook COMMAND [FLAGS]
   migrate  bring the database's schema to this version
   version  print the version
 
-The database is found by PostgreSQL's own variables, such as PGHOST, PGUSER, PGPASSWORD, PGDATABASE and PGSSLMODE.
+The database is found by PostgreSQL's own variables, such as PGHOST, PGUSER, PGPASSWORD, PGDATABASE, PGSSLMODE
+and PGSSLROOTCERT.
 `
 
 func main() {

@@ -48,6 +48,8 @@ type Options struct {
 	// ConfigFile is the protocol.Config to start from, Authority the folder with
 	// the SampleDB's authority (ca.crt, ca.key).
 	ConfigFile, Authority string
+	// Certificate is the folder with the user's certificate for clients, in one of its Secret's name.
+	Certificate string
 	// Volume is the persistent volume, Run a folder in memory.
 	Volume, Run string
 	// Listen is the address to listen on, "" for all. Address is what the others
@@ -85,7 +87,9 @@ type Agent struct {
 	api       *serve.API
 	probes    *serve.Probes
 	flags     flags
-	describer *describer
+	// authorities are those of the certificates for clients.
+	authorities atomic.Pointer[string]
+	describer   *describer
 	// current is the server that runs, nil while none does.
 	current atomic.Pointer[running]
 
@@ -125,12 +129,16 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
 	a.identity, err = identity.New(identity.Options{
-		Name: options.Name, Address: options.Address, Authority: options.Authority, Run: options.Run, Log: options.Log,
+		Name: options.Name, Address: options.Address, Authority: options.Authority, Given: options.Certificate,
+		Run: options.Run, Report: a.reportCertificate, Log: options.Log,
 	}, config)
 	if err != nil {
 		return nil, err
 	}
-	a.identity.Renewed = func() { a.flags.renewed.Store(true) }
+	a.identity.Renewed = func() {
+		a.flags.renewed.Store(true)
+		a.observeServer()
+	}
 	roots, err := a.identity.Roots()
 	if err != nil {
 		return nil, err
@@ -172,7 +180,8 @@ func (a *Agent) answerOthers() {
 		Ask: func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error) {
 			return a.elections.ask(ctx, event)
 		},
-		Configure: a.configure, OnStatus: a.peers.OnStatus, Connect: a.server.ConnectTo, Log: a.options.Log,
+		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
+		Connect: a.server.ConnectTo, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {
@@ -212,7 +221,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stop()
 	for _, actor := range []func(context.Context) error{
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run,
-		tidier.Run, a.volumeProbe().Run, reapLoop,
+		a.identity.Show, tidier.Run, a.volumeProbe().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -303,6 +312,7 @@ func (a *Agent) archiver() *archive.Loop {
 // configure takes a new config.
 func (a *Agent) configure(config protocol.Config) {
 	a.configs.set(config)
+	a.identity.Follow(config)
 	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
 	a.observeServer()
 }

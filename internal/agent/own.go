@@ -23,7 +23,9 @@ func (a *Agent) own(ctx context.Context) error {
 	defer end()
 	group, life := errgroup.WithContext(ctx)
 	answer := sync.OnceFunc(func() {
-		for _, actor := range []func(context.Context) error{a.probes.Serve, a.api.ServeWaiting, a.identity.Run} {
+		for _, actor := range []func(context.Context) error{
+			a.probes.Serve, a.api.ServeWaiting, a.identity.Run, a.identity.Show,
+		} {
 			group.Go(func() error { return actor(life) })
 		}
 	})

@@ -40,6 +40,8 @@ func Agent() *cobra.Command {
 	flags.StringVar(&options.ConfigFile, "config", filepath.Join(naming.PathConfig, naming.KeyConfig),
 		"file with the agent's config")
 	flags.StringVar(&options.Authority, "authority", naming.PathAuthority, "folder with the SampleDB's authority")
+	flags.StringVar(&options.Certificate, "certificate", naming.PathCertificate,
+		"folder with the certificate for clients that the user gives")
 	flags.StringVar(&options.Volume, "volume", naming.PathVolume, "the persistent volume")
 	flags.StringVar(&options.Restored, "restored", os.Getenv(naming.EnvRestored),
 		"id of the restore in place whose data the instance must have")

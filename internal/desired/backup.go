@@ -40,6 +40,7 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 		Verify:    verification(db, config),
 		Authority: config.Authority,
 		Operator:  config.Operator,
+		Given:     config.Given,
 	}
 	if i := backup.Incremental; i != nil {
 		out.FullEvery = cmp.Or(int(i.FullEvery), fullEvery)

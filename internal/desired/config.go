@@ -20,6 +20,8 @@ type Known struct {
 	Authority string
 	// Operator is the certificate (PEM) of the operator's authority.
 	Operator string
+	// Given are the authorities (PEM) of certificates that users give the servers.
+	Given string
 	// Witness is the UID of the Lease.
 	Witness string
 	// Restored is the id of the last restore in place.
@@ -43,6 +45,8 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Authority:        known.Authority,
 		Operator:         known.Operator,
 		ServerNames:      serverNames(db),
+		Certificate:      certificate(db),
+		Given:            known.Given,
 		Durability:       durability(db),
 		Witness:          known.Witness,
 		Archive:          Archive(db, known.Authority),
@@ -80,7 +84,7 @@ func serverNames(db *v1.SampleDB) []string {
 		host := naming.ServiceHost(service, db.Namespace)
 		names = append(names, service, service+"."+db.Namespace, host, host+".cluster.local")
 	}
-	return append(names, "localhost")
+	return append(append(names, "localhost"), ownNames(db)...)
 }
 
 // Plan is what the init Job does. Without spec.init it makes the database app,
@@ -155,7 +159,9 @@ func ConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, erro
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyConfig, err)
 	}
-	planText, err := json.MarshalIndent(Plan(db), "", "  ")
+	plan := Plan(db)
+	plan.Given = config.Given // which is no reason to run another Job
+	planText, err := json.MarshalIndent(plan, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyInit, err)
 	}

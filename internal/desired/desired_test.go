@@ -2,9 +2,12 @@ package desired
 
 import (
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +18,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
@@ -61,8 +65,10 @@ func TestUsersParametersWinWhateverTheirCase(t *testing.T) {
 func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	const owner, database, password = `o w:n/e@r\`, `d?b&=+%/ü`, `p:w`
 	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: owner, Database: database} })
-	data := AppSecret(db, AppRevision(db, 0), password, nil).Data
-	config, err := pgconn.ParseConfig(string(data[naming.KeyURI]))
+	data := AppSecret(db, AppRevision(db, 0, ""), password, nil).Data
+	// The file that it names is in the application's Pod.
+	uri := strings.Replace(string(data[naming.KeyURI]), "/var/run/toban/x/ca.crt", authorityFile(t), 1)
+	config, err := pgconn.ParseConfig(uri)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +81,45 @@ func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, tls := range map[string]url.Values{"jdbc-uri": jdbc.Query(), "uri": queryOf(t, uri)} {
+		if tls.Get("sslmode") != "verify-full" || !strings.HasSuffix(tls.Get("sslrootcert"), "/ca.crt") {
+			t.Errorf("by %s a client does not know the server: %v", name, tls)
+		}
+	}
+	if len(config.Fallbacks) > 0 || config.TLSConfig == nil || config.TLSConfig.ServerName != "x.shop.svc" {
+		t.Errorf("by uri a client takes %v, %v", config.TLSConfig, config.Fallbacks)
+	}
 	if jdbc.Query().Get("user") != owner || jdbc.Path != "/"+database {
 		t.Errorf("jdbc-uri is read as user %q, database %q", jdbc.Query().Get("user"), jdbc.Path)
 	}
 	if got, want := string(data[naming.KeyPgpass]), `x.shop.svc:5432:d?b&=+%/ü:o w\:n/e@r\\:p\:w`+"\n"; got != want {
 		t.Errorf("pgpass is %q, want %q", got, want)
 	}
+}
+
+// authorityFile is a file as ca.crt of a Secret is.
+func authorityFile(t *testing.T) string {
+	t.Helper()
+	authority, err := pki.NewAuthority([]byte("seed"), "toban shop/x", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), naming.KeyCA)
+	if err := os.WriteFile(path, authority.CertPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// queryOf are the parameters of a URI whose path url.Parse may not like.
+func queryOf(t *testing.T, uri string) url.Values {
+	t.Helper()
+	_, query, _ := strings.Cut(uri, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
 }
 
 func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
@@ -100,7 +139,12 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 			func(db *v1.SampleDB) { db.Spec.Pod.Labels["a"] = "b" }, []string{FacetMetadata},
 		},
 		"a pull secret, for later pulls": {func(db *v1.SampleDB) { db.Spec.Pod.ImagePullSecrets = nil }, nil},
-		"a parameter":                    {func(db *v1.SampleDB) { db.Spec.PostgreSQL.Parameters = nil }, nil},
+		"another certificate": {
+			func(db *v1.SampleDB) { db.Spec.TLS.SecretName = "other" }, []string{FacetCertificate},
+		},
+		"no certificate any more":    {func(db *v1.SampleDB) { db.Spec.TLS.SecretName = "" }, nil},
+		"another name of the server": {func(db *v1.SampleDB) { db.Spec.TLS.Names = nil }, nil},
+		"a parameter":                {func(db *v1.SampleDB) { db.Spec.PostgreSQL.Parameters = nil }, nil},
 		"the same quantity in other words": {func(db *v1.SampleDB) {
 			db.Spec.Resources.Requests[corev1.ResourceCPU] = resource.MustParse("0.5")
 		}, nil},
@@ -112,6 +156,20 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 				t.Errorf("outdated in %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// Without the Secret in its Pod an agent has nothing to show.
+func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
+	db := sampleDB("x", three)
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	db.Spec.TLS = v1.TLSSpec{Names: []v1.ServerName{"db.example.com"}}
+	if got := Outdated(db, pod); got != nil {
+		t.Errorf("another name replaces the Pod: %v", got)
+	}
+	db.Spec.TLS.SecretName = "shop-tls"
+	if got := Outdated(db, pod); !slices.Equal(got, []string{FacetCertificate}) {
+		t.Errorf("outdated in %v", got)
 	}
 }
 
@@ -202,7 +260,7 @@ func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
 		_, isClaim := object.(*corev1.PersistentVolumeClaim)
 		// NAME-app belongs to its revision, and that to the SampleDB.
 		owner := metav1.GetControllerOf(object)
-		byRevision := owner != nil && owner.Name == AppRevision(db, 0).Name
+		byRevision := owner != nil && owner.Name == AppRevision(db, 0, "").Name
 		if owned := byRevision || metav1.IsControlledBy(object, db); owned == isClaim {
 			t.Errorf("%T %s: owned is %v", object, object.GetName(), owned)
 		}

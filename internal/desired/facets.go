@@ -21,6 +21,8 @@ const (
 	FacetMetadata   = "metadata"
 	// FacetStore are the Secrets of the archive's store. A Pod without it has none of them.
 	FacetStore = "store"
+	// FacetCertificate is the Secret with the certificate for clients. A Pod without it has none.
+	FacetCertificate = "certificate"
 )
 
 // facets is the annotation with each facet's value or hash. Comparing what was
@@ -35,6 +37,9 @@ func facets(db *v1.SampleDB) string {
 	}
 	if credentials, authority := storeSecrets(storeOf(db)); credentials != "" || authority != "" {
 		all[FacetStore] = Hash([]any{credentials, authority})
+	}
+	if name := db.Spec.TLS.SecretName; name != "" {
+		all[FacetCertificate] = name
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -51,7 +56,8 @@ func Outdated(db *v1.SampleDB, pod *corev1.Pod) []string {
 	var out []string
 	for name, value := range now {
 		old, known := was[name]
-		if (known || name == FacetStore && was != nil) && old != value {
+		mounts := name == FacetStore || name == FacetCertificate
+		if (known || mounts && was != nil) && old != value {
 			out = append(out, name)
 		}
 	}

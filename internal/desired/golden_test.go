@@ -108,6 +108,7 @@ func full(db *v1.SampleDB) {
 			},
 			{IPBlock: &v1.IPBlock{CIDR: "10.0.0.0/8", Except: []v1.CIDR{"10.9.0.0/16"}}},
 		}},
+		TLS: v1.TLSSpec{Names: []v1.ServerName{"db.example.com", "192.0.2.7"}, SecretName: "shop-tls"},
 		Pod: v1.PodSpec{
 			Labels: map[string]string{"team": "shop"}, Annotations: map[string]string{"note": "x"},
 			NodeSelector:      map[string]string{"disk": "fast"},
@@ -168,7 +169,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := AppRevision(db, 0)
+	revision := AppRevision(db, 0, "")
 	revision.UID = "7e55"
 	out := []client.Object{
 		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), revision,

@@ -65,6 +65,9 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 	if pg.Spec.Network != nil {
 		db.Spec.Network = *pg.Spec.Network.DeepCopy()
 	}
+	if pg.Spec.TLS != nil {
+		db.Spec.TLS = *pg.Spec.TLS.DeepCopy()
+	}
 	db.Spec.DeletionPolicy = pg.Spec.DeletionPolicy
 	again := *pg.Spec.DeepCopy()
 	again.RestoreFrom = nil
@@ -165,7 +168,7 @@ func DatabaseSecret(pg *pgv1.PostgreSQL, db *v1.SampleDB, password string, ca []
 	return &corev1.Secret{
 		ObjectMeta: object,
 		Type:       corev1.SecretTypeOpaque,
-		Data:       connection(db, login{pg.Spec.DB, string(pg.Spec.User), password}, ca),
+		Data:       connection(db, login{pg.Name, pg.Spec.DB, string(pg.Spec.User), password}, ca),
 	}
 }
 

@@ -31,7 +31,7 @@ func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password st
 	secret := &corev1.Secret{
 		ObjectMeta: meta(db, naming.AppSecret(db.Name)),
 		Type:       corev1.SecretTypeOpaque,
-		Data:       connection(db, login{spec.Database, spec.Owner, password}, ca),
+		Data:       connection(db, login{db.Name, spec.Database, spec.Owner, password}, ca),
 	}
 	secret.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision")),
@@ -40,33 +40,39 @@ func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password st
 }
 
 // AppRevision is what NAME-app with the password of an epoch belongs to. The operator may create Secrets but not change
-// or delete any: a Secret with a former password goes with its revision.
-func AppRevision(db *v1.SampleDB, epoch int64) *appsv1.ControllerRevision {
+// or delete any: a Secret with a former password goes with its revision. So does one with other authorities than the
+// SampleDB's own, which trust identifies, "" where there are none.
+func AppRevision(db *v1.SampleDB, epoch int64, trust string) *appsv1.ControllerRevision {
+	id := strconv.FormatInt(epoch, 10)
+	if trust != "" {
+		id += "-" + trust
+	}
 	return &appsv1.ControllerRevision{
-		ObjectMeta: meta(db, naming.AppRevision(db.Name, strconv.FormatInt(epoch, 10))),
+		ObjectMeta: meta(db, naming.AppRevision(db.Name, id)),
 		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"secret":%q}`, naming.AppSecret(db.Name))},
 		Revision:   epoch + 1,
 	}
 }
 
-// login is who connects to which database.
-type login struct{ database, user, password string }
+// login is who connects to which database, by the Secret NAME-app of which name.
+type login struct{ name, database, user, password string }
 
 // connection is all that an application needs to connect to a SampleDB's primary.
 func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
 	port := strconv.Itoa(naming.PortPostgreSQL)
 	user, secret, database := escape(l.user), escape(l.password), escape(l.database)
+	verified := "sslmode=verify-full&sslrootcert=" + naming.TrustFile(l.name)
 	return map[string][]byte{
 		naming.KeyUsername: []byte(l.user),
 		naming.KeyPassword: []byte(l.password),
 		naming.KeyDatabase: []byte(l.database),
 		naming.KeyHost:     []byte(host),
 		naming.KeyPort:     []byte(port),
-		naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?sslmode=require",
-			user, secret, host, port, database),
-		naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&sslmode=require",
-			host, port, database, user, secret),
+		naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?%s",
+			user, secret, host, port, database, verified),
+		naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&%s",
+			host, port, database, user, secret, verified),
 		naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
 			host, port, pgpass(l.database), pgpass(l.user), pgpass(l.password)),
 		naming.KeyCA: ca,

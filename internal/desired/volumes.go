@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -36,7 +38,8 @@ const configMode int32 = 0o444
 
 func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 	store, _ := storeVolumes(storeOf(db))
-	return append([]corev1.Volume{
+	given, _ := certificateVolumes(db)
+	return slices.Concat([]corev1.Volume{
 		configVolume(db),
 		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
@@ -44,12 +47,13 @@ func instanceVolumes(db *v1.SampleDB) []corev1.Volume {
 		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
 		// Parallel queries share memory here; a container's own has 64 MB.
 		emptyVolume(volumeMemory, corev1.StorageMediumMemory),
-	}, store...)
+	}, store, given)
 }
 
 func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
 	_, store := storeVolumes(storeOf(db))
-	return append([]corev1.VolumeMount{
+	_, given := certificateVolumes(db)
+	return slices.Concat([]corev1.VolumeMount{
 		{Name: naming.VolumeData, MountPath: naming.PathVolume},
 		{Name: volumeConfig, MountPath: naming.PathConfig, ReadOnly: true},
 		{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
@@ -57,7 +61,7 @@ func instanceMounts(db *v1.SampleDB) []corev1.VolumeMount {
 		{Name: volumeRun, MountPath: naming.PathRun},
 		{Name: volumeTmp, MountPath: pathTmp},
 		{Name: volumeMemory, MountPath: pathMemory},
-	}, store...)
+	}, store, given)
 }
 
 func emptyVolume(name string, medium corev1.StorageMedium) corev1.Volume {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/scram"
 	"toban.dev/internal/session"
 )
@@ -59,14 +60,15 @@ func (j *Job) config(hosts []string, who login) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a connection's settings: %w", err)
 	}
-	config.Host, config.Port, config.TLSConfig = hosts[0], j.Port, j.TLS
+	config.Host, config.Port, config.TLSConfig = hosts[0], j.Port, pki.ForHost(j.TLS, hosts[0])
 	config.Database, config.User = who.database, who.role
 	// pgx normalises a password in another way than PostgreSQL does; one that has
 	// been normalised already comes through unchanged.
 	config.Password = scram.Prepare(who.password)
 	config.Fallbacks = nil
 	for _, host := range hosts[1:] {
-		config.Fallbacks = append(config.Fallbacks, &pgconn.FallbackConfig{Host: host, Port: j.Port, TLSConfig: j.TLS})
+		config.Fallbacks = append(config.Fallbacks,
+			&pgconn.FallbackConfig{Host: host, Port: j.Port, TLSConfig: pki.ForHost(j.TLS, host)})
 	}
 	config.ConnectTimeout = connectTimeout
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite

@@ -9,6 +9,8 @@ type Plan struct {
 	Hash string `json:"hash"`
 	// Hosts are the names to find the primary by, in the order to try.
 	Hosts []string `json:"hosts"`
+	// Given are the certificates (PEM) of the authorities of what users give the servers to show.
+	Given string `json:"given,omitempty"`
 	// Database and Owner are made for the application.
 	Database string `json:"database"`
 	Owner    string `json:"owner"`

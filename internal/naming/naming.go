@@ -124,39 +124,43 @@ const (
 	FileVerified = "verified.json"
 	// PathImageBinary is our binary in the operator's own image.
 	PathImageBinary = "/toban"
-	PathProgram     = "/opt/toban"          // an emptyDir, filled by the install container
-	PathBinary      = "/opt/toban/toban"    // the agent's binary in it
-	PathConfig      = "/etc/toban/config"   // the ConfigMap
-	PathAuthority   = "/etc/toban/ca"       // the Secret NAME-ca
-	PathApp         = "/etc/toban/app"      // the Secret NAME-app, in the init Job
-	PathSQL         = "/etc/toban/sql"      // user's SQL, one folder a source: 00, 01, …
-	PathBackup      = "/etc/toban/backup"   // the ConfigMap NAME-backup, in the backup's Pod
-	PathStore       = "/etc/toban/store"    // the Secret with the credentials of the archive's store
-	PathStoreCA     = "/etc/toban/store-ca" // the Secret with ca.crt of the archive's store
-	PathArchive     = "/archive"            // the volume NAME-archive, in its server's Pod
-	PathRestore     = "/etc/toban/restore"  // the ConfigMap NAME-restore, in the restore's Pod
-	PathSource      = "/etc/toban/source"   // the Secret NAME-ca of the SampleDB whose volume is restored from
-	PathKey         = "/etc/toban/key"      // the Secret with the key of an encrypted archive
-	PathRun         = "/var/run/postgresql" // the Unix socket, where the official image has it
+	PathProgram     = "/opt/toban"             // an emptyDir, filled by the install container
+	PathBinary      = "/opt/toban/toban"       // the agent's binary in it
+	PathConfig      = "/etc/toban/config"      // the ConfigMap
+	PathAuthority   = "/etc/toban/ca"          // the Secret NAME-ca
+	PathCertificate = "/etc/toban/certificate" // the user's Secret with what clients are shown, in a folder of its name
+	PathApp         = "/etc/toban/app"         // the Secret NAME-app, in the init Job
+	PathSQL         = "/etc/toban/sql"         // user's SQL, one folder a source: 00, 01, …
+	PathBackup      = "/etc/toban/backup"      // the ConfigMap NAME-backup, in the backup's Pod
+	PathStore       = "/etc/toban/store"       // the Secret with the credentials of the archive's store
+	PathStoreCA     = "/etc/toban/store-ca"    // the Secret with ca.crt of the archive's store
+	PathArchive     = "/archive"               // the volume NAME-archive, in its server's Pod
+	PathRestore     = "/etc/toban/restore"     // the ConfigMap NAME-restore, in the restore's Pod
+	PathSource      = "/etc/toban/source"      // the Secret NAME-ca of the SampleDB whose volume is restored from
+	PathKey         = "/etc/toban/key"         // the Secret with the key of an encrypted archive
+	PathRun         = "/var/run/postgresql"    // the Unix socket, where the official image has it
 )
 
 // Keys of ConfigMaps and Secrets.
 const (
-	KeyConfig   = "config.json"  // ConfigMap NAME-config: protocol.Config
-	KeyInit     = "init.json"    // ConfigMap NAME-config: what the init Job does
-	KeyBackup   = "backup.json"  // ConfigMap NAME-backup: protocol.BackupSettings
-	KeyRestore  = "restore.json" // ConfigMap NAME-restore: protocol.RestoreSettings
-	KeyAge      = "age.key"      // the user's Secret with the key of an archive
-	KeyCA       = "ca.crt"
-	KeyCAKey    = "ca.key"
-	KeyUsername = "username"
-	KeyPassword = "password"
-	KeyDatabase = "database"
-	KeyHost     = "host"
-	KeyPort     = "port"
-	KeyURI      = "uri"
-	KeyJDBC     = "jdbc-uri"
-	KeyPgpass   = "pgpass"
+	KeyConfig  = "config.json"  // ConfigMap NAME-config: protocol.Config
+	KeyInit    = "init.json"    // ConfigMap NAME-config: what the init Job does
+	KeyBackup  = "backup.json"  // ConfigMap NAME-backup: protocol.BackupSettings
+	KeyRestore = "restore.json" // ConfigMap NAME-restore: protocol.RestoreSettings
+	KeyAge     = "age.key"      // the user's Secret with the key of an archive
+	KeyCA      = "ca.crt"
+	// KeyTLSCertificate and KeyTLSKey are in Secrets of the type kubernetes.io/tls.
+	KeyTLSCertificate = "tls.crt"
+	KeyTLSKey         = "tls.key"
+	KeyCAKey          = "ca.key"
+	KeyUsername       = "username"
+	KeyPassword       = "password"
+	KeyDatabase       = "database"
+	KeyHost           = "host"
+	KeyPort           = "port"
+	KeyURI            = "uri"
+	KeyJDBC           = "jdbc-uri"
+	KeyPgpass         = "pgpass"
 )
 
 // ExitRefused is the exit code of a restore that would fail again in the same way.
@@ -277,6 +281,13 @@ func InstanceHost(db, namespace string, ordinal int) string {
 func ServiceHost(service, namespace string) string {
 	return fmt.Sprintf("%s.%s.svc", service, namespace)
 }
+
+// TrustFolder is where a Pod has ca.crt of the Secret NAME-app, which the connection strings in it name. It is another
+// one for each NAME, so that a Pod can use several databases.
+func TrustFolder(name string) string { return "/var/run/toban/" + name }
+
+// TrustFile is ca.crt in it.
+func TrustFile(name string) string { return TrustFolder(name) + "/" + KeyCA }
 
 // Slot is the name of the replication slot that the primary keeps for an
 // instance. PostgreSQL allows lower-case letters, digits and '_'.

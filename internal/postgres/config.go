@@ -49,6 +49,9 @@ type Upstream struct {
 	Port          int
 	// Name is our own application_name there, Slot the replication slot to use.
 	Name, Slot string
+	// ByName says that the server may show a certificate of another authority than the SampleDB's own: then its name
+	// counts too.
+	ByName bool
 	// Term is the term in which the upstream leads. See Revoke.
 	Term uint64
 }
@@ -58,6 +61,10 @@ const (
 	FileCertificate = "server.crt"
 	FileKey         = "server.key"
 	FileAuthority   = "ca.crt"
+	// FileClients has the certificate and the key that clients are shown, in one file: it is replaced at once.
+	// FileServers are the authorities of all certificates that may be shown so.
+	FileClients = "clients.pem"
+	FileServers = "servers.crt"
 )
 
 // Owned says whether a parameter is the agent's or would make the server unsafe.
@@ -134,8 +141,8 @@ func (s *Server) own(settings Settings) map[string]string {
 		"recovery_target_timeline":  "latest",
 		"synchronous_standby_names": settings.Synchronous,
 		"ssl":                       "on",
-		"ssl_cert_file":             filepath.Join(s.Run, FileCertificate),
-		"ssl_key_file":              filepath.Join(s.Run, FileKey),
+		"ssl_cert_file":             filepath.Join(s.Run, FileClients),
+		"ssl_key_file":              filepath.Join(s.Run, FileClients),
 		"ssl_ca_file":               filepath.Join(s.Run, FileAuthority),
 		"ssl_ciphers":               "ECDHE+AESGCM:ECDHE+CHACHA20", // of TLS 1.2; those of TLS 1.3 are all as good
 	}

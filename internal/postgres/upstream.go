@@ -35,11 +35,15 @@ const (
 )
 
 // conninfo is the libpq connection string of an upstream (PostgreSQL 17
-// documentation, 32.1.1). The server is known by its authority, not by its name.
+// documentation, 32.1.1). The server is known by its authority, not by its name, unless that is not the SampleDB's own.
 func (s *Server) conninfo(u Upstream, name, key string, patience int) string {
+	mode, authorities := "verify-ca", FileAuthority
+	if u.ByName {
+		mode, authorities = "verify-full", FileServers
+	}
 	pairs := []string{
 		"host=" + u.Host, "port=" + strconv.Itoa(u.Port), "user=" + RoleReplication, "application_name=" + name,
-		"sslmode=verify-ca", "sslrootcert=" + filepath.Join(s.Run, FileAuthority),
+		"sslmode=" + mode, "sslrootcert=" + filepath.Join(s.Run, authorities),
 		"sslcert=" + filepath.Join(s.Run, FileCertificate), "sslkey=" + filepath.Join(s.Run, key),
 		"connect_timeout=3", "keepalives_idle=5", "keepalives_interval=2", "keepalives_count=3",
 		fmt.Sprintf("tcp_user_timeout=%d", patience),

@@ -22,9 +22,10 @@ type BackupSettings struct {
 	FullEvery int `json:"fullEvery,omitempty"`
 	// Verify is for the Pods that verify.
 	Verify Verification `json:"verify"`
-	// Authority and Operator are the same as in Config.
+	// Authority, Operator and Given are the same as in Config.
 	Authority string `json:"authority"`
 	Operator  string `json:"operator"`
+	Given     string `json:"given,omitempty"`
 }
 
 // Retention is what of an archive is kept. One that both or either asks for stays.

@@ -45,6 +45,11 @@ type Config struct {
 	// ServerNames are the DNS names and addresses that clients may call the
 	// servers by, besides the members' own.
 	ServerNames []string `json:"serverNames,omitempty"`
+	// Certificate is what the servers are to show to clients, nil for one of the SampleDB's own authority.
+	Certificate *Certificate `json:"certificate,omitempty"`
+	// Given are the certificates (PEM) of the authorities of such ones that clients have been told, in ca.crt of
+	// NAME-app. No certificate of another one is shown.
+	Given string `json:"given,omitempty"`
 	// Durability is which promise an acknowledged commit makes: DurabilityQuorum
 	// or DurabilityAsync.
 	Durability string `json:"durability"`
@@ -160,6 +165,9 @@ type Status struct {
 	RejectedRevision string `json:"rejectedRevision,omitempty"`
 	// PendingRestart are the parameters that wait for a restart of the server.
 	PendingRestart []string `json:"pendingRestart,omitempty"`
+
+	// Certificate is which one clients are shown. Release 0.1.0 does not say so.
+	Certificate *CertificateStatus `json:"certificate,omitempty"`
 
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`

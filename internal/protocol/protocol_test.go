@@ -58,6 +58,8 @@ func TestReviseNotices(t *testing.T) {
 		"Restored":         func(c *Config) { c.Restored = "oops" },
 		"RemoveBefore":     func(c *Config) { c.RemoveBefore = true },
 		"Prepares":         func(c *Config) { c.Prepares = true },
+		"Certificate":      func(c *Config) { c.Certificate = &Certificate{Secret: "shop-tls"} },
+		"Given":            func(c *Config) { c.Given = "another" },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },

@@ -46,7 +46,7 @@ func (o InitOptions) work(ctx context.Context) error {
 	if err := json.Unmarshal(text, &plan); err != nil {
 		return fmt.Errorf("understand the plan %s: %w", o.Plan, err)
 	}
-	config, err := initTLS(o.Authority)
+	config, err := initTLS(o.Authority, plan.Given)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func (o InitOptions) work(ctx context.Context) error {
 }
 
 // initTLS shows certificates of the SampleDB's own authority.
-func initTLS(folder string) (*tls.Config, error) {
+func initTLS(folder, given string) (*tls.Config, error) {
 	own, err := newIssuer(folder, naming.IdentityInit)
 	if err != nil {
 		return nil, err
 	}
-	return pki.ClientTLS(own.certificate, own.roots, naming.IdentityInstance), nil
+	return pki.DatabaseTLS(own.certificate, own.roots, naming.IdentityInstance, given)
 }

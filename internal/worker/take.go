@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
 )
@@ -66,6 +68,7 @@ type take struct {
 	primary, full, prove bool
 	key, trigger         string
 	settings             protocol.BackupSettings
+	tls                  *tls.Config   // by which the servers are known
 	archive              bucket.Bucket // rooted at the archive
 	result               protocol.BackupResult
 	// unfinished is after how long a backup that did not end is given up; 0 is givenUp.
@@ -82,6 +85,10 @@ func (t *take) do(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	t.tls, err = pki.DatabaseTLS(t.own.certificate, t.own.roots, naming.IdentityInstance, t.settings.Given)
+	if err != nil {
+		return err
+	}
 	if err := t.open(ctx); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ var examples = map[string]any{
 	"network.from[]":          fields{"podSelector": fields{}},
 	"ipBlock.cidr":            "10.0.0.0/8",
 	"ipBlock.except[]":        "10.9.0.0/16",
+	"tls.names[]":             "db.example.com",
+	"tls.secretName":          "shop-tls",
 
 	"securityContext.privileged": false,
 }

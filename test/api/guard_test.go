@@ -81,30 +81,35 @@ func TestTheGuardOfTheExamples(t *testing.T) {
 			Spec:       pgv1.PostgreSQLSpec{DB: "foo", User: "foo", Password: password, Roles: roles},
 		}
 	}
+	certified := func(name string) *v1.SampleDB {
+		return w.sampleDB("shop", func(db *v1.SampleDB) { db.Spec.TLS.SecretName = name })
+	}
 	for name, object := range map[string]client.Object{
 		"nothing named":  w.sampleDB("shop"),
 		"SQL of its own": db("shop-sql"),
 		"a store of its own": inStore(v1.StoreSpec{
 			S3: &v1.S3Store{Bucket: "backups", Credentials: secret("shop-s3")},
 		}),
-		"a key of its own":        encrypted("shop-age"),
-		"an archive of its own":   restored("shop-gcs"),
-		"the article's manifest":  pg("foodb-password"),
-		"a role with one of ours": pg("foodb-password", pgv1.Role{Name: "r", Password: "foodb-reader"}),
+		"a key of its own":         encrypted("shop-age"),
+		"a certificate of its own": certified("shop-tls"),
+		"an archive of its own":    restored("shop-gcs"),
+		"the article's manifest":   pg("foodb-password"),
+		"a role with one of ours":  pg("foodb-password", pgv1.Role{Name: "r", Password: "foodb-reader"}),
 	} {
 		if err := w.tried(object); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, object := range map[string]client.Object{
-		"a foreign image":    w.sampleDB("shop", func(db *v1.SampleDB) { db.Spec.Image = "docker.io/x" }),
-		"foreign SQL":        db("payment"),
-		"foreign S3":         inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: secret("payment")}}),
-		"a foreign CA":       inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", CA: secret("payment")}}),
-		"a foreign key":      encrypted("payment"),
-		"a foreign archive":  restored("payment"),
-		"a foreign password": pg("payment"),
-		"a role's password":  pg("foodb-password", pgv1.Role{Name: "r", Password: "payment"}),
+		"a foreign image":       w.sampleDB("shop", func(db *v1.SampleDB) { db.Spec.Image = "docker.io/x" }),
+		"foreign SQL":           db("payment"),
+		"foreign S3":            inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: secret("payment")}}),
+		"a foreign CA":          inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", CA: secret("payment")}}),
+		"a foreign key":         encrypted("payment"),
+		"a foreign certificate": certified("payment-tls"),
+		"a foreign archive":     restored("payment"),
+		"a foreign password":    pg("payment"),
+		"a role's password":     pg("foodb-password", pgv1.Role{Name: "r", Password: "payment"}),
 		"foreign Azure": inStore(v1.StoreSpec{Azure: &v1.AzureStore{
 			Account: "account", Container: "backups", DeletionCredentials: secret("payment"),
 		}}),

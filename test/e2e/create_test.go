@@ -76,7 +76,8 @@ func (s *story) connectionStrings(name string) {
 	s.Helper()
 	var secret corev1.Secret
 	must(s.T, s.Get(s.ctx, "secret/"+naming.AppSecret(name), &secret))
-	out, err := s.Kubectl(s.ctx, "exec", name+"-0", "--", "psql", string(secret.Data[naming.KeyURI]),
+	out, err := s.Kubectl(s.ctx, "exec", name+"-0", "--", "psql",
+		string(secret.Data[naming.KeyURI])+"&sslrootcert="+naming.PathRun+"/"+naming.KeyCA,
 		"-XAtc", "SELECT current_user, NOT pg_is_in_recovery()")
 	if err != nil || strings.TrimSpace(out) != "app|t" {
 		s.Errorf("psql with the Secret's uri says %q, %v", out, err)

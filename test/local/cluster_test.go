@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -130,11 +131,23 @@ func (c *cluster) writeAuthority() {
 }
 
 func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Config {
-	leaf, err := authority.Issue(identity, nil, time.Now())
+	show, roots := c.shows(authority, identity)
+	return pki.ClientTLS(show, roots, naming.IdentityInstance)
+}
+
+// databaseTLS is how the init Job knows a server.
+func (c *cluster) databaseTLS(host string) *tls.Config {
+	show, roots := c.shows(c.authority, naming.IdentityInit)
+	config, err := pki.DatabaseTLS(show, roots, naming.IdentityInstance, c.config.Given)
 	if err != nil {
 		c.Fatal(err)
 	}
-	pair, err := leaf.TLS()
+	return pki.ForHost(config, host)
+}
+
+// shows is a certificate of an authority, and whom its holder trusts.
+func (c *cluster) shows(authority *pki.Authority, identity string) (func() (tls.Certificate, error), *x509.CertPool) {
+	leaf, err := authority.Issue(identity, nil, time.Now())
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -142,7 +155,7 @@ func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Conf
 	if err != nil {
 		c.Fatal(err)
 	}
-	return pki.ClientTLS(func() (tls.Certificate, error) { return pair, nil }, roots, naming.IdentityInstance)
+	return leaf.TLS, roots
 }
 
 // start starts an agent with the config as it is.
@@ -176,6 +189,7 @@ func (c *cluster) startOne(name string) {
 func (c *cluster) agent(name, host, run string) *exec.Cmd {
 	cmd := exec.Command(program, "--name", name, "--listen", host, "--address", host,
 		"--config", filepath.Join(c.folder, "config.json"), "--authority", filepath.Join(c.folder, "ca"),
+		"--certificate", filepath.Join(c.folder, "given"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", run,
 		"--termination-log", filepath.Join(run, "../last-words"))
 	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored)
@@ -282,7 +296,7 @@ func (c *cluster) connectTo(ctx context.Context, host string) (*pgx.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	config.TLSConfig, config.Fallbacks = c.clientTLS(c.authority, naming.IdentityInit), nil
+	config.TLSConfig, config.Fallbacks = c.databaseTLS(host), nil
 	return pgx.ConnectConfig(ctx, config)
 }
 

@@ -124,8 +124,9 @@ type MyAppSpec struct {
 	// +optional
 	Ingress *IngressSpec `json:"ingress,omitempty"`
 
-	// The database that the application uses. It gets the connection's details as PGHOST, PGPORT, PGUSER,
-	// PGPASSWORD, PGDATABASE, PGSSLMODE and DATABASE_URL. Its first Pods start when the database is there.
+	// The database that the application uses. It gets the connection's details as PGHOST, PGPORT, PGUSER, PGPASSWORD,
+	// PGDATABASE, PGSSLMODE, PGSSLROOTCERT and DATABASE_URL, and the file that PGSSLROOTCERT names, by which it knows
+	// the server. Its first Pods start when the database is there.
 	// +optional
 	Database *DatabaseReference `json:"database,omitempty"`
 

@@ -38,7 +38,7 @@ type PostgreSQL struct {
 // +kubebuilder:validation:XValidation:rule="has(self.server) == has(oldSelf.server) && (!has(self.server) || self.server == oldSelf.server)",message="spec.server can't be changed: the data does not move. Create another PostgreSQL there, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.db == oldSelf.db",message="spec.db can't be changed: a database is not renamed under its users. Create another PostgreSQL, and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="self.user == oldSelf.user",message="spec.user can't be changed: it owns all that is in the database. Add another login with spec.roles and access: Owner"
-// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.network) || has(self.restoreFrom))",message="instances, version, storage, backup, restoreFrom, service and network are the server's: with spec.server they are said there"
+// +kubebuilder:validation:XValidation:rule="!has(self.server) || !(has(self.instances) || has(self.version) || has(self.storage) || has(self.backup) || has(self.service) || has(self.network) || has(self.tls) || has(self.restoreFrom))",message="instances, version, storage, backup, restoreFrom, service, network and tls are the server's: with spec.server they are said there"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || (!has(self.server) && (!has(self.backup) || !has(self.backup.none) || !self.backup.none))",message="deletionPolicy: Snapshot takes a last backup of a server of one's own: it goes neither with spec.server nor with backup.none"
 // +kubebuilder:validation:XValidation:rule="!has(self.roles) || !self.roles.exists(r, r.name == self.user)",message="spec.roles must not name spec.user: that role owns the database already"
 type PostgreSQLSpec struct {
@@ -131,6 +131,10 @@ type PostgreSQLSpec struct {
 	// Who reaches the server of its own over the network: as of a SampleDB.
 	// +optional
 	Network *toban.NetworkSpec `json:"network,omitempty"`
+
+	// By which certificate clients know the server of its own: as of a SampleDB.
+	// +optional
+	TLS *toban.TLSSpec `json:"tls,omitempty"`
 }
 
 // RoleName is the name of a role.
@@ -225,6 +229,11 @@ type PostgreSQLStatus struct {
 	// Which content of that Secret was written last. It says nothing about the password.
 	// +optional
 	SecretRevision string `json:"secretRevision,omitempty"`
+
+	// Tells what of the Secret an application has from its start from what it was before: all but the authorities in
+	// ca.crt, which it reads anew.
+	// +optional
+	ConnectionRevision string `json:"connectionRevision,omitempty"`
 
 	// Ready is its only condition.
 	// +listType=map

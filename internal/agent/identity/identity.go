@@ -25,7 +25,7 @@ import (
 type Identity struct {
 	authorityPEM []byte
 	authority    *pki.Authority
-	names        []string
+	options      Options
 	run          string
 	log          *slog.Logger
 	// now is the wall clock.
@@ -33,18 +33,25 @@ type Identity struct {
 	// Renewed is called with a new certificate in place.
 	Renewed func()
 
-	mutex sync.Mutex
-	leaf  pki.Leaf
-	pair  tls.Certificate
+	renewing sync.Mutex
+	mutex    sync.Mutex
+	config   protocol.Config // as last told
+	leaf     pki.Leaf
+	issued   []string // the names in leaf
+	pair     tls.Certificate
+	shown    shown
 }
 
 // Options say who the instance is.
 type Options struct {
 	// Name is the instance's, Address what others reach it by, if that is known.
 	Name, Address string
-	// Authority is the folder with the SampleDB's authority, Run the one in memory that takes the certificate.
-	Authority, Run string
-	Log            *slog.Logger
+	// Authority is the folder with the SampleDB's authority, Given that with the user's certificate for clients
+	// in a folder of its Secret's name, and Run the one in memory that takes what is used.
+	Authority, Given, Run string
+	// Report is told which certificate clients are shown.
+	Report func(protocol.CertificateStatus)
+	Log    *slog.Logger
 }
 
 // New issues the instance its first certificate.
@@ -66,8 +73,9 @@ func New(options Options, config protocol.Config) (*Identity, error) {
 			"waiting for the new one")
 	}
 	i := &Identity{
-		authorityPEM: cert, authority: authority, names: serverNames(options, config), run: options.Run,
+		authorityPEM: cert, authority: authority, options: options, run: options.Run, config: config,
 		log: options.Log, now: time.Now, Renewed: func() {},
+		shown: shown{known: config.Given, told: config.Given, wake: make(chan struct{}, 1)},
 	}
 	return i, i.renew(i.now().Round(0))
 }
@@ -88,7 +96,10 @@ func serverNames(options Options, config protocol.Config) []string {
 
 // renew issues a new certificate and writes the files that PostgreSQL reads.
 func (i *Identity) renew(now time.Time) error {
-	leaf, err := i.authority.Issue(naming.IdentityInstance, i.names, now)
+	i.renewing.Lock()
+	defer i.renewing.Unlock()
+	names := serverNames(i.options, i.told())
+	leaf, err := i.authority.Issue(naming.IdentityInstance, names, now)
 	if err != nil {
 		return err
 	}
@@ -103,9 +114,10 @@ func (i *Identity) renew(now time.Time) error {
 		return err
 	}
 	i.mutex.Lock()
-	defer i.mutex.Unlock()
-	i.leaf, i.pair = leaf, pair
-	return nil
+	i.leaf, i.pair, i.issued = leaf, pair, names
+	i.mutex.Unlock()
+	_, err = i.show(now)
+	return err
 }
 
 // write writes the files.

@@ -49,7 +49,9 @@ type API struct {
 	Ask  func(ctx context.Context, event func(id uint64) machine.Event) (machine.Effect, error)
 	// Configure takes a new config, OnStatus what a peer says of itself unasked.
 	Configure func(protocol.Config)
-	OnStatus  func(protocol.Status)
+	// Complete adds to a status what only the operator wants to know.
+	Complete func(protocol.Status) protocol.Status
+	OnStatus func(protocol.Status)
 	// Connect makes a session with a database of the server.
 	Connect database.Connect
 	Log     *slog.Logger
@@ -183,7 +185,7 @@ func (a *API) handleSync(w http.ResponseWriter, r *http.Request) {
 	}
 	a.Configure(config)
 	a.awaitApplied(r.Context(), config.Revision)
-	writeJSON(w, a.Status.Get())
+	writeJSON(w, a.Complete(a.Status.Get()))
 }
 
 func (a *API) awaitApplied(ctx context.Context, revision string) {

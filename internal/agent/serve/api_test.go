@@ -235,7 +235,7 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 	t.Helper()
 	i := &instance{config: protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()}
 	who := identified(t, ours, i.config)
-	i.API = &API{
+	i.API = &API{Complete: func(s protocol.Status) protocol.Status { return s },
 		ListenAt: protocol.Listen,
 		Name:     "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
 		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),

@@ -60,7 +60,7 @@ func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name strin
 		return err
 	}
 	d := &s.seen.database
-	d.found, d.secret = true, pg.Status.SecretRevision
+	d.found, d.secret = true, cmp.Or(pg.Status.ConnectionRevision, pg.Status.SecretRevision)
 	d.ready, d.why = readiness("PostgreSQL", pg, pg.Status.Conditions)
 	d.usable = d.ready
 	server := pg.Status.Server

@@ -138,7 +138,7 @@ func shown(object client.Object) any {
 	case *toban.DatabaseBackup:
 		return o.Status.Conditions
 	case *pgv1.PostgreSQL:
-		return []any{o.Status.Conditions, o.Status.SecretRevision, o.Status.Server}
+		return []any{o.Status.Conditions, o.Status.SecretRevision, o.Status.ConnectionRevision, o.Status.Server}
 	}
 	return object
 }

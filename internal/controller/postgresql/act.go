@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,13 +80,18 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	if password == nil {
 		return nil
 	}
-	secret := desired.DatabaseSecret(s.pg, s.seen.db, *password, []byte(s.seen.authority))
+	secret := desired.DatabaseSecret(s.pg, s.seen.db, *password, []byte(s.seen.clients))
 	content, err := json.Marshal(secret.Data)
 	if err != nil {
 		return fmt.Errorf("encode the Secret %s: %w", secret.Name, err)
 	}
 	digest := r.Credentials.Digest(s.pg.UID, content)
+	connection, err := r.connectionDigest(s.pg, secret)
+	if err != nil {
+		return err
+	}
 	if s.revision == digest {
+		s.connection = connection
 		return nil
 	}
 	revision, err := r.applyRevision(ctx, s, digest)
@@ -102,8 +109,19 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return apply.RefusedBy(err, "create", "Secret", secret.Name)
 	}
-	s.revision = digest
+	s.revision, s.connection = digest, connection
 	return nil
+}
+
+// connectionDigest is of what an application has from its start: authorities are read from a file that is brought anew.
+func (r *Reconciler) connectionDigest(pg *pgv1.PostgreSQL, secret *corev1.Secret) (string, error) {
+	data := maps.Clone(secret.Data)
+	delete(data, naming.KeyCA)
+	content, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encode the Secret %s: %w", secret.Name, err)
+	}
+	return r.Credentials.Digest(pg.UID, content), nil
 }
 
 // applyRevision makes the revision that the Secret will belong to, and deletes the former ones.

@@ -84,6 +84,8 @@ type scope struct {
 	secretInTheWay bool
 	// revision is which content of the Secret was written last.
 	revision string
+	// connection is that of what an application has from its start.
+	connection string
 }
 
 // answer is what came of asking the primary's agent.
@@ -103,7 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read the PostgreSQL: %w", err)
 	}
 	pg.Status = r.statuses.Latest(pg, pg.Status)
-	s := &scope{pg: pg, now: r.Now(), revision: pg.Status.SecretRevision}
+	s := &scope{pg: pg, now: r.Now(), revision: pg.Status.SecretRevision,
+		connection: pg.Status.ConnectionRevision}
 	if pg.DeletionTimestamp != nil {
 		return r.finish(ctx, s)
 	}

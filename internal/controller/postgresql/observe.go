@@ -26,6 +26,8 @@ type observed struct {
 	// db is the server, nil where there is none. Config is what its agents have.
 	db        *v1.SampleDB
 	authority string
+	// clients are the authorities (PEM) by which clients know the servers.
+	clients string
 	// primary is the address of the instance that takes writes, "" where none is known; reachable says
 	// that Services lead to it.
 	primary   string
@@ -96,7 +98,7 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.seen.authority = parsed.Authority
+	s.seen.authority, s.seen.clients = parsed.Authority, parsed.ClientAuthorities()
 	return nil
 }
 

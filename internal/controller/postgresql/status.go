@@ -29,7 +29,7 @@ func (s *scope) status(d Decision) pgv1.PostgreSQLStatus {
 	out.Conditions = slices.Clone(out.Conditions)
 	out.Phase = phase(d)
 	out.Server = reference(s.seen.db, s.pg)
-	out.SecretRevision = s.revision
+	out.SecretRevision, out.ConnectionRevision = s.revision, s.connection
 	if s.revision != "" {
 		out.Secret = naming.AppSecret(s.pg.Name)
 	}

@@ -49,6 +49,9 @@ const (
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
+
+	eventCertificateServed  = "CertificateServed"  // clients are shown the certificate that the spec gives
+	eventCertificateRefused = "CertificateRefused" // what is in its Secret can't be shown
 )
 
 // event is one event about the SampleDB.
@@ -88,6 +91,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 		now.Phase == phaseReady { // else an update may be under way
 		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
+	out = append(out, certificateChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)

@@ -61,8 +61,10 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.seen.answers = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
-		s.config = desired.Config(s.db, known)
 	}
+	known.Given = givenAuthorities(known.Given, s.config.Members, s.seen.answers)
+	s.config = desired.Config(s.db, known)
+	s.trust = s.db.Status.ClientAuthorities
 	return nil
 }
 
@@ -90,7 +92,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	if authority.Vouches([]byte(old.Authority)) {
 		known.Authority = old.Authority
 	}
-	known.Witness, known.Restored = old.Witness, old.Restored
+	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}

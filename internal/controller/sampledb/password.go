@@ -208,16 +208,17 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 	if err != nil {
 		return false, err
 	}
-	epoch := s.password.Epoch
-	secret := desired.AppSecret(s.db, revision, r.Credentials.Password(s.db, epoch), []byte(s.config.Authority))
+	epoch, trust := s.password.Epoch, s.wantedTrust()
+	secret := desired.AppSecret(s.db, revision, r.Credentials.Password(s.db, epoch),
+		[]byte(s.config.ClientAuthorities()))
 	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
 	switch {
 	case err == nil:
-		s.password.Secret = epoch
+		s.password.Secret, s.trust = epoch, trust
 		return false, nil
 	case !apierrors.IsAlreadyExists(err):
 		return false, refused(err, "Secret", secret.Name)
-	case s.password.Secret != epoch && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
+	case (s.password.Secret != epoch || s.trust != trust) && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
 		return true, r.deleteRevision(ctx, revision)
 	}
 	return true, nil
@@ -236,7 +237,7 @@ func (r *Reconciler) appRevision(ctx context.Context, s *scope) (*appsv1.Control
 	for _, have := range mine {
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
-	want := desired.AppRevision(s.db, s.password.Epoch)
+	want := desired.AppRevision(s.db, s.password.Epoch, s.wantedTrust())
 	var there *appsv1.ControllerRevision
 	for i := range mine {
 		if mine[i].Name == want.Name {

@@ -41,6 +41,8 @@ type scope struct {
 	passwordRotated verdict
 	// image is what is known of the image, nil before anything is.
 	image *v1.ImageStatus
+	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
+	trust string
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

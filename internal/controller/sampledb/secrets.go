@@ -19,7 +19,7 @@ import (
 // read nor change them, so it can't know whether they are there: it tries
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
-	resting := s.healthy() && s.rotation().written
+	resting := s.healthy() && s.rotation().written && s.trust == s.wantedTrust()
 	if !r.attempts.due(s.db.UID, s.now, resting) {
 		return nil
 	}

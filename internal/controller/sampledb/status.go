@@ -48,6 +48,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
+		ClientAuthorities:  s.trust,
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -88,6 +89,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
 	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
+	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
 	out.Phase = summary(out)

@@ -91,10 +91,9 @@ func podTemplate(app *v1.MyApp, release Release) corev1.PodTemplateSpec {
 	}
 	out.Spec.Affinity = affinity(app, spec)
 	if spec.Leader {
-		out.Spec.Volumes = []corev1.Volume{leaderVolume()}
-		out.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
-			{Name: volumeLeader, MountPath: naming.PathLeader, ReadOnly: true},
-		}
+		out.Spec.Volumes = append(out.Spec.Volumes, leaderVolume())
+		out.Spec.Containers[0].VolumeMounts = append(out.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: volumeLeader, MountPath: naming.PathLeader, ReadOnly: true})
 	}
 	out.Annotations[naming.AnnotationTemplate] = desired.Hash(out)
 	return out
@@ -112,6 +111,7 @@ func podSpec(spec v1.MyAppSpec, container corev1.Container) corev1.PodSpec {
 	}
 	return corev1.PodSpec{
 		Containers: []corev1.Container{container},
+		Volumes:    trustVolumes(spec.Database),
 		// It has no business with the Kubernetes API, and other Services' addresses only get into the
 		// way of its own variables.
 		AutomountServiceAccountToken: &no,
@@ -144,6 +144,7 @@ func container(spec v1.MyAppSpec, name, image string) corev1.Container {
 		Image:                    image,
 		Env:                      environment(spec),
 		EnvFrom:                  sources(spec.Config),
+		VolumeMounts:             trustMounts(spec.Database),
 		Resources:                spec.Resources,
 		SecurityContext:          spec.SecurityContext,
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

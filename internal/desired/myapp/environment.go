@@ -40,7 +40,8 @@ func connection(database *v1.DatabaseReference) []corev1.EnvVar {
 		from("PGUSER", naming.KeyUsername),
 		from("PGPASSWORD", naming.KeyPassword),
 		from("PGDATABASE", naming.KeyDatabase),
-		{Name: "PGSSLMODE", Value: "require"},
+		{Name: "PGSSLMODE", Value: "verify-full"},
+		{Name: "PGSSLROOTCERT", Value: naming.TrustFile(database.Name)},
 		from("DATABASE_URL", naming.KeyURI),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/pki"
 	"toban.dev/test/local/single"
 )
 
@@ -64,14 +65,29 @@ func program(t *testing.T, version int) string {
 type world struct {
 	*testing.T
 	server *single.Server
+	// authority is the file with that of the server.
+	authority string
 }
 
 func begin(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, server: single.Start(t)}
+	w := &world{T: t, server: single.Start(t), authority: filepath.Join(t.TempDir(), "ca.crt")}
+	w.trust(w.server.Authority)
 	w.server.Do(t, "postgres", "CREATE ROLE guest LOGIN PASSWORD 'pass'")
 	w.server.Do(t, "postgres", "CREATE DATABASE book OWNER guest")
 	return w
+}
+
+// trust writes the file by which the application knows the server.
+func (w *world) trust(authorities ...*pki.Authority) {
+	w.Helper()
+	var text []byte
+	for _, a := range authorities {
+		text = append(text, a.CertPEM()...)
+	}
+	if err := os.WriteFile(w.authority, text, 0o600); err != nil {
+		w.Fatal(err)
+	}
 }
 
 // sql runs statements as superuser, ask a query.
@@ -84,7 +100,7 @@ func (w *world) command(version int, args ...string) *exec.Cmd {
 	c := exec.Command(program(w.T, version), args...)
 	c.Env = []string{
 		"PGHOST=127.0.0.1", fmt.Sprintf("PGPORT=%d", w.server.Port), "PGUSER=guest", "PGPASSWORD=pass",
-		"PGDATABASE=book", "PGSSLMODE=require",
+		"PGDATABASE=book", "PGSSLMODE=verify-full", "PGSSLROOTCERT=" + w.authority,
 	}
 	return c
 }

@@ -73,7 +73,7 @@ func nodes(t *testing.T, n int) []*node {
 		must(t, err)
 		for file, content := range map[string][]byte{
 			postgres.FileAuthority: authority.CertPEM(), postgres.FileCertificate: leaf.CertPEM,
-			postgres.FileKey: leaf.KeyPEM,
+			postgres.FileKey: leaf.KeyPEM, postgres.FileClients: append(leaf.CertPEM, leaf.KeyPEM...),
 		} {
 			must(t, os.WriteFile(filepath.Join(s.Run, file), content, 0o600))
 		}

@@ -71,17 +71,35 @@ func (s *Server) configure(t testing.TB) {
 	var err error
 	s.Authority, err = pki.NewAuthority([]byte(strings.Repeat("s", 32)), "test", time.Now())
 	must(t, err)
-	leaf, err := s.Authority.Issue(naming.IdentityInstance, []string{"localhost"}, time.Now())
-	must(t, err)
+	s.certify(t)
 	for name, text := range map[string]string{
-		"tls.crt": string(leaf.CertPEM), "tls.key": string(leaf.KeyPEM), "ca.crt": string(s.Authority.CertPEM()),
-		"pg_hba.conf": access, "pg_ident.conf": identities,
+		"ca.crt": string(s.Authority.CertPEM()), "pg_hba.conf": access, "pg_ident.conf": identities,
 		"postgresql.auto.conf": settings + fmt.Sprintf("port = %d\nunix_socket_directories = '%s'\n", s.Port, s.folder),
 	} {
 		path := filepath.Join(s.folder, name)
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 		s.own(t, path)
 	}
+}
+
+// certify gives the server a certificate of its authority.
+func (s *Server) certify(t testing.TB) {
+	t.Helper()
+	leaf, err := s.Authority.Issue(naming.IdentityInstance, []string{"localhost", "127.0.0.1"}, time.Now())
+	must(t, err)
+	for name, text := range map[string][]byte{"tls.crt": leaf.CertPEM, "tls.key": leaf.KeyPEM} {
+		path := filepath.Join(s.folder, name)
+		must(t, os.WriteFile(path, text, 0o600))
+		s.own(t, path)
+	}
+}
+
+// Certify has the server that runs show a certificate of another authority.
+func (s *Server) Certify(t testing.TB, authority *pki.Authority) {
+	t.Helper()
+	s.Authority = authority
+	s.certify(t)
+	s.Do(t, "postgres", "SELECT pg_reload_conf()")
 }
 
 // Up starts the server and waits until it takes writes.
