@@ -28,7 +28,7 @@ var (
 			{Group: "storage.k8s.io", Resource: "storageclasses", Verb: "list"},
 			{Group: "storage.k8s.io", Resource: "storageclasses", Verb: "watch"},
 		},
-		"StorageClasses can't be read: a missing class, or one that can't grow volumes, is reported only after an attempt",
+		"StorageClasses can't be read: a missing class, or one that can't grow, is reported only after an attempt",
 	}
 	rightReaders = clusterRight{
 		[]authorizationv1.ResourceAttributes{
