@@ -30,7 +30,7 @@ type BackupSpec struct {
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 
-	// The time zone of the schedule, for instance Asia/Tokyo. UTC where it is not given.
+	// The time zone of the schedule, for instance Asia/Tokyo. UTC by default.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
@@ -97,12 +97,12 @@ type VerificationSpec struct {
 	// +optional
 	Size string `json:"size,omitempty"`
 
-	// Its StorageClass; that of storage where it is not given.
+	// Its StorageClass; that of storage if not given.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// How the rest of the archive is read again, older backups and all WAL: each verification goes on where the last
+	// How the rest of the archive is read again, older backups and all WAL: each verification continues where the last
 	// has stopped.
 	// +optional
 	Scrub *ScrubSpec `json:"scrub,omitempty"`
@@ -137,7 +137,7 @@ type Assertion struct {
 	// +required
 	Name string `json:"name"`
 
-	// The database that is asked; that of init.database where it is not given.
+	// The database for the query; init.database by default.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Database string `json:"database,omitempty"`
@@ -180,14 +180,13 @@ type StoreSpec struct {
 // VolumeStore is a volume that the operator makes. It outlives the SampleDB, whatever
 // deletionPolicy says: the operator never deletes it.
 type VolumeStore struct {
-	// The size of the volume. Twice that of storage.size where it is not given, and at least 10Gi. It
-	// can grow but not shrink.
+	// The size of the volume. By default twice storage.size, and at least 10Gi. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
 	// +optional
 	Size string `json:"size,omitempty"`
 
-	// Its StorageClass; the cluster's default where it is not given.
+	// Its StorageClass; the cluster's default class if not given.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
@@ -209,7 +208,7 @@ type S3Store struct {
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// The server's address with its protocol, such as https://minio.example.com:9000. Amazon's where it is not given.
+	// The server's address with its protocol, such as https://minio.example.com:9000. Amazon's by default.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https?://[^/]+/?$`
 	// +optional
@@ -229,14 +228,14 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
-	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
-	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
-	// credentials do it all.
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
-	// A Secret with ca.crt: the authority of the server's certificate, where it is none of the public ones.
+	// A Secret with ca.crt: the authority of the server's certificate, if it is not a public one.
 	// +optional
 	CA *SecretReference `json:"ca,omitempty"`
 }
@@ -261,10 +260,10 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
-	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
-	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
-	// credentials do it all.
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -291,7 +290,7 @@ type AzureStore struct {
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
-	// The server's address where it is not Azure's own, such as https://azurite.example.com:10000/account.
+	// The server's address, if it is not Azure's own, such as https://azurite.example.com:10000/account.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Endpoint string `json:"endpoint,omitempty"`
@@ -300,10 +299,10 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, of who may list, read and delete. Only the Pods of NAME-retention get it, which
-	// remove what is not to be kept after each backup. Everybody else then removes nothing, so that credentials need
-	// only list, read and create: who breaks into an instance can't remove backups. Where it is not given,
-	// credentials do it all.
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -343,7 +342,7 @@ type RetentionSpec struct {
 	// +optional
 	Count int32 `json:"count,omitempty"`
 
-	// For how many days every moment can be restored, but for those in a gap.
+	// For how many days every moment can be restored, except those in a gap.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 36500",message="backup.retention.days must be from 1 to 36500"
 	// +optional
 	Days int32 `json:"days,omitempty"`
@@ -397,7 +396,7 @@ type RestoreWindow struct {
 	// +optional
 	EarliestLSN string `json:"earliestLSN,omitempty"`
 
-	// Up to when, and up to which position. They are not given for the one that goes on.
+	// Up to when, and up to which position. The branch that continues has neither.
 	// +optional
 	Latest *metav1.Time `json:"latest,omitempty"`
 	// +optional
@@ -482,8 +481,8 @@ type BackupStatus struct {
 	// +optional
 	Windows []RestoreWindow `json:"windows,omitempty"`
 
-	// What retention has not removed at the last backup though its rules would have it, why, and what to do. Empty
-	// where it has done as it was told.
+	// What retention has kept at the last backup although its rules would remove it, why, and what to do. Empty if it
+	// has kept nothing of that kind.
 	// +optional
 	Retention string `json:"retention,omitempty"`
 	// What the store has refused to remove then, and what to do.
@@ -492,8 +491,8 @@ type BackupStatus struct {
 	// The keys of the archive, as the last backup saw them: what needs them, and whether the Secret has them.
 	// +optional
 	Keys []ArchiveKey `json:"keys,omitempty"`
-	// When the Job NAME-retention was made that has last removed what is not to be kept. It is there where one was
-	// needed: with deletionCredentials in the store, or because the store was full.
+	// When the last Job NAME-retention was created, which removes what retention does not keep. It exists if such a Job
+	// was needed: with deletionCredentials in the store, or because the store was full.
 	// +optional
 	LastRetentionAt *metav1.Time `json:"lastRetentionAt,omitempty"`
 

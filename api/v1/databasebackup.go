@@ -213,7 +213,7 @@ type VerificationStatus struct {
 	// +optional
 	RecoveryTime *metav1.Duration `json:"recoveryTime,omitempty"`
 
-	// Up to where the WAL could be replayed, and when the last transaction was committed that is there.
+	// Up to which position the WAL was replayed, and when the last transaction in it was committed.
 	// +optional
 	LSN string `json:"lsn,omitempty"`
 	// +optional

@@ -2,11 +2,11 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NetworkSpec says who reaches the PostgreSQL servers over the network.
+// NetworkSpec says which clients reach the PostgreSQL servers over the network.
 type NetworkSpec struct {
-	// Who may reach PostgreSQL's port: each item is written as in `ingress.from` of a NetworkPolicy, and who matches
-	// one of them may. Without any, everybody may. Toban's own Pods of this SampleDB always may, and those of the
-	// MyApps of its namespace that use it. The cluster's network must enforce NetworkPolicies.
+	// Which clients may reach PostgreSQL's port. Each item is written as in `ingress.from` of a NetworkPolicy; a client
+	// that matches one of them may. Without items, all may. Toban's own Pods of this SampleDB always may, and those of
+	// the MyApps of its namespace that use it. The cluster's network must enforce NetworkPolicies.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional

@@ -38,7 +38,7 @@ type RestoreSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !self.exclusive || has(self.time) || has(self.lsn) || has(self.transaction) || has(self.name)",message="restoreFrom.target.exclusive goes with time, lsn or transaction"
 // +kubebuilder:validation:XValidation:rule="!has(self.exclusive) || !self.exclusive || !has(self.name)",message="restoreFrom.target.exclusive does not go with name: a named point lies between transactions"
 type RestoreTarget struct {
-	// A moment, such as 2026-11-20T03:15:00+09:00. What was committed until then is there.
+	// A moment, such as 2026-11-20T03:15:00+09:00. What was committed until then is restored.
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:MaxLength=35
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[-0-9]+T[0-9:.]+(Z|[-+][0-9:]+)$')",message="target.time must be a moment with its time zone, such as 2026-11-20T03:15:00+09:00"
@@ -141,7 +141,7 @@ type RestoreStatus struct {
 	// +optional
 	Progress *BackupProgress `json:"progress,omitempty"`
 
-	// Up to which position the WAL was replayed, and when the last transaction was committed that is there.
+	// Up to which position the WAL was replayed, and when the last transaction in it was committed.
 	// +optional
 	LSN string `json:"lsn,omitempty"`
 	// +optional

@@ -59,14 +59,14 @@ type SampleDBSpec struct {
 	Instances int32 `json:"instances"`
 
 	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority
-	// of the instances, so that losing any one of them loses nothing, and the one that takes over has all
-	// of it. With async it is on the primary's disk alone: commits wait for nobody, and a
-	// primary that is lost takes the last ones with it.
+	// of the instances: losing any one of them loses nothing, and the one that takes over has all
+	// of it. With async it is on the primary's disk only: commits wait for no other instance, and if the
+	// primary is lost, the last commits are lost.
 	//
-	// With two instances quorum means both. When one is lost, the other first has the
-	// Kubernetes API record that it goes on alone (writes wait until then), and after
+	// With two instances quorum means both. If one is lost, the other first records in the
+	// Kubernetes API that it continues alone (writes wait until then). After
 	// that its commits are on one disk until both are together again. With
-	// one instance there is nobody to wait for, and both values mean the same.
+	// one instance both values mean the same.
 	//
 	// A change restarts nothing.
 	// +kubebuilder:default=quorum
@@ -82,7 +82,7 @@ type SampleDBSpec struct {
 	// +optional
 	Eviction Eviction `json:"eviction,omitempty"`
 
-	// Where the data lies. Each instance has a volume of its own.
+	// Where the data is. Each instance has a volume of its own.
 	// +required
 	Storage StorageSpec `json:"storage"`
 
@@ -119,7 +119,7 @@ type SampleDBSpec struct {
 	// +optional
 	Init *InitSpec `json:"init,omitempty"`
 
-	// Where the archive with the WAL and the base backups lies, and when backups are taken. What is not given has a
+	// Where the archive with the WAL and the base backups is, and when backups are taken. What is not given has a
 	// default: a volume of its own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does
 	// without all that. To set or change the store's credentials or ca restarts the instances one by one.
 	// +optional
@@ -137,7 +137,7 @@ type SampleDBSpec struct {
 	// +optional
 	Service ServiceSpec `json:"service,omitempty"`
 
-	// Who reaches the servers over the network. A change restarts nothing.
+	// Which clients reach the servers over the network. A change restarts nothing.
 	// +optional
 	Network NetworkSpec `json:"network,omitempty"`
 
@@ -162,7 +162,7 @@ type StorageSpec struct {
 	// +required
 	Size string `json:"size"`
 
-	// The StorageClass of the volumes; the cluster's default where it is not given.
+	// The StorageClass of the volumes; the cluster's default class if not given.
 	// It can't be changed afterwards.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -434,16 +434,17 @@ type SampleDBStatus struct {
 	// +optional
 	ClientAuthorities string `json:"clientAuthorities,omitempty"`
 
-	// Which password the Secret NAME-app has. It is there where one was asked for by the annotation
-	// toban.dev/rotate-password, or the SampleDB was brought back with one that was.
+	// Which password the Secret NAME-app has. It exists after a rotation by the annotation
+	// toban.dev/rotate-password, or if the SampleDB was brought back with a rotated password.
 	// +optional
 	Password *PasswordStatus `json:"password,omitempty"`
 
-	// What it has begun with, or is about to. It is there where spec.restoreFrom is or was.
+	// The restore that it has begun with, or that is running. It exists if
+	// spec.restoreFrom or spec.restore is or was set.
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
 
-	// The archive and the backups in it. It is there where spec.backup is.
+	// The archive and the backups in it. It exists if there is an archive.
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
 

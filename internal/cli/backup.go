@@ -34,14 +34,14 @@ func Backup() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup NAME",
 		Short: "Take a base backup of a SampleDB",
-		Long: "Creates a DatabaseBackup, which the operator takes, and shows how far it is. To stop " +
-			"it, set its spec.cancel.",
+		Long: "Creates a DatabaseBackup, and shows the progress of the backup. To stop " +
+			"the backup, set its spec.cancel.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (NAME with the time where it is empty)")
+	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (default: NAME with the time)")
 	f.DurationVar(&o.deadline, "deadline", 24*time.Hour, "how long it may take")
 	f.BoolVar(&o.keep, "keep", false, "pin it: retention never removes it (spec.keep)")
 	f.BoolVar(&o.wait, "wait", true, "wait until it has ended")
@@ -58,7 +58,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 		return err
 	}
 	if desired.Backup(db) == nil {
-		return fmt.Errorf("the SampleDB %s does without an archive: remove spec.backup.none first", name)
+		return fmt.Errorf("the SampleDB %s has no archive: remove spec.backup.none first", name)
 	}
 	backup := &v1.DatabaseBackup{
 		ObjectMeta: metav1.ObjectMeta{
@@ -84,7 +84,7 @@ func awaitBackup(ctx context.Context, out io.Writer, api client.Client, asked *v
 	for {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched: kubectl get databasebackup %s", asked.Name)
+			return fmt.Errorf("the backup continues; to watch it: kubectl get databasebackup %s", asked.Name)
 		case <-tick.C:
 		}
 		now := &v1.DatabaseBackup{}

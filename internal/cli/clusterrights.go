@@ -28,20 +28,20 @@ var (
 			{Group: "storage.k8s.io", Resource: "storageclasses", Verb: "list"},
 			{Group: "storage.k8s.io", Resource: "storageclasses", Verb: "watch"},
 		},
-		"StorageClasses can't be read: that one is missing, or lets no volume grow, is not said before it is tried",
+		"StorageClasses can't be read: a missing class, or one that can't grow, is reported only after an attempt",
 	}
 	rightReaders = clusterRight{
 		[]authorizationv1.ResourceAttributes{
 			{Group: "authentication.k8s.io", Resource: "tokenreviews", Verb: "create"},
 			{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verb: "create"},
 		},
-		"metrics are not served: who asks for them, and whether they may read them, can't be found out",
+		"metrics are not served: the operator can't check who may read them",
 	}
 	rightKinds = clusterRight{
 		[]authorizationv1.ResourceAttributes{
 			definitionRight(naming.DefinitionSampleDB), definitionRight(naming.DefinitionPostgreSQL),
 		},
-		"CustomResourceDefinitions can't be read: the data of what is deleted stays, whatever deletionPolicy says",
+		"CustomResourceDefinitions can't be read: data stays at every deletion, whatever deletionPolicy says",
 	}
 )
 

@@ -22,9 +22,9 @@ type cluster struct {
 
 func (c *cluster) flags(f *pflag.FlagSet) {
 	f.StringVarP(&c.namespace, "namespace", "n", "",
-		"namespace of the SampleDB (that of the kubeconfig's context where it is empty)")
+		"namespace of the SampleDB (default: that of the kubeconfig's context)")
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG, then ~/.kube/config)")
-	f.StringVar(&c.context, "context", "", "context of the kubeconfig (its current one where it is empty)")
+	f.StringVar(&c.context, "context", "", "context of the kubeconfig (default: the current one)")
 }
 
 // connect makes a client, and fills in the namespace.

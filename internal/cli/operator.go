@@ -80,13 +80,13 @@ func Operator(version string) *cobra.Command {
 	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres",
 		"repository of the PostgreSQL images, with the major versions as tags")
 	f.StringVar(&o.metricsAddress, "metrics-address", ":8443",
-		"where to serve metrics over HTTPS, to those who may read them; 0 for nowhere")
+		"where to serve metrics over HTTPS, to readers with the right to; 0 turns them off")
 	f.StringVar(&o.probeAddress, "probe-address", ":8081", "where to serve /healthz and /readyz")
 	f.BoolVar(&o.election, "leader-election", true,
 		"act only while holding the lease, so that several replicas may run")
 	f.BoolVar(&o.debug, "debug", false, "log more")
 	f.StringSliceVar(&o.namespaces.Watched, "watch-namespace", listed("WATCH_NAMESPACE"),
-		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE); else in all")
+		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE; default: all)")
 	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
 		"leave these namespaces to another operator (env IGNORE_NAMESPACE)")
 	return c

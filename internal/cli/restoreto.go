@@ -38,24 +38,22 @@ func RestoreTo() *cobra.Command {
 	var o restoreToOptions
 	c := &cobra.Command{
 		Use:   "restore NAME",
-		Short: "Bring an earlier state of a SampleDB back, beside it or in its place",
-		Long: "With --into a new SampleDB begins with what the archive of NAME has, and NAME is left as it is; " +
-			"it may have been deleted if\n" +
-			"--backup names a DatabaseBackup of it. The new one has the same spec, but for the Service: " +
-			"two must not share a name outside.\n" +
-			"Without --into NAME itself goes back. That is prepared while it serves, and asked for once more " +
-			"before it begins.\n\n" +
+		Short: "Restore an earlier state of a SampleDB, into a new SampleDB or in place",
+		Long: "With --into, creates a new SampleDB from the archive of NAME, and does not change NAME. If NAME is\n" +
+			"deleted already, --backup must name one of its DatabaseBackups. The new SampleDB has the same spec\n" +
+			"except the Service, because two must not share a name outside.\n" +
+			"Without --into, sets NAME itself back, after you have confirmed it. NAME serves until the data is\n" +
+			"prepared.\n\n" +
 			"--to is one of\n" +
-			"  2026-11-20T03:15:00+09:00   a moment, with its time zone: what was committed until then is there\n" +
+			"  2026-11-20T03:15:00+09:00   a moment, with its time zone: what was committed until then is restored\n" +
 			"  0/3000060                   a position in the WAL\n" +
 			"  transaction:4711            the number of a transaction\n" +
-			"  name:before-the-release     a point made with pg_create_restore_point\n" +
-			"  latest                      all there is in the archive, or of --branch\n" +
-			"Without it the database is as it was when the backup that --backup names had ended.\n\n" +
-			"A restore in place leaves a branch of the WAL and begins another. --branch says which of them is meant, " +
-			"by the number that is shown\n" +
-			"before the restore begins. It is needed where more than one has what --to says, and for the end of one " +
-			"that was left.",
+			"  name:before-the-release     a point of pg_create_restore_point\n" +
+			"  latest                      everything in the archive, or of --branch\n" +
+			"Without --to, the database is as it was when the backup of --backup ended.\n\n" +
+			"A restore in place leaves a branch of the WAL and begins another. --branch chooses a branch by its\n" +
+			"number, which is shown before the restore begins. It is needed if more than one branch has the target\n" +
+			"of --to, and to restore the end of a branch that was left.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args[0])
@@ -65,13 +63,13 @@ func RestoreTo() *cobra.Command {
 	o.flags(f)
 	f.StringVar(&o.to, "to", "", "up to where: see above")
 	f.BoolVar(&o.exclusive, "exclusive", false, "end right before the moment, the position or the transaction")
-	f.Int64Var(&o.branch, "branch", 0, "number of the branch that --to is of (the one that has it)")
-	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to begin with (the latest before --to where it is empty)")
+	f.Int64Var(&o.branch, "branch", 0, "number of the branch of --to (default: the branch that has it)")
+	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to begin with (default: the latest before --to)")
 	f.StringVar(&o.into, "into", "", "name of the SampleDB to create")
-	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (as NAME has; 1 if that is gone)")
+	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (default: as NAME; 1 if NAME is gone)")
 	f.StringVar(&o.size, "size", "",
-		"of the volumes of the SampleDB to create, such as 20Gi (as NAME has; must be given if that is gone)")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself goes back")
+		"of the volumes of the SampleDB to create, such as 20Gi (default: as NAME; required if NAME is gone)")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself is set back")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	return c
 }

@@ -18,7 +18,7 @@ func Status() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "status NAME",
-		Short: "Show who is primary, the instances and the conditions of a SampleDB",
+		Short: "Show the primary, the instances and the conditions of a SampleDB",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			api, err := at.connect()

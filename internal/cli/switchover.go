@@ -34,14 +34,14 @@ func Switchover() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "switchover NAME",
 		Short: "Make another instance of a SampleDB the primary, without losing anything",
-		Long: "Asks the primary to hand over to another instance, which costs a second or two without writes.\n" +
-			"It does so by the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
+		Long: "Asks the primary to hand over to another instance. For a second or two no writes are possible.\n" +
+			"The command sets the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.to, "to", "", "the instance that should be primary (any where it is empty)")
+	f.StringVar(&o.to, "to", "", "the instance that should be primary (default: any)")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long to wait")
 	return c

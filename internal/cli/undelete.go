@@ -33,15 +33,13 @@ func Undelete() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undelete [NAME]",
 		Short: "Bring a deleted SampleDB back, or list what can be brought back",
-		Long: "Without a name it lists the SampleDBs that are gone and have a backup. With one it makes the SampleDB " +
-			"again, or the PostgreSQL\n" +
-			"that it belonged to: under its name, with its spec, its rows, its roles and their passwords. " +
-			"It has what the last backup\n" +
-			"had when it ended, or, where the SampleDB went without a last one, all that its archive has.\n\n" +
-			"Into another namespace it comes with --from, where the archive lies in an object store: " +
-			"the Secrets that spec.backup\n" +
-			"names must be there. Where the DatabaseBackups are gone too, --file reads them from a file (kubectl get " +
-			"databasebackups -o yaml).",
+		Long: "Without a name, lists the deleted SampleDBs that have a backup. With a name, creates that SampleDB\n" +
+			"again, or the PostgreSQL that it belonged to: under the same name, with its spec, its rows, its roles\n" +
+			"and their passwords. It is as it was when the last backup ended. If it was deleted without a last\n" +
+			"backup, it has everything in its archive.\n\n" +
+			"To bring it back into another namespace, use --from. This needs an archive in an object store, and the\n" +
+			"Secrets that spec.backup names. If the DatabaseBackups are gone too, --file reads them from a file\n" +
+			"(kubectl get databasebackups -o yaml).",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -52,8 +50,8 @@ func Undelete() *cobra.Command {
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to bring it back from (the last one where it is empty)")
-	f.StringVar(&o.from, "from", "", "namespace in which it was (that of --namespace where it is empty)")
+	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to bring it back from (default: the last one)")
+	f.StringVar(&o.from, "from", "", "namespace in which it was (default: that of --namespace)")
 	f.StringVar(&o.file, "file", "", "file with the DatabaseBackups, instead of those in the namespace")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	return c

@@ -120,7 +120,7 @@ type MyAppSpec struct {
 	// +optional
 	Service ServiceSpec `json:"service,omitempty"`
 
-	// How the application is reached from outside by HTTP; not at all where it is not given.
+	// How the application is reached from outside by HTTP; not at all by default.
 	// +optional
 	Ingress *IngressSpec `json:"ingress,omitempty"`
 
@@ -197,7 +197,7 @@ type IngressSpec struct {
 	// +required
 	Host string `json:"host"`
 
-	// The IngressClass; the cluster's default where it is not given.
+	// The IngressClass; the cluster's default class if not given.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ClassName *string `json:"className,omitempty"`
@@ -248,7 +248,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.command) || has(self.args)",message="migration must say what is run: command or args (in the application's image), or an image of its own"
 type MigrationSpec struct {
-	// The image that has the migration in it; the application's where it is not given.
+	// The image that has the migration in it; the application's by default.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="migration.image must be the name of a container image, without spaces"
@@ -341,12 +341,12 @@ type MyAppStatus struct {
 	// +optional
 	Leader string `json:"leader,omitempty"`
 
-	// The last migration. It is there where there was one.
+	// The last migration. It exists after the first one.
 	// +optional
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
-	// What the Deployment is made from: the spec, or while an update is held back, what it was before. The
-	// operator goes on with it, also when somebody deletes the Deployment.
+	// What the Deployment is made from: the spec, or while an update is held back, the former spec. The
+	// operator keeps using it, even if somebody deletes the Deployment.
 	// +optional
 	Deployed *Deployed `json:"deployed,omitempty"`
 

@@ -6,8 +6,8 @@ import (
 	toban "toban.dev/api/v1"
 )
 
-// PostgreSQL is a database with the user that owns it, on a server of its own, which is made for it, or on a
-// SampleDB that is there.
+// PostgreSQL is a database with the user that owns it, on a server of its own, which is created for it, or on
+// an existing SampleDB.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -66,12 +66,12 @@ type PostgreSQLSpec struct {
 	// +optional
 	Server *ServerReference `json:"server,omitempty"`
 
-	// Take a database over that is there already, where spec.user owns it. Without it such a database is
-	// refused, because it may be somebody else's. Only for a server in the same namespace.
+	// Take over an existing database if spec.user owns it. Without this an existing database is
+	// refused, because it may belong to somebody else. Only for a server in the same namespace.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// How many connections to the database there may be at once; without a limit of its own where it is not given.
+	// How many connections the database may have at once; by default it has no limit of its own.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=262143
 	// +optional
@@ -105,12 +105,12 @@ type PostgreSQLSpec struct {
 	// +optional
 	Instances *int32 `json:"instances,omitempty"`
 
-	// The PostgreSQL major version of the server of its own: 17 where it is not given.
+	// The PostgreSQL major version of its own server: 17 by default.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
 	// +optional
 	Version *int32 `json:"version,omitempty"`
 
-	// The volumes of the server of its own: 1Gi each where it is not given.
+	// The volumes of its own server: 1Gi each by default.
 	// +optional
 	Storage *toban.StorageSpec `json:"storage,omitempty"`
 
@@ -123,12 +123,11 @@ type PostgreSQLSpec struct {
 	// +optional
 	RestoreFrom *toban.RestoreSpec `json:"restoreFrom,omitempty"`
 
-	// The Service of the server of its own: a NodePort where it is not given, so that those outside of the cluster
-	// reach it.
+	// The Service of its own server: a NodePort by default, so that clients outside of the cluster reach it.
 	// +optional
 	Service *toban.ServiceSpec `json:"service,omitempty"`
 
-	// Who reaches the server of its own over the network: as of a SampleDB.
+	// Which clients reach the server of its own over the network, as in a SampleDB.
 	// +optional
 	Network *toban.NetworkSpec `json:"network,omitempty"`
 
@@ -190,7 +189,7 @@ type Role struct {
 	// +optional
 	Schemas []string `json:"schemas,omitempty"`
 
-	// How many connections the role may have at once; without a limit of its own where it is not given.
+	// How many connections the role may have at once; by default it has no limit of its own.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=262143
 	// +optional
