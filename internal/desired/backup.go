@@ -145,6 +145,7 @@ func BackupJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, re
 	replace := batchv1.Failed
 	labels := merged(naming.Common(db.Name), backupSelector(db.Name))
 	spec := backupPod(db, settings, storeOf(db), takeCommand(db, backup))
+	lookAtKeys(db, settings, &spec)
 	incremental := Backup(db).Incremental != nil && !backup.Spec.Full // it reads the manifest of the backup before
 	if incremental || trigger(db, backup) == naming.TriggerFinal {
 		withKey(db, &spec)
@@ -182,10 +183,13 @@ func keyMount() corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volumeKey, MountPath: naming.PathKey, ReadOnly: true}
 }
 
-// keysContainer sees which keys the Secret has, before the container that works begins: that has the store's
+// lookAtKeys has a container see which keys the Secret has, before the one that works begins: that has the store's
 // credentials and talks to a server, and gets the keys themselves only where it reads what is encrypted.
-func keysContainer(settings Settings) corev1.Container {
-	return corev1.Container{
+func lookAtKeys(db *v1.SampleDB, settings Settings, pod *corev1.PodSpec) {
+	if Backup(db).Encryption == nil {
+		return
+	}
+	pod.InitContainers = append(slices.Clone(pod.InitContainers), corev1.Container{
 		Name:            naming.ContainerKeys,
 		Image:           settings.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
@@ -193,7 +197,7 @@ func keysContainer(settings Settings) corev1.Container {
 		SecurityContext: containerSecurity(),
 		Resources:       requests("10m", "32Mi"),
 		VolumeMounts:    []corev1.VolumeMount{keyMount(), {Name: volumeRun, MountPath: naming.PathRun}},
-	}
+	})
 }
 
 // takeCommand is what the Pod of a backup runs.
@@ -224,6 +228,7 @@ func takeCommand(db *v1.SampleDB, backup *v1.DatabaseBackup) []string {
 func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Job {
 	retries, kept := int32(0), retentionKept
 	spec := backupPod(db, settings, toDelete(storeOf(db)), []string{naming.PathBinary, "backup", "retain"})
+	lookAtKeys(db, settings, &spec)
 	object := meta(db, naming.RetentionJob(db.Name))
 	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
 	object.Labels = merged(object.Labels, backupSelector(db.Name))
@@ -245,10 +250,8 @@ func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Jo
 func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command []string) corev1.PodSpec {
 	no, grace := false, int64(30)
 	volumes, mounts := backupVolumes(db, store)
-	first := []corev1.Container{installContainer(settings)}
 	if e := Backup(db).Encryption; e != nil {
 		volumes = append(volumes, optionalSecret(volumeKey, e.Key.Name))
-		first = append(first, keysContainer(settings))
 	}
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
@@ -261,7 +264,7 @@ func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command [
 		Tolerations:                   db.Spec.Pod.Tolerations,
 		PriorityClassName:             db.Spec.Pod.PriorityClassName,
 		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
-		InitContainers:                first,
+		InitContainers:                []corev1.Container{installContainer(settings)},
 		Containers: []corev1.Container{{
 			Name:            naming.ContainerBackup,
 			Image:           Image(db, settings),

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -89,12 +90,10 @@ func TestNoRoomIsMadeBesideABackup(t *testing.T) {
 // The last backup of an encrypted archive is read with the key before anything goes; nobody else gets the key for that.
 func TestTheLastBackupIsProvedWithTheKey(t *testing.T) {
 	k, db := newWorld(t).ready("x")
-	db = k.edit(db, func(db *v1.SampleDB) {
-		db.Spec.Backup.Encryption = &v1.EncryptionSpec{
-			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
-		}
-	})
-	other := k.take(k.ask("second", "x"))
+	db = k.edit(db, encryptedFor("age1"+strings.Repeat("q", 58)))
+	other := &v1.DatabaseBackup{}
+	k.read(k.backups()[1], other) // that of the change of the key
+	other = k.take(other)
 	if mounts, command := k.keyOf(other); mounts || slices.Contains(command, "--prove") {
 		t.Errorf("a backup that is not the last mounts the key: %v, and runs %v", mounts, command)
 	}
@@ -114,16 +113,16 @@ func TestTheLastBackupIsProvedWithTheKey(t *testing.T) {
 	k.waiting(db, "delete it to have it tried again")
 }
 
-// keyOf says whether the Pods of a backup get the archive's key, and what they run.
+// keyOf says whether the container that takes a backup gets the archive's key, and what it runs.
 func (k *taker) keyOf(b *v1.DatabaseBackup) (mounts bool, command []string) {
 	k.Helper()
 	job := &batchv1.Job{}
 	k.read(b.Name, job)
-	pod := job.Spec.Template.Spec
-	mounts = slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
-		return v.Secret != nil && v.Secret.SecretName == "archive-key"
+	takes := job.Spec.Template.Spec.Containers[0]
+	mounts = slices.ContainsFunc(takes.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.MountPath == naming.PathKey
 	})
-	return mounts, pod.Containers[0].Command
+	return mounts, takes.Command
 }
 
 // Where the store has credentials of its own for deletion, a Job that alone has them removes what is not to be kept
