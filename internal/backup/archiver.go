@@ -223,7 +223,9 @@ func (a *Archiver) rest(number uint64) Piece {
 	if number != a.next {
 		from = a.partsEnd(a.segment(number))
 	}
-	return Piece{a.segment(number), from, uint32(segmentSize)}
+	piece := whole(a.segment(number))
+	piece.From = from
+	return piece
 }
 
 // partsEnd is where the own pieces of a segment end, from its start on.
@@ -259,11 +261,12 @@ func (a *Archiver) advance(number uint64) {
 // archiveTail archives what there is of the last segment, if that is due.
 func (a *Archiver) archiveTail(ctx context.Context, flushed wal.LSN) error {
 	s := a.segment(a.next)
-	piece := Piece{Segment: s, From: a.done}
+	piece := whole(s)
+	piece.From = a.done
 	if flushed <= s.Start().Add(uint64(piece.From)) {
 		return nil
 	}
-	piece.To = uint32(flushed - s.Start())
+	piece.To = piece.upTo(flushed)
 	if due, err := a.due(piece); err != nil || !due {
 		return err
 	}

@@ -57,12 +57,10 @@ func (c Catalogue) along(history []ha.TermStart) walOf {
 // add takes the WAL of a leader with a term history, up to an LSN.
 func (w walOf) add(all []WAL, history []ha.TermStart, end wal.LSN, term int) {
 	for _, p := range all {
-		at := p.Segment.Start()
-		if at.Add(uint64(p.From)) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
+		if p.Segment.Start().Add(uint64(p.From)) >= end || p.Segment.Timeline != timelineAt(history, p.Segment.Number) {
 			continue
 		}
-		to := uint32(min(at.Add(uint64(p.To)), end) - at)
-		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, to, term})
+		w.all[p.Segment.Number] = append(w.all[p.Segment.Number], usable{p, p.upTo(end), term})
 	}
 }
 
@@ -211,7 +209,7 @@ func (w walOf) plan(s wal.Segment, limit wal.LSN) PlannedSegment {
 	parts, _ := w.read(s.Number)
 	for _, u := range parts {
 		if s.Start().Add(uint64(u.From)) < limit {
-			to := uint32(min(s.Start().Add(uint64(u.to)), limit) - s.Start())
+			to := min(u.to, u.upTo(limit))
 			planned.Objects = append(planned.Objects, PlannedObject{u.Object.Name, u.Piece, to})
 		}
 	}

@@ -130,7 +130,8 @@ type records struct {
 func (r records) read(begin wal.LSN, most int, end wal.LSN) []byte {
 	var out []byte
 	for len(out) < most && begin < end {
-		upTo := min(end, begin-begin%wal.PageSize+wal.PageSize, begin.Add(uint64(most-len(out))))
+		left := uint64(most - len(out)) //nolint:gosec // the loop ends before it is negative
+		upTo := min(end, begin-begin%wal.PageSize+wal.PageSize, begin.Add(left))
 		out = append(out, r.content[begin-r.at:upTo-r.at]...)
 		begin = pages.Record(upTo)
 	}

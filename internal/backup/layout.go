@@ -55,6 +55,17 @@ type Piece struct {
 	From, To uint32
 }
 
+// whole is all of a segment.
+func whole(s wal.Segment) Piece {
+	return Piece{s, 0, uint32(s.Size)} //nolint:gosec // at most 1 GiB
+}
+
+// upTo is where in the segment the piece ends, without what is at an LSN or beyond.
+func (p Piece) upTo(limit wal.LSN) uint32 {
+	start := p.Segment.Start()
+	return uint32(min(uint64(p.To), limit.Since(start))) //nolint:gosec // at most p.To
+}
+
 // Whole says that it is the complete segment.
 func (p Piece) Whole() bool { return p.From == 0 && uint64(p.To) == segmentSize }
 
@@ -69,7 +80,7 @@ func (p Piece) String() string {
 // ParsePiece is the opposite of String; false for any other name.
 func ParsePiece(name string) (Piece, bool) {
 	if s, ok := wal.ParseSegment(name, segmentSize); ok {
-		return Piece{s, 0, uint32(segmentSize)}, true
+		return whole(s), true
 	}
 	m := partName.FindStringSubmatch(name)
 	if m == nil {

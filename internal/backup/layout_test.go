@@ -71,3 +71,16 @@ func TestUnsealed(t *testing.T) {
 		}
 	}
 }
+
+func TestAPieceEndsAtALimit(t *testing.T) {
+	p := Piece{segmentOf(1, 2), 0x100, 0x200}
+	start := p.Segment.Start()
+	for limit, want := range map[wal.LSN]uint32{
+		0: 0, start: 0, start + 0x180: 0x180, start + 0x200: 0x200, start + 0x201: 0x200,
+		start + 1<<33: 0x200, wal.MaxLSN: 0x200,
+	} {
+		if got := p.upTo(limit); got != want {
+			t.Errorf("before %s it ends at %X, expected %X", limit, got, want)
+		}
+	}
+}

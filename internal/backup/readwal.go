@@ -78,7 +78,7 @@ const (
 // the record, and then lost its primary, goes on at the next segment with whatever was in the file before, and so does
 // one that crashed in that moment.
 func switchedBefore(content []byte, s wal.Segment, offset int) bool {
-	end := s.Start().Add(uint64(offset))
+	end := s.Start().Add(uint64(offset)) //nolint:gosec // it is one of content
 	begin := pages.Record(s.Start())
 	if binary.LittleEndian.Uint16(content[2:])&continued != 0 {
 		begin = alignRecord(pages.RecordEnd(begin, binary.LittleEndian.Uint32(content[remainder:])))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,7 +34,7 @@ type RecoverOptions struct {
 	// there again. 0 for a new one.
 	From wal.LSN
 	// Ahead is how many segments are put there beyond the replay; 0 is 32, which is 512 MiB.
-	Ahead int
+	Ahead uint64
 	// Workers download side by side; 0 is Streams. Each needs about 70 MiB.
 	Workers int
 	// Progress, if set, is called about ten times a second.
@@ -49,6 +50,12 @@ type Recovered struct {
 	Commit time.Time
 	// Ended says that the server has left recovery: it has reached the target and was promoted.
 	Ended bool
+}
+
+// since is how much is replayed of the WAL from an LSN on.
+func (r Recovered) since(start wal.LSN) Progress {
+	replayed, all := min(r.LSN.Since(start), math.MaxInt64), min(r.End.Since(start), math.MaxInt64)
+	return Progress{Done: int64(replayed), Total: int64(all)}
 }
 
 // ShortError says that all WAL was replayed, and that the target is not in it. PostgreSQL then waits
@@ -92,7 +99,7 @@ type Recovery struct {
 
 // NewRecovery plans; nothing is done yet.
 func NewRecovery(o RecoverOptions) *Recovery {
-	if o.Ahead <= 0 {
+	if o.Ahead == 0 {
 		o.Ahead = 32
 	}
 	if o.Workers <= 0 {
@@ -136,7 +143,7 @@ func (r *Recovery) Run(ctx context.Context, server Replayer) (Recovered, error) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Before it is consistent, the server needs all up to the stop of the backup, and may not say how far it is.
-	r.raise(r.Backup.StartLSN.Add(uint64(r.Ahead) * wal.SegmentSize))
+	r.raise(r.Backup.StartLSN.Add(r.Ahead * wal.SegmentSize))
 	fed := make(chan error, 1)
 	go func() { fed <- r.feed(ctx, func(int) bool { return false }) }()
 	reached, err := r.watch(ctx, server, fed)
@@ -166,7 +173,7 @@ func (r *Recovery) watch(ctx context.Context, server Replayer, fed chan error) (
 		if err != nil {
 			continue // it does not answer yet; if its process has ended, ctx ends
 		}
-		r.raise(position.LSN.Add(uint64(r.Ahead) * wal.SegmentSize))
+		r.raise(position.LSN.Add(r.Ahead * wal.SegmentSize))
 		reached = r.reached(position)
 		if r.Progress != nil {
 			r.Progress(reached)
@@ -266,7 +273,8 @@ func (r *Recovery) more(at wal.LSN) (bool, error) {
 		if begin < s.Segment.Start() || begin >= s.Segment.End() {
 			continue
 		}
-		length, err := readLength(filepath.Join(r.WAL, s.File), int64(begin-s.Segment.Start()))
+		offset := int64(begin - s.Segment.Start()) //nolint:gosec // less than a segment
+		length, err := readLength(filepath.Join(r.WAL, s.File), offset)
 		if err != nil {
 			return false, err
 		}

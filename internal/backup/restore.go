@@ -170,7 +170,7 @@ func (r *restoring) recovery(target Target, from wal.LSN) RecoverOptions {
 		Ahead: ahead(r.Folder), Workers: r.Workers, Again: Replan(r.Bucket, choice),
 		Progress: func(at Recovered) {
 			if start := choice.Backup.StartLSN; at.LSN > start {
-				progress(Progress{Done: int64(at.LSN.Since(start)), Total: int64(at.End.Since(start))})
+				progress(at.since(start))
 			}
 		},
 	}

@@ -23,12 +23,12 @@ func room(folder string, chain []Backup, there, reserve uint64, field string) er
 	if len(chain) > 1 {
 		data *= 2
 	}
-	need := data - min(data, there) + uint64(ahead(folder))*wal.SegmentSize + reserve
-	var stat unix.Statfs_t
-	if err := unix.Statfs(folder, &stat); err != nil {
+	need := data - min(data, there) + ahead(folder)*wal.SegmentSize + reserve
+	free, err := free(folder)
+	if err != nil {
 		return fmt.Errorf("see how much room there is in %s: %w", folder, err)
 	}
-	if free := stat.Bavail * uint64(stat.Bsize); free < need {
+	if free < need {
 		return fmt.Errorf("%w: %d MiB are free, and it takes %d MiB: enlarge it (%s)",
 			ErrNoRoom, free>>20, need>>20, field)
 	}
@@ -36,11 +36,18 @@ func room(folder string, chain []Backup, there, reserve uint64, field string) er
 }
 
 // ahead is how many segments may lie beyond the replay: a tenth of what is free on the volume.
-func ahead(folder string) int {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(folder, &stat); err != nil {
+func ahead(folder string) uint64 {
+	free, err := free(folder)
+	if err != nil {
 		return 2
 	}
-	tenth := stat.Bavail * uint64(stat.Bsize) / 10 / wal.SegmentSize
-	return int(min(max(tenth, 2), 32))
+	tenth := free / 10 / wal.SegmentSize
+	return min(max(tenth, 2), 32)
+}
+
+// free is how many bytes are free on the volume of a folder.
+func free(folder string) (uint64, error) {
+	var stat unix.Statfs_t
+	err := unix.Statfs(folder, &stat)
+	return stat.Bavail * uint64(stat.Bsize), err //nolint:gosec // the size of a block is positive
 }

@@ -127,7 +127,7 @@ func (r *restoring) there() (sum uint64, err error) {
 			if err != nil {
 				return err
 			}
-			sum += uint64(info.Size())
+			sum += uint64(info.Size()) //nolint:gosec // a file has no negative size
 			return nil
 		})
 		if err != nil {

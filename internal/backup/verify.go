@@ -182,6 +182,6 @@ func (v *verifying) recover(ctx context.Context) (string, error) {
 func (v *verifying) replayed(r Recovered) {
 	if v.Progress != nil && r.LSN > v.last().StartLSN {
 		start := v.last().StartLSN
-		v.Progress(StepRecover, Progress{Done: int64(r.LSN.Since(start)), Total: int64(r.End.Since(start))})
+		v.Progress(StepRecover, r.since(start))
 	}
 }

@@ -24,7 +24,7 @@ func StatefulSet(
 	if err != nil {
 		return nil, err
 	}
-	count, revisions := int32(min(replicas, 99)), int32(2)
+	count, revisions := int32(min(max(replicas, 0), 99)), int32(2)
 	return &appsv1.StatefulSet{
 		ObjectMeta: meta(db, naming.StatefulSet(db.Name)),
 		Spec: appsv1.StatefulSetSpec{

@@ -12,5 +12,5 @@ func (s *Server) FreeSpace() (bytes uint64, err error) {
 	if err := unix.Statfs(s.Volume, &stat); err != nil {
 		return 0, fmt.Errorf("ask for the free space of %s: %w", s.Volume, err)
 	}
-	return stat.Bavail * uint64(stat.Frsize), nil
+	return stat.Bavail * uint64(stat.Frsize), nil //nolint:gosec // the size of a block is positive
 }

@@ -175,7 +175,7 @@ func (r *restore) reserve() (uint64, error) {
 	if err := unix.Statfs(r.volume, &stat); err != nil {
 		return 0, fmt.Errorf("see how large the volume is: %w", err)
 	}
-	return stat.Blocks * uint64(stat.Bsize) / 10, nil
+	return stat.Blocks * uint64(stat.Bsize) / 10, nil //nolint:gosec // the size of a block is positive
 }
 
 func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {

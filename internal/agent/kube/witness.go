@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -61,7 +62,7 @@ func (k *Cluster) write(ctx context.Context, lease *coordinationv1.Lease, m ha.H
 		lease.Annotations = map[string]string{}
 	}
 	lease.Annotations[naming.AnnotationElection] = string(text)
-	transitions, now := int32(m.Ballot.Term), metav1.NowMicro()
+	transitions, now := int32(min(m.Ballot.Term, math.MaxInt32)), metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseTransitions, lease.Spec.AcquireTime =
 		&m.Ballot.Leader, &transitions, &now
 	_, err = k.client.CoordinationV1().Leases(k.namespace).Update(ctx, lease,

@@ -230,7 +230,7 @@ func trouble(pod *corev1.Pod) string {
 
 // attempts is how many Pods there have been.
 func (s *scope) attempts() int32 {
-	count := int32(len(s.seen.run.Pods))
+	count := int32(len(s.seen.run.Pods)) //nolint:gosec // so many Pods there never are
 	if job := s.seen.run.Job; job != nil && !s.seen.foreign {
 		count = max(count, job.Status.Failed+job.Status.Succeeded+job.Status.Active)
 	}

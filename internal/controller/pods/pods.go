@@ -65,8 +65,8 @@ func Sentence(p protocol.BackupProgress) string {
 
 // Percent is how much is done, 0 to 100, and 0 where that is not known.
 func Percent(p protocol.BackupProgress) int32 {
-	if p.Total <= 0 {
+	if p.Total <= 0 || p.Done <= 0 {
 		return 0
 	}
-	return int32(min(100*p.Done/p.Total, 100))
+	return int32(min(100*float64(p.Done)/float64(p.Total), 100))
 }

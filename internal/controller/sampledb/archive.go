@@ -3,6 +3,7 @@ package sampledb
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -193,7 +194,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()
 			out.ArchivedLSN, out.Latest = state.LSN, &at
 		}
-		out.LagBytes, out.LagSeconds = int64(state.LagBytes), int64(state.LagSeconds)
+		out.LagBytes, out.LagSeconds = int64(min(state.LagBytes, math.MaxInt64)), int64(state.LagSeconds)
 	}
 	if !s.planned.next.IsZero() {
 		at := metav1.NewTime(s.planned.next).Rfc3339Copy()

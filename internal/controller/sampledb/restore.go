@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -207,7 +208,7 @@ func (s *scope) addRestoredEvent(result protocol.RestoreResult) {
 	s.restore.LSN, s.restore.Progress = result.LSN, nil
 	s.restore.Failures, s.restore.FailedAt = 0, nil
 	s.restore.Backup = cmp.Or(result.Backup, s.restore.Backup)
-	s.restore.Branch = int64(result.Branch)
+	s.restore.Branch = int64(min(result.Branch, math.MaxInt64))
 	if !result.Commit.IsZero() {
 		commit := metav1.NewTime(result.Commit).Rfc3339Copy()
 		s.restore.LastTransactionAt = &commit

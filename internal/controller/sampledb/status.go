@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -39,7 +40,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	old := s.db.Status
 	out := v1.SampleDBStatus{
 		ObservedGeneration: s.db.Generation,
-		Instances:          int32(len(s.seen.pods)),
+		Instances:          int32(len(s.seen.pods)), //nolint:gosec // so many Pods there never are
 		Selector:           labels.SelectorFromSet(naming.InstanceSelector(s.db.Name)).String(),
 		Primary:            s.primary(),
 		Term:               old.Term,
@@ -61,7 +62,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		out.LastPrimary, out.Refusal = cmp.Or(old.Primary, old.LastPrimary), s.refusal()
 	}
 	if answer, known := s.seen.answers[out.Primary]; known {
-		out.Term = int64(answer.Term)
+		out.Term = int64(min(answer.Term, math.MaxInt64))
 	}
 	if answer, known := s.seen.answers[out.Primary]; known && answer.ServerVersion != "" {
 		out.Version = answer.ServerVersion

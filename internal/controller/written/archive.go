@@ -1,6 +1,7 @@
 package written
 
 import (
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,7 @@ func Moment(t time.Time) *metav1.Time {
 func Windows(said []protocol.Window) (out []v1.RestoreWindow) {
 	for _, w := range said {
 		out = append(out, v1.RestoreWindow{
-			Branch: int64(w.Branch), Earliest: Moment(w.Earliest), EarliestLSN: w.EarliestLSN,
+			Branch: int64(min(w.Branch, math.MaxInt64)), Earliest: Moment(w.Earliest), EarliestLSN: w.EarliestLSN,
 			Latest: Moment(w.Latest), LatestLSN: w.LatestLSN,
 		})
 	}

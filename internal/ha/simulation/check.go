@@ -143,7 +143,7 @@ func (w *World) checkLater(n *node, a acknowledged) {
 // checkBehind checks that a voter which lacks an acknowledged write would also be
 // told so by its position: else it could be elected.
 func (w *World) checkBehind(n *node, a acknowledged) {
-	at := n.mem.Position(wal.LSN(a.index + 1))
+	at := n.mem.Position(wal.LSN(a.index + 1)) //nolint:gosec // small
 	for _, v := range n.mem.Configuration.Voters() {
 		o := w.nodes[indexOf(v.Instance())]
 		if o.mem.Voter != v || o.data != ha.DataPresent || sumAt(o.wal, a.index+1) == a.sum {

@@ -262,7 +262,7 @@ func (n *node) promoted(c machine.Command) {
 func (n *node) begins(term uint64) wal.LSN {
 	for i, e := range n.wal {
 		if e.term == term {
-			return wal.LSN(i) // #nosec G115 -- small
+			return wal.LSN(i)
 		}
 	}
 	return n.end()
@@ -368,7 +368,7 @@ func (n *node) seeServer() {
 	if s == nil || n.machine == nil {
 		return
 	}
-	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: wal.LSN(n.oldest)} // #nosec G115 -- small
+	e := machine.ServerSeen{Run: s.run, Following: s.following, Oldest: wal.LSN(n.oldest)} //nolint:gosec // small
 	switch {
 	case s.role == ha.ServerStandby && !n.consistent():
 	case s.role == ha.ServerStandby:
