@@ -426,6 +426,11 @@ type SampleDBStatus struct {
 	// +optional
 	Password *PasswordStatus `json:"password,omitempty"`
 
+	// Which authorities it has. It is there where another one was asked for by the annotation
+	// toban.dev/rotate-authority.
+	// +optional
+	Authority *AuthorityStatus `json:"authority,omitempty"`
+
 	// What it has begun with, or is about to. It is there where spec.restoreFrom is or was.
 	// +optional
 	Restore *RestoreStatus `json:"restore,omitempty"`
@@ -464,6 +469,37 @@ type PasswordStatus struct {
 	// password.
 	// +optional
 	Restored string `json:"restored,omitempty"`
+}
+
+// AuthorityStatus says which of the SampleDB's authorities are trusted, and which one issues certificates.
+type AuthorityStatus struct {
+	// How often the authority was replaced. It never gets less.
+	Epoch int64 `json:"epoch"`
+
+	// Of which epoch the authority is that issues certificates, the one in the Secret NAME-ca.
+	// +optional
+	Issuer int64 `json:"issuer,omitempty"`
+
+	// Of which epoch the oldest authority is that is trusted.
+	// +optional
+	Oldest int64 `json:"oldest,omitempty"`
+
+	// For how long two authorities are trusted, before the instances use the new one and again after, in seconds.
+	// +optional
+	OverlapSeconds int64 `json:"overlapSeconds,omitempty"`
+
+	// Since when all instances have done what the present step asks of them.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// Of which epoch the authority in the Secret NAME-ca is known to be.
+	// +optional
+	Secret int64 `json:"secret,omitempty"`
+
+	// Which epochs ca.crt in the Secret NAME-app is known to have, the first and the last with a "-" between them.
+	// Empty is 0 alone.
+	// +optional
+	App string `json:"app,omitempty"`
 }
 
 // InstanceStatus is one instance as its agent describes it.

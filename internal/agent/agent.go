@@ -130,13 +130,13 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	if err != nil {
 		return nil, err
 	}
-	a.identity.Renewed = func() { a.flags.renewed.Store(true) }
-	roots, err := a.identity.Roots()
-	if err != nil {
-		return nil, err
+	client := protocol.NewClient(
+		pki.ClientTLSBy(a.identity.Certificate, a.identity.Roots, naming.IdentityInstance), naming.PortAgent)
+	a.identity.Renewed = func() {
+		a.flags.renewed.Store(true)
+		client.Close() // what is opened from now on shows the new certificate
+		a.observeServer()
 	}
-	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance),
-		naming.PortAgent)
 	if options.Dial != nil {
 		client.DialBy(options.Dial)
 	}
@@ -252,7 +252,7 @@ func (a *Agent) beginElections(life context.Context) {
 func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
-		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
+		identity: a.identity.Shown, hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
 		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
@@ -303,6 +303,7 @@ func (a *Agent) archiver() *archive.Loop {
 // configure takes a new config.
 func (a *Agent) configure(config protocol.Config) {
 	a.configs.set(config)
+	a.identity.Trust(config.Authority)
 	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
 	a.observeServer()
 }

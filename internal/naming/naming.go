@@ -40,6 +40,12 @@ const (
 	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
 	// removes it when it has begun.
 	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation
+	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the former
+	// one are trusted, before the instances use the new one and again after. The operator removes it when it has begun.
+	AnnotationRotateAuthority = "toban.dev/rotate-authority"
+	// AnnotationAuthority on a SampleDB whose authority was rotated says which of its authorities count
+	// (credentials.Store).
+	AnnotationAuthority = "toban.dev/authority"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
 	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
@@ -143,6 +149,7 @@ const (
 	KeyAge      = "age.key"      // the user's Secret with the key of an archive
 	KeyCA       = "ca.crt"
 	KeyCAKey    = "ca.key"
+	KeyTrusted  = "trusted.crt" // ConfigMap NAME-config: the authorities that are trusted, two during a rotation
 	KeyUsername = "username"
 	KeyPassword = "password"
 	KeyDatabase = "database"
@@ -207,6 +214,9 @@ func Archive(db string) string          { return db + "-archive" }
 func RetentionJob(db string) string     { return db + "-retention" }
 func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
+
+// AuthorityRevision is what the Secret NAME-ca with the authority of an epoch belongs to: it goes with that.
+func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "-" + epoch }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.

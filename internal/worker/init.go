@@ -71,5 +71,5 @@ func initTLS(folder string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pki.ClientTLS(own.certificate, own.roots, naming.IdentityInstance), nil
+	return pki.ClientTLSBy(own.certificate, own.roots, naming.IdentityInstance), nil
 }

@@ -117,7 +117,7 @@ func (t *take) connection(host string) *pgconn.Config {
 		panic(err) // the text is right
 	}
 	config.Host, config.Port, config.Fallbacks = host, t.port, nil
-	config.TLSConfig = pki.ClientTLS(t.own.certificate, t.own.roots, naming.IdentityInstance)
+	config.TLSConfig = pki.ClientTLSBy(t.own.certificate, t.own.roots, naming.IdentityInstance)
 	config.Database, config.User, config.Password = "postgres", naming.RoleBackup, ""
 	config.ConnectTimeout = connectPatience
 	config.RuntimeParams = session.Settings(config.User, map[string]string{

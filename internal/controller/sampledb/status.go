@@ -47,6 +47,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
+		Authority:          s.authorityStatus(),
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -82,6 +83,9 @@ func (s *scope) status() v1.SampleDBStatus {
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+	}
+	if s.authoritySeen {
+		s.setWhereKnown(&out, v1.ConditionAuthorityRotated, s.authorityRotated)
 	}
 	if s.passwordSeen {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
