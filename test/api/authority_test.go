@@ -66,11 +66,12 @@ func (w *world) rotateAuthority(db *v1.SampleDB, overlap string) *v1.SampleDB {
 	})
 }
 
-// authorityUntil reconciles until the condition AuthorityRotated has a reason, with Kubernetes' garbage collector at work.
+// authorityUntil reconciles until the condition AuthorityRotated has a reason, with Kubernetes' garbage collector at
+// work.
 func (w *world) authorityUntil(db *v1.SampleDB, reason string) *v1.SampleDB {
 	w.Helper()
 	var last *metav1.Condition
-	for range 12 {
+	for range 30 {
 		w.collectSecrets()
 		db = w.reconcile(db)
 		if last = meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAuthorityRotated); last != nil &&
@@ -187,7 +188,7 @@ func TestARotationOfTheAuthoritySurvivesALostStatusAtEachStep(t *testing.T) {
 	for range 120 {
 		db.Status.Authority = nil
 		w.must(w.api.Status().Update(t.Context(), db))
-		for range 4 { // the time of a step
+		for range 9 { // the time of a step
 			w.now = w.now.Add(patienceMounts / 3)
 			db = w.reconcile(db)
 			w.collectSecrets()

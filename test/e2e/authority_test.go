@@ -81,8 +81,8 @@ func (s *story) secretOf(name string) map[string][]byte {
 	return secret.Data
 }
 
-// patienceAuthority is for a rotation of the authority: two minutes for each of two steps, and what the kubelet needs to
-// bring a changed Secret.
+// patienceAuthority is for a rotation of the authority: two minutes for each of two steps, and what the kubelet needs
+// to bring a changed Secret.
 const patienceAuthority = 15 * time.Minute
 
 // authorityAlone waits until the authority of an epoch is the only one that is trusted.

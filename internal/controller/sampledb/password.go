@@ -194,8 +194,8 @@ func (s *scope) passwordStatus() *v1.PasswordStatus {
 	return &out
 }
 
-// createAppSecret creates NAME-app with the password of the epoch and the authorities that are trusted, and says whether
-// one was there. A former one goes with its revision.
+// createAppSecret creates NAME-app with the password of the epoch and the authorities that are trusted, and says
+// whether one was there. A former one goes with its revision.
 func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool, err error) {
 	all, err := r.revisions(ctx, s, naming.AppSecret(s.db.Name))
 	if err != nil {
