@@ -65,5 +65,8 @@ func presented(ctx context.Context, conn net.Conn) (Presented, error) {
 		return Presented{}, err
 	}
 	out.Certificate = client.ConnectionState().PeerCertificates[0].Raw
+	if client.CloseWrite() == nil { // in order: a connection that breaks off is in the server's log
+		_, _ = io.Copy(io.Discard, client)
+	}
 	return out, nil
 }
