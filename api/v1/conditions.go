@@ -30,6 +30,9 @@ const (
 	// It is there where one is given. Ready does not wait for it: until then a certificate of the SampleDB's own
 	// authority is shown, or the former one.
 	ConditionCertificateServed = "CertificateServed"
+	// ConditionAuthorityRotated is true when the authority that was asked for last by `toban.dev/rotate-authority` is
+	// the only one that anything of the SampleDB uses and trusts. It is there when one was.
+	ConditionAuthorityRotated = "AuthorityRotated"
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
 	ConditionArchiving = "Archiving"
@@ -280,6 +283,38 @@ const (
 	// that the message names.
 	// To do: mend the Secret, or the Certificate of cert-manager that makes it. It is taken within two minutes.
 	ReasonCertificateRefused = "CertificateRefused"
+)
+
+// Reasons of AuthorityRotated, in the order of the steps. None of them keeps Ready from being true.
+const (
+	// ReasonAuthorityReplaced: the new authority is used everywhere, and no former one is trusted any more.
+	// To do: nothing.
+	ReasonAuthorityReplaced = "AuthorityReplaced"
+
+	// ReasonAuthorityWaits: another authority was asked for, and can't be given now; the message says why. All is as
+	// before.
+	// To do: what the message says. To take the request back: `kubectl annotate sampledb NAME
+	// toban.dev/rotate-authority-`.
+	ReasonAuthorityWaits = "AuthorityWaits"
+
+	// ReasonTrustingBoth: both authorities are being trusted everywhere; every certificate is still of the former one.
+	// To do: restart, before the time in the message, the applications that verify the server by `ca.crt` of NAME-app
+	// and read it only when they start. Where the message names an instance that stays away, bring it back.
+	ReasonTrustingBoth = "TrustingBoth"
+
+	// ReasonWritingAuthority: the former Secret NAME-ca has to go before the new one is there.
+	// To do: wait some seconds. If it stays, delete the Secret: one that an earlier release or somebody else
+	// has made the operator can't replace.
+	ReasonWritingAuthority = "WritingAuthority"
+
+	// ReasonReissuing: the instances issue themselves certificates of the new authority. Both are trusted.
+	// To do: wait; the message says for which instance, or until when. The kubelet brings a changed Secret to a Pod
+	// within 90 seconds.
+	ReasonReissuing = "Reissuing"
+
+	// ReasonDroppingFormer: the former authority is being taken from what is trusted.
+	// To do: wait; the message says for which instance.
+	ReasonDroppingFormer = "DroppingFormer"
 )
 
 // Reasons of Archiving. None of them keeps Ready from being true.

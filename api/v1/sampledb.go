@@ -439,6 +439,11 @@ type SampleDBStatus struct {
 	// +optional
 	Password *PasswordStatus `json:"password,omitempty"`
 
+	// Which authorities it has. It is there where another one was asked for by the annotation
+	// toban.dev/rotate-authority.
+	// +optional
+	Authority *AuthorityStatus `json:"authority,omitempty"`
+
 	// The restore that it has begun with, or that is running. It exists if
 	// spec.restoreFrom or spec.restore is or was set.
 	// +optional
@@ -459,25 +464,6 @@ type SampleDBStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// PasswordStatus says which password of the application's role is where.
-type PasswordStatus struct {
-	// How often the password was replaced. It never gets less.
-	Epoch int64 `json:"epoch"`
-
-	// Of which epoch the password in the Secret NAME-app is.
-	// +optional
-	Secret int64 `json:"secret,omitempty"`
-
-	// Which epoch's password the server was given last.
-	// +optional
-	Server int64 `json:"server,omitempty"`
-
-	// The restore in place after which the server was given it. An earlier state of the data may have an earlier
-	// password.
-	// +optional
-	Restored string `json:"restored,omitempty"`
 }
 
 // InstanceStatus is one instance as its agent describes it.

@@ -135,16 +135,13 @@ func newAgent(options Options, config protocol.Config, server PostgreSQL, versio
 	if err != nil {
 		return nil, err
 	}
+	client := protocol.NewClient(
+		pki.ClientTLSBy(a.identity.Certificate, a.identity.Roots, naming.IdentityInstance), naming.PortAgent)
 	a.identity.Renewed = func() {
 		a.flags.renewed.Store(true)
+		client.Close() // what is opened from now on shows the new certificate
 		a.observeServer()
 	}
-	roots, err := a.identity.Roots()
-	if err != nil {
-		return nil, err
-	}
-	client := protocol.NewClient(pki.ClientTLS(a.identity.Certificate, roots, naming.IdentityInstance),
-		naming.PortAgent)
 	if options.Dial != nil {
 		client.DialBy(options.Dial)
 	}
@@ -262,7 +259,7 @@ func (a *Agent) operate(life context.Context) {
 	launcher := &launcher{
 		name: a.options.Name, server: a.server, serverLog: a.options.ServerLog, wanted: a.configs.get,
 		hardState: a.states.Get, good: lastKnownGood(filepath.Join(volume.StateFolder(a.options.Volume), "good.json")),
-		members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
+		identity: a.identity.Shown, members: a.members, leader: a.leader, demands: a.demands, status: a.status, flags: &a.flags, post: a.post,
 		publish: a.publisher.Want, current: &a.current, log: a.options.Log,
 	}
 	x := &commands{
@@ -312,6 +309,7 @@ func (a *Agent) archiver() *archive.Loop {
 // configure takes a new config.
 func (a *Agent) configure(config protocol.Config) {
 	a.configs.set(config)
+	a.identity.Trust(config.Authority)
 	a.identity.Follow(config)
 	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
 	a.observeServer()

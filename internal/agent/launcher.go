@@ -20,13 +20,15 @@ type launcher struct {
 	good      lastKnownGood
 	wanted    func() protocol.Config
 	hardState func() ha.HardState
-	members   *members
-	leader    *leader
-	demands   *demands
-	status    *status.Board
-	flags     *flags
-	post      func(machine.Event)
-	publish   func(protocol.Role)
+	// identity says what the server is to show and to trust.
+	identity func() (certificate []byte, trusted string, identity protocol.Identity)
+	members  *members
+	leader   *leader
+	demands  *demands
+	status   *status.Board
+	flags    *flags
+	post     func(machine.Event)
+	publish  func(protocol.Role)
 	// current takes the server that runs, so that whoever is to end it finds it.
 	current *atomic.Pointer[running]
 	log     *slog.Logger
@@ -72,6 +74,10 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
 		ending: &r.ending, log: l.log,
+		shown: &shown{
+			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
+			status: l.status, log: l.log,
+		},
 		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
 		superseded: &superseded{
 			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,

@@ -45,7 +45,8 @@ func launch(t *testing.T, server *startable) *launcher {
 	server.done = make(chan struct{})
 	own := func() ha.HardState { return ha.HardState{Voter: "db-0.aa", Won: 3} }
 	return &launcher{
-		name: "db-0", server: server, log: slog.New(slog.DiscardHandler), hardState: own,
+		identity: func() (certificate []byte, trusted string, identity protocol.Identity) { return },
+		name:     "db-0", server: server, log: slog.New(slog.DiscardHandler), hardState: own,
 		good:    lastKnownGood(filepath.Join(t.TempDir(), "good.json")),
 		wanted:  func() protocol.Config { return protocol.Config{Revision: "1"} },
 		members: &members{}, leader: &leader{}, demands: &demands{}, flags: &flags{},

@@ -48,6 +48,7 @@ type monitor struct {
 	wanted     func() protocol.Config
 	chores     *chores
 	superseded *superseded
+	shown      *shown
 	flags      *flags
 	status     *status.Board
 	// term is the one that this instance has been elected for last.
@@ -173,6 +174,7 @@ func (t *monitor) update(ctx context.Context) error {
 			return err
 		}
 	}
+	t.shown.observe(ctx)
 	if err := t.config.apply(ctx, t.session); err != nil {
 		return err
 	}

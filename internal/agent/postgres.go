@@ -33,6 +33,7 @@ type PostgreSQL interface {
 	Start(ctx context.Context, log io.Writer) (Process, error)
 	Connect(ctx context.Context) (Session, error)
 	ConnectTo(ctx context.Context, database string) (*pgx.Conn, error)
+	Presents(ctx context.Context) (postgres.Presented, error)
 	AwaitEnforced(ctx context.Context) error
 	Barrier(ctx context.Context, rule string) error
 

@@ -73,7 +73,7 @@ type Azure struct {
 }
 
 // Volume is a server of ours. The files of its credentials are tls.crt and tls.key,
-// read for each connection; authorities are in Config.CA, or in the file ca.crt.
+// read for each connection; authorities are in the file ca.crt, which may change too, or without it in Config.CA.
 type Volume struct {
 	// URL is https://HOST:PORT.
 	URL string `json:"url"`

@@ -69,7 +69,7 @@ func (c Config) roots() (*x509.CertPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots, err := pki.Pool(cmp.Or(c.CA, file))
+	roots, err := pki.Pool(cmp.Or(file, c.CA))
 	if err != nil {
 		return nil, fmt.Errorf("the volume's authority (ca, or the file %s): %w", fileAuthority, err)
 	}

@@ -128,13 +128,6 @@ func New(root []byte, since time.Time) (*Store, error) {
 	return &Store{root: root, operator: operator, now: time.Now}, nil
 }
 
-// Authority is the SampleDB's own. The same object always gives the same.
-func (k *Store) Authority(db metav1.Object) (*pki.Authority, error) {
-	seed := pki.Derive(k.root, string(db.GetUID()), "authority", 32)
-	name := fmt.Sprintf("toban %s/%s", db.GetNamespace(), db.GetName())
-	return pki.NewAuthority(seed, name, db.GetCreationTimestamp().Time)
-}
-
 // Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. The epoch counts how often it was
 // replaced. A SampleDB that was brought back has the former one's (see Credentials).
 func (k *Store) Password(db metav1.Object, epoch int64) string {

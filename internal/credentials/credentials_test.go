@@ -2,6 +2,7 @@ package credentials
 
 import (
 	"crypto/x509"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func db(uid types.UID) *metav1.ObjectMeta {
 
 func authority(t *testing.T, k *Store, uid types.UID) string {
 	t.Helper()
-	a, err := k.Authority(db(uid))
+	a, err := k.Authority(db(uid), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,9 @@ func TestTheFirstEpochIsWhatItAlwaysWas(t *testing.T) {
 	}
 	if got, want := k.Credentials(db("u"), 0), "u.8ec7bb184ca3ce1dfdd70ada336c1ba5"; got != want {
 		t.Errorf("the credentials of epoch 0 are %s, and were %s", got, want)
+	}
+	if got, want := pki.KeyIDs(authority(t, k, "u")), []string{"4e372400324fe140"}; !slices.Equal(got, want) {
+		t.Errorf("the authority of epoch 0 has the key %s, and had %s", got, want)
 	}
 }
 

@@ -140,7 +140,7 @@ func archivePod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 		}},
 		Volumes: []corev1.Volume{
 			claimVolume(volumeArchive, naming.Archive(db.Name)),
-			secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
+			authorityVolume(volumeAuthority, db.Name),
 		},
 	}
 }

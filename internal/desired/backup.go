@@ -291,7 +291,7 @@ func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.BackupConfigMap(db.Name)},
 			DefaultMode:          &mode,
 		}}},
-		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
+		authorityVolume(volumeAuthority, db.Name),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
 		emptyVolume(volumeRun, corev1.StorageMediumMemory), // it has the Pod's key
 		emptyVolume(volumeTmp, corev1.StorageMediumDefault),

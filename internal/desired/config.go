@@ -16,7 +16,7 @@ import (
 type Known struct {
 	// SystemIdentifier is PostgreSQL's.
 	SystemIdentifier string
-	// Authority is the certificate (PEM) of the SampleDB's authority.
+	// Authority is the certificate (PEM) of the SampleDB's authority, or those of all that are trusted.
 	Authority string
 	// Operator is the certificate (PEM) of the operator's authority.
 	Operator string
@@ -168,8 +168,9 @@ func ConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, erro
 	return &corev1.ConfigMap{
 		ObjectMeta: meta(db, naming.ConfigMap(db.Name)),
 		Data: map[string]string{
-			naming.KeyConfig: string(configText) + "\n",
-			naming.KeyInit:   string(planText) + "\n",
+			naming.KeyConfig:  string(configText) + "\n",
+			naming.KeyInit:    string(planText) + "\n",
+			naming.KeyTrusted: config.Authority,
 		},
 	}, nil
 }

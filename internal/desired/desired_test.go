@@ -65,7 +65,7 @@ func TestUsersParametersWinWhateverTheirCase(t *testing.T) {
 func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	const owner, database, password = `o w:n/e@r\`, `d?b&=+%/ü`, `p:w`
 	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: owner, Database: database} })
-	data := AppSecret(db, AppRevision(db, 0, ""), password, nil).Data
+	data := AppSecret(db, AppRevision(db, 0, "", ""), password, nil).Data
 	// The file that it names is in the application's Pod.
 	uri := strings.Replace(string(data[naming.KeyURI]), "/var/run/toban/x/ca.crt", authorityFile(t), 1)
 	config, err := pgconn.ParseConfig(uri)
@@ -258,9 +258,10 @@ func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
 	db := sampleDB("x", full, withoutBackup)
 	for _, object := range objects(t, db) {
 		_, isClaim := object.(*corev1.PersistentVolumeClaim)
-		// NAME-app belongs to its revision, and that to the SampleDB.
+		// NAME-app and NAME-ca belong to their revisions, and those to the SampleDB.
 		owner := metav1.GetControllerOf(object)
-		byRevision := owner != nil && owner.Name == AppRevision(db, 0, "").Name
+		byRevision := owner != nil && (owner.Name == AppRevision(db, 0, "", "").Name ||
+			owner.Name == AuthorityRevision(db, 0).Name)
 		if owned := byRevision || metav1.IsControlledBy(object, db); owned == isClaim {
 			t.Errorf("%T %s: owned is %v", object, object.GetName(), owned)
 		}

@@ -169,10 +169,12 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := AppRevision(db, 0, "")
+	revision := AppRevision(db, 0, "", "")
 	revision.UID = "7e55"
+	issuer := AuthorityRevision(db, 0)
+	issuer.UID = "7e56"
 	out := []client.Object{
-		configMap, AuthoritySecret(db, []byte("CERT"), []byte("KEY")), revision,
+		configMap, issuer, AuthoritySecret(db, issuer, []byte("CERT"), []byte("KEY")), revision,
 		AppSecret(db, revision, "0123456789abcdef", []byte("CERT")),
 		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
 	}

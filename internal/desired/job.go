@@ -71,7 +71,7 @@ func initPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 func initVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 	volumes := []corev1.Volume{
 		configVolume(db),
-		secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)),
+		authorityVolume(volumeAuthority, db.Name),
 		secretVolume(volumeApp, naming.AppSecret(db.Name)),
 		emptyVolume(volumeTmp, corev1.StorageMediumDefault),
 	}

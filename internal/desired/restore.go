@@ -223,7 +223,7 @@ func restoreVolumes(db *v1.SampleDB, x Restore, source Source) ([]corev1.Volume,
 	add(corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: naming.RestoreConfigMap(db.Name)}, DefaultMode: &mode,
 	}}}, naming.PathRestore, true)
-	add(secretVolume(volumeAuthority, naming.AuthoritySecret(db.Name)), naming.PathAuthority, true)
+	add(authorityVolume(volumeAuthority, db.Name), naming.PathAuthority, true)
 	add(emptyVolume(volumeProgram, corev1.StorageMediumDefault), naming.PathProgram, true)
 	add(emptyVolume(volumeRun, corev1.StorageMediumMemory), naming.PathRun, false) // it has the Pod's key
 	add(emptyVolume(volumeTmp, corev1.StorageMediumDefault), pathTmp, false)
@@ -233,7 +233,7 @@ func restoreVolumes(db *v1.SampleDB, x Restore, source Source) ([]corev1.Volume,
 	}
 	switch {
 	case source.Server != "":
-		add(secretVolume(volumeSource, naming.AuthoritySecret(source.Server)), naming.PathSource, true)
+		add(authorityVolume(volumeSource, source.Server), naming.PathSource, true)
 	case IsVolume(source.Archive.Store):
 		add(claimVolume(volumeArchive, source.Archive.Claim), naming.PathArchive, true)
 	}

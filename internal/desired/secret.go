@@ -15,13 +15,37 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// AuthoritySecret is NAME-ca: the SampleDB's own authority, certificate and key
-// in PEM. Only its instances and its init Job mount it.
-func AuthoritySecret(db *v1.SampleDB, cert, key []byte) *corev1.Secret {
-	return &corev1.Secret{
+// AuthoritySecret is NAME-ca: the SampleDB's own authority that issues certificates, certificate and key in PEM. Only
+// Pods of ours mount it. It belongs to its revision.
+func AuthoritySecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, cert, key []byte) *corev1.Secret {
+	secret := &corev1.Secret{
 		ObjectMeta: meta(db, naming.AuthoritySecret(db.Name)),
 		Type:       corev1.SecretTypeOpaque,
 		Data:       map[string][]byte{naming.KeyCA: cert, naming.KeyCAKey: key},
+	}
+	secret.OwnerReferences = ofRevision(revision)
+	return secret
+}
+
+// AuthorityRevision is what NAME-ca with the authority of an epoch belongs to, as NAME-app belongs to AppRevision.
+func AuthorityRevision(db *v1.SampleDB, epoch int64) *appsv1.ControllerRevision {
+	return secretRevision(db, naming.AuthoritySecret(db.Name),
+		naming.AuthorityRevision(db.Name, strconv.FormatInt(epoch, 10)), epoch)
+}
+
+// ofRevision is the owner of what goes with its revision.
+func ofRevision(revision *appsv1.ControllerRevision) []metav1.OwnerReference {
+	return []metav1.OwnerReference{
+		*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision")),
+	}
+}
+
+// secretRevision is the revision of a Secret, with the epoch of what is in it.
+func secretRevision(db *v1.SampleDB, secret, name string, epoch int64) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: meta(db, name),
+		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"secret":%q}`, secret)},
+		Revision:   epoch + 1,
 	}
 }
 
@@ -33,25 +57,22 @@ func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password st
 		Type:       corev1.SecretTypeOpaque,
 		Data:       connection(db, login{db.Name, spec.Database, spec.Owner, password}, ca),
 	}
-	secret.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(revision, appsv1.SchemeGroupVersion.WithKind("ControllerRevision")),
-	}
+	secret.OwnerReferences = ofRevision(revision)
 	return secret
 }
 
-// AppRevision is what NAME-app with the password of an epoch belongs to. The operator may create Secrets but not change
-// or delete any: a Secret with a former password goes with its revision. So does one with other authorities than the
-// SampleDB's own, which trust identifies, "" where there are none.
-func AppRevision(db *v1.SampleDB, epoch int64, trust string) *appsv1.ControllerRevision {
-	id := strconv.FormatInt(epoch, 10)
+// AppRevision is what NAME-app belongs to with the password of an epoch, with the SampleDB's authorities of some epochs
+// ("" is the first one alone), and with those of users' certificates, which trust identifies ("" for none). The operator
+// may create Secrets but not change or delete any: a Secret with something former goes with its revision.
+func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string) *appsv1.ControllerRevision {
+	content := strconv.FormatInt(epoch, 10)
+	if authorities != "" {
+		content += "-ca-" + authorities
+	}
 	if trust != "" {
-		id += "-" + trust
+		content += "-" + trust
 	}
-	return &appsv1.ControllerRevision{
-		ObjectMeta: meta(db, naming.AppRevision(db.Name, id)),
-		Data:       runtime.RawExtension{Raw: fmt.Appendf(nil, `{"secret":%q}`, naming.AppSecret(db.Name))},
-		Revision:   epoch + 1,
-	}
+	return secretRevision(db, naming.AppSecret(db.Name), naming.AppRevision(db.Name, content), epoch)
 }
 
 // login is who connects to which database, by the Secret NAME-app of which name.

@@ -77,6 +77,24 @@ func secretVolume(name, secret string) corev1.Volume {
 	}}
 }
 
+// authorityVolume has NAME-ca of a SampleDB, to issue certificates with, and of its NAME-config which authorities are
+// trusted. Both may change while the Pod runs.
+func authorityVolume(name, db string) corev1.Volume {
+	mode, optional := secretMode, true // a ConfigMap of an earlier release has no such key
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		Projected: &corev1.ProjectedVolumeSource{DefaultMode: &mode, Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.AuthoritySecret(db)},
+			}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: naming.ConfigMap(db)},
+				Items:                []corev1.KeyToPath{{Key: naming.KeyTrusted, Path: naming.KeyTrusted}},
+				Optional:             &optional,
+			}},
+		}},
+	}}
+}
+
 func configVolume(db *v1.SampleDB) corev1.Volume {
 	mode := configMode
 	return corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{

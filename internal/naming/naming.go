@@ -43,6 +43,12 @@ const (
 	// AnnotationLookForUpdates on a SampleDB asks for a look into its image now, by any value. The operator removes it
 	// when that is done.
 	AnnotationLookForUpdates = "toban.dev/look-for-updates"
+	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the former
+	// one are trusted, before the instances use the new one and again after. The operator removes it when it has begun.
+	AnnotationRotateAuthority = "toban.dev/rotate-authority"
+	// AnnotationAuthority on a SampleDB whose authority was rotated says which of its authorities count
+	// (credentials.Store).
+	AnnotationAuthority = "toban.dev/authority"
 	// AnnotationDefaultContainer makes kubectl exec and logs choose PostgreSQL.
 	AnnotationDefaultContainer = "kubectl.kubernetes.io/default-container"
 	// AnnotationElection is what the Lease of a SampleDB has on record as the witness
@@ -153,14 +159,16 @@ const (
 	KeyTLSCertificate = "tls.crt"
 	KeyTLSKey         = "tls.key"
 	KeyCAKey          = "ca.key"
-	KeyUsername       = "username"
-	KeyPassword       = "password"
-	KeyDatabase       = "database"
-	KeyHost           = "host"
-	KeyPort           = "port"
-	KeyURI            = "uri"
-	KeyJDBC           = "jdbc-uri"
-	KeyPgpass         = "pgpass"
+	// KeyTrusted has the authorities that are trusted, in the ConfigMap NAME-config: two during a rotation.
+	KeyTrusted  = "trusted.crt"
+	KeyUsername = "username"
+	KeyPassword = "password"
+	KeyDatabase = "database"
+	KeyHost     = "host"
+	KeyPort     = "port"
+	KeyURI      = "uri"
+	KeyJDBC     = "jdbc-uri"
+	KeyPgpass   = "pgpass"
 )
 
 // ExitRefused is the exit code of a restore that would fail again in the same way.
@@ -221,6 +229,9 @@ func RestorePolicy(db string) string    { return db + "-restore" }
 // ImageJob looks into the image as its registry has it now, NodeImageJob as some node has it.
 func ImageJob(db string) string     { return db + "-image" }
 func NodeImageJob(db string) string { return db + "-image-node" }
+
+// AuthorityRevision is what the Secret NAME-ca with the authority of an epoch belongs to: it goes with that.
+func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "-" + epoch }
 
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.

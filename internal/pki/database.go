@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// DatabaseTLS is ClientTLS for connections to the PostgreSQL servers, which may show a certificate that the user gives
+// DatabaseTLS is ClientTLSBy for connections to the PostgreSQL servers, which may show a certificate that the user gives
 // (given are the certificates of its authority, PEM; "" where there is none). Such a server is known by the name that
 // it is called by, which ForHost says.
 func DatabaseTLS(
-	certificate func() (tls.Certificate, error), roots *x509.CertPool, identity, given string,
+	certificate func() (tls.Certificate, error), roots func() (*x509.CertPool, error), identity, given string,
 ) (*tls.Config, error) {
-	config := ClientTLS(certificate, roots, identity)
+	config := ClientTLSBy(certificate, roots, identity)
 	if given == "" {
 		return config, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -49,6 +50,11 @@ func Derive(root []byte, id, purpose string, length int) []byte {
 // give the same key and certificate (signed as RFC 6979 says, without randomness), so
 // that it never changes with who made it and when.
 func NewAuthority(seed []byte, name string, notBefore time.Time) (*Authority, error) {
+	return NewAuthorityUntil(seed, name, notBefore, notBefore.Add(AuthorityLifetime))
+}
+
+// NewAuthorityUntil is NewAuthority with an end of its own.
+func NewAuthorityUntil(seed []byte, name string, notBefore, notAfter time.Time) (*Authority, error) {
 	key, err := privateKey(seed)
 	if err != nil {
 		return nil, err
@@ -57,7 +63,7 @@ func NewAuthority(seed []byte, name string, notBefore time.Time) (*Authority, er
 		SerialNumber:          new(big.Int).SetBytes(Derive(seed, name, "serial", 15)),
 		Subject:               pkix.Name{CommonName: name},
 		NotBefore:             notBefore.Add(-skew),
-		NotAfter:              notBefore.Add(AuthorityLifetime),
+		NotAfter:              notAfter,
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true,
@@ -99,22 +105,56 @@ func ParseAuthority(cert, key []byte) (*Authority, error) {
 }
 
 // CertPEM is the authority's certificate, which is public.
-func (a *Authority) CertPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
+func (a *Authority) CertPEM() []byte { return encoded(a.cert) }
 
 // KeyPEM is the authority's private key (PKCS #8).
 func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
 
-// Vouches says whether a certificate (PEM) is this authority's own: of the same
-// key and signed with it, whatever the bytes of the signature.
-func (a *Authority) Vouches(certificate []byte) bool {
-	block, _ := pem.Decode(certificate)
-	if block == nil {
-		return false
+// Vouches says whether one of the certificates (PEM) is this authority's own: of the same key and signed with it,
+// whatever the bytes of the signature.
+func (a *Authority) Vouches(certificates []byte) bool { return a.Find(certificates) != nil }
+
+// Find is the one of several certificates (PEM) that is this authority's own, nil where none is.
+func (a *Authority) Find(certificates []byte) []byte {
+	for _, c := range Certificates(certificates) {
+		if a.key.PublicKey.Equal(c.PublicKey) && c.CheckSignatureFrom(c) == nil {
+			return encoded(c)
+		}
 	}
-	other, err := x509.ParseCertificate(block.Bytes)
-	return err == nil && a.key.PublicKey.Equal(other.PublicKey) && other.CheckSignatureFrom(other) == nil
+	return nil
+}
+
+// ID names the authority by its key: see KeyIDs.
+func (a *Authority) ID() string { return keyID(a.cert) }
+
+// Certificates are those that a text has in PEM. What is no certificate is passed over.
+func Certificates(text []byte) []*x509.Certificate {
+	var out []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// KeyIDs name the keys of certificates (PEM), in their order: by SHA-256 of the public key, whatever else a
+// certificate says.
+func KeyIDs(text string) []string {
+	var out []string
+	for _, c := range Certificates([]byte(text)) {
+		out = append(out, keyID(c))
+	}
+	return out
+}
+
+func keyID(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:8])
+}
+
+func encoded(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 // Leaf is an issued certificate with its key.

@@ -13,6 +13,13 @@ import (
 // servers with one from roots that bears the identity. A server is known by its
 // identity, not by its host name: addresses of Pods change, authorities don't.
 func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool, identity string) *tls.Config {
+	return ClientTLSBy(certificate, func() (*x509.CertPool, error) { return roots, nil }, identity)
+}
+
+// ClientTLSBy is ClientTLS with roots that are asked for at each connection, so they may change.
+func ClientTLSBy(
+	certificate func() (tls.Certificate, error), roots func() (*x509.CertPool, error), identity string,
+) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -22,7 +29,11 @@ func ClientTLS(certificate func() (tls.Certificate, error), roots *x509.CertPool
 		// The standard check asks for a host name too; VerifyConnection does all the rest of it.
 		InsecureSkipVerify: true, //nolint:gosec // verified in VerifyConnection
 		VerifyConnection: func(state tls.ConnectionState) error {
-			return trusted(state.PeerCertificates, roots, x509.ExtKeyUsageServerAuth, identity)
+			pool, err := roots()
+			if err != nil {
+				return err
+			}
+			return trusted(state.PeerCertificates, pool, x509.ExtKeyUsageServerAuth, identity)
 		},
 	}
 }
@@ -45,13 +56,14 @@ func ServerTLS(
 			if err != nil {
 				return err
 			}
-			return verifyAny(state.PeerCertificates, pools)
+			return VerifyClient(state.PeerCertificates, pools)
 		},
 	}
 }
 
-// verifyAny verifies a client by the authority of the identity that it claims.
-func verifyAny(chain []*x509.Certificate, pools map[string]*x509.CertPool) error {
+// VerifyClient verifies a client by the authority of the identity that it claims. A connection may be older than what
+// is trusted now, so a server asks at each request.
+func VerifyClient(chain []*x509.Certificate, pools map[string]*x509.CertPool) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate was shown")
 	}

@@ -38,7 +38,8 @@ type Config struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// HBA are the user's lines of pg_hba.conf.
 	HBA []string `json:"hba,omitempty"`
-	// Authority is the certificate (PEM) of the SampleDB's own authority.
+	// Authority is the certificate (PEM) of the SampleDB's own authority; during a rotation of it, that of the former
+	// one and that of the new one.
 	Authority string `json:"authority"`
 	// Operator is the certificate (PEM) of the authority that vouches for the operator.
 	Operator string `json:"operator"`
@@ -168,6 +169,9 @@ type Status struct {
 
 	// Certificate is which one clients are shown. Release 0.1.0 does not say so.
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
+	// Identity is what the instance's agent and its server show and trust; nil where that has not been seen yet, or the
+	// agent is of an earlier release, which knows one authority only.
+	Identity *Identity `json:"identity,omitempty"`
 
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
@@ -191,6 +195,14 @@ type Status struct {
 	// SwitchoverError is why the last switchover asked for was refused: a sentence
 	// for the user. The next request clears it.
 	SwitchoverError string `json:"switchoverError,omitempty"`
+}
+
+// Identity says which authorities an instance has to do with, by the ids of their keys (pki.KeyIDs).
+type Identity struct {
+	// Issuer is the one whose certificate the agent and the server show.
+	Issuer string `json:"issuer"`
+	// Trusted are those that both believe, in the order of Config.Authority.
+	Trusted []string `json:"trusted"`
 }
 
 // Restart asks an agent to restart its PostgreSQL server, not its Pod.

@@ -39,8 +39,11 @@ func ServeArchive(ctx context.Context, o ArchiveOptions) error {
 	if err != nil {
 		return err
 	}
-	config := bucket.ServerTLS(own.certificate, func() (*x509.CertPool, error) { return own.roots, nil })
-	server := bucket.NewServer(bucket.OpenFolder(o.Folder), o.may, config)
+	config := bucket.ServerTLS(own.certificate, own.roots)
+	may := func(client *x509.Certificate, prefix string, write bool) bool {
+		return own.trusts(client) && o.may(client, prefix, write)
+	}
+	server := bucket.NewServer(bucket.OpenFolder(o.Folder), may, config)
 	probes := serve.PlainServer(probeHandler(o.Folder))
 	objects, err := net.Listen("tcp", o.Listen)
 	if err != nil {

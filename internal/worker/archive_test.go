@@ -64,7 +64,7 @@ func openVolume(t *testing.T, authority, address, identity string) bucket.Bucket
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := storeConfig(bucket.Config{
+	config, err := storeConfig(t.Context(), bucket.Config{
 		Volume: &bucket.Volume{URL: "https://" + address, Identity: naming.IdentityArchive}, CA: string(ca),
 	}, own, t.TempDir())
 	if err != nil {
@@ -218,11 +218,11 @@ func TestTheOperatorAsksABackupHowFarItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks := protocol.NewClient(pki.ClientTLS(leaf.TLS, own.roots, naming.IdentityBackup), port)
+	asks := protocol.NewClient(pki.ClientTLSBy(leaf.TLS, own.roots, naming.IdentityBackup), port)
 	if got, err := asks.Backup(t.Context(), "127.0.0.1"); err != nil || got.Done != 5 || got.Step != "copies" {
 		t.Errorf("it says %+v, %v", got, err)
 	}
-	other := protocol.NewClient(pki.ClientTLS(own.certificate, own.roots, naming.IdentityBackup), port)
+	other := protocol.NewClient(pki.ClientTLSBy(own.certificate, own.roots, naming.IdentityBackup), port)
 	if _, err := other.Backup(t.Context(), "127.0.0.1"); err == nil {
 		t.Error("another backup was answered")
 	}

@@ -221,7 +221,7 @@ func (r *restore) open(ctx context.Context) (bucket.Bucket, error) {
 			return nil, err
 		}
 	}
-	config, err := storeConfig(config, source, r.Run)
+	config, err := storeConfig(ctx, config, source, r.Run)
 	if err != nil {
 		return nil, err
 	}

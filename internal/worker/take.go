@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -156,7 +154,7 @@ func (t *take) warn(words string) {
 
 // open opens the archive, and sees that it is the SampleDB's.
 func (t *take) open(ctx context.Context) error {
-	config, err := storeConfig(t.settings.Archive.Bucket, t.own, t.Run)
+	config, err := storeConfig(ctx, t.settings.Archive.Bucket, t.own, t.Run)
 	if err != nil {
 		return err
 	}
@@ -196,21 +194,14 @@ func (t *take) clean(ctx context.Context) error {
 }
 
 // storeConfig completes the configuration of a store with what only a Pod has: the certificate for a volume's
-// server, which it issues itself. It lives longer than any backup may take. The credentials of other stores may change
-// meanwhile.
-func storeConfig(config bucket.Config, own *issuer, run string) (bucket.Config, error) {
+// server, which it issues itself. All of them may change meanwhile.
+func storeConfig(ctx context.Context, config bucket.Config, own *issuer, run string) (bucket.Config, error) {
 	config.Patient = true
 	if config.Volume == nil {
 		return config, nil
 	}
-	leaf, err := own.current()
-	if err != nil {
-		return config, err
-	}
 	config.Credentials = run
-	return config, errors.Join(
-		os.WriteFile(filepath.Join(run, "tls.crt"), leaf.CertPEM, 0o600),
-		os.WriteFile(filepath.Join(run, "tls.key"), leaf.KeyPEM, 0o600))
+	return config, own.files(ctx, run)
 }
 
 // usable is an error where the archive does not have all WAL that a backup needs.

@@ -92,7 +92,7 @@ func (v *verify) open(ctx context.Context) (err error) {
 	if v.decoder, err = decoderOf(v.settings.Verify.Encrypted, v.key); err != nil {
 		return err
 	}
-	config, err := storeConfig(v.settings.Archive.Bucket, v.own, v.Run)
+	config, err := storeConfig(ctx, v.settings.Archive.Bucket, v.own, v.Run)
 	if err != nil {
 		return err
 	}

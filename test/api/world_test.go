@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ import (
 	"toban.dev/internal/desired"
 	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
@@ -204,6 +206,10 @@ type agents struct {
 	passwords       []protocol.PasswordRequest
 	passwordError   error
 	passwordRefusal *database.Refusal
+	// holds is the id of the authority that the instances hold, as Pods get it with NAME-ca; "" is the oldest that they
+	// are told to trust. silent are those that do not say what they trust.
+	holds  string
+	silent map[string]bool
 	// reject makes every agent refuse the configs it is given, with these words.
 	reject string
 }
@@ -216,6 +222,10 @@ func (a *agents) Sync(_ context.Context, _ types.UID, host string, config protoc
 		return protocol.Status{}, errors.New("no agent listens at " + host)
 	}
 	a.configs = append(a.configs, config)
+	if answer.Identity = nil; !a.silent[answer.Name] && answer.Protocol > 0 {
+		trusted := pki.KeyIDs(config.Authority)
+		answer.Identity = &protocol.Identity{Issuer: cmp.Or(a.holds, trusted[0]), Trusted: trusted}
+	}
 	if a.reject == "" {
 		answer.ConfigRevision = config.Revision
 	} else if answer.ConfigRevision != config.Revision {

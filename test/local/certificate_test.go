@@ -29,12 +29,12 @@ import (
 func (c *cluster) uri() string {
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: c.config.Cluster, Namespace: c.config.Namespace},
 		Spec: v1.SampleDBSpec{Init: &v1.InitSpec{Database: "postgres", Owner: "reader"}}}
-	secret := desired.AppSecret(db, desired.AppRevision(db, 0, ""), "r", nil)
+	secret := desired.AppSecret(db, desired.AppRevision(db, 0, "", ""), "r", nil)
 	return string(secret.Data[naming.KeyURI])
 }
 
-// trusting is a file with authorities, as a Pod has it mounted.
-func (c *cluster) trusting(authorities ...[]byte) string {
+// authorities is a file with authorities, as a Pod has it mounted.
+func (c *cluster) authorities(authorities ...[]byte) string {
 	c.Helper()
 	path := filepath.Join(c.TempDir(), naming.KeyCA)
 	var text []byte
@@ -91,9 +91,9 @@ func TestTheConnectionStringsVerifyTheServer(t *testing.T) {
 	c.config.ServerNames = []string{"db.test.svc"}
 	c.form()
 	c.exec("db-0", createReader)
-	ours := c.trusting(c.authority.CertPEM())
-	theirs := c.trusting(pkitest.NewRoot(t, "other").PEM)
-	both := c.trusting(pkitest.NewRoot(t, "other").PEM, c.authority.CertPEM())
+	ours := c.authorities(c.authority.CertPEM())
+	theirs := c.authorities(pkitest.NewRoot(t, "other").PEM)
+	both := c.authorities(pkitest.NewRoot(t, "other").PEM, c.authority.CertPEM())
 	for name, in := range map[string]struct{ uri, psql, pgx string }{
 		"with the authority":     {knowing(c.uri(), ours), "", ""},
 		"with two authorities":   {knowing(c.uri(), both), "", ""},
@@ -133,7 +133,7 @@ func TestANameOfOnesOwnComesUnderAnOpenSession(t *testing.T) {
 	c.config.ServerNames = []string{"db.test.svc"}
 	c.form()
 	c.exec("db-0", createReader)
-	uri, process := knowing(c.uri(), c.trusting(c.authority.CertPEM())), c.postmaster("db-0")
+	uri, process := knowing(c.uri(), c.authorities(c.authority.CertPEM())), c.postmaster("db-0")
 	open, _, err := c.session("db-0", uri)
 	c.must(err)
 	defer open.Close(t.Context())
@@ -220,7 +220,7 @@ func TestACertificateOfTheUsers(t *testing.T) {
 	c.form()
 	leader := c.leader()
 	c.exec(leader, createReader)
-	uri := knowing(c.uri(), c.trusting(root.PEM))
+	uri := knowing(c.uri(), c.authorities(root.PEM))
 	for _, name := range c.names() {
 		c.awaitShown(name, uri, pkitest.Leaf(t, first))
 	}

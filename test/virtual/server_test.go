@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/agent"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )
@@ -110,6 +112,26 @@ func (s *server) putLineage(history []byte) error {
 		return nil
 	}
 	return os.WriteFile(path, history, 0o600)
+}
+
+// Presents is postgres.Server's. The model reads its certificates whenever it is asked.
+func (s *server) Presents(context.Context) (postgres.Presented, error) {
+	certificate, err := s.certificates(postgres.FileCertificate)
+	if err != nil || len(certificate) == 0 {
+		return postgres.Presented{}, err
+	}
+	authorities, err := s.certificates(postgres.FileAuthority)
+	out := postgres.Presented{Certificate: certificate[0].Raw}
+	for _, c := range authorities {
+		out.Authorities = append(out.Authorities, c.RawSubject)
+	}
+	return out, err
+}
+
+// certificates are those of a file.
+func (s *server) certificates(file string) ([]*x509.Certificate, error) {
+	text, err := os.ReadFile(filepath.Join(s.run, file))
+	return pki.Certificates(text), err
 }
 
 // Check is postgres.Server's. The model takes every configuration.

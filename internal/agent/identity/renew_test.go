@@ -12,15 +12,24 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/agenttest"
+	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
 // issued is an identity whose wall clock can be set, with a loop that renews it, and the log of that.
 func issued(t *testing.T) (i *Identity, set func(time.Duration), renewals *int, log *bytes.Buffer) {
 	t.Helper()
+	return issuedBy(t, agenttest.NewAuthority(t))
+}
+
+// issuedBy is that with an authority of the caller's.
+func issuedBy(
+	t *testing.T, authority *pki.Authority,
+) (i *Identity, set func(time.Duration), renewals *int, log *bytes.Buffer) {
+	t.Helper()
 	log = &bytes.Buffer{}
 	options := Options{
-		Name: "db-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Run: t.TempDir(),
+		Name: "db-0", Authority: agenttest.Folder(t, authority), Run: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	i, err := New(options, protocol.Config{})

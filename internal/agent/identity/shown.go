@@ -89,7 +89,7 @@ func (i *Identity) Show(ctx context.Context) error {
 func (i *Identity) look() (changed bool, err error) {
 	now := i.now().Round(0)
 	if i.renamed() {
-		if err := i.renew(now); err != nil {
+		if err := i.renew(i.issuer(), now); err != nil {
 			return false, err
 		}
 		i.log.Info("the certificate has other names now")
@@ -133,7 +133,7 @@ func (i *Identity) show(now time.Time) (changed bool, err error) {
 		said.Secret = s.secret
 	}
 	said.NotAfter = until
-	servers := []byte(string(i.authorityPEM) + config.Given)
+	servers := []byte(i.believed() + config.Given)
 	if _, err := i.replace(postgres.FileServers, &s.servers, servers); err != nil {
 		return false, err
 	}

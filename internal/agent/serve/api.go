@@ -82,10 +82,26 @@ func (a *API) ServeWaiting(ctx context.Context) error {
 
 // serveMTLS serves those whom somebody vouches for.
 func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+	server := &http.Server{Handler: a.trusted(mux), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
 	return serveUntil(ctx, server, a.ListenAt, at(a.Listen, naming.PortAgent),
 		func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+}
+
+// trusted lets in who is still trusted: a connection may be older than the last change of that.
+func (a *API) trusted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pools, err := a.ClientCAs()
+		if err == nil {
+			err = pki.VerifyClient(r.TLS.PeerCertificates, pools)
+		}
+		if err != nil {
+			w.Header().Set("Connection", "close")
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // only lets nobody but the holder of an identity ask for something.

@@ -233,8 +233,13 @@ func (i *instance) restartAsked() bool {
 // serving is an instance that has no server and only answers.
 func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 	t.Helper()
+	return servingAs(t, identified(t, ours), operators)
+}
+
+// servingAs is serving under an identity.
+func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *instance {
+	t.Helper()
 	i := &instance{config: protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()}
-	who := identified(t, ours, i.config)
 	i.API = &API{Complete: func(s protocol.Status) protocol.Status { return s },
 		ListenAt: protocol.Listen,
 		Name:     "x-0", Listen: loopback, Major: 17, Config: i.current, Configure: i.configure, Post: i.post,
@@ -248,11 +253,11 @@ func serving(t *testing.T, ours, operators *pki.Authority) *instance {
 }
 
 // identified is the identity of an instance of the SampleDB with an authority.
-func identified(t *testing.T, ours *pki.Authority, config protocol.Config) *identity.Identity {
+func identified(t *testing.T, ours *pki.Authority) *identity.Identity {
 	t.Helper()
 	i, err := identity.New(identity.Options{
 		Name: "x-0", Authority: agenttest.Folder(t, ours), Run: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-	}, config)
+	}, protocol.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package sampledb
 
 import (
 	"context"
-	"fmt"
 
 	"toban.dev/internal/desired"
 )
@@ -11,11 +10,11 @@ import (
 // time, the SampleDB's authority is put on record in it.
 func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 	if s.config.Authority == "" {
-		authority, err := r.Credentials.Authority(s.db)
+		authority, _, err := r.Credentials.Bundle(s.db, s.authorities(), "")
 		if err != nil {
-			return fmt.Errorf("make the authority: %w", err)
+			return err
 		}
-		s.config.Authority = string(authority.CertPEM())
+		s.config.Authority = authority
 		s.config.Archive = desired.Archive(s.db, s.config.Authority)
 		s.config = s.config.Revise()
 	}

@@ -63,6 +63,7 @@ func (r *Reconciler) phases() []phase {
 		{"switchover", r.applySwitchover, gates},
 		{"secrets", r.applySecrets, gates},
 		{"password", r.applyPassword, apart},
+		{"authority", r.applyAuthority, apart},
 		{"access", r.applyAccess, gates},
 		{"storage", r.applyStorage, gates},
 		{"restore", r.applyRestore, gates},
@@ -176,7 +177,7 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	for _, next := range []time.Time{s.planned.next, s.verifiesNext} {
+	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
 		}
@@ -189,7 +190,7 @@ func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
 	switch {
-	case s.asked() || s.inPlace() || s.rotates():
+	case s.asked() || s.inPlace() || s.rotates() || s.changesAuthority():
 		return pauseWorking
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):

@@ -19,6 +19,7 @@ const (
 	eventNotPromoted       = "NotPromoted"
 	eventSwitchover        = "Switchover"            // another instance was asked to take over, and has
 	eventSwitchoverRefused = "SwitchoverRefused"     // it was asked to and can't
+	eventAuthorityRotated  = "AuthorityRotated"      // how far another authority is
 	eventPasswordRotated   = "PasswordRotated"       // the Secret NAME-app and the server have another password
 	eventNoPrimary         = "NoPrimary"             // writes are no longer taken
 	eventReady             = "Ready"                 // everything is as the spec wants it
@@ -92,6 +93,9 @@ func changes(old, now v1.SampleDBStatus) []event {
 		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
 	out = append(out, certificateChanges(old, now)...)
+	if c := turned(old, now, v1.ConditionAuthorityRotated); c != nil && c.Reason != v1.ReasonAuthorityWaits {
+		add(corev1.EventTypeNormal, eventAuthorityRotated, c.Reason+": "+c.Message)
+	}
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)

@@ -69,8 +69,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 }
 
 // known is what was learned before and must be kept. The ConfigMap counts
-// besides the status, because a cache may not have the latest status yet. An authority in it is kept
-// only if it is the SampleDB's own: somebody else may have written there.
+// besides the status, because a cache may not have the latest status yet. Of the authorities in it those are kept
+// that are the SampleDB's own and count: somebody else may have written there.
 func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
@@ -78,19 +78,22 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 		Least:            s.least(),
 		Left:             s.fate.reason == fateOrphaned || s.fate.spares(),
 	}
-	if s.seen.config == nil || !ours(s.seen.config, s.db) {
-		return known, nil
+	var old protocol.Config
+	if s.seen.config != nil && ours(s.seen.config, s.db) {
+		var err error
+		if old, err = desired.ParseConfig(s.seen.config); err != nil {
+			old = protocol.Config{} // somebody has broken it; it is written anew
+		}
 	}
-	old, err := desired.ParseConfig(s.seen.config)
+	if err := r.observeAuthority(s, old.Authority); err != nil {
+		return known, err
+	}
+	bundle, none, err := r.Credentials.Bundle(s.db, s.authorities(), old.Authority)
 	if err != nil {
-		return known, nil // somebody has broken it; it is written anew
+		return known, err
 	}
-	authority, err := r.Credentials.Authority(s.db)
-	if err != nil {
-		return known, fmt.Errorf("make the authority: %w", err)
-	}
-	if authority.Vouches([]byte(old.Authority)) {
-		known.Authority = old.Authority
+	if !none {
+		known.Authority = bundle
 	}
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
 	if known.SystemIdentifier == "" {

@@ -4,12 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -200,66 +194,27 @@ func (s *scope) passwordStatus() *v1.PasswordStatus {
 	return &out
 }
 
-// createAppSecret creates NAME-app with the password of the epoch, and says whether one was there. A former one
-// goes with its revision. So does one that may be of this epoch, but is not known to be: an operator that ends between
-// the Secret and the status does not know what it has written.
+// createAppSecret creates NAME-app with the password of the epoch and the authorities that are trusted, and says
+// whether one was there. A former one goes with its revision.
 func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool, err error) {
-	revision, err := r.appRevision(ctx, s)
+	all, err := r.revisions(ctx, s, naming.AppSecret(s.db.Name))
 	if err != nil {
 		return false, err
 	}
-	epoch, trust := s.password.Epoch, s.wantedTrust()
-	secret := desired.AppSecret(s.db, revision, r.Credentials.Password(s.db, epoch),
-		[]byte(s.config.ClientAuthorities()))
-	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
-	switch {
-	case err == nil:
-		s.password.Secret, s.trust = epoch, trust
-		return false, nil
-	case !apierrors.IsAlreadyExists(err):
-		return false, refused(err, "Secret", secret.Name)
-	case (s.password.Secret != epoch || s.trust != trust) && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
-		return true, r.deleteRevision(ctx, revision)
-	}
-	return true, nil
-}
-
-// appRevision is what the Secret belongs to, made where it is not there. Those of former passwords are deleted. One of
-// a later password than is on record puts that on record: what was read may be out of date, or lost.
-func (r *Reconciler) appRevision(ctx context.Context, s *scope) (*appsv1.ControllerRevision, error) {
-	var all appsv1.ControllerRevisionList
-	if err := r.Reader.List(ctx, &all, belongs(s.db)...); err != nil {
-		return nil, fmt.Errorf("list the revisions of the Secret: %w", err)
-	}
-	mine := slices.DeleteFunc(all.Items, func(have appsv1.ControllerRevision) bool {
-		return !metav1.IsControlledBy(&have, s.db) || have.DeletionTimestamp != nil
-	})
-	for _, have := range mine {
+	for _, have := range all { // of a later password than is on record: what was read may be out of date, or lost
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
-	want := desired.AppRevision(s.db, s.password.Epoch, s.wantedTrust())
-	var there *appsv1.ControllerRevision
-	for i := range mine {
-		if mine[i].Name == want.Name {
-			there = &mine[i]
-		} else if err := r.deleteRevision(ctx, &mine[i]); err != nil {
-			return nil, err
-		}
+	epoch, trusted, trust := s.password.Epoch, s.trustedEpochs(), s.wantedTrust()
+	revision, err := r.keepRevision(ctx, all, desired.AppRevision(s.db, epoch, trusted, trust))
+	if err != nil {
+		return false, err
 	}
-	if there != nil {
-		return there, nil
+	secret := desired.AppSecret(s.db, revision, r.Credentials.Password(s.db, epoch),
+		[]byte(s.config.ClientAuthorities()))
+	known := s.password.Secret == epoch && s.authority.App == trusted && s.trust == trust
+	there, err = r.createSecret(ctx, s, revision, secret, known)
+	if err == nil && !there {
+		s.password.Secret, s.authority.App, s.trust = epoch, trusted, trust
 	}
-	if err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return nil, refused(err, "ControllerRevision", want.Name)
-	}
-	return want, nil
-}
-
-func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
-	err := r.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
-		client.Preconditions{UID: &revision.UID})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete ControllerRevision %s: %w", revision.Name, err)
-	}
-	return nil
+	return there, err
 }

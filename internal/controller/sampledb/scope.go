@@ -43,6 +43,14 @@ type scope struct {
 	image *v1.ImageStatus
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
+	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
+	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits for
+	// nothing else.
+	authority        v1.AuthorityStatus
+	authoritySeen    bool
+	authorityRotated verdict
+	authorityNext    time.Time
+	authorityWaits   bool
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

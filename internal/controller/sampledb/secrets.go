@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,13 +24,15 @@ import (
 // read nor change them, so it can't know whether they are there: it tries
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
-	resting := s.healthy() && s.rotation().written && s.trust == s.wantedTrust()
+	authority, app := s.authoritySecretsWritten()
+	resting := s.healthy() && s.rotation().written && authority && app
 	if !r.attempts.due(s.db.UID, s.now, resting) {
 		return nil
 	}
+	trusted := s.trustedEpochs()
 	there, err := r.createAuthoritySecret(ctx, s)
-	if err != nil {
-		return err
+	if err != nil || s.trustedEpochs() != trusted {
+		return err // where others are trusted, the config has to say so first
 	}
 	if desired.Initialises(s.db) {
 		app, err := r.createAppSecret(ctx, s)
@@ -38,9 +45,21 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// createAuthoritySecret creates NAME-ca, and says whether one was there.
+// createAuthoritySecret creates NAME-ca with the authority that issues certificates, and says whether one was there. A
+// former one goes with its revision.
 func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there bool, err error) {
-	authority, err := r.Credentials.Authority(s.db)
+	all, err := r.revisions(ctx, s, naming.AuthoritySecret(s.db.Name))
+	if err != nil {
+		return false, err
+	}
+	for _, have := range all {
+		if found := have.Revision - 1; found > s.authority.Issuer { // the other records are out of date, or lost
+			s.authority.Issuer, s.authority.Epoch = found, max(s.authority.Epoch, found)
+			return true, nil // what else follows from that, the next reconcile sees to
+		}
+	}
+	epoch := s.authority.Issuer
+	authority, err := r.Credentials.Authority(s.db, epoch)
 	if err != nil {
 		return false, fmt.Errorf("make the authority: %w", err)
 	}
@@ -48,15 +67,81 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 	if err != nil {
 		return false, err
 	}
-	secret := desired.AuthoritySecret(s.db, []byte(s.config.Authority), key)
-	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
-	if apierrors.IsAlreadyExists(err) {
-		return true, nil
+	cert := authority.Find([]byte(s.config.Authority))
+	if cert == nil {
+		cert = authority.CertPEM()
 	}
+	revision, err := r.keepRevision(ctx, all, desired.AuthorityRevision(s.db, epoch))
 	if err != nil {
-		return false, refused(err, "Secret", secret.Name)
+		return false, err
 	}
-	return false, nil
+	there, err = r.createSecret(ctx, s, revision, desired.AuthoritySecret(s.db, revision, cert, key),
+		s.authority.Secret == epoch)
+	if err == nil && !there {
+		s.authority.Secret = epoch
+	}
+	return there, err
+}
+
+// createSecret creates a Secret that belongs to a revision, and says whether one was there. One that may be of this
+// revision, but is not known to be, goes too: an operator that ends between the Secret and the status does not know
+// what it has written.
+func (r *Reconciler) createSecret(
+	ctx context.Context, s *scope, revision *appsv1.ControllerRevision, secret *corev1.Secret, known bool,
+) (there bool, err error) {
+	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
+	switch {
+	case err == nil:
+		return false, nil
+	case !apierrors.IsAlreadyExists(err):
+		return false, refused(err, "Secret", secret.Name)
+	case !known && s.now.Sub(revision.CreationTimestamp.Time) > patienceGone:
+		return true, r.deleteRevision(ctx, revision)
+	}
+	return true, nil
+}
+
+// revisions are those of one of the SampleDB's Secrets.
+func (r *Reconciler) revisions(ctx context.Context, s *scope, secret string) ([]appsv1.ControllerRevision, error) {
+	var all appsv1.ControllerRevisionList
+	if err := r.Reader.List(ctx, &all, belongs(s.db)...); err != nil {
+		return nil, fmt.Errorf("list the revisions of the Secret %s: %w", secret, err)
+	}
+	return slices.DeleteFunc(all.Items, func(have appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(&have, s.db) || have.DeletionTimestamp != nil ||
+			!strings.HasPrefix(have.Name, secret+"-")
+	}), nil
+}
+
+// keepRevision is the wanted one of a Secret's revisions, made where it is not there. The others are deleted, and with
+// them the Secret.
+func (r *Reconciler) keepRevision(
+	ctx context.Context, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
+) (*appsv1.ControllerRevision, error) {
+	var there *appsv1.ControllerRevision
+	for i := range all {
+		if all[i].Name == want.Name {
+			there = &all[i]
+		} else if err := r.deleteRevision(ctx, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	if there != nil {
+		return there, nil
+	}
+	if err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner)); err != nil {
+		return nil, refused(err, "ControllerRevision", want.Name)
+	}
+	return want, nil
+}
+
+func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	err := r.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		client.Preconditions{UID: &revision.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete ControllerRevision %s: %w", revision.Name, err)
+	}
+	return nil
 }
 
 // attempts remembers when Secrets were last tried to be created.

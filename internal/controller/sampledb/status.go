@@ -50,6 +50,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
 		ClientAuthorities:  s.trust,
+		Authority:          s.authorityStatus(),
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -85,6 +86,9 @@ func (s *scope) status() v1.SampleDBStatus {
 		{v1.ConditionStorageReady, storageReady(s)},
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
+	}
+	if s.authoritySeen {
+		s.setWhereKnown(&out, v1.ConditionAuthorityRotated, s.authorityRotated)
 	}
 	if s.passwordSeen {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
