@@ -141,7 +141,8 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		"lc_messages": "C", "archive_mode": "off", "fsync": "off", "autovacuum": "off",
 		"max_logical_replication_workers": "0",
 		// What is replayed goes soon: there need not be room for more than what lies ahead.
-		"max_wal_size": strconv.FormatUint(max(4, ahead(s.server.Volume))*wal.SegmentSize>>20, 10) + "MB", "min_wal_size": "32MB",
+		"max_wal_size":                 strconv.FormatUint(max(4, ahead(s.server.Volume))*wal.SegmentSize>>20, 10) + "MB",
+		"min_wal_size":                 "32MB",
 		"checkpoint_completion_target": "0",
 	})
 	files := map[string]string{

@@ -91,7 +91,8 @@ func restoreTarget(spec v1.RestoreSpec) (protocol.RestoreTarget, error) {
 		return protocol.RestoreTarget{Immediate: spec.Backup != ""}, nil
 	}
 	if t.Branch < 0 {
-		return protocol.RestoreTarget{}, fmt.Errorf("target.branch %d must be a number from status.backup.windows", t.Branch)
+		return protocol.RestoreTarget{},
+			fmt.Errorf("target.branch %d must be a number from status.backup.windows", t.Branch)
 	}
 	out := protocol.RestoreTarget{
 		LSN: t.LSN, Transaction: t.Transaction, Name: t.Name, Exclusive: t.Exclusive, Branch: uint64(t.Branch),

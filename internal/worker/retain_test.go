@@ -102,7 +102,8 @@ func TestRetentionMakesRoomInAFullStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			archive := filled(t)
-			next := backup.TermFolder(1) + wal.Segment{Timeline: 1, Number: 100, Size: wal.SegmentSize}.String() + ".zst"
+			segment := wal.Segment{Timeline: 1, Number: 100, Size: wal.SegmentSize}
+			next := backup.TermFolder(1) + segment.String() + ".zst"
 			if err := archive.Create(t.Context(), next, make([]byte, 1000)); !errors.Is(err, bucket.ErrFull) {
 				t.Fatalf("the store is not full: %v", err)
 			}

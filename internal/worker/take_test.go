@@ -32,7 +32,8 @@ func TestWhatABackupSaysCanBeRestored(t *testing.T) {
 		term   uint64
 		number uint64
 	}{{1, 1}, {1, 2}, {1002, 2}, {1002, 3}} {
-		s := wal.Segment{Timeline: map[uint64]wal.Timeline{1: 1, 1002: 2}[w.term], Number: w.number, Size: wal.SegmentSize}
+		timeline := map[uint64]wal.Timeline{1: 1, 1002: 2}[w.term]
+		s := wal.Segment{Timeline: timeline, Number: w.number, Size: wal.SegmentSize}
 		term := c.Terms[w.term]
 		term.WAL = append(term.WAL, backup.WAL{
 			Piece:  backup.Piece{Segment: s, To: wal.SegmentSize},

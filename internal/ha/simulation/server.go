@@ -262,7 +262,7 @@ func (n *node) promoted(c machine.Command) {
 func (n *node) begins(term uint64) wal.LSN {
 	for i, e := range n.wal {
 		if e.term == term {
-			return wal.LSN(i) //nolint:gosec // small
+			return wal.LSN(i)
 		}
 	}
 	return n.end()
