@@ -87,7 +87,8 @@ func freeLoop(control *os.File) (*os.File, error) {
 
 // ensureNode makes a device node where no devtmpfs does.
 func ensureNode(path string, kind uint32, major, minor int) error {
-	err := unix.Mknod(path, kind|0o600, int(unix.Mkdev(uint32(major), uint32(minor))))
+	number := unix.Mkdev(uint32(major), uint32(minor)) //nolint:gosec // the kernel's, or constants
+	err := unix.Mknod(path, kind|0o600, int(number))   //nolint:gosec // device numbers are of 32 bits here
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("make device node %s: %w", path, err)
 	}
@@ -95,7 +96,7 @@ func ensureNode(path string, kind uint32, major, minor int) error {
 }
 
 func configure(device, backing *os.File) error {
-	config := &unix.LoopConfig{Fd: uint32(backing.Fd())}
+	config := &unix.LoopConfig{Fd: uint32(backing.Fd())} //nolint:gosec // a descriptor is a small number
 	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], backing.Name())
 	return unix.IoctlLoopConfigure(int(device.Fd()), config)
