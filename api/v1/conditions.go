@@ -400,14 +400,14 @@ const (
 	// To do: nothing. A former key that the message names as needed by nothing may be taken out of the Secret.
 	ReasonKeysHeld = "KeysHeld"
 
-	// ReasonKeyMissing: the Secret lacks a key that something in the archive needs, or that everything is encrypted for
-	// from now on. What needs it can't be restored. Archiving and backups go on.
-	// To do: put the key that the message names back into `age.key` of the Secret, from your copy, below the others. The
-	// next backup looks again: `kubectl toban backup NAME`.
+	// ReasonKeyMissing: the Secret lacks a key that something in the archive needs, or that everything is encrypted
+	// for from now on. What needs it can't be restored. Archiving and backups go on.
+	// To do: put the key that the message names back into `age.key` of the Secret, from your copy, below the others.
+	// The next backup looks again: `kubectl toban backup NAME`.
 	ReasonKeyMissing = "KeyMissing"
 
-	// ReasonKeyNotTried: `spec.backup.encryption.recipient` was changed, and no backup has looked yet whether the Secret
-	// has its private half. One is taken at once.
+	// ReasonKeyNotTried: `spec.backup.encryption.recipient` was changed, and no backup has looked yet whether the
+	// Secret has its private half. One is taken at once.
 	// To do: wait for that backup.
 	ReasonKeyNotTried = "KeyNotTried"
 )

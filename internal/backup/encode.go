@@ -180,8 +180,8 @@ func (o *Decoder) Decode(name string, sealed io.Reader) (io.ReadCloser, error) {
 		}
 		plain, err := age.Decrypt(sealed, o.identities...)
 		if other := (*age.NoIdentityMatchError)(nil); errors.As(err, &other) {
-			return nil, fmt.Errorf("decrypt %s: it is encrypted for another key than the %d in age.key: put the one that "+
-				"it needs into the Secret, below the others: %w", name, len(o.identities), err)
+			return nil, fmt.Errorf("decrypt %s: it is encrypted for another key than the %d in age.key: put the one "+
+				"that it needs into the Secret, below the others: %w", name, len(o.identities), err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("decrypt %s: %w", name, err)

@@ -42,7 +42,8 @@ func LookAtKeys(o KeysOptions) error {
 		held.Recipients, err = backup.Recipients(string(text))
 	}
 	if err != nil {
-		held.Problem = fmt.Sprintf("the Secret that encryption.key names has no key of age as %s: %v", naming.KeyAge, err)
+		held.Problem = fmt.Sprintf("the Secret that encryption.key names has no key of age as %s: %v",
+			naming.KeyAge, err)
 		slog.New(slog.NewJSONHandler(os.Stdout, nil)).Warn(held.Problem)
 	}
 	words, err := json.Marshal(held)

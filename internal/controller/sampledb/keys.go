@@ -21,7 +21,7 @@ func (s *scope) keysHeld(now *v1.BackupStatus) verdict {
 	var missing, needed, idle []string
 	known, unnoted := false, false
 	for _, k := range now.Keys {
-		uses := k.Backups > 0 || k.WAL > 0
+		uses := isNeeded(k)
 		switch {
 		case k.Recipient == "":
 			unnoted = true
@@ -37,14 +37,17 @@ func (s *scope) keysHeld(now *v1.BackupStatus) verdict {
 	}
 	switch {
 	case !known:
-		return no(v1.ReasonKeyNotTried, fmt.Sprintf("the next backup sees whether the Secret %s has the private half "+
-			"of %s", e.Key.Name, e.Recipient))
+		return no(v1.ReasonKeyNotTried, fmt.Sprintf("the next backup sees whether the Secret %s has the private "+
+			"half of %s", e.Key.Name, e.Recipient))
 	case len(missing) > 0:
-		return no(v1.ReasonKeyMissing, fmt.Sprintf("at the last backup the Secret %s did not have the private half of "+
-			"%s: put it back into its age.key, else that can't be restored", e.Key.Name, strings.Join(missing, "; of ")))
+		return no(v1.ReasonKeyMissing, fmt.Sprintf("at the last backup the Secret %s did not have the private half "+
+			"of %s: put it back into its age.key, else that can't be restored", e.Key.Name, strings.Join(missing, "; of ")))
 	}
 	return yes(v1.ReasonKeysHeld, heldWords(e.Key.Name, needed, idle, unnoted))
 }
+
+// isNeeded says that something in the archive needs a key.
+func isNeeded(k v1.ArchiveKey) bool { return k.Backups > 0 || k.WAL > 0 }
 
 // keyWords are a key, and what needs it.
 func keyWords(k v1.ArchiveKey) string {

@@ -29,8 +29,8 @@ func TestKeysHeld(t *testing.T) {
 			[]string{now, "archive-key"}, "",
 		},
 		"the former key is needed": {
-			encryption, []v1.ArchiveKey{current, {Recipient: former, Backups: 3, WAL: 9, Held: true}}, v1.ReasonKeysHeld,
-			[]string{"Keep the former key " + former, "3 backups and 9 objects of WAL"}, "taken out",
+			encryption, []v1.ArchiveKey{current, {Recipient: former, Backups: 3, WAL: 9, Held: true}},
+			v1.ReasonKeysHeld, []string{"Keep the former key " + former, "3 backups and 9 objects of WAL"}, "taken out",
 		},
 		"only WAL needs the former key": {
 			encryption, []v1.ArchiveKey{current, {Recipient: former, WAL: 9, Held: true}}, v1.ReasonKeysHeld,

@@ -33,7 +33,9 @@ func Windows(said []protocol.Window) (out []v1.RestoreWindow) {
 // Keys are the keys of an archive as a Pod has seen them.
 func Keys(said []protocol.ArchiveKey) (out []v1.ArchiveKey) {
 	for _, k := range said {
-		out = append(out, v1.ArchiveKey{Recipient: k.Recipient, Backups: int32(k.Backups), WAL: int32(k.WAL), Held: k.Held})
+		out = append(out, v1.ArchiveKey{
+			Recipient: k.Recipient, Backups: int32(k.Backups), WAL: int32(k.WAL), Held: k.Held,
+		})
 	}
 	return out
 }

@@ -95,8 +95,8 @@ func (a *archive) checkTaken(b backup.Backup) {
 	}
 }
 
-// After the key has changed, what lies there needs the former key, and what follows the new one. Which one is missing is
-// said before the server is started.
+// After the key has changed, what lies there needs the former key, and what follows the new one. What an object needs
+// another key for is said as that.
 func TestARestoreOverAChangeOfTheKey(t *testing.T) {
 	source := primary(t)
 	former, now := newKey(t), newKey(t)

@@ -116,8 +116,8 @@ var asked = map[string][]answer{
 // looked are the recommendations that more than queries check.
 var looked = map[string]func(*node) error{
 	"1.4":  func(n *node) error { return closed(n.Data()) },
-	"1.6":  func(n *node) error { return n.lacks("environ", "PGPASSWORD") },
-	"1.7":  func(n *node) error { return n.lacks("environ", "PGPASSWORD") },
+	"1.6":  func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
+	"1.7":  func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
 	"2.1":  nobodyElses,
 	"2.2":  imageIsNotWritable,
 	"5.1":  func(n *node) error { return n.lacks("cmdline", "password") },
