@@ -430,7 +430,7 @@ type SampleDBStatus struct {
 	// +optional
 	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
 
-	// Which authorities of certificates that `spec.tls.secretName` gives are in ca.crt of the Secret NAME-app: a digest.
+	// A digest of the authorities that ca.crt of the Secret NAME-app has for certificates of `spec.tls.secretName`.
 	// +optional
 	ClientAuthorities string `json:"clientAuthorities,omitempty"`
 

@@ -42,16 +42,16 @@ func TestACertificateThatIsGivenIsChecked(t *testing.T) {
 		at    time.Time
 		want  string // of the sentence, "" where it is taken
 	}{
-		"it fits":              {good, now, ""},
-		"with a chain":         {between.Issue(t, have), now, ""},
-		"without its chain":    {pkitest.WithoutChain(between.Issue(t, have)), now, unled},
-		"no certificate":       {with(func(g *pki.Given) { g.Certificate = nil }), now, "tls.crt is missing"},
-		"no key":               {with(func(g *pki.Given) { g.Key = nil }), now, "tls.key is missing"},
-		"no authority":         {with(func(g *pki.Given) { g.Authority = nil }), now, "ca.crt is missing"},
-		"the key of another":   {with(func(g *pki.Given) { g.Key = without("").Key }), now, "tls.key is not the key"},
-		"no PEM":               {with(func(g *pki.Given) { g.Certificate = []byte("hoge") }), now, "not PEM"},
-		"another authority":    {with(func(g *pki.Given) { g.Authority = other.PEM }), now, unled},
-		"an authority of hoge": {with(func(g *pki.Given) { g.Authority = []byte("hoge") }), now, "no certificate in it"},
+		"it fits":            {good, now, ""},
+		"with a chain":       {between.Issue(t, have), now, ""},
+		"without its chain":  {pkitest.WithoutChain(between.Issue(t, have)), now, unled},
+		"no certificate":     {with(func(g *pki.Given) { g.Certificate = nil }), now, "tls.crt is missing"},
+		"no key":             {with(func(g *pki.Given) { g.Key = nil }), now, "tls.key is missing"},
+		"no authority":       {with(func(g *pki.Given) { g.Authority = nil }), now, "ca.crt is missing"},
+		"the key of another": {with(func(g *pki.Given) { g.Key = without("").Key }), now, "tls.key is not the key"},
+		"no PEM":             {with(func(g *pki.Given) { g.Certificate = []byte("hoge") }), now, "not PEM"},
+		"another authority":  {with(func(g *pki.Given) { g.Authority = other.PEM }), now, unled},
+		"no PEM in ca.crt":   {with(func(g *pki.Given) { g.Authority = []byte("hoge") }), now, "no certificate in"},
 		"an authority too long": {
 			with(func(g *pki.Given) { g.Authority = []byte(strings.Repeat("x", 40<<10)) }), now, "40960 bytes",
 		},

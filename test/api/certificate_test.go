@@ -72,10 +72,13 @@ func TestApplicationsAreToldTheAuthorityOfAGivenCertificate(t *testing.T) {
 	w.certified(protocol.CertificateStatus{Mounted: true, Waits: "until then", Authorities: root})
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionCertificateServed, metav1.ConditionFalse, v1.ReasonCertificatePending)
+	for range 3 {
+		db = w.reconcile(db)
+		w.collectSecrets()
+		w.now = w.now.Add(time.Minute)
+	}
+	w.expect(db, v1.ConditionCertificateServed, metav1.ConditionFalse, v1.ReasonCertificatePending)
 	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
-	w.collectSecrets()
-	w.now = w.now.Add(3 * time.Second)
-	db = w.reconcile(db)
 	if got := authorities(); got != own+root {
 		t.Errorf("applications are told %s", got)
 	}

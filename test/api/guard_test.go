@@ -101,15 +101,15 @@ func TestTheGuardOfTheExamples(t *testing.T) {
 		}
 	}
 	for name, object := range map[string]client.Object{
-		"a foreign image":       w.sampleDB("shop", func(db *v1.SampleDB) { db.Spec.Image = "docker.io/x" }),
-		"foreign SQL":           db("payment"),
-		"foreign S3":            inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: secret("payment")}}),
-		"a foreign CA":          inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", CA: secret("payment")}}),
-		"a foreign key":         encrypted("payment"),
-		"a foreign certificate": certified("payment-tls"),
-		"a foreign archive":     restored("payment"),
-		"a foreign password":    pg("payment"),
-		"a role's password":     pg("foodb-password", pgv1.Role{Name: "r", Password: "payment"}),
+		"a foreign image":    w.sampleDB("shop", func(db *v1.SampleDB) { db.Spec.Image = "docker.io/x" }),
+		"foreign SQL":        db("payment"),
+		"foreign S3":         inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", Credentials: secret("payment")}}),
+		"a foreign CA":       inStore(v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups", CA: secret("payment")}}),
+		"a foreign key":      encrypted("payment"),
+		"a foreign TLS":      certified("payment-tls"),
+		"a foreign archive":  restored("payment"),
+		"a foreign password": pg("payment"),
+		"a role's password":  pg("foodb-password", pgv1.Role{Name: "r", Password: "payment"}),
 		"foreign Azure": inStore(v1.StoreSpec{Azure: &v1.AzureStore{
 			Account: "account", Container: "backups", DeletionCredentials: secret("payment"),
 		}}),
