@@ -40,8 +40,9 @@ const (
 	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
 	// removes it when it has begun.
 	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation
-	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the former
-	// one are trusted, before the instances use the new one and again after. The operator removes it when it has begun.
+	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the
+	// former one are trusted, before the instances use the new one and again after. The operator removes it when it
+	// has begun.
 	AnnotationRotateAuthority = "toban.dev/rotate-authority"
 	// AnnotationAuthority on a SampleDB whose authority was rotated says which of its authorities count
 	// (credentials.Store).

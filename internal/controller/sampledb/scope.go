@@ -40,8 +40,8 @@ type scope struct {
 	passwordSeen    bool
 	passwordRotated verdict
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
-	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits for
-	// nothing else.
+	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits
+	// for nothing else.
 	authority        v1.AuthorityStatus
 	authoritySeen    bool
 	authorityRotated verdict
