@@ -28,7 +28,8 @@ type Authorities struct {
 // later is what is the furthest on of two records.
 func (a Authorities) later(b Authorities) Authorities {
 	out := Authorities{
-		Oldest: max(a.Oldest, b.Oldest), Issuer: max(a.Issuer, b.Issuer), Epoch: max(a.Epoch, b.Epoch), Overlap: a.Overlap,
+		Oldest: max(a.Oldest, b.Oldest), Issuer: max(a.Issuer, b.Issuer), Epoch: max(a.Epoch, b.Epoch),
+		Overlap: a.Overlap,
 	}
 	if b.Epoch > a.Epoch {
 		out.Overlap = b.Overlap

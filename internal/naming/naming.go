@@ -43,8 +43,9 @@ const (
 	// AnnotationLookForUpdates on a SampleDB asks for a look into its image now, by any value. The operator removes it
 	// when that is done.
 	AnnotationLookForUpdates = "toban.dev/look-for-updates"
-	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the former
-	// one are trusted, before the instances use the new one and again after. The operator removes it when it has begun.
+	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the
+	// former one are trusted, before the instances use the new one and again after. The operator removes it when it
+	// has begun.
 	AnnotationRotateAuthority = "toban.dev/rotate-authority"
 	// AnnotationAuthority on a SampleDB whose authority was rotated says which of its authorities count
 	// (credentials.Store).

@@ -56,7 +56,8 @@ func TestAPodThatRunsFollowsTheAuthority(t *testing.T) {
 			if err := shown.CheckSignatureFrom(pki.Certificates(issuer.CertPEM())[0]); err != nil {
 				t.Errorf("%s: its certificate is of another authority: %v", when, err)
 			}
-			if text, err = os.ReadFile(filepath.Join(run, "tls.crt")); err != nil || string(text) != string(leaf.CertPEM) {
+			text, err = os.ReadFile(filepath.Join(run, "tls.crt"))
+			if err != nil || string(text) != string(leaf.CertPEM) {
 				t.Errorf("%s: the file has another certificate: %v", when, err)
 			}
 			if own.trusts(shown) != slices.Contains(trusted, issuer) {

@@ -218,7 +218,8 @@ func TestAStrangersAuthorityIsTakenOutOfTheConfig(t *testing.T) {
 	db := w.started("x")
 	db = w.rotateAuthority(db, "1h")
 	db = w.authorityUntil(db, v1.ReasonTrustingBoth)
-	stranger, err := pki.NewAuthority([]byte("a stranger's seed of 32 bytes ..."), "toban "+w.namespace+"/x 2", time.Now())
+	stranger, err := pki.NewAuthority(
+		[]byte("a stranger's seed of 32 bytes ..."), "toban "+w.namespace+"/x 2", time.Now())
 	w.must(err)
 	config := &corev1.ConfigMap{}
 	w.read(naming.ConfigMap("x"), config)

@@ -88,11 +88,12 @@ func (q authorityChange) after(missing, reason string, step authorityStep) (auth
 	case missing != "":
 		return authorityWait, reason, missing
 	case q.until != "" && step == authorityIssue:
-		return authorityWait, reason, fmt.Sprintf("from %s on, the servers show certificates of the new authority: until "+
-			"then, applications that read ca.crt of NAME-app only when they start have time to start again", q.until)
-	case q.until != "":
-		return authorityWait, reason, fmt.Sprintf("every instance uses the new authority; the former one is trusted until %s",
+		return authorityWait, reason, fmt.Sprintf("from %s on, the servers show certificates of the new authority: "+
+			"until then, applications that read ca.crt of NAME-app only when they start have time to start again",
 			q.until)
+	case q.until != "":
+		return authorityWait, reason, fmt.Sprintf(
+			"every instance uses the new authority; the former one is trusted until %s", q.until)
 	}
 	return step, "", ""
 }
@@ -108,8 +109,8 @@ func (q authorityChange) missing() string {
 	case len(q.away) > 0:
 		return "waits for " + strings.Join(q.away, ", ") + " to be there"
 	case len(q.mute) > 0:
-		return "waits for " + strings.Join(q.mute, ", ") + " to say which authorities are trusted there, which an agent " +
-			"of an earlier release can't" + anew
+		return "waits for " + strings.Join(q.mute, ", ") + " to say which authorities are trusted there, which an " +
+			"agent of an earlier release can't" + anew
 	case len(q.behind) > 0:
 		return "waits for " + strings.Join(q.behind, ", ") + " to use what is there" + anew
 	}
@@ -200,8 +201,8 @@ func (r *Reconciler) authorityChange(s *scope) (authorityChange, error) {
 func overlapOf(text string) (overlap time.Duration, wrong string) {
 	overlap, err := time.ParseDuration(text)
 	if err != nil || overlap < 0 || overlap > longestOverlap {
-		return 0, fmt.Sprintf("the annotation %s is %q: it must be for how long both authorities are to be trusted, such "+
-			"as 24h, or 0s where the former one is not to be trusted for longer than it takes",
+		return 0, fmt.Sprintf("the annotation %s is %q: it must be for how long both authorities are to be trusted, "+
+			"such as 24h, or 0s where the former one is not to be trusted for longer than it takes",
 			naming.AnnotationRotateAuthority, text)
 	}
 	return overlap, ""
@@ -239,24 +240,12 @@ func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
 		q.until, s.authorityNext = end.UTC().Format(time.RFC3339), end
 	}
 	step, reason, sentence := q.next()
-	count := s.authorities()
-	switch step {
-	case authorityBegin:
-		count.Overlap, _ = overlapOf(s.db.Annotations[naming.AnnotationRotateAuthority])
-		count.Epoch++
-		reason, sentence = v1.ReasonTrustingBoth, "begins"
-	case authorityIssue:
-		count.Issuer = count.Epoch
-		reason, sentence = v1.ReasonWritingAuthority, "the Secret NAME-ca is replaced"
-	case authorityDrop:
-		count.Oldest = count.Epoch
-		reason, sentence = v1.ReasonDroppingFormer, "begins"
-	case authorityNone, authorityWait:
-	}
-	if err := r.countAuthorities(ctx, s, count, step == authorityBegin); err != nil {
-		return err
-	}
 	s.authorityWaits = step == authorityWait && q.until != "" && q.missing() == ""
+	if reason == "" {
+		if reason, sentence, err = r.advanceAuthority(ctx, s, step); err != nil {
+			return err
+		}
+	}
 	switch sentence = strings.ReplaceAll(sentence, "NAME", s.db.Name); {
 	case reason != "":
 		s.authorityRotated = no(reason, sentence)
@@ -265,6 +254,27 @@ func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
 			fmt.Sprintf("authority number %d is the only one that is used and trusted", s.authority.Epoch+1))
 	}
 	return nil
+}
+
+// advanceAuthority does a step, and says what follows from it.
+func (r *Reconciler) advanceAuthority(
+	ctx context.Context, s *scope, step authorityStep,
+) (reason, sentence string, err error) {
+	count := s.authorities()
+	switch step {
+	case authorityBegin:
+		count.Overlap, _ = overlapOf(s.db.Annotations[naming.AnnotationRotateAuthority])
+		count.Epoch++
+		reason, sentence = v1.ReasonTrustingBoth, "everybody is told to trust both authorities"
+	case authorityIssue:
+		count.Issuer = count.Epoch
+		reason, sentence = v1.ReasonWritingAuthority, "the Secret NAME-ca is replaced"
+	case authorityDrop:
+		count.Oldest = count.Epoch
+		reason, sentence = v1.ReasonDroppingFormer, "everybody is told to trust the new authority alone"
+	case authorityNone, authorityWait:
+	}
+	return reason, sentence, r.countAuthorities(ctx, s, count, step == authorityBegin)
 }
 
 // countAuthorities puts on record which authorities count from now on, where others do; for a new one it takes the

@@ -63,7 +63,8 @@ func TestNextStepOfARotationOfTheAuthority(t *testing.T) {
 			trusting(func(q *authorityChange) { q.settled, q.away = true, some }), authorityWait, v1.ReasonTrustingBoth,
 		},
 		"begun, and its time is not over": {
-			trusting(func(q *authorityChange) { q.settled, q.until = true, "noon" }), authorityWait, v1.ReasonTrustingBoth,
+			trusting(func(q *authorityChange) { q.settled, q.until = true, "noon" }), authorityWait,
+			v1.ReasonTrustingBoth,
 		},
 		"all trust both": {trusting(func(q *authorityChange) { q.settled = true }), authorityIssue, ""},
 		"all trust both, and another is asked for": {
@@ -80,14 +81,16 @@ func TestNextStepOfARotationOfTheAuthority(t *testing.T) {
 			reissuing(func(q *authorityChange) { q.settled, q.away = true, some }), authorityWait, v1.ReasonReissuing,
 		},
 		"all use the new one, and its time is not over": {
-			reissuing(func(q *authorityChange) { q.settled, q.until = true, "noon" }), authorityWait, v1.ReasonReissuing,
+			reissuing(func(q *authorityChange) { q.settled, q.until = true, "noon" }), authorityWait,
+			v1.ReasonReissuing,
 		},
 		"all use the new one": {reissuing(func(q *authorityChange) { q.settled = true }), authorityDrop, ""},
 		"dropped, and an instance trusts it still": {
 			dropped(func(q *authorityChange) { q.behind = some }), authorityWait, v1.ReasonDroppingFormer,
 		},
 		"dropped, and another one is asked for already": {
-			dropped(func(q *authorityChange) { q.asked, q.behind = true, some }), authorityWait, v1.ReasonDroppingFormer,
+			dropped(func(q *authorityChange) { q.asked, q.behind = true, some }), authorityWait,
+			v1.ReasonDroppingFormer,
 		},
 		"done": {dropped(func(q *authorityChange) { q.settled = true }), authorityNone, ""},
 		"done, and an instance goes away": {
@@ -110,7 +113,9 @@ func TestNextStepOfARotationOfTheAuthority(t *testing.T) {
 }
 
 func TestForHowLongBothAreTrusted(t *testing.T) {
-	for text, want := range map[string]time.Duration{"24h": 24 * time.Hour, "0s": 0, "0": 0, "1h30m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{
+		"24h": 24 * time.Hour, "0s": 0, "0": 0, "1h30m": 90 * time.Minute,
+	} {
 		if got, wrong := overlapOf(text); got != want || wrong != "" {
 			t.Errorf("%s is %s, %s", text, got, wrong)
 		}

@@ -44,8 +44,8 @@ type scope struct {
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
-	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits for
-	// nothing else.
+	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits
+	// for nothing else.
 	authority        v1.AuthorityStatus
 	authoritySeen    bool
 	authorityRotated verdict
