@@ -248,10 +248,31 @@ func (r *Reconciler) appRevision(ctx context.Context, s *scope) (*appsv1.Control
 	if there != nil {
 		return there, nil
 	}
-	if err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner)); err != nil {
+	err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return r.revisionInTheWay(ctx, s, want.Name)
+	}
+	if err != nil {
 		return nil, refused(err, "ControllerRevision", want.Name)
 	}
 	return want, nil
+}
+
+// revisionInTheWay is the revision of a name that is there already, if it is the SampleDB's. One of a former SampleDB
+// goes by itself; where it does not, the user has to delete it.
+func (r *Reconciler) revisionInTheWay(ctx context.Context, s *scope, name string) (*appsv1.ControllerRevision, error) {
+	have, err := find(ctx, r.Reader, s.db, name, &appsv1.ControllerRevision{})
+	switch {
+	case err != nil:
+		return nil, err
+	case have == nil:
+		return nil, &problem{v1.ReasonCreating, fmt.Sprintf("ControllerRevision %s is made anew", name), waitGone}
+	case have.DeletionTimestamp == nil && s.now.Sub(s.db.CreationTimestamp.Time) > patienceFormer && !ours(have, s.db):
+		return nil, &problem{v1.ReasonNameTaken, fmt.Sprintf("ControllerRevision %s is not this SampleDB's, and the "+
+			"Secret %s needs its name: kubectl delete controllerrevision %s, or give the SampleDB another name",
+			name, naming.AppSecret(s.db.Name), name), waitUser}
+	}
+	return have, mayWrite(have, s.db, "ControllerRevision")
 }
 
 func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {

@@ -82,6 +82,8 @@ const (
 	restPause = 8 * time.Minute
 	// patienceGone is how long a former Secret may take to go with its revision, which is seldom more than a second.
 	patienceGone = 10 * time.Second
+	// patienceFormer is how long the objects of a former SampleDB may take to go.
+	patienceFormer = time.Minute
 )
 
 // due says that it is time for an attempt. At rest the first one is made a pause after the SampleDB was first seen.
