@@ -92,6 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
+	if s.seen.doubted {
+		return reconcile.Result{RequeueAfter: pauseDoubted}, nil
+	}
 	if db.DeletionTimestamp != nil {
 		return r.finish(ctx, s)
 	}
