@@ -47,7 +47,7 @@ func TestAManifestMakesTheSampleDBAgain(t *testing.T) {
 
 // What comes back is what the user had written, which is not always the SampleDB.
 func TestTheManifestOfAServerIsThatOfItsPostgreSQL(t *testing.T) {
-	db := Server(foodb(func(pg *pgv1.PostgreSQL) { pg.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "b"} }))
+	db := Server(foodb(func(pg *pgv1.PostgreSQL) { pg.Spec.RestoreFrom = &v1.RestoreSpec{Backup: "b"} }), nil)
 	text := string(Manifest(db, "u.code").Raw)
 	var again pgv1.PostgreSQL
 	if err := json.Unmarshal([]byte(text), &again); err != nil {

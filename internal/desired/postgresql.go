@@ -35,8 +35,9 @@ func ServerOf(pg *pgv1.PostgreSQL) pgv1.ServerReference {
 }
 
 // Server is the SampleDB of a PostgreSQL that has one of its own. Its database and roles are made later, by the
-// primary's agent, because their passwords are in Secrets that may come later.
-func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
+// primary's agent, because their passwords are in Secrets that may come later. What can't be changed any more, and is
+// not in the spec, stays as have has it, nil where there is none yet: another release may have other defaults.
+func Server(pg *pgv1.PostgreSQL, have *v1.SampleDB) *v1.SampleDB {
 	db := &v1.SampleDB{
 		ObjectMeta: databaseMeta(pg, pg.Name),
 		Spec: v1.SampleDBSpec{
@@ -49,6 +50,10 @@ func Server(pg *pgv1.PostgreSQL) *v1.SampleDB {
 			Service:     v1.ServiceSpec{Type: corev1.ServiceTypeNodePort},
 			Pod:         v1.PodSpec{Labels: map[string]string{naming.LabelShortName: pg.Name}},
 		},
+	}
+	if have != nil {
+		db.Spec.Version = have.Spec.Version
+		db.Spec.Storage = *have.Spec.Storage.DeepCopy()
 	}
 	if pg.Spec.Version != nil {
 		db.Spec.Version = *pg.Spec.Version

@@ -41,7 +41,7 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 		"postgresql-longest": foodb(func(pg *pgv1.PostgreSQL) { pg.Name = strings.Repeat("n", naming.MaxName) }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := Server(pg)
+			db := Server(pg, nil)
 			var out bytes.Buffer
 			for _, object := range []client.Object{
 				db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"),
@@ -80,5 +80,23 @@ func TestThePasswordsAreReadAnewWhenThatIsAskedFor(t *testing.T) {
 	}
 	if name(func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "bar" }) != same {
 		t.Error("what has nothing to do with passwords replaces the Job")
+	}
+}
+
+// A newer release may have other defaults, and a user may take a field out again: what can't be changed stays.
+func TestAServerThatIsThereKeepsWhatCannotBeChanged(t *testing.T) {
+	class, later := "fast", int32(18)
+	have := Server(foodb(func(*pgv1.PostgreSQL) {}), nil)
+	have.Spec.Version = 16
+	have.Spec.Storage = v1.StorageSpec{Size: "20Gi", StorageClassName: &class}
+	kept := Server(foodb(func(*pgv1.PostgreSQL) {}), have)
+	if kept.Spec.Version != 16 || kept.Spec.Storage.Size != "20Gi" || *kept.Spec.Storage.StorageClassName != class {
+		t.Errorf("it becomes version %d with %+v", kept.Spec.Version, kept.Spec.Storage)
+	}
+	asked := Server(foodb(func(pg *pgv1.PostgreSQL) {
+		pg.Spec.Version, pg.Spec.Storage = &later, &v1.StorageSpec{Size: "30Gi"}
+	}), have)
+	if asked.Spec.Version != later || asked.Spec.Storage.Size != "30Gi" {
+		t.Errorf("what the spec says becomes version %d with %+v", asked.Spec.Version, asked.Spec.Storage)
 	}
 }

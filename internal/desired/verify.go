@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,14 @@ func verifySelector(db string) map[string]string {
 // verifyKept is for how long an ended Job stays, for its log (seconds). Its scratch volume stays with it.
 const verifyKept int32 = 10 * 60
 
+// verifyDeadline is how long a verification may take at least.
+const verifyDeadline = 24 * time.Hour
+
+// VerifyDeadline is how long the verification of a backup may take: as long as the backup, and a day at least.
+func VerifyDeadline(backup *v1.DatabaseBackup) time.Duration {
+	return max(backup.Spec.Deadline.Duration, verifyDeadline)
+}
+
 // VerifyJobName is that of the Job for one request.
 func VerifyJobName(backup *v1.DatabaseBackup, asked string) string {
 	return naming.VerifyJob(backup.Name, Hash([]string{string(backup.UID), asked}))
@@ -64,7 +73,7 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 	if err != nil {
 		return nil, err
 	}
-	retries, kept := int32(0), verifyKept
+	retries, kept, seconds := int32(0), verifyKept, int64(VerifyDeadline(backup).Seconds())
 	labels := merged(naming.Common(db.Name), verifySelector(db.Name))
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -75,6 +84,7 @@ func VerifyJob(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, as
 		},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:            &retries,
+			ActiveDeadlineSeconds:   &seconds,
 			TTLSecondsAfterFinished: &kept,
 			Template:                corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 		},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,15 +64,18 @@ func (w *world) taker() *taker { return &taker{w, &backupPods{}} }
 func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
 	k.now = k.now.Add(10 * time.Second)
-	r := &databasebackup.Reconciler{
-		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
-	}
-	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	_, err := k.controller().Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	k.must(err)
 	now := &v1.DatabaseBackup{}
 	k.read(b.Name, now)
 	return now
+}
+
+func (k *taker) controller() *databasebackup.Reconciler {
+	return &databasebackup.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+	}
 }
 
 // ask creates a DatabaseBackup and reconciles it once.
@@ -691,5 +695,62 @@ func TestDatabaseBackupsThatCantBeAreRefused(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 		})
+	}
+}
+
+// unseen is a cache that does not know yet which backups have begun, nor their Pods.
+type unseen struct{ client.Client }
+
+func (c unseen) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, pods := list.(*corev1.PodList); pods {
+		return nil
+	}
+	err := c.Client.List(ctx, list, opts...)
+	if backups, ok := list.(*v1.DatabaseBackupList); ok {
+		backups.Items = nil
+	}
+	return err
+}
+
+// Backups that are asked for in one moment run one after the other, also where the cache shows none of the others: each
+// takes the pieces of another that runs for what a former one has left.
+func TestBackupsOfOneMomentRunOneAfterTheOther(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	db := w.started("x", daily("@daily"))
+	state := works
+	db = w.archive(db, &state)
+	r := k.controller()
+	r.Client = unseen{r.Client}
+	var wait sync.WaitGroup
+	for _, name := range []string{"c", "b", "a"} {
+		b := &v1.DatabaseBackup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+			Spec:       v1.DatabaseBackupSpec{SampleDB: db.Name, Deadline: metav1.Duration{Duration: 24 * time.Hour}},
+		}
+		k.must(k.api.Create(t.Context(), b))
+		wait.Go(func() {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	began := 0
+	for _, name := range []string{"a", "b", "c"} {
+		b := &v1.DatabaseBackup{}
+		k.read(name, b)
+		if k.find(name, &batchv1.Job{}) {
+			began++
+			k.expectComplete(b, metav1.ConditionFalse, v1.ReasonRunning, "Running")
+			continue
+		}
+		message := k.expectComplete(b, metav1.ConditionFalse, v1.ReasonWaiting, "Pending")
+		if !strings.Contains(message, "of another backup to end") {
+			t.Errorf("%s says %q", name, message)
+		}
+	}
+	if began != 1 {
+		t.Errorf("%d backups run", began)
 	}
 }

@@ -613,3 +613,44 @@ func TestASecretThatMayBeWatchedIsReadAsSoonAsItChanges(t *testing.T) {
 		t.Errorf("the password declared is %v", got)
 	}
 }
+
+// An operator that ends between writing the Secret and noting that finds a Secret of which it can't know that it is its
+// own. It goes with its revision and is made anew.
+func TestASecretThatWasWrittenAndNotNotedIsNoStrangers(t *testing.T) {
+	w := newPGWorld(t)
+	pg := w.ready()
+	pg.Status.SecretRevision = ""
+	w.must(w.api.Status().Update(t.Context(), pg))
+	w.restart()
+	reasons := map[string]bool{}
+	for range 8 {
+		w.now = w.now.Add(10 * time.Second)
+		pg = w.step(pg)
+		reasons[meta.FindStatusCondition(pg.Status.Conditions, pgv1.ConditionReady).Reason] = true
+		w.collect()
+	}
+	w.wants(pg, pgv1.ReasonReady)
+	if reasons[pgv1.ReasonNameTaken] {
+		t.Error("its own Secret was taken for somebody else's")
+	}
+	if !w.find(naming.AppSecret("foodb"), &corev1.Secret{}) {
+		t.Error("there is no Secret")
+	}
+}
+
+// A PostgreSQL that says nothing of a version stays on the one that it has, though the default may be another by now.
+func TestAnotherDefaultVersionChangesNoServerThatIsThere(t *testing.T) {
+	w := newPGWorld(t)
+	sixteen := int32(16)
+	pg := w.ready(func(pg *pgv1.PostgreSQL) {
+		pg.Spec.Version, pg.Spec.Storage = &sixteen, &v1.StorageSpec{Size: "2Gi"}
+	})
+	w.update(pg, func(pg *pgv1.PostgreSQL) { pg.Spec.Version, pg.Spec.Storage = nil, nil })
+	pg = w.steps(pg, 3)
+	w.wants(pg, pgv1.ReasonReady)
+	db := &v1.SampleDB{}
+	w.read("foodb", db)
+	if db.Spec.Version != 16 || db.Spec.Storage.Size != "2Gi" {
+		t.Errorf("the server has version %d, and %s", db.Spec.Version, db.Spec.Storage.Size)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -150,4 +151,76 @@ func (w *world) setEvent(set *appsv1.StatefulSet, reason, message string) *corev
 	}
 	w.must(w.api.Create(w.Context(), e))
 	return e
+}
+
+// What the Secret of the application belongs to may have its name taken: by a former SampleDB whose objects are still
+// being removed, or for good. The status says so, and what to do.
+func TestTheRevisionOfTheSecretHasItsNameTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner        *v1.SampleDB
+		first, stays string
+		said, told   string
+	}{
+		"a former SampleDB's": {
+			owner: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "former"}},
+			first: v1.ReasonCreating, said: "of the former SampleDB x is still being removed",
+			stays: v1.ReasonNameTaken, told: "kubectl delete controllerrevision x-app-0",
+		},
+		"somebody's": {
+			owner: &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "other", UID: "other"}},
+			first: v1.ReasonNameTaken, said: "x-app-0",
+			stays: v1.ReasonNameTaken, told: "kubectl delete controllerrevision x-app-0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.must(w.api.Create(t.Context(), revisionOf(c.owner, w.namespace)))
+			db := w.create("x")
+			if got := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, c.first); !strings.Contains(got, c.said) {
+				t.Errorf("it says %q", got)
+			}
+			w.now = w.now.Add(2 * time.Minute)
+			db = w.reconcile(db)
+			message := w.expect(db, v1.ConditionReady, metav1.ConditionFalse, c.stays)
+			if !strings.Contains(message, c.told) {
+				t.Errorf("it says %q", message)
+			}
+			taken := &appsv1.ControllerRevision{}
+			w.read(naming.AppRevision("x", "0"), taken)
+			w.must(w.api.Delete(t.Context(), taken))
+			for range 4 {
+				w.now = w.now.Add(time.Minute)
+				w.playCluster(db)
+				db = w.reconcile(db)
+			}
+			w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+			w.password(db)
+		})
+	}
+}
+
+// A revision that has lost its label is the SampleDB's all the same.
+func TestARevisionWithoutItsLabelIsStillTheSampleDBs(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x")
+	secret, revision := &corev1.Secret{}, &appsv1.ControllerRevision{}
+	w.read(naming.AppRevision("x", "0"), revision)
+	revision.Labels = nil
+	w.must(w.api.Update(t.Context(), revision))
+	w.read(naming.AppSecret("x"), secret)
+	w.must(w.api.Delete(t.Context(), secret))
+	for range 2 {
+		w.now = w.now.Add(20 * time.Minute)
+		db = w.reconcile(db)
+	}
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	w.password(db)
+}
+
+// revisionOf is the first revision x-app-0, of a SampleDB.
+func revisionOf(db *v1.SampleDB, namespace string) *appsv1.ControllerRevision {
+	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0)
+	revision.Namespace, revision.Labels = namespace, naming.Common("x")
+	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB"))}
+	return revision
 }

@@ -1,13 +1,16 @@
 package api
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 )
@@ -58,6 +61,20 @@ func TestGrowingReachesOldAndNewVolumes(t *testing.T) {
 			t.Errorf("%s asks for %s", name, got)
 		}
 	}
+}
+
+// Whether a volume can grow is said by the class that it has, not by what the default is by now.
+func TestAVolumeGrowsByItsOwnClass(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x")
+	standard, late := &storagev1.StorageClass{}, &storagev1.StorageClass{}
+	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "standard"}, standard))
+	w.until("no second has passed", func() bool { return time.Since(standard.CreationTimestamp.Time) > 2*time.Second })
+	w.storageClass("late", true, false) // of several defaults the newest counts
+	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "late"}, late))
+	t.Cleanup(func() { w.must(w.api.Delete(context.WithoutCancel(t.Context()), late)) })
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Storage.Size = "2Gi" })
+	w.expect(db, v1.ConditionStorageReady, metav1.ConditionFalse, v1.ReasonResizing)
 }
 
 func TestAClassThatCantGrowKeepsNothingElseFromBeingApplied(t *testing.T) {

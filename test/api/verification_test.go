@@ -203,3 +203,31 @@ func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 		t.Error("it is asked for twice")
 	}
 }
+
+// A verification that hangs ends some time: Kubernetes stops its Job, and the status says what happened.
+func TestAVerificationHasADeadline(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	db := w.started("x", daily("@daily"))
+	state := works
+	db = w.archive(db, &state)
+	b := k.complete(k.ask("b", db.Name, func(b *v1.DatabaseBackup) { b.Spec.Verify = true }))
+	b = k.verify(b)
+	job := &batchv1.Job{}
+	k.read(desired.VerifyJobName(b, "spec.verify"), job)
+	if got := job.Spec.ActiveDeadlineSeconds; got == nil || *got != 24*60*60 {
+		t.Fatalf("the Job may take %v seconds", got)
+	}
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.Failed = &now, 1
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded,
+		})
+	}
+	k.must(k.api.Status().Update(t.Context(), job))
+	message := k.expectVerified(k.verify(b), metav1.ConditionFalse, v1.ReasonVerificationFailed)
+	if !strings.Contains(message, "longer than 24h0m0s") {
+		t.Errorf("it says %q", message)
+	}
+}

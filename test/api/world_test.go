@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -296,6 +297,8 @@ func (a *agents) Password(
 
 func (a *agents) Forget(types.UID) {}
 
+func (a *agents) Changed() <-chan event.GenericEvent { return nil }
+
 // change changes the answer of an agent.
 func (a *agents) change(host string, f func(*protocol.Status)) {
 	a.mu.Lock()
@@ -432,20 +435,8 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 	if w.find(name, &corev1.Pod{}) {
 		return
 	}
-	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name = w.namespace, name
-	pod.Spec.Volumes = append(pod.Spec.Volumes,
-		corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
-				ClaimName: naming.Claim(set.Name, ordinal),
-			},
-		}})
-	w.must(w.api.Create(w.Context(), pod))
 	host := address(set, ordinal)
-	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host
-	pod.Status.PodIPs = []corev1.PodIP{{IP: host}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	w.must(w.api.Status().Update(w.Context(), pod))
+	w.makePod(set, ordinal, host)
 	answer := protocol.Status{
 		Name: name, Protocol: protocol.Version, Role: protocol.RoleStandby, Ready: true, Streaming: true,
 		Reason: "Follower",
@@ -455,6 +446,24 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 		answer.Role, answer.Streaming, answer.Reason = protocol.RolePrimary, false, "Leader"
 	}
 	w.agents.change(host, func(s *protocol.Status) { *s = answer })
+}
+
+// makePod makes the Pod of an instance, which is ready at an address.
+func (w *world) makePod(set *appsv1.StatefulSet, ordinal int, host string) {
+	w.Helper()
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = w.namespace, naming.Instance(set.Name, ordinal)
+	pod.Spec.Volumes = append(pod.Spec.Volumes,
+		corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+				ClaimName: naming.Claim(set.Name, ordinal),
+			},
+		}})
+	w.must(w.api.Create(w.Context(), pod))
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host
+	pod.Status.PodIPs = []corev1.PodIP{{IP: host}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	w.must(w.api.Status().Update(w.Context(), pod))
 }
 
 func (w *world) bindClaim(name string) {

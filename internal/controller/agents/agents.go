@@ -5,31 +5,38 @@ package agents
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
 )
 
-const (
-	// patienceDatabase is how long it may take to make a database and its extensions.
-	patienceDatabase = 45 * time.Second
-	// patienceProgress is how long a Pod may take to answer. One that takes longer is not known in this round.
-	patienceProgress = 2 * time.Second
-)
+// patienceDatabase is how long it may take to make a database and its extensions.
+const patienceDatabase = 45 * time.Second
+
+// backlog is how many SampleDBs may wait to be looked at because more is known of their agents. What does not fit is
+// seen at their next reconcile.
+const backlog = 1024
 
 // HTTPS asks over HTTPS, with the operator's certificate. It keeps a client for each SampleDB, since each has an
 // authority of its own. It is safe for concurrent use.
 type HTTPS struct {
 	// Certificate is the operator's own.
 	Certificate func() (tls.Certificate, error)
+	// Dial connects, where it is not the network that is to do it.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	mu      sync.Mutex
-	clients map[types.UID]agentClient
+	mu       sync.Mutex
+	clients  map[types.UID]agentClient
+	changed  chan event.GenericEvent
+	silences silences
 }
 
 type agentClient struct {
@@ -37,15 +44,52 @@ type agentClient struct {
 	*protocol.Client
 }
 
-// Sync gives an agent its config, and returns how its instance is.
+// Changed has an event for each SampleDB of which an agent has turned out to answer, or not to, after it was asked
+// beside.
+func (a *HTTPS) Changed() <-chan event.GenericEvent {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.changed == nil {
+		a.changed = make(chan event.GenericEvent, backlog)
+	}
+	return a.changed
+}
+
+// tell has a SampleDB looked at.
+func (a *HTTPS) tell(namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	select {
+	case a.changed <- event.GenericEvent{Object: object}:
+	default:
+	}
+}
+
+// Sync gives an agent its config, and returns how its instance is. The error is ErrDoubted where the agent is not
+// quick, and ErrSilent where it was not asked, because it did not answer before.
 func (a *HTTPS) Sync(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config,
 ) (protocol.Status, error) {
+	var out protocol.Status
 	c, err := a.client(cluster, config.Authority)
 	if err != nil {
-		return protocol.Status{}, err
+		return out, err
 	}
-	return c.Sync(ctx, host, config)
+	err = a.silences.sync(ctx, inquiry{
+		who: at{cluster, host},
+		ask: func(ctx context.Context) (err error) {
+			out, err = c.Sync(ctx, host, config)
+			return err
+		},
+		// Without the config: there may be another one by now.
+		again: func(ctx context.Context) error {
+			_, err := c.Status(ctx, host)
+			return err
+		},
+		tell: func() { a.tell(config.Namespace, config.Cluster) },
+	})
+	return out, err
 }
 
 // Restart asks an agent to restart its server.
@@ -103,15 +147,30 @@ func (a *HTTPS) Progress(ctx context.Context, identity, authority, host string) 
 	if err != nil {
 		return protocol.BackupProgress{}, err
 	}
-	c := protocol.NewClient(pki.ClientTLS(a.Certificate, roots, identity), naming.PortAgent)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, patienceProgress)
-	defer cancel()
-	return c.Backup(ctx, host)
+	ask := func(ctx context.Context) (protocol.BackupProgress, error) {
+		c := a.connect(pki.ClientTLS(a.Certificate, roots, identity))
+		defer c.Close()
+		return c.Backup(ctx, host)
+	}
+	var out protocol.BackupProgress
+	err = a.silences.sync(ctx, inquiry{
+		who: at{types.UID(identity), host},
+		ask: func(ctx context.Context) (err error) {
+			out, err = ask(ctx)
+			return err
+		},
+		again: func(ctx context.Context) error {
+			_, err := ask(ctx)
+			return err
+		},
+		tell: func() {}, // it is asked again in a moment anyway
+	})
+	return out, err
 }
 
 // Forget drops what is kept for a SampleDB that is gone.
 func (a *HTTPS) Forget(cluster types.UID) {
+	a.silences.forget(cluster)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c, ok := a.clients[cluster]; ok {
@@ -131,7 +190,7 @@ func (a *HTTPS) client(cluster types.UID, authority string) (agentClient, error)
 		return agentClient{}, err
 	}
 	config := pki.ClientTLS(a.Certificate, roots, naming.IdentityInstance)
-	c := agentClient{authority, protocol.NewClient(config, naming.PortAgent)}
+	c := agentClient{authority, a.connect(config)}
 	if a.clients == nil {
 		a.clients = map[types.UID]agentClient{}
 	}
@@ -140,4 +199,13 @@ func (a *HTTPS) client(cluster types.UID, authority string) (agentClient, error)
 	}
 	a.clients[cluster] = c
 	return c, nil
+}
+
+// connect makes a client.
+func (a *HTTPS) connect(config *tls.Config) *protocol.Client {
+	c := protocol.NewClient(config, naming.PortAgent)
+	if a.Dial != nil {
+		c.DialBy(a.Dial)
+	}
+	return c
 }

@@ -2,23 +2,48 @@ package databasebackup
 
 import (
 	"context"
+	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/removed"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
 )
 
-// act does what was decided, which is at most one thing.
-func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) error {
+// act does what was decided, which is at most one thing, and returns the decision as it is then.
+func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, error) {
 	switch d.Action {
 	case ActionCreate:
-		job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
-		return r.jobs().Create(ctx, job)
+		return r.begin(ctx, s, d)
 	case ActionStop:
-		return r.jobs().Remove(ctx, s.seen.run.Job)
+		return d, r.jobs().Remove(ctx, s.seen.run.Job)
 	case ActionNone:
 	}
-	return nil
+	return d, nil
+}
+
+// begin makes the Job, unless that of another backup of the SampleDB was made by then. A cache may not have that one
+// yet, and two that run at once take each other's pieces for what a former one has left.
+func (r *Reconciler) begin(ctx context.Context, s *scope, d Decision) (Decision, error) {
+	r.beginning.Lock()
+	defer r.beginning.Unlock()
+	var all batchv1.JobList
+	if err := r.Reader.List(ctx, &all, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
+		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
+	}); err != nil {
+		return d, fmt.Errorf("list the Jobs of other backups: %w", err)
+	}
+	for i := range all.Items {
+		if other := &all.Items[i]; other.Name != s.backup.Name && !jobs.Of(other, s.seen.pods).Ended() {
+			return wait(v1.ReasonWaiting, fmt.Sprintf("waits for Job %s of another backup to end", other.Name)), nil
+		}
+	}
+	job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
+	return d, r.jobs().Create(ctx, job)
 }
 
 func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

@@ -7,6 +7,7 @@ package databasebackup
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,9 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+
+	// beginning lets one backup begin at a time.
+	beginning sync.Mutex
 }
 
 // Pauses until a backup is looked at again when nothing happens before.
@@ -71,7 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	d := decide(s.view())
-	if err := r.act(ctx, s, d); err != nil {
+	d, err := r.act(ctx, s, d)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := r.reportRemoved(ctx, s); err != nil {

@@ -28,7 +28,9 @@ type observed struct {
 	// run is the backup's own Job with its Pods; foreign says that it is one of the name that is somebody else's.
 	run     jobs.Run
 	foreign bool
-	// others are the Pods of other backups of the SampleDB that have not ended, and backups the other backups.
+	// pods are those of all backups of the SampleDB, others those of other ones that have not ended, and backups the
+	// other backups.
+	pods     []corev1.Pod
 	others   []corev1.Pod
 	backups  []v1.DatabaseBackup
 	progress *protocol.BackupProgress // nil where the Pod could not be asked
@@ -79,6 +81,7 @@ func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("list Pods: %w", err)
 	}
+	s.seen.pods = list.Items
 	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), job != nil && !metav1.IsControlledBy(job, s.backup)
 	for _, pod := range list.Items {
 		own := job != nil && metav1.IsControlledBy(&pod, job)

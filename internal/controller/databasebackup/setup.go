@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,14 +19,17 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// Setup adds the controller to a manager. Its one worker takes one backup after the other, so that of
-// two that could begin, the second sees the first.
+// workers is how many DatabaseBackups are reconciled at once: one whose Pod does not answer keeps no other waiting.
+const workers = 5
+
+// Setup adds the controller to a manager.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
 		Named("databasebackup").
 		For(&v1.DatabaseBackup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(byJob)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 

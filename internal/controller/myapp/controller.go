@@ -39,7 +39,8 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	statuses written.Statuses[v1.MyAppStatus]
+	statuses   written.Statuses[v1.MyAppStatus]
+	identities written.Identities
 }
 
 // Pauses until a MyApp is looked at again when nothing happens before. Nearly all changes are watched.
@@ -102,10 +103,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, app); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Secrets.Follow(request.NamespacedName)
+			r.statuses.Forget(r.identities.Leave(request.NamespacedName))
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the MyApp: %w", err)
 	}
+	r.statuses.Forget(r.identities.Meet(app))
 	app.Status = r.statuses.Latest(app, app.Status)
 	s := &scope{app: app, now: r.Now(), deployed: app.Status.Deployed, leader: app.Status.Leader}
 	if app.DeletionTimestamp == nil {

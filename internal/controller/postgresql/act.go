@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pgv1 "toban.dev/api/postgresql/v1"
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/database"
@@ -72,6 +73,20 @@ func limit(n *int32) int32 {
 	return *n
 }
 
+// applyServer writes the SampleDB of a server of its own.
+func (r *Reconciler) applyServer(ctx context.Context, s *scope) error {
+	have := &v1.SampleDB{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(s.pg), have); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read the SampleDB %s: %w", s.pg.Name, err)
+		}
+		have = nil
+	} else if !metav1.IsControlledBy(have, s.pg) {
+		have = nil
+	}
+	return r.writer().Apply(ctx, ownerOf(s.pg), desired.Server(s.pg, have))
+}
+
 // applySecret writes the Secret for applications where its content is another one than was written last. The operator
 // may create Secrets, and neither change nor delete any: one whose content is not true any more goes with the
 // revision that it belongs to.
@@ -104,7 +119,12 @@ func (r *Reconciler) applySecret(ctx context.Context, s *scope) error {
 	err = r.Client.Create(ctx, secret, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		s.secretInTheWay = true
-		return nil
+		if s.now.Sub(revision.CreationTimestamp.Time) < patienceGone {
+			return nil
+		}
+		// It may be this very one: an operator that ends between the Secret and the status does not know what it has
+		// written, and may not read it. One of this revision goes with it, and is made anew.
+		return r.deleteRevision(ctx, revision)
 	}
 	if err != nil {
 		return apply.RefusedBy(err, "create", "Secret", secret.Name)
@@ -139,9 +159,8 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string)
 		case have.Name == want.Name && have.DeletionTimestamp == nil:
 			return have, nil
 		default:
-			if err := r.Client.Delete(ctx, have,
-				client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-				return nil, fmt.Errorf("delete the former revision of the Secret: %w", err)
+			if err := r.deleteRevision(ctx, have); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -149,6 +168,14 @@ func (r *Reconciler) applyRevision(ctx context.Context, s *scope, digest string)
 		return nil, apply.RefusedBy(err, "create", "ControllerRevision", want.Name)
 	}
 	return want, nil
+}
+
+func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
+	err := r.Client.Delete(ctx, revision, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete ControllerRevision %s, to which the Secret belongs: %w", revision.Name, err)
+	}
+	return nil
 }
 
 // labelPods says on the Pods of a server of its own which of them serve the application: those that are ready,

@@ -56,15 +56,17 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	statuses written.Statuses[pgv1.PostgreSQLStatus]
-	known    knownPasswords
+	statuses   written.Statuses[pgv1.PostgreSQLStatus]
+	identities written.Identities
+	known      knownPasswords
 }
 
 // Pauses until a PostgreSQL is looked at again when nothing happens before.
 const (
 	pauseWorking = 2 * time.Second
 	pauseStuck   = 20 * time.Second
-	pauseResting = 5 * time.Minute // somebody may have changed something with SQL
+	pauseLong    = 30 * time.Second // for what has been waited for since long
+	pauseResting = 5 * time.Minute  // somebody may have changed something with SQL
 	// firstLook and lastLook are when a Secret that was missing is looked for again.
 	firstLook = 2 * time.Second
 	lastLook  = 30 * time.Second
@@ -100,10 +102,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, pg); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Secrets.Follow(request.NamespacedName)
+			r.forget(r.identities.Leave(request.NamespacedName))
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the PostgreSQL: %w", err)
 	}
+	r.forget(r.identities.Meet(pg))
 	pg.Status = r.statuses.Latest(pg, pg.Status)
 	s := &scope{pg: pg, now: r.Now(), revision: pg.Status.SecretRevision,
 		connection: pg.Status.ConnectionRevision}
@@ -127,13 +131,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: d.pause(s)}, nil
 }
 
+// forget drops what is kept of a PostgreSQL that is gone, "" for none.
+func (r *Reconciler) forget(uid types.UID) {
+	if uid != "" {
+		r.known.set(uid, nil)
+		r.statuses.Forget(uid)
+	}
+}
+
 // run does what there is to do, up to what has to be waited for, and says how it is then.
 func (r *Reconciler) run(ctx context.Context, s *scope) (Decision, error) {
 	if err := r.claimFinalizer(ctx, s); err != nil {
 		return Decision{}, err
 	}
 	if s.pg.Spec.Server == nil {
-		if err := r.writer().Apply(ctx, ownerOf(s.pg), desired.Server(s.pg)); err != nil {
+		if err := r.applyServer(ctx, s); err != nil {
 			return Decision{}, err
 		}
 	}

@@ -137,8 +137,12 @@ func secretInTheWay(pg *pgv1.PostgreSQL, now time.Time) Decision {
 		naming.AppSecret(pg.Name)))
 }
 
-// patienceSecret is how long a former Secret may take to go.
-const patienceSecret = 30 * time.Second
+const (
+	// patienceSecret is how long a former Secret may take to go.
+	patienceSecret = 30 * time.Second
+	// patienceGone is how long one may be in the way before it is taken for one that was written and not noted.
+	patienceGone = 10 * time.Second
+)
 
 // pause is how long until it is looked at again.
 func (d Decision) pause(s *scope) time.Duration {
@@ -149,7 +153,7 @@ func (d Decision) pause(s *scope) time.Duration {
 		return s.pollAfter()
 	case pgv1.ReasonReadingPasswords, pgv1.ReasonServerNotReady, pgv1.ReasonDeleting, pgv1.ReasonNameTaken,
 		pgv1.ReasonWritingSecret:
-		return pauseWorking
+		return min(max(s.waited()/4, pauseWorking), pauseLong)
 	}
 	return pauseStuck
 }

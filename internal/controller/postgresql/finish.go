@@ -21,8 +21,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 	if d := r.dropped(ctx, s); d.Reason != "" {
 		return reconcile.Result{RequeueAfter: pauseWorking}, r.report(ctx, s, d)
 	}
-	r.known.set(s.pg.UID, nil)
-	r.statuses.Forget(s.pg.UID)
+	r.forget(s.pg.UID)
 	return reconcile.Result{}, r.writer().LetGo(ctx, s.pg)
 }
 

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -104,12 +105,15 @@ func (s *scope) due(job *batchv1.Job) bool {
 }
 
 // pollAfter is after how long a Secret that was missing is looked for again: the longer it has been missing, the later.
-func (s *scope) pollAfter() time.Duration {
+func (s *scope) pollAfter() time.Duration { return min(max(s.waited()/2, firstLook), lastLook) }
+
+// waited is for how long it has not been as the spec wants it.
+func (s *scope) waited() time.Duration {
 	c := meta.FindStatusCondition(s.pg.Status.Conditions, pgv1.ConditionReady)
-	if c == nil {
-		return firstLook
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return 0
 	}
-	return min(max(s.now.Sub(c.LastTransitionTime.Time)/2, firstLook), lastLook)
+	return s.now.Sub(c.LastTransitionTime.Time)
 }
 
 // knownPasswords is what was read out of Secrets, by the UID of the PostgreSQL. It is nowhere but in memory.

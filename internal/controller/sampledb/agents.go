@@ -2,19 +2,24 @@ package sampledb
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"toban.dev/internal/controller/agents"
 	"toban.dev/internal/protocol"
 )
 
-// patience is how long an agent may take to answer. One that takes longer is not
-// known in this round.
+// patience is how long an agent may take to do what it is asked for.
 const patience = 2 * time.Second
+
+// pauseDoubted is until a SampleDB is looked at again of which an agent is being asked beside, if nothing is told of it.
+const pauseDoubted = 3 * time.Second
 
 // patiencePassword is how long it may take to change a password, a commit that waits for standbys as others do.
 const patiencePassword = 10 * time.Second
@@ -22,7 +27,8 @@ const patiencePassword = 10 * time.Second
 // Agents talks to the agents of SampleDBs; package agents has the real one. The cluster is the SampleDB's UID,
 // the host an instance's address.
 type Agents interface {
-	// Sync gives an agent its config and returns how its instance is.
+	// Sync gives an agent its config and returns how its instance is. It does not wait long for one that is not known
+	// to be slow: its error is agents.ErrDoubted then, and more is told by Changed.
 	Sync(ctx context.Context, cluster types.UID, host string, config protocol.Config) (protocol.Status, error)
 	// Restart asks an agent to restart its server.
 	Restart(ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string) error
@@ -32,19 +38,19 @@ type Agents interface {
 	// Password asks the primary's agent to give a role another password.
 	Password(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.PasswordRequest) (protocol.PasswordResult, error)
+	// Changed has an event for each SampleDB of which more is known than before about who answers.
+	Changed() <-chan ctrlevent.GenericEvent
 	// Forget drops what is kept for a SampleDB that is gone.
 	Forget(cluster types.UID)
 }
 
-// syncAgents gives all agents that can have a server running their config at
-// once, and returns the answers of those that answered in time.
-func (r *Reconciler) syncAgents(ctx context.Context, s *scope) map[string]protocol.Status {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// syncAgents gives all agents that can have a server running their config at once. The answers are those of the agents
+// that answered; doubted says that it is not known yet whether another one will.
+func (r *Reconciler) syncAgents(ctx context.Context, s *scope) (answers map[string]protocol.Status, doubted bool) {
 	config := withAddresses(s.config, s.seen.pods)
-	answers := map[string]protocol.Status{}
+	answers = map[string]protocol.Status{}
 	if config.Authority == "" {
-		return answers // nothing has been created yet
+		return answers, false // nothing has been created yet
 	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -54,18 +60,18 @@ func (r *Reconciler) syncAgents(ctx context.Context, s *scope) map[string]protoc
 		}
 		wait.Go(func() {
 			status, err := r.Agents.Sync(ctx, s.db.UID, pod.Status.PodIP, config)
-			if err != nil {
-				log.FromContext(ctx).V(1).Info("an agent could not be asked",
-					"instance", pod.Name, "reason", err.Error())
-				return
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers[pod.Name] = status
+			if err == nil {
+				answers[pod.Name] = status
+				return
+			}
+			doubted = doubted || errors.Is(err, agents.ErrDoubted)
+			log.FromContext(ctx).V(1).Info("an agent could not be asked", "instance", pod.Name, "reason", err.Error())
 		})
 	}
 	wait.Wait()
-	return answers
+	return answers, doubted
 }
 
 // withAddresses is the config with the addresses that Pods have now.

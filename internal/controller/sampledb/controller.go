@@ -11,10 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -50,8 +53,9 @@ type Reconciler struct {
 	// NoClasses says that StorageClasses can't be read.
 	NoClasses bool
 
-	attempts attempts
-	statuses written.Statuses[v1.SampleDBStatus]
+	attempts   attempts
+	statuses   written.Statuses[v1.SampleDBStatus]
+	identities written.Identities
 }
 
 // phases are the steps of a reconcile, in their order: what Pods mount is there before them.
@@ -85,14 +89,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, db); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Metrics.Forget(request.Namespace, request.Name)
+			r.forget(r.identities.Leave(request.NamespacedName))
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the SampleDB: %w", err)
 	}
+	r.forget(r.identities.Meet(db))
 	db.Status = r.statuses.Latest(db, db.Status)
 	s := &scope{db: db, backup: desired.Backup(db), now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
+	}
+	if s.seen.doubted {
+		return reconcile.Result{RequeueAfter: pauseDoubted}, nil
 	}
 	if db.DeletionTimestamp != nil {
 		return r.finish(ctx, s)
@@ -141,9 +150,7 @@ func (s *scope) goesOn(p phase) bool { return p.kind == apart && s.primary() != 
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
 	gone, err := r.cleanUp(ctx, s)
 	if err == nil && gone {
-		r.Agents.Forget(s.db.UID)
-		r.attempts.forget(s.db.UID)
-		r.statuses.Forget(s.db.UID)
+		r.forget(s.db.UID)
 		if err = r.release(ctx, s); apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: pauseConflict}, nil
 		}
@@ -156,6 +163,16 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, er
 		err = errors.Join(err, reported)
 	}
 	return reconcile.Result{RequeueAfter: 5 * time.Second}, err
+}
+
+// forget drops what is kept of a SampleDB that is gone, "" for none.
+func (r *Reconciler) forget(uid types.UID) {
+	if uid == "" {
+		return
+	}
+	r.Agents.Forget(uid)
+	r.attempts.forget(uid)
+	r.statuses.Forget(uid)
 }
 
 // Pauses until a SampleDB is looked at again when nothing happens before. Most
@@ -172,6 +189,8 @@ const (
 
 	// stuckAfter is when what is under way is looked at less often.
 	stuckAfter = 2 * time.Minute
+	// pauseStuckLong is for what has been stuck for long, or waits for something of which nobody tells.
+	pauseStuckLong = 30 * time.Second
 )
 
 // pause is how long until the SampleDB is looked at again.
@@ -188,7 +207,7 @@ func (s *scope) pause() time.Duration {
 // untilChange is after how long something may be different that nobody tells.
 func (s *scope) untilChange() time.Duration {
 	state := s.status()
-	c := meta.FindStatusCondition(state.Conditions, v1.ConditionReady)
+	age := s.now.Sub(meta.FindStatusCondition(state.Conditions, v1.ConditionReady).LastTransitionTime.Time)
 	switch {
 	case s.asked() || s.inPlace() || s.rotates() || s.changesAuthority():
 		return pauseWorking
@@ -202,10 +221,38 @@ func (s *scope) untilChange() time.Duration {
 		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
 	case s.problem != nil && s.blocked:
 		return s.problem.wait
-	case s.now.Sub(c.LastTransitionTime.Time) > stuckAfter:
-		return pauseStuck
+	case s.unreached():
+		return s.unreachedPause(age)
+	case age > stuckAfter:
+		return min(max(age/12, pauseStuck), pauseStuckLong)
 	case s.starting():
 		return pauseStarting
 	}
 	return pauseWorking
+}
+
+// unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.
+func (s *scope) unreached() bool {
+	for _, pod := range s.seen.pods {
+		if reachable(pod) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.seen.restorePods, func(p corev1.Pod) bool {
+		return p.Status.PodIP != "" && !pods.Ended(&p)
+	})
+}
+
+// unreachedPause is until a SampleDB is looked at again whose Pods can't be asked: the longer that has been so, the
+// longer. A Pod that has a node may wait for a Secret that somebody has deleted, of which nobody tells; and why a Pod
+// is not even made is in an event, which is not watched.
+func (s *scope) unreachedPause(age time.Duration) time.Duration {
+	longest := pauseResting
+	for _, pod := range s.seen.pods {
+		if pod.Spec.NodeName != "" {
+			longest = pauseStuckLong
+		}
+	}
+	pause := min(max(age/4, pauseStarting), longest)
+	return pause + rand.N(pause/4) //nolint:gosec // no secret
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
@@ -497,6 +498,9 @@ func (c *cluster) Password(
 
 // Forget is of Agents.
 func (c *cluster) Forget(types.UID) {}
+
+// Changed is of Agents.
+func (c *cluster) Changed() <-chan ctrlevent.GenericEvent { return nil }
 
 // Progress is of pods.Asker.
 func (c *cluster) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {

@@ -42,6 +42,8 @@ type observed struct {
 	// answers are those of the agents that answered, by the name of the instance. One that is
 	// missing is not known, which is not the same as down.
 	answers map[string]protocol.Status
+	// doubted says that it will be known in a moment whether another agent answers.
+	doubted bool
 }
 
 // observe reads what there is and, in the same round, tells the agents what the
@@ -58,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image = s.db.Status.Image.DeepCopy()
 	r.observePassword(s)
-	s.seen.answers = r.syncAgents(ctx, s)
+	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
 	}

@@ -205,7 +205,8 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
 	epoch, trusted, trust := s.password.Epoch, s.trustedEpochs(), s.wantedTrust()
-	revision, err := r.keepRevision(ctx, all, desired.AppRevision(s.db, epoch, trusted, trust))
+	revision, err := r.keepRevision(ctx, s, naming.AppSecret(s.db.Name), all,
+		desired.AppRevision(s.db, epoch, trusted, trust))
 	if err != nil {
 		return false, err
 	}

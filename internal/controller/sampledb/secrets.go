@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -71,7 +72,7 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 	if cert == nil {
 		cert = authority.CertPEM()
 	}
-	revision, err := r.keepRevision(ctx, all, desired.AuthorityRevision(s.db, epoch))
+	revision, err := r.keepRevision(ctx, s, naming.AuthoritySecret(s.db.Name), all, desired.AuthorityRevision(s.db, epoch))
 	if err != nil {
 		return false, err
 	}
@@ -116,7 +117,7 @@ func (r *Reconciler) revisions(ctx context.Context, s *scope, secret string) ([]
 // keepRevision is the wanted one of a Secret's revisions, made where it is not there. The others are deleted, and with
 // them the Secret.
 func (r *Reconciler) keepRevision(
-	ctx context.Context, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
+	ctx context.Context, s *scope, secret string, all []appsv1.ControllerRevision, want *appsv1.ControllerRevision,
 ) (*appsv1.ControllerRevision, error) {
 	var there *appsv1.ControllerRevision
 	for i := range all {
@@ -129,10 +130,33 @@ func (r *Reconciler) keepRevision(
 	if there != nil {
 		return there, nil
 	}
-	if err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner)); err != nil {
+	err := r.Client.Create(ctx, want, client.FieldOwner(naming.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		return r.revisionInTheWay(ctx, s, secret, want.Name)
+	}
+	if err != nil {
 		return nil, refused(err, "ControllerRevision", want.Name)
 	}
 	return want, nil
+}
+
+// revisionInTheWay is the revision of a name that is there already, if it is the SampleDB's. One of a former SampleDB
+// goes by itself; where it does not, the user has to delete it.
+func (r *Reconciler) revisionInTheWay(
+	ctx context.Context, s *scope, secret, name string,
+) (*appsv1.ControllerRevision, error) {
+	have, err := find(ctx, r.Reader, s.db, name, &appsv1.ControllerRevision{})
+	switch {
+	case err != nil:
+		return nil, err
+	case have == nil:
+		return nil, &problem{v1.ReasonCreating, fmt.Sprintf("ControllerRevision %s is made anew", name), waitGone}
+	case have.DeletionTimestamp == nil && s.now.Sub(s.db.CreationTimestamp.Time) > patienceFormer && !ours(have, s.db):
+		return nil, &problem{v1.ReasonNameTaken, fmt.Sprintf("ControllerRevision %s is not this SampleDB's, and the "+
+			"Secret %s needs its name: kubectl delete controllerrevision %s, or give the SampleDB another name",
+			name, secret, name), waitUser}
+	}
+	return have, mayWrite(have, s.db, "ControllerRevision")
 }
 
 func (r *Reconciler) deleteRevision(ctx context.Context, revision *appsv1.ControllerRevision) error {
@@ -167,6 +191,8 @@ const (
 	restPause = 8 * time.Minute
 	// patienceGone is how long a former Secret may take to go with its revision, which is seldom more than a second.
 	patienceGone = 10 * time.Second
+	// patienceFormer is how long the objects of a former SampleDB may take to go.
+	patienceFormer = time.Minute
 )
 
 // due says that it is time for an attempt. At rest the first one is made a pause after the SampleDB was first seen.

@@ -81,6 +81,11 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
+	if grows {
+		if class, err = r.classOf(ctx, claim, class); err != nil {
+			return err
+		}
+	}
 	if ordinal >= s.instances() || grows && class.fixed {
 		if grows && ordinal < s.instances() {
 			s.storage = no(v1.ReasonResizeRefused, fmt.Sprintf(
@@ -165,6 +170,14 @@ type class struct {
 	fixed bool
 	// unread says that nothing is known of it.
 	unread bool
+}
+
+// classOf is the class of a claim that is there. The cluster's default may have been another one when it was made.
+func (r *Reconciler) classOf(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted class) (class, error) {
+	if claim.Spec.StorageClassName == nil {
+		return wanted, nil
+	}
+	return r.storageClass(ctx, claim.Spec.StorageClassName)
 }
 
 // storageClass finds the class that claims of this name get; the cluster's

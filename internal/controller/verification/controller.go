@@ -31,8 +31,11 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// pauseRunning is until a verification is looked at again when nothing happens before.
-const pauseRunning = 10 * time.Second
+// Pauses until a verification is looked at again when nothing happens before.
+const (
+	pauseRunning = 10 * time.Second // how far it is, only its Pod knows
+	pauseWaiting = time.Minute      // whom it waits for is not watched from here
+)
 
 // Reconcile brings the verification of one DatabaseBackup nearer to its end.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -52,6 +55,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if err := r.report(ctx, backup, v, d); err != nil || d.reason == "" || d.over {
 		return reconcile.Result{}, err
+	}
+	if v.job == jobNone && !d.create {
+		return reconcile.Result{RequeueAfter: pauseWaiting}, nil
 	}
 	return reconcile.Result{RequeueAfter: pauseRunning}, nil
 }

@@ -3,6 +3,7 @@ package verification
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,6 +33,8 @@ type view struct {
 	// result is what the Pod has left, nil where it left nothing; words is what is known besides.
 	result *protocol.VerifyResult
 	words  string
+	// late is the time that it has had, where it was stopped for having taken longer; else 0.
+	late time.Duration
 }
 
 // decision is what is done, and what the condition Verified says; without a reason nothing is asked for.
@@ -46,6 +49,8 @@ func decide(v view) decision {
 	switch {
 	case !v.complete || v.asked == "" || v.asked == v.done:
 		return decision{}
+	case v.job == jobEnded && v.result == nil && v.late > 0:
+		return decision{over: true, reason: v1.ReasonVerificationFailed, message: v.tooLong()}
 	case v.job == jobEnded && v.result == nil:
 		words := cmp.Or(v.words, "its Pod has ended without saying why: kubectl describe job "+v.name)
 		return decision{over: true, reason: v1.ReasonVerificationFailed, message: words}
@@ -60,4 +65,14 @@ func decide(v view) decision {
 		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB that has its archive"}
 	}
 	return decision{create: true, reason: v1.ReasonVerifying, message: "its Pod is being started"}
+}
+
+// tooLong says of a verification that it was stopped, and what was last known of it.
+func (v view) tooLong() string {
+	message := fmt.Sprintf("it took longer than %s: kubectl describe job %s tells what its Pod was "+
+		"waiting for; if it needs more time, a DatabaseBackup with a longer spec.deadline gives that", v.late, v.name)
+	if v.words != "" {
+		message += "; last: " + v.words
+	}
+	return message
 }

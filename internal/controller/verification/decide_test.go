@@ -50,6 +50,18 @@ func TestDecide(t *testing.T) {
 			view{complete: true, asked: "a", job: jobEnded, result: bad}, decision{over: true},
 			v1.ReasonVerificationFailed, "is missing",
 		},
+		"it took too long": {
+			view{complete: true, asked: "a", job: jobEnded, late: 24 * time.Hour, words: "replays WAL: 7 %"},
+			decision{over: true}, v1.ReasonVerificationFailed, "longer than 24h0m0s",
+		},
+		"what it was at when it took too long": {
+			view{complete: true, asked: "a", job: jobEnded, late: 24 * time.Hour, words: "replays WAL: 7 %"},
+			decision{over: true}, v1.ReasonVerificationFailed, "last: replays WAL: 7 %",
+		},
+		"it was done just in time": {
+			view{complete: true, asked: "a", job: jobEnded, result: good, late: 24 * time.Hour}, decision{over: true},
+			v1.ReasonVerified, "",
+		},
 		"its Pod was killed without a word": {
 			view{complete: true, asked: "a", job: jobEnded, name: "j"}, decision{over: true},
 			v1.ReasonVerificationFailed, "kubectl describe job j",

@@ -66,8 +66,12 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	}
 	run := jobs.Of(job, list.Items)
 	v.job, v.name, v.started = jobRunning, job.Name, job.CreationTimestamp
-	if run.Ended() {
+	switch run.State() {
+	case jobs.Late:
+		v.job, v.late = jobEnded, desired.VerifyDeadline(backup)
+	case jobs.Complete, jobs.Failed:
 		v.job, v.words = jobEnded, run.EndMessage()
+	case jobs.None, jobs.Running, jobs.Ending:
 	}
 	for i := range run.Pods {
 		pod := &run.Pods[i]

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -19,6 +20,9 @@ import (
 	"toban.dev/internal/naming"
 )
 
+// workers is how many verifications are reconciled at once: one whose Pod does not answer keeps no other waiting.
+const workers = 5
+
 // Setup adds the controller to a manager.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
@@ -26,6 +30,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		For(&v1.DatabaseBackup{}, builder.WithPredicates(askedOrComplete())).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.byJob)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
