@@ -21,6 +21,14 @@ func put(t *testing.T, folder, name string, content []byte) {
 	}
 }
 
+// idsOf are the ids of authorities.
+func idsOf(authorities []*pki.Authority) (ids []string) {
+	for _, a := range authorities {
+		ids = append(ids, a.ID())
+	}
+	return ids
+}
+
 // A Pod that runs for hours goes through a rotation of the authority: it trusts what it is told to, and shows a
 // certificate of the authority that its Secret has.
 func TestAPodThatRunsFollowsTheAuthority(t *testing.T) {
@@ -40,10 +48,7 @@ func TestAPodThatRunsFollowsTheAuthority(t *testing.T) {
 			t.Helper()
 			time.Sleep(2 * filesChecked)
 			synctest.Wait()
-			want := []string{}
-			for _, a := range trusted {
-				want = append(want, a.ID())
-			}
+			want := idsOf(trusted)
 			text, err := os.ReadFile(filepath.Join(run, "ca.crt"))
 			if got := pki.KeyIDs(string(text)); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: it trusts %v, %v, want %v", when, got, err, want)
