@@ -326,7 +326,8 @@ type EncryptionSpec struct {
 	Recipient string `json:"recipient"`
 
 	// A Secret with age.key: what `age-keygen` writes, of each key that the archive needs, one below the other. Only
-	// containers that restore, verify, take an incremental backup, or see which keys there are, get it. Keep a copy outside the cluster: without it the archive is of no use.
+	// containers that restore, verify, take an incremental backup, or see which keys there are, get it. Keep
+	// a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`
 }

@@ -41,7 +41,8 @@ func (s *scope) keysHeld(now *v1.BackupStatus) verdict {
 			"half of %s", e.Key.Name, e.Recipient))
 	case len(missing) > 0:
 		return no(v1.ReasonKeyMissing, fmt.Sprintf("at the last backup the Secret %s did not have the private half "+
-			"of %s: put it back into its age.key, else that can't be restored", e.Key.Name, strings.Join(missing, "; of ")))
+			"of %s: put it back into its age.key, else that can't be restored",
+			e.Key.Name, strings.Join(missing, "; of ")))
 	}
 	return yes(v1.ReasonKeysHeld, heldWords(e.Key.Name, needed, idle, unnoted))
 }
