@@ -219,7 +219,7 @@ func TestARevisionWithoutItsLabelIsStillTheSampleDBs(t *testing.T) {
 
 // revisionOf is the first revision x-app-0, of a SampleDB.
 func revisionOf(db *v1.SampleDB, namespace string) *appsv1.ControllerRevision {
-	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0)
+	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0, "", "")
 	revision.Namespace, revision.Labels = namespace, naming.Common("x")
 	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB"))}
 	return revision

@@ -116,7 +116,7 @@ func (s *server) putLineage(history []byte) error {
 
 // Presents is postgres.Server's. The model reads its certificates whenever it is asked.
 func (s *server) Presents(context.Context) (postgres.Presented, error) {
-	certificate, err := s.certificates(postgres.FileCertificate)
+	certificate, err := s.certificates(postgres.FileClients)
 	if err != nil || len(certificate) == 0 {
 		return postgres.Presented{}, err
 	}

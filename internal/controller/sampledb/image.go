@@ -222,6 +222,27 @@ func (s *scope) spread(most time.Duration) time.Duration {
 	return most * time.Duration(hash.Sum32()%1000) / 1000
 }
 
+// versionReason is the condition's reason, by that of the judgement.
+func versionReason(reason upgrade.Reason) string {
+	switch reason {
+	case upgrade.Current:
+		return v1.ReasonUpToDate
+	case upgrade.MinorOutdated:
+		return v1.ReasonMinorOutdated
+	case upgrade.InstancesDiffer:
+		return v1.ReasonInstancesDiffer
+	case upgrade.EndOfLife:
+		return v1.ReasonEndOfLife
+	case upgrade.EndOfLifeNear:
+		return v1.ReasonEndOfLifeNear
+	case upgrade.NotLooked:
+		return v1.ReasonNotLooked
+	case upgrade.ImageNotRead:
+		return v1.ReasonImageNotRead
+	}
+	return v1.ReasonUnknown
+}
+
 // upToDate is the condition UpToDate, empty before there is a primary for the first time.
 func upToDate(s *scope) verdict {
 	if s.starting() || s.image == nil {
@@ -230,11 +251,11 @@ func upToDate(s *scope) verdict {
 	reason, sentence := upgrade.Judge(s.versions())
 	switch {
 	case reason == upgrade.Current:
-		return yes(string(reason), sentence)
+		return yes(versionReason(reason), sentence)
 	case reason.Known():
-		return no(string(reason), sentence)
+		return no(versionReason(reason), sentence)
 	}
-	return verdict{metav1.ConditionUnknown, string(reason), sentence}
+	return verdict{metav1.ConditionUnknown, versionReason(reason), sentence}
 }
 
 // versions is what the judgement about versions is made of. What an instance runs that can't be asked is what it ran.
