@@ -139,12 +139,13 @@ func TestKeysOfAFormerVersion(t *testing.T) {
 
 // A history that is there without encryption too is read without a key. Retention removes both.
 func TestHistoryWithoutKey(t *testing.T) {
+	history := TermFolder(2) + wal.Timeline(2).HistoryFile()
 	for _, order := range [][2]string{{endCompressed, endEncrypted}, {endEncrypted, endCompressed}} {
 		c := NewCatalogue([]bucket.Object{
-			{Name: TermFolder(2) + wal.Timeline(2).HistoryFile() + order[0]}, {Name: TermFolder(2) + wal.Timeline(2).HistoryFile() + order[1]},
+			{Name: history + order[0]}, {Name: history + order[1]},
 		}, nil)
 		term := c.Terms[2]
-		if term.Histories[2].Name != TermFolder(2)+wal.Timeline(2).HistoryFile()+endCompressed || len(term.notes()) != 2 {
+		if term.Histories[2].Name != history+endCompressed || len(term.notes()) != 2 {
 			t.Errorf("%v: the history is %q, the notes are %q", order, term.Histories[2].Name, term.notes())
 		}
 		if uses := c.KeyUses(); len(uses) != 0 {

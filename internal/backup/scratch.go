@@ -134,6 +134,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 	if s.server.Programs.Major >= 17 {
 		all["event_triggers"] = "off"
 	}
+	room := max(4, ahead(s.server.Volume)) * wal.SegmentSize
 	maps.Copy(all, recovery)
 	maps.Copy(all, map[string]string{
 		"listen_addresses": "", "port": strconv.Itoa(scratchPort), "unix_socket_directories": s.server.Run,
@@ -141,7 +142,7 @@ func (s *scratch) configure(ctx context.Context, recovery map[string]string) err
 		"lc_messages": "C", "archive_mode": "off", "fsync": "off", "autovacuum": "off",
 		"max_logical_replication_workers": "0",
 		// What is replayed goes soon: there need not be room for more than what lies ahead.
-		"max_wal_size":                 strconv.FormatUint(max(4, ahead(s.server.Volume))*wal.SegmentSize>>20, 10) + "MB",
+		"max_wal_size":                 strconv.FormatUint(room>>20, 10) + "MB",
 		"min_wal_size":                 "32MB",
 		"checkpoint_completion_target": "0",
 	})

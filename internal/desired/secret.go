@@ -62,8 +62,8 @@ func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password st
 }
 
 // AppRevision is what NAME-app belongs to with the password of an epoch, with the SampleDB's authorities of some epochs
-// ("" is the first one alone), and with those of users' certificates, which trust identifies ("" for none). The operator
-// may create Secrets but not change or delete any: a Secret with something former goes with its revision.
+// ("" is the first one alone), and with those of users' certificates, which trust identifies ("" for none). The
+// operator may create Secrets but not change or delete any: a Secret with something former goes with its revision.
 func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string) *appsv1.ControllerRevision {
 	content := strconv.FormatInt(epoch, 10)
 	if authorities != "" {

@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// DatabaseTLS is ClientTLSBy for connections to the PostgreSQL servers, which may show a certificate that the user gives
-// (given are the certificates of its authority, PEM; "" where there is none). Such a server is known by the name that
-// it is called by, which ForHost says.
+// DatabaseTLS is ClientTLSBy for connections to the PostgreSQL servers, which may show a certificate that the user
+// gives (given are the certificates of its authority, PEM; "" where there is none). Such a server is known by the name
+// that it is called by, which ForHost says.
 func DatabaseTLS(
 	certificate func() (tls.Certificate, error), roots func() (*x509.CertPool, error), identity, given string,
 ) (*tls.Config, error) {

@@ -146,8 +146,8 @@ func TestHowDatabasesAreKnown(t *testing.T) {
 		"one of an authority that is not told": {"", "h", theirs("h"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			config, err := pki.DatabaseTLS(leaf.TLS, func() (*x509.CertPool, error) { return roots, nil }, "toban:instance",
-				c.given)
+			own := func() (*x509.CertPool, error) { return roots, nil }
+			config, err := pki.DatabaseTLS(leaf.TLS, own, "toban:instance", c.given)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -730,7 +730,8 @@ func TestBackupsOfOneMomentRunOneAfterTheOther(t *testing.T) {
 		}
 		k.must(k.api.Create(t.Context(), b))
 		wait.Go(func() {
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)}); err != nil {
+			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)}
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Error(err)
 			}
 		})

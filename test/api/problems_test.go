@@ -221,6 +221,8 @@ func TestARevisionWithoutItsLabelIsStillTheSampleDBs(t *testing.T) {
 func revisionOf(db *v1.SampleDB, namespace string) *appsv1.ControllerRevision {
 	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0, "", "")
 	revision.Namespace, revision.Labels = namespace, naming.Common("x")
-	revision.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB"))}
+	revision.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB")),
+	}
 	return revision
 }

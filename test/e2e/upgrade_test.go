@@ -32,7 +32,8 @@ func TestTheImageIsLookedInto(t *testing.T) {
 		t.Errorf("the instance has %+v", i)
 	}
 	s.until(func(ctx context.Context) error {
-		left, err := s.Kubectl(ctx, "get", "jobs,pods", "-l", naming.LabelComponent+"="+naming.ComponentImage, "-o", "name")
+		left, err := s.Kubectl(ctx, "get", "jobs,pods", "-o", "name",
+			"-l", naming.LabelComponent+"="+naming.ComponentImage)
 		if err == nil && left != "" {
 			err = fmt.Errorf("these are left: %s", left)
 		}

@@ -138,7 +138,8 @@ func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Conf
 // databaseTLS is how the init Job knows a server.
 func (c *cluster) databaseTLS(host string) *tls.Config {
 	show, roots := c.shows(c.authority, naming.IdentityInit)
-	config, err := pki.DatabaseTLS(show, func() (*x509.CertPool, error) { return roots, nil }, naming.IdentityInstance, c.config.Given)
+	own := func() (*x509.CertPool, error) { return roots, nil }
+	config, err := pki.DatabaseTLS(show, own, naming.IdentityInstance, c.config.Given)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-// Package agenttest has what the tests of an agent's components share: the authority of a SampleDB, and who it vouches for.
+// Package agenttest has what the tests of an agent's components share: the authority of a SampleDB, and whom it
+// vouches for.
 package agenttest
 
 import (

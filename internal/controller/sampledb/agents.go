@@ -18,7 +18,8 @@ import (
 // patience is how long an agent may take to do what it is asked for.
 const patience = 2 * time.Second
 
-// pauseDoubted is until a SampleDB is looked at again of which an agent is being asked beside, if nothing is told of it.
+// pauseDoubted is until a SampleDB is looked at again of which an agent is being asked beside, if nothing is told of
+// it.
 const pauseDoubted = 3 * time.Second
 
 // patiencePassword is how long it may take to change a password, a commit that waits for standbys as others do.

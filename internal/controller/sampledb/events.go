@@ -85,17 +85,12 @@ func changes(old, now v1.SampleDBStatus) []event {
 	if c := turned(old, now, v1.ConditionRestored); c != nil && c.Status == metav1.ConditionTrue {
 		add(corev1.EventTypeNormal, eventRestored, c.Message)
 	}
-	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
-		add(corev1.EventTypeNormal, eventPasswordRotated, c.Message)
-	}
 	if c := turned(old, now, v1.ConditionUpToDate); c != nil && c.Status == metav1.ConditionFalse &&
 		now.Phase == phaseReady { // else an update may be under way
 		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
 	out = append(out, certificateChanges(old, now)...)
-	if c := turned(old, now, v1.ConditionAuthorityRotated); c != nil && c.Reason != v1.ReasonAuthorityWaits {
-		add(corev1.EventTypeNormal, eventAuthorityRotated, c.Reason+": "+c.Message)
-	}
+	out = append(out, rotationChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)
@@ -105,6 +100,17 @@ func changes(old, now v1.SampleDBStatus) []event {
 		if c := meta.FindStatusCondition(now.Conditions, v1.ConditionReady); c != nil {
 			add(corev1.EventTypeWarning, eventBlocked, fmt.Sprintf("%s: %s", c.Reason, c.Message))
 		}
+	}
+	return out
+}
+
+// rotationChanges tell of another password, and of each step to another authority.
+func rotationChanges(old, now v1.SampleDBStatus) (out []event) {
+	if c := turned(old, now, v1.ConditionPasswordRotated); c != nil && c.Status == metav1.ConditionTrue {
+		out = append(out, event{corev1.EventTypeNormal, eventPasswordRotated, c.Message})
+	}
+	if c := turned(old, now, v1.ConditionAuthorityRotated); c != nil && c.Reason != v1.ReasonAuthorityWaits {
+		out = append(out, event{corev1.EventTypeNormal, eventAuthorityRotated, c.Reason + ": " + c.Message})
 	}
 	return out
 }

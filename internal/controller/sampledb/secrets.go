@@ -72,7 +72,8 @@ func (r *Reconciler) createAuthoritySecret(ctx context.Context, s *scope) (there
 	if cert == nil {
 		cert = authority.CertPEM()
 	}
-	revision, err := r.keepRevision(ctx, s, naming.AuthoritySecret(s.db.Name), all, desired.AuthorityRevision(s.db, epoch))
+	revision, err := r.keepRevision(ctx, s, naming.AuthoritySecret(s.db.Name), all,
+		desired.AuthorityRevision(s.db, epoch))
 	if err != nil {
 		return false, err
 	}

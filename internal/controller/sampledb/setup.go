@@ -33,8 +33,8 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// workers is how many SampleDBs are reconciled at once. Most of a reconcile is waiting for agents: a quarter of a second
-// for those of a node that was just lost.
+// workers is how many SampleDBs are reconciled at once. Most of a reconcile is waiting for agents: a quarter of a
+// second for those of a node that was just lost.
 const workers = 40
 
 // watched are the kinds of objects that belong to SampleDBs.

@@ -30,11 +30,14 @@ func Windows(said []protocol.Window) (out []v1.RestoreWindow) {
 	return out
 }
 
+// bounded is a number as a status can have it.
+func bounded(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
+
 // Keys are the keys of an archive as a Pod has seen them.
 func Keys(said []protocol.ArchiveKey) (out []v1.ArchiveKey) {
 	for _, k := range said {
 		out = append(out, v1.ArchiveKey{
-			Recipient: k.Recipient, Backups: int32(k.Backups), WAL: int32(k.WAL), Held: k.Held,
+			Recipient: k.Recipient, Backups: bounded(k.Backups), WAL: bounded(k.WAL), Held: k.Held,
 		})
 	}
 	return out
