@@ -27,7 +27,6 @@ func TestTheFirstReconcileMakesEverything(t *testing.T) {
 		"x-ro":        &corev1.Service{},
 		"x-instances": &corev1.Service{},
 		"x-config":    &corev1.ConfigMap{},
-		"x-ca":        &corev1.Secret{},
 		"data-x-0":    &corev1.PersistentVolumeClaim{},
 		"data-x-2":    &corev1.PersistentVolumeClaim{},
 	} {
@@ -36,11 +35,15 @@ func TestTheFirstReconcileMakesEverything(t *testing.T) {
 			t.Errorf("%T %s does not go with the SampleDB", object, name)
 		}
 	}
-	revision, secret := &appsv1.ControllerRevision{}, &corev1.Secret{}
-	w.read(naming.AppRevision("x", "0"), revision)
-	w.read("x-app", secret)
-	if !metav1.IsControlledBy(revision, db) || !metav1.IsControlledBy(secret, revision) {
-		t.Error("the Secret x-app does not go with its revision, or that not with the SampleDB")
+	for name, of := range map[string]string{
+		"x-app": naming.AppRevision("x", "0"), "x-ca": naming.AuthorityRevision("x", "0"),
+	} {
+		revision, secret := &appsv1.ControllerRevision{}, &corev1.Secret{}
+		w.read(of, revision)
+		w.read(name, secret)
+		if !metav1.IsControlledBy(revision, db) || !metav1.IsControlledBy(secret, revision) {
+			t.Errorf("the Secret %s does not go with its revision, or that not with the SampleDB", name)
+		}
 	}
 	for _, object := range []client.Object{
 		&corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
