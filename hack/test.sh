@@ -65,7 +65,7 @@ step 'rings 2 and 3: local, real PostgreSQL servers and object stores; api, a re
 # Most of their time they wait for servers. The longest begin first. Beside them are the stories of the cluster that no
 # other story may run beside: they wait most of all.
 beside alone hack/e2e.sh -run '^TestAlone'
-KUBEBUILDER_ASSETS=$(bin/localkube assets) go run ./hack/gotest -p 3 -parallel 4 -count=1 -timeout 25m \
+KUBEBUILDER_ASSETS=$(bin/localkube assets) go run ./hack/gotest -p 3 -count=1 -timeout 25m \
   ./test/local ./test/api/... ./test/local/... ./test/mixed/... ./test/stores/...
 await alone
 
