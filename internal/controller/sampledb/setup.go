@@ -99,13 +99,17 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	return b.Complete(r)
 }
 
-// requestChanged lets a request for a switchover or for another password through, which is an annotation
-// and so no new generation.
+// requests are the annotations by which users ask for something.
+var requests = []string{
+	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
+	naming.AnnotationLookForUpdates,
+}
+
+// requestChanged lets a request through, which is an annotation and so no new generation.
 func requestChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return slices.ContainsFunc([]string{naming.AnnotationSwitchover, naming.AnnotationRotatePassword},
-			func(request string) bool { return was[request] != is[request] })
+		return slices.ContainsFunc(requests, func(request string) bool { return was[request] != is[request] })
 	}}
 }
 
