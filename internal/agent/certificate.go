@@ -5,7 +5,8 @@ import "toban.dev/internal/protocol"
 // reportCertificate says which certificate clients are shown. The authorities are left to whom the operator asks: they
 // are too long for what instances tell each other many times a second.
 func (a *Agent) reportCertificate(said protocol.CertificateStatus) {
-	a.authorities.Store(&said.Authorities)
+	authorities := said.Authorities
+	a.authorities.Store(&authorities)
 	said.Authorities = ""
 	a.status.Change(func(s *protocol.Status) { s.Certificate = &said })
 }
