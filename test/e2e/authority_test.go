@@ -58,6 +58,7 @@ func TestRotationOfTheAuthority(t *testing.T) {
 	}
 	s.rowsAtLeast("shop", s.count("shop")+50)
 	writer.Stop()
+	writer.Use(s.access("shop", naming.ReadWriteService("shop")))
 	lost, err := writer.Lost(s.ctx)
 	must(t, err)
 	if len(lost) > 0 {

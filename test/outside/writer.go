@@ -112,6 +112,9 @@ func longestGap(acks []ack) time.Duration {
 	return longest
 }
 
+// Use has a writer that was stopped connect by another access: one with the authority of today.
+func (w *Writer) Use(access Access) { w.access = access }
+
 // Lost are the acknowledged rows that are not there. Only after Stop.
 func (w *Writer) Lost(ctx context.Context) ([]int64, error) {
 	conn, err := w.access.Connect(ctx)
