@@ -21,6 +21,6 @@ cp "$(hack/tool.sh versitygw)" .local/versitygw/versitygw
 s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/versitygw \
   --description 'An S3 server for the stories')
 bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
-go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 5 ./test/e2e/... "$@"
+go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 4 ./test/e2e/... "$@"
 # The drill wants the cluster for itself.
 (($# > 0)) || drill

@@ -21,28 +21,9 @@ bin/localkube packages --install
 PATH=$(declared)
 . hack/env.sh
 
-# What runs beside something else says what it has to say when it has ended.
-mkdir -p .local
-beside() { # beside NAME COMMAND…
-  local name=$1
-  shift
-  "$@" >".local/test-$name.log" 2>&1 &
-  pids[$name]=$!
-}
-await() { # await NAME
-  local ended=0
-  wait "${pids[$1]}" || ended=$?
-  unset "pids[$1]"
-  cat ".local/test-$1.log"
-  return "$ended"
-}
-declare -A pids=()
-started=
+started='' up=''
 finish() {
-  local name
-  for name in "${!pids[@]}"; do # only where something has failed
-    await "$name" || true
-  done
+  [[ -z $up ]] || wait "$up" || true
   [[ -z $started ]] || bin/localkube down
 }
 trap finish EXIT
@@ -50,26 +31,30 @@ trap finish EXIT
 # On a machine without caches it takes longest.
 step 'a cluster starts beside ring 1'
 [[ $(cluster) != down ]] || started=yes
-beside up hack/up.sh --quiet
+mkdir -p .local
+hack/up.sh --quiet >.local/test-up.log 2>&1 &
+up=$!
 
 step 'ring 1: pure'
 hack/check.sh
 
 step 'reproducible build'
 hack/reproducible.sh
-await up
+
+step 'the cluster'
+ended=0
+wait "$up" || ended=$?
+up=
+cat .local/test-up.log
+((ended == 0))
 
 step 'rings 2 and 3: local, real PostgreSQL servers and object stores; api, a real kube-apiserver'
 [[ $(git rev-parse --is-shallow-repository 2>&1) == false ]] ||
   echo 'test/mixed is skipped: there is no history here to build former releases from. For that: git fetch --unshallow'
-# Most of their time they wait for servers. The longest begin first. Beside them are the stories of the cluster that no
-# other story may run beside: they wait most of all.
-beside alone hack/e2e.sh -run '^TestAlone'
+# Most of their time they wait for servers. The longest begin first.
 KUBEBUILDER_ASSETS=$(bin/localkube assets) go run ./hack/gotest -p 3 -count=1 -timeout 25m \
   ./test/local ./test/api/... ./test/local/... ./test/mixed/... ./test/stores/...
-await alone
 
 step 'ring 4: e2e, a real cluster'
-hack/e2e.sh -skip '^TestAlone'
-hack/e2e.sh -drill
+hack/e2e.sh
 step 'all rings passed'

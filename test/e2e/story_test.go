@@ -38,8 +38,8 @@ func begin(t *testing.T) *story {
 }
 
 // beginAlone begins a story that others must not run beside, because it takes the
-// operator away: go test resumes the parallel ones when all others are over. Its name begins with TestAlone, by which
-// make test runs it beside the rings that need no cluster.
+// operator away: go test resumes the parallel ones when all others are over. Its name begins with TestAlone, so that
+// these can be run, or left out, by name.
 func beginAlone(t *testing.T) *story {
 	t.Helper()
 	if !strings.HasPrefix(t.Name(), "TestAlone") {
