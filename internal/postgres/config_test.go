@@ -136,6 +136,10 @@ func TestLastWordsOfAServer(t *testing.T) {
 			"x [67] FATAL:  terminating connection",
 			"x [62] LOG:  startup process (PID 66) was terminated by signal 9: Killed"},
 			"terminating connection"},
+		"a file that the postmaster can't write, and no fatal message": {[]string{
+			"x [1] LOG:  could not write file \"postmaster.opts\": No space left on device",
+			"x [1] LOG:  database system is shut down"},
+			`could not write file "postmaster.opts": No space left on device`},
 		"nothing": {nil, "it said nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"runtime"
 	"strconv"
 	"strings"
@@ -203,6 +204,12 @@ func lastWords(lines []string) string {
 	}
 	if at, words := lastFatal(lines, ""); words != "" {
 		return words + cause(lines[:at])
+	}
+	for _, line := range slices.Backward(lines) {
+		// A postmaster that can't write one of its own files ends with no fatal message (CreateOptsFile).
+		if _, text, ok := strings.Cut(line, "LOG:"); ok && strings.Contains(text, "could not write file") {
+			return strings.TrimSpace(text)
+		}
 	}
 	if len(lines) == 0 {
 		return "it said nothing"
