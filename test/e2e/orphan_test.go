@@ -24,9 +24,9 @@ func TestADatabaseIsLeftRunningAndTakenOverAgain(t *testing.T) {
 	if after := s.lives("shop"); after != before {
 		t.Errorf("before:\n%safter:\n%s", before, after)
 	}
-	// The Secret shop-app goes with its revision, which goes with nothing now.
+	// The Secrets shop-app and shop-ca go with their revisions, which go with nothing now.
 	for _, what := range []string{
-		"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1", "secret/shop-ca", "controllerrevision/shop-app-0",
+		"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1", "controllerrevision/shop-ca-0", "controllerrevision/shop-app-0",
 	} {
 		if owners := s.run("get", what, "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
 			t.Errorf("%s belongs to %s", what, owners)
