@@ -26,7 +26,8 @@ func TestADatabaseIsLeftRunningAndTakenOverAgain(t *testing.T) {
 	}
 	// The Secrets shop-app and shop-ca go with their revisions, which go with nothing now.
 	for _, what := range []string{
-		"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1", "controllerrevision/shop-ca-0", "controllerrevision/shop-app-0",
+		"statefulset/shop", "pvc/data-shop-0", "pvc/data-shop-1",
+		"controllerrevision/shop-ca-0", "controllerrevision/shop-app-0",
 	} {
 		if owners := s.run("get", what, "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
 			t.Errorf("%s belongs to %s", what, owners)
