@@ -21,12 +21,13 @@ demo: build ## Show it: a database, a load, the primary's Pod deleted, and what 
 test: build ## Run all tests; starts a local Kubernetes if none is there, and then stops it
 	@hack/test.sh
 
-soak: deps bin/localkube ## Run what takes too long for make test: many more schedules of elections and releases, fuzzing
+soak: build ## Run what takes too long for make test: many more schedules of elections and releases, fuzzing
 	@go run ./hack/gotest -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9
 	@hack/fuzz.sh 5m
 	@hack/reproducible.sh --whole
+	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong'
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the stories of test/e2e and then the short drill; or some stories: hack/e2e.sh -run TestScale; or the drill
-# alone: hack/e2e.sh -drill. They need the cluster of make up, and load what images they need beyond its own.
+# Runs the stories of test/e2e, but for those of minutes (TestLong…, in make soak), and then the short drill; or some
+# stories: hack/e2e.sh -run TestScale; or the drill alone: hack/e2e.sh -drill. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
@@ -21,6 +21,8 @@ cp "$(hack/tool.sh versitygw)" .local/versitygw/versitygw
 s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/versitygw \
   --description 'An S3 server for the stories')
 bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
-go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 4 ./test/e2e/... "$@"
+stories=("$@")
+(($# > 0)) || stories=(-skip '^TestLong')
+go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 4 ./test/e2e/... "${stories[@]}"
 # The drill wants the cluster for itself.
 (($# > 0)) || drill

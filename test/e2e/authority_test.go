@@ -20,7 +20,7 @@ import (
 
 // One annotation replaces the authority, under load. Sessions that are open stay, nothing restarts, backups work before
 // and after, and a certificate of the former authority is no use any more.
-func TestRotationOfTheAuthority(t *testing.T) {
+func TestLongRotationOfTheAuthority(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 3))
 	s.ready("shop")

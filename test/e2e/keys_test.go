@@ -46,7 +46,7 @@ func (s *story) underLoad(name, restored string) (ends func()) {
 
 // The credentials of a store are changed in their Secret, under load. Wrong ones are said; the right ones are used
 // without a restart or a lost connection, and the former ones are of no use any more.
-func TestTheStoreGetsOtherCredentials(t *testing.T) {
+func TestLongTheStoreGetsOtherCredentials(t *testing.T) {
 	s := begin(t)
 	s.run("create", "secret", "generic", "s3-users", "--from-literal=users.json="+servers.UsersOfS3(t))
 	s.apply(s3Server)

@@ -42,7 +42,7 @@ spec:
 
 // A client knows the server by the connection string alone, from the cluster and from outside; then by a certificate
 // that the user gives.
-func TestClientsKnowTheServer(t *testing.T) {
+func TestLongClientsKnowTheServer(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 2, "service: {type: NodePort}"))
 	s.ready("shop")
