@@ -1,15 +1,9 @@
 #!/usr/bin/env bash
 # Runs the stories of test/e2e, but for those of minutes (TestLong…, in make soak), and then the short drill; or some
-# stories: hack/e2e.sh -run TestScale; or the drill alone: hack/e2e.sh -drill. They need the cluster of make up, and load what images they need beyond its own.
+# stories: hack/e2e.sh -run TestScale. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
-
-drill() { go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill; }
-if [[ ${1-} == -drill ]]; then
-  drill
-  exit
-fi
 
 TOBAN_AUDIT_LOG=$(bin/localkube status -o json | sed -n 's/^ *"auditLog": "\(.*\)",$/\1/p')
 export TOBAN_AUDIT_LOG
@@ -23,6 +17,7 @@ s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/ver
 bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
 stories=("$@")
 (($# > 0)) || stories=(-skip '^TestLong')
-go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 4 ./test/e2e/... "${stories[@]}"
+go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "${stories[@]}"
+(($# == 0)) || exit 0
 # The drill wants the cluster for itself.
-(($# > 0)) || drill
+go run ./hack/gotest -tags e2e -count=1 -timeout 30m -run 'TestDrill$' ./test/drill

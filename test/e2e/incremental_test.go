@@ -13,7 +13,7 @@ import (
 )
 
 // Backups that have what has changed since the one before, proven and restored; and the verb of a person in a hurry.
-func TestIncrementalBackup(t *testing.T) {
+func TestLongIncrementalBackup(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("grow", 2, "incremental: {fullEvery: 3}"))
 	s.ready("grow")

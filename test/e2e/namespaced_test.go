@@ -17,7 +17,7 @@ const namespaced = "config/install-namespaced.yaml"
 
 // A team has an operator of its own, which has no right outside of the team's namespace and its own. The operator of
 // all namespaces leaves that namespace to it. See docs/install.md.
-func TestAloneNamespacedInstall(t *testing.T) {
+func TestNamespacedInstall(t *testing.T) {
 	s := beginAlone(t)
 	home := outside.Namespace(string(s.Namespace) + "-operator")
 	s.leavesItTo(home)

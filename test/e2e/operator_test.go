@@ -28,7 +28,7 @@ const (
 // Whatever takes the place of an operator, no database notices: no Pod is made
 // anew, no container and no PostgreSQL starts again. The new one has looked at the database
 // when a change that needs no restart has been applied.
-func TestAloneANewOperatorRestartsNoDatabase(t *testing.T) {
+func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	all := beginAlone(t)
 	all.apply(sampleDB("shop", 2))
 	all.ready("shop")
@@ -71,7 +71,7 @@ func TestAloneANewOperatorRestartsNoDatabase(t *testing.T) {
 // Without an operator a database goes on: its primary comes back after its Pod was
 // deleted, takes writes through the Service, and has its standby again. A change
 // waits until there is an operator.
-func TestAloneWithoutAnOperator(t *testing.T) {
+func TestWithoutAnOperator(t *testing.T) {
 	s := beginAlone(t)
 	s.apply(sampleDB("shop", 2))
 	db := s.ready("shop")

@@ -18,13 +18,14 @@ import (
 const quiet = time.Minute
 
 // A SampleDB that is ready costs the API server no write: neither the operator nor the
-// agents write anything about it. The API server's own audit log says so.
+// agents write anything about it. The API server's own audit log says so. It runs alone: on a machine that other stories
+// keep busy, a leader can lose its majority for a moment, which its Lease then records.
 func TestAtRestNothingIsWritten(t *testing.T) {
 	path := os.Getenv("TOBAN_AUDIT_LOG")
 	if path == "" {
 		t.Fatal("TOBAN_AUDIT_LOG must name the API server's audit log, as hack/e2e.sh sets it")
 	}
-	s := begin(t)
+	s := beginAlone(t)
 	// none is due in the minute that is looked at.
 	s.apply(sampleDB("shop", 3, "backup: {schedule: none, verification: {schedule: none}}"))
 	s.ready("shop")

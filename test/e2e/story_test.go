@@ -34,23 +34,14 @@ type story struct {
 func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return beginStory(t)
+	return beginAlone(t)
 }
 
-// beginAlone begins a story that others must not run beside, because it takes the
-// operator away: go test resumes the parallel ones when all others are over. Its name begins with TestAlone, so that
-// these can be run, or left out, by name.
+// beginAlone begins a story that others must not run beside, because it takes the operator away, or looks at what is
+// only so on a machine that is at rest: go test resumes the parallel ones when all others are over. It makes the
+// namespace. When the story is over, the namespace goes with all that is in it; where the story failed, what could tell
+// why is printed before.
 func beginAlone(t *testing.T) *story {
-	t.Helper()
-	if !strings.HasPrefix(t.Name(), "TestAlone") {
-		t.Fatal("the name of a story that must be alone begins with TestAlone")
-	}
-	return beginStory(t)
-}
-
-// beginStory makes the namespace. When the story is over, the namespace goes with all
-// that is in it; where the story failed, what could tell why is printed before.
-func beginStory(t *testing.T) *story {
 	t.Helper()
 	name := strings.ToLower(strings.Trim(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name()), "-"))
 	name = fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)
