@@ -105,44 +105,37 @@ func ArchiveDeployment(db *v1.SampleDB, settings Settings) *appsv1.Deployment {
 }
 
 func archivePod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
-	no, grace := false, int64(30)
-	return corev1.PodSpec{
-		AutomountServiceAccountToken:  &no,
-		EnableServiceLinks:            &no,
-		TerminationGracePeriodSeconds: &grace,
-		SecurityContext:               podSecurity(initUser),
-		NodeSelector:                  db.Spec.Pod.NodeSelector,
-		Tolerations:                   db.Spec.Pod.Tolerations,
-		PriorityClassName:             db.Spec.Pod.PriorityClassName,
-		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
-		Containers: []corev1.Container{{
-			Name:            naming.ContainerArchive,
-			Image:           settings.Image,
-			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command: []string{
-				naming.PathImageBinary, "archive", "serve",
-				"--folder", naming.PathArchive,
-				"--authority", naming.PathAuthority,
-				"--path", naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
-			},
-			Ports: []corev1.ContainerPort{
-				{Name: "archive", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-				{Name: "probe", ContainerPort: naming.PortProbe, Protocol: corev1.ProtocolTCP},
-			},
-			LivenessProbe:   probe("/livez", 10, 5, 6),
-			ReadinessProbe:  probe("/readyz", 2, 3, 2),
-			Resources:       requests("10m", "64Mi"),
-			SecurityContext: containerSecurity(),
-			VolumeMounts: []corev1.VolumeMount{
-				{Name: volumeArchive, MountPath: naming.PathArchive},
-				{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
-			},
-		}},
-		Volumes: []corev1.Volume{
-			claimVolume(volumeArchive, naming.Archive(db.Name)),
-			authorityVolume(volumeAuthority, db.Name),
+	grace := int64(30)
+	pod := auxiliaryPod(db, initUser)
+	pod.TerminationGracePeriodSeconds = &grace
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerArchive,
+		Image:           settings.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{
+			naming.PathImageBinary, "archive", "serve",
+			"--folder", naming.PathArchive,
+			"--authority", naming.PathAuthority,
+			"--path", naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
 		},
+		Ports: []corev1.ContainerPort{
+			{Name: "archive", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+			{Name: "probe", ContainerPort: naming.PortProbe, Protocol: corev1.ProtocolTCP},
+		},
+		LivenessProbe:   probe("/livez", 10, 5, 6),
+		ReadinessProbe:  probe("/readyz", 2, 3, 2),
+		Resources:       requests("10m", "64Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: volumeArchive, MountPath: naming.PathArchive},
+			{Name: volumeAuthority, MountPath: naming.PathAuthority, ReadOnly: true},
+		},
+	}}
+	pod.Volumes = []corev1.Volume{
+		claimVolume(volumeArchive, naming.Archive(db.Name)),
+		authorityVolume(volumeAuthority, db.Name),
 	}
+	return pod
 }
 
 // ArchiveService is where the instances find the server of the volume.

@@ -248,39 +248,32 @@ func RetentionJob(db *v1.SampleDB, settings Settings, due time.Time) *batchv1.Jo
 // backupPod runs our program in PostgreSQL's image, as an instance does. Its ServiceAccount is the
 // instances', whose identity a cloud's store may know; it needs nothing of Kubernetes.
 func backupPod(db *v1.SampleDB, settings Settings, store v1.StoreSpec, command []string) corev1.PodSpec {
-	no, grace := false, int64(30)
+	grace := int64(30)
 	volumes, mounts := backupVolumes(db, store)
 	if e := Backup(db).Encryption; e != nil {
 		volumes = append(volumes, optionalSecret(volumeKey, e.Key.Name))
 	}
-	return corev1.PodSpec{
-		RestartPolicy:                 corev1.RestartPolicyNever,
-		ServiceAccountName:            naming.ServiceAccount(db.Name),
-		AutomountServiceAccountToken:  &no,
-		EnableServiceLinks:            &no,
-		TerminationGracePeriodSeconds: &grace,
-		SecurityContext:               podSecurity(instanceUser),
-		NodeSelector:                  db.Spec.Pod.NodeSelector,
-		Tolerations:                   db.Spec.Pod.Tolerations,
-		PriorityClassName:             db.Spec.Pod.PriorityClassName,
-		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
-		InitContainers:                []corev1.Container{installContainer(settings)},
-		Containers: []corev1.Container{{
-			Name:            naming.ContainerBackup,
-			Image:           Image(db, settings),
-			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         command,
-			Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
-				storeEnv(store)...),
-			Ports: []corev1.ContainerPort{
-				{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-			},
-			Resources:       requests("100m", "256Mi"),
-			SecurityContext: containerSecurity(),
-			VolumeMounts:    mounts,
-		}},
-		Volumes: volumes,
-	}
+	pod := auxiliaryPod(db, instanceUser)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.ServiceAccountName = naming.ServiceAccount(db.Name)
+	pod.TerminationGracePeriodSeconds = &grace
+	pod.InitContainers = []corev1.Container{installContainer(settings)}
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerBackup,
+		Image:           Image(db, settings),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         command,
+		Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+			storeEnv(store)...),
+		Ports: []corev1.ContainerPort{
+			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+		},
+		Resources:       requests("100m", "256Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    mounts,
+	}}
+	pod.Volumes = volumes
+	return pod
 }
 
 func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.VolumeMount) {

@@ -46,26 +46,18 @@ func ImageJob(db *v1.SampleDB, settings Settings, fromNode bool) *batchv1.Job {
 }
 
 func imagePod(db *v1.SampleDB, settings Settings, pull corev1.PullPolicy) corev1.PodSpec {
-	no := false
-	return corev1.PodSpec{
-		RestartPolicy:                corev1.RestartPolicyNever,
-		AutomountServiceAccountToken: &no,
-		EnableServiceLinks:           &no,
-		SecurityContext:              podSecurity(instanceUser),
-		NodeSelector:                 db.Spec.Pod.NodeSelector,
-		Tolerations:                  db.Spec.Pod.Tolerations,
-		PriorityClassName:            db.Spec.Pod.PriorityClassName,
-		ImagePullSecrets:             db.Spec.Pod.ImagePullSecrets,
-		InitContainers:               []corev1.Container{installContainer(settings)},
-		Containers: []corev1.Container{{
-			Name:            naming.ContainerImage,
-			Image:           Image(db, settings),
-			ImagePullPolicy: pull,
-			Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(int(db.Spec.Version))},
-			Resources:       requests("10m", "32Mi"),
-			SecurityContext: containerSecurity(),
-			VolumeMounts:    []corev1.VolumeMount{{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true}},
-		}},
-		Volumes: []corev1.Volume{emptyVolume(volumeProgram, corev1.StorageMediumDefault)},
-	}
+	pod := auxiliaryPod(db, instanceUser)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.InitContainers = []corev1.Container{installContainer(settings)}
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerImage,
+		Image:           Image(db, settings),
+		ImagePullPolicy: pull,
+		Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(int(db.Spec.Version))},
+		Resources:       requests("10m", "32Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true}},
+	}}
+	pod.Volumes = []corev1.Volume{emptyVolume(volumeProgram, corev1.StorageMediumDefault)}
+	return pod
 }

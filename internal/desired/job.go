@@ -37,33 +37,25 @@ func InitJob(db *v1.SampleDB, settings Settings, sourcesHash string) *batchv1.Jo
 }
 
 func initPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
-	no := false
 	volumes, mounts := initVolumes(db)
-	return corev1.PodSpec{
-		RestartPolicy:                corev1.RestartPolicyNever,
-		AutomountServiceAccountToken: &no,
-		EnableServiceLinks:           &no,
-		SecurityContext:              podSecurity(initUser),
-		NodeSelector:                 db.Spec.Pod.NodeSelector,
-		Tolerations:                  db.Spec.Pod.Tolerations,
-		PriorityClassName:            db.Spec.Pod.PriorityClassName,
-		ImagePullSecrets:             db.Spec.Pod.ImagePullSecrets,
-		Containers: []corev1.Container{{
-			Name:            naming.ContainerInit,
-			Image:           settings.Image,
-			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command: []string{
-				naming.PathImageBinary, "init",
-				"--plan", naming.PathConfig + "/" + naming.KeyInit,
-				"--authority", naming.PathAuthority,
-				"--app", naming.PathApp,
-			},
-			Resources:       requests("10m", "32Mi"),
-			SecurityContext: containerSecurity(),
-			VolumeMounts:    mounts,
-		}},
-		Volumes: volumes,
-	}
+	pod := auxiliaryPod(db, initUser)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerInit,
+		Image:           settings.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{
+			naming.PathImageBinary, "init",
+			"--plan", naming.PathConfig + "/" + naming.KeyInit,
+			"--authority", naming.PathAuthority,
+			"--app", naming.PathApp,
+		},
+		Resources:       requests("10m", "32Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    mounts,
+	}}
+	pod.Volumes = volumes
+	return pod
 }
 
 // initVolumes mounts the plan, the Secrets it logs in and makes the role with,

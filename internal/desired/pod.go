@@ -52,6 +52,21 @@ func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.Pod
 	}
 }
 
+// auxiliaryPod has what all Pods of a SampleDB have in common that are no instances: where and as which user they run. They
+// may not speak to the API server.
+func auxiliaryPod(db *v1.SampleDB, user int64) corev1.PodSpec {
+	no := false
+	return corev1.PodSpec{
+		AutomountServiceAccountToken: &no,
+		EnableServiceLinks:           &no,
+		SecurityContext:              podSecurity(user),
+		NodeSelector:                 db.Spec.Pod.NodeSelector,
+		Tolerations:                  db.Spec.Pod.Tolerations,
+		PriorityClassName:            db.Spec.Pod.PriorityClassName,
+		ImagePullSecrets:             db.Spec.Pod.ImagePullSecrets,
+	}
+}
+
 // podSecurity is what the Pod Security Standard "restricted" asks of a Pod.
 func podSecurity(user int64) *corev1.PodSecurityContext {
 	yes, policy := true, corev1.FSGroupChangeOnRootMismatch

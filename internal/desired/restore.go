@@ -159,41 +159,34 @@ func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *b
 }
 
 func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) corev1.PodSpec {
-	no, grace := false, int64(30)
+	grace := int64(30)
 	volumes, mounts := restoreVolumes(db, x, source)
 	resources := db.Spec.Resources
 	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
 		resources = requests("100m", "256Mi")
 	}
-	return corev1.PodSpec{
-		RestartPolicy:                 corev1.RestartPolicyNever,
-		ServiceAccountName:            naming.ServiceAccount(db.Name),
-		AutomountServiceAccountToken:  &no,
-		EnableServiceLinks:            &no,
-		TerminationGracePeriodSeconds: &grace,
-		SecurityContext:               podSecurity(instanceUser),
-		Affinity:                      x.affinity(db),
-		NodeSelector:                  db.Spec.Pod.NodeSelector,
-		Tolerations:                   db.Spec.Pod.Tolerations,
-		PriorityClassName:             db.Spec.Pod.PriorityClassName,
-		ImagePullSecrets:              db.Spec.Pod.ImagePullSecrets,
-		InitContainers:                []corev1.Container{installContainer(settings)},
-		Containers: []corev1.Container{{
-			Name:            naming.ContainerRestore,
-			Image:           Image(db, settings),
-			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         []string{naming.PathBinary, "backup", "restore"},
-			Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
-				storeEnv(source.Archive.Store)...),
-			Ports: []corev1.ContainerPort{
-				{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
-			},
-			Resources:       resources,
-			SecurityContext: containerSecurity(),
-			VolumeMounts:    mounts,
-		}},
-		Volumes: volumes,
-	}
+	pod := auxiliaryPod(db, instanceUser)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.ServiceAccountName = naming.ServiceAccount(db.Name)
+	pod.TerminationGracePeriodSeconds = &grace
+	pod.Affinity = x.affinity(db)
+	pod.InitContainers = []corev1.Container{installContainer(settings)}
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerRestore,
+		Image:           Image(db, settings),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{naming.PathBinary, "backup", "restore"},
+		Env: append([]corev1.EnvVar{fieldEnv("POD_IP", "status.podIP"), {Name: "HOME", Value: pathTmp}},
+			storeEnv(source.Archive.Store)...),
+		Ports: []corev1.ContainerPort{
+			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
+		},
+		Resources:       resources,
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    mounts,
+	}}
+	pod.Volumes = volumes
+	return pod
 }
 
 // affinity has the Pod of a restore in place where the instance is whose volume it shares: one that is
