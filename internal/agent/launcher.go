@@ -74,7 +74,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
 		ending: &r.ending, log: l.log,
-		shown: &shown{
+		presented: &presented{
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,
 		},

@@ -48,7 +48,7 @@ type monitor struct {
 	wanted     func() protocol.Config
 	chores     *chores
 	superseded *superseded
-	shown      *shown
+	presented  *presented
 	flags      *flags
 	status     *status.Board
 	// term is the one that this instance has been elected for last.
@@ -174,7 +174,7 @@ func (t *monitor) update(ctx context.Context) error {
 			return err
 		}
 	}
-	t.shown.observe(ctx)
+	t.presented.observe(ctx)
 	if err := t.config.apply(ctx, t.session); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func watch(t *testing.T, server *answering, primary bool) *watched {
 		wanted: config.wanted, chores: chores, flags: flags, status: board, term: func() uint64 { return 3 },
 		ending: &atomic.Bool{}, publish: func(r protocol.Role) { w.published = append(w.published, r) },
 		poke: make(poke, 1), log: log,
-		shown: &shown{want: func() (certificate []byte, trusted string, identity protocol.Identity) { return }},
+		presented: &presented{want: func() (certificate []byte, trusted string, identity protocol.Identity) { return }},
 		superseded: &superseded{
 			hardState: func() ha.HardState { return ha.HardState{} }, allStream: func() bool { return false }, log: log,
 		},

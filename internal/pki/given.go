@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,7 +43,7 @@ func (g Given) Check(names []string, now time.Time) (Shown, error) {
 		return Shown{}, fmt.Errorf("tls.key is not the key of tls.crt, or one of them is not PEM: %w", err)
 	}
 	leaf := pair.Leaf
-	authority, err := certificates(g.Authority)
+	authority, err := readCertificates(g.Authority)
 	if err != nil {
 		return Shown{}, fmt.Errorf("ca.crt: %w", err)
 	}
@@ -56,7 +55,7 @@ func (g Given) Check(names []string, now time.Time) (Shown, error) {
 		}
 	}
 	text, err := shownPEM(pair)
-	return Shown{PEM: text, Authority: encode(authority), NotAfter: leaf.NotAfter}, err
+	return Shown{PEM: text, Authority: certificatePEM(raw(authority)...), NotAfter: leaf.NotAfter}, err
 }
 
 func valid(leaf *x509.Certificate, now time.Time) error {
@@ -117,67 +116,9 @@ func chain(pair tls.Certificate, authority []*x509.Certificate, now time.Time) e
 
 // shownPEM is the chain and the key in one text.
 func shownPEM(pair tls.Certificate) ([]byte, error) {
-	var out bytes.Buffer
-	for _, der := range pair.Certificate {
-		out.Write(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: der}))
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	key, err := keyPEM(pair.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("tls.key has a key of a kind that can't be used: %w", err)
 	}
-	out.Write(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-	return out.Bytes(), nil
+	return append(certificatePEM(pair.Certificate...), key...), nil
 }
-
-const pemCertificate = "CERTIFICATE"
-
-// certificates are those in a PEM text. What else is in it does not count.
-func certificates(text []byte) ([]*x509.Certificate, error) {
-	if len(text) > maxAuthority {
-		return nil, fmt.Errorf("it has %d bytes, and may have %d: leave only the certificates that clients need",
-			len(text), maxAuthority)
-	}
-	var out []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != pemCertificate {
-			continue
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("a certificate in it can't be read: %w", err)
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("there is no certificate in it")
-	}
-	return out, nil
-}
-
-func encode(all []*x509.Certificate) []byte {
-	var out bytes.Buffer
-	for _, c := range all {
-		out.Write(pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: c.Raw}))
-	}
-	return out.Bytes()
-}
-
-// Union are the certificates of several PEM texts, each once, in an order that depends on nothing but them. A text that
-// can't be read does not count.
-func Union(texts ...string) string {
-	var blocks []string
-	for _, text := range texts {
-		all, err := certificates([]byte(text))
-		if err != nil {
-			continue
-		}
-		for _, c := range all {
-			blocks = append(blocks, string(encode([]*x509.Certificate{c})))
-		}
-	}
-	slices.Sort(blocks)
-	return strings.Join(slices.Compact(blocks), "")
-}
-
-// Within says that all certificates of a PEM text are in another one.
-func Within(text, other string) bool { return Union(other) == Union(text, other) }

@@ -14,7 +14,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
@@ -105,7 +104,7 @@ func ParseAuthority(cert, key []byte) (*Authority, error) {
 }
 
 // CertPEM is the authority's certificate, which is public.
-func (a *Authority) CertPEM() []byte { return encoded(a.cert) }
+func (a *Authority) CertPEM() []byte { return certificatePEM(a.cert.Raw) }
 
 // KeyPEM is the authority's private key (PKCS #8).
 func (a *Authority) KeyPEM() ([]byte, error) { return keyPEM(a.key) }
@@ -118,7 +117,7 @@ func (a *Authority) Vouches(certificates []byte) bool { return a.Find(certificat
 func (a *Authority) Find(certificates []byte) []byte {
 	for _, c := range Certificates(certificates) {
 		if a.key.PublicKey.Equal(c.PublicKey) && c.CheckSignatureFrom(c) == nil {
-			return encoded(c)
+			return certificatePEM(c.Raw)
 		}
 	}
 	return nil
@@ -126,17 +125,6 @@ func (a *Authority) Find(certificates []byte) []byte {
 
 // ID names the authority by its key: see KeyIDs.
 func (a *Authority) ID() string { return keyID(a.cert) }
-
-// Certificates are those that a text has in PEM. What is no certificate is passed over.
-func Certificates(text []byte) []*x509.Certificate {
-	var out []*x509.Certificate
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-			out = append(out, c)
-		}
-	}
-	return out
-}
 
 // KeyIDs name the keys of certificates (PEM), in their order: by SHA-256 of the public key, whatever else a
 // certificate says.
@@ -151,10 +139,6 @@ func KeyIDs(text string) []string {
 func keyID(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	return hex.EncodeToString(sum[:8])
-}
-
-func encoded(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 // Leaf is an issued certificate with its key.
@@ -199,7 +183,7 @@ func (a *Authority) Issue(identity string, names []string, now time.Time) (Leaf,
 		return Leaf{}, err
 	}
 	return Leaf{
-		CertPEM:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		CertPEM:   certificatePEM(der),
 		KeyPEM:    private,
 		NotBefore: template.NotBefore,
 		NotAfter:  template.NotAfter,
@@ -214,23 +198,4 @@ func addNames(template *x509.Certificate, names []string) {
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-}
-
-func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
-// Pool is a set of authorities to trust, from PEM.
-func Pool(authorities ...string) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	for _, text := range authorities {
-		if !pool.AppendCertsFromPEM([]byte(text)) {
-			return nil, errors.New("an authority's certificate is not PEM")
-		}
-	}
-	return pool, nil
 }

@@ -13,12 +13,12 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// shownDeadline is how long a server may take to show its certificate.
-const shownDeadline = 500 * time.Millisecond
+// presentedDeadline is how long a server may take to present its certificate.
+const presentedDeadline = 500 * time.Millisecond
 
-// shown sees what the server shows and trusts, and puts it into the status: a rotation of the authority goes on by
+// presented sees what the server shows and trusts, and puts it into the status: a rotation of the authority goes on by
 // that. The agent shows and trusts the same from the moment that the files are there. Only the monitor uses it.
-type shown struct {
+type presented struct {
 	// want says what is to be shown and trusted, presents what the server shows.
 	want     func() (certificate []byte, trusted string, identity protocol.Identity)
 	presents func(ctx context.Context) (postgres.Presented, error)
@@ -35,12 +35,12 @@ type shown struct {
 }
 
 // observe looks until the server shows what it is to.
-func (s *shown) observe(ctx context.Context) {
+func (s *presented) observe(ctx context.Context) {
 	certificate, trusted, identity := s.want()
 	if bytes.Equal(certificate, s.certificate) && trusted == s.trusted {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, shownDeadline)
+	ctx, cancel := context.WithTimeout(ctx, presentedDeadline)
 	defer cancel()
 	now, err := s.presents(ctx)
 	if err != nil {
