@@ -52,8 +52,8 @@ func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.Pod
 	}
 }
 
-// auxiliaryPod has what all Pods of a SampleDB have in common that are no instances: where and as which user they run. They
-// may not speak to the API server.
+// auxiliaryPod has what all Pods of a SampleDB have in common that are no instances: where and as which user they run.
+// They may not speak to the API server.
 func auxiliaryPod(db *v1.SampleDB, user int64) corev1.PodSpec {
 	no := false
 	return corev1.PodSpec{

@@ -18,8 +18,8 @@ import (
 const quiet = time.Minute
 
 // A SampleDB that is ready costs the API server no write: neither the operator nor the
-// agents write anything about it. The API server's own audit log says so. It runs alone: on a machine that other stories
-// keep busy, a leader can lose its majority for a moment, which its Lease then records.
+// agents write anything about it. The API server's own audit log says so. It runs alone: on a machine that other
+// stories keep busy, a leader can lose its majority for a moment, which its Lease then records.
 func TestAtRestNothingIsWritten(t *testing.T) {
 	path := os.Getenv("TOBAN_AUDIT_LOG")
 	if path == "" {
