@@ -170,13 +170,19 @@ const archiveNewsEvery = 10 * time.Minute
 func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
 	was, is := old.Backup, now.Backup
 	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery ||
-		turned(old, now, v1.ConditionArchiving) != nil {
+		turned(old, now, v1.ConditionArchiving) != nil || firstAfterBackup(was, is) {
 		return is
 	}
 	out := is.DeepCopy()
 	out.ArchivedLSN, out.Latest, out.LagBytes, out.LagSeconds = was.ArchivedLSN, was.Latest,
 		was.LagBytes, was.LagSeconds
 	return out
+}
+
+// firstAfterBackup says that the archive goes beyond the end of a new backup, and what was said of it last does not: from
+// Earliest to Latest would be no time at all.
+func firstAfterBackup(was, is *v1.BackupStatus) bool {
+	return is.Earliest != nil && was.Latest.Before(is.Earliest) && !is.Latest.Before(is.Earliest)
 }
 
 // backupStatus is what the status says of the archive, nil where there is none.

@@ -40,6 +40,11 @@ func TestTheStatusSaysHowFarTheArchiveIsNowAndThen(t *testing.T) {
 		got.LagBytes != old.Backup.LagBytes {
 		t.Errorf("a backup that is complete is told at once, and nothing else: %+v", got)
 	}
+	ended := metav1.NewTime(began.Add(30 * time.Second))
+	backup.Backup.Earliest = &ended
+	if got := archiveNews(old, backup, began.Add(time.Minute)); !got.Latest.After(ended.Time) {
+		t.Errorf("the first backup ended at %s, and what can be restored ends at %s", ended, got.Latest)
+	}
 	if got := archiveNews(v1.SampleDBStatus{}, backup, began); got != backup.Backup {
 		t.Errorf("the first time all is told: %+v", got)
 	}
