@@ -22,6 +22,7 @@ test: build ## Run all tests; starts a local Kubernetes if none is there, and th
 	@hack/test.sh
 
 soak: build ## Run what takes too long for make test: many more schedules of elections and releases, fuzzing
+	@hack/race.sh
 	@go run ./hack/gotest -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9

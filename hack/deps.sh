@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and the demo need, where they are
-# missing; with "tests", those that only tests need as well. With --list it prints
-# all of them, one per line. localkube has its own, which it installs when it needs
+# missing; with "tests", those that only tests need as well, and with "race" those
+# of Go's race detector. With --list it prints all of them, one per line. localkube has its own, which it installs when it needs
 # them: bin/localkube packages prints those.
 set -euo pipefail
 
@@ -24,12 +24,17 @@ tests=(
   'npm npm'
   'shellcheck shellcheck'
 )
+race=(
+  'gcc gcc'
+  '/usr/include/stdlib.h libc6-dev'
+)
 
 if [[ ${1:-} == --list ]]; then
-  printf '%s\n' "${needs[@]}" "$server" "${tests[@]}" | cut -d ' ' -f 2
+  printf '%s\n' "${needs[@]}" "$server" "${tests[@]}" "${race[@]}" | cut -d ' ' -f 2
   exit
 fi
 [[ ${1:-} != tests ]] || needs+=("${tests[@]}")
+[[ ${1:-} != race ]] || needs+=("${race[@]}")
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=("$server")
 
 there() {

@@ -38,6 +38,7 @@ func TestConfigCheck(t *testing.T) {
 					}
 				}
 				time.Sleep(2 * time.Minute)
+				synctest.Wait()
 				if then != 1 {
 					t.Errorf("the server was looked at %d times after the check", then)
 				}

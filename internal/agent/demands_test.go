@@ -109,6 +109,7 @@ func TestALaterDemandGivesTheEarlierUp(t *testing.T) {
 		synctest.Wait()
 		s.demands.begin(t.Context(), machine.Demand{ID: 2, Rule: anyOne})
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if !slices.Equal(s.done, []string{"apply " + anyOne.String()}) || s.demands.rule().String() != anyOne.String() {
 			t.Errorf("it did %q, and the rule is %v", s.done, s.demands.rule())
 		}

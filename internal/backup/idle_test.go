@@ -96,12 +96,20 @@ func (s *server) record(transaction uint32, manager, info byte, data []byte) {
 
 // message is one in the WAL that nobody reads; its transaction is to be committed.
 func (s *server) message(prefix string) (transaction uint32) {
-	s.next++
+	transaction = s.begin()
 	data := binary.LittleEndian.AppendUint32([]byte{shortData, byte(24 + len(prefix) + 5)}, 5)
 	data = append(data, 1, 0, 0, 0)
 	data = binary.LittleEndian.AppendUint64(data, uint64(len(prefix)))
 	data = binary.LittleEndian.AppendUint64(data, 5)
-	s.record(s.next, managerMessage, 0, append(append(data, prefix...), "alive"...))
+	s.record(transaction, managerMessage, 0, append(append(data, prefix...), "alive"...))
+	return transaction
+}
+
+// begin is the number of a new transaction.
+func (s *server) begin() uint32 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.next++
 	return s.next
 }
 
@@ -116,11 +124,10 @@ func (s *server) restorePoint() { s.record(0, managerXLOG, 0x70, make([]byte, 74
 
 // insert is what a user writes, of which half can't be compressed.
 func (s *server) insert(size int) uint32 {
-	s.next++
-	data := make([]byte, size)
+	transaction, data := s.begin(), make([]byte, size)
 	_, _ = s.random.Read(data[:size/2])
-	s.record(s.next, 10, 0, data)
-	return s.next
+	s.record(transaction, 10, 0, data)
+	return transaction
 }
 
 func TestWhatIsIdle(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,18 +20,21 @@ import (
 // primary is a server whose WAL can't be kept.
 type primary struct {
 	backup.Source
-	asked, closed int
-	err           error
+	asked, closed atomic.Int64
+	err           atomic.Pointer[error]
 }
+
+// fails has it answer with an error from now on.
+func (p *primary) fails(err error) { p.err.Store(&err) }
 
 func (p *primary) WAL() Source { return p }
 
 func (p *primary) Keep(context.Context) error {
-	p.asked++
-	return p.err
+	p.asked.Add(1)
+	return *p.err.Load()
 }
 
-func (p *primary) Close() { p.closed++ }
+func (p *primary) Close() { p.closed.Add(1) }
 
 func (p *primary) Secret(context.Context) ([]byte, error) { return nil, nil }
 
@@ -77,12 +81,15 @@ func TestWhatIsArchived(t *testing.T) {
 // there is nothing to archive.
 func TestWhyNothingIsArchived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, leads, board := &primary{err: errors.New("no connection")}, true, status.New(protocol.Status{})
+		var leads atomic.Bool
+		leads.Store(true)
+		server, board := &primary{}, status.New(protocol.Status{})
+		server.fails(errors.New("no connection"))
 		l := &Loop{
 			Config:    func() protocol.Config { return protocol.Config{Archive: &protocol.Archive{}} },
 			HardState: func() ha.HardState { return ha.HardState{TermHistory: []ha.TermStart{{Timeline: 1}}} },
 			Primary: func() Primary {
-				if !leads {
+				if !leads.Load() {
 					return nil
 				}
 				return server
@@ -98,16 +105,16 @@ func TestWhyNothingIsArchived(t *testing.T) {
 			!a.Since.Equal(began) || now.Number != 1 {
 			t.Errorf("after a minute, it has said %d times %+v", now.Number, a)
 		}
-		if server.asked < 60 || server.closed != server.asked {
-			t.Errorf("it was tried %d times, and given up %d times", server.asked, server.closed)
+		if asked, closed := server.asked.Load(), server.closed.Load(); asked < 60 || closed != asked {
+			t.Errorf("it was tried %d times, and given up %d times", asked, closed)
 		}
-		server.err = fmt.Errorf("open it: %w", backup.ErrTaken)
+		server.fails(fmt.Errorf("open it: %w", backup.ErrTaken))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if a := board.Get().Archive; a.Reason != protocol.ArchiveTaken || !a.Since.Equal(began) {
 			t.Errorf("another reason: %+v", a)
 		}
-		leads = false
+		leads.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if a := board.Get().Archive; a != nil {

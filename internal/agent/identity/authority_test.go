@@ -59,8 +59,8 @@ func TestAnotherAuthorityIsTakenOnceItIsTrusted(t *testing.T) {
 		shows("at first", former, former)
 		replace(t, i, successor)
 		shows("with a Secret that nobody trusts yet", former, former)
-		if *renewals != 0 {
-			t.Errorf("it has renewed %d times for nothing", *renewals)
+		if renewals.Load() != 0 {
+			t.Errorf("it has renewed %d times for nothing", renewals.Load())
 		}
 		i.Trust(both(former, successor))
 		shows("with both trusted", successor, former, successor)

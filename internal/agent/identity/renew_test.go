@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +19,7 @@ import (
 )
 
 // issued is an identity whose wall clock can be set, with a loop that renews it, and the log of that.
-func issued(t *testing.T) (i *Identity, set func(time.Duration), renewals *int, log *bytes.Buffer) {
+func issued(t *testing.T) (i *Identity, set func(time.Duration), renewals *atomic.Int64, log *journal) {
 	t.Helper()
 	return issuedBy(t, agenttest.NewAuthority(t))
 }
@@ -25,9 +27,9 @@ func issued(t *testing.T) (i *Identity, set func(time.Duration), renewals *int, 
 // issuedBy is that with an authority of the caller's.
 func issuedBy(
 	t *testing.T, authority *pki.Authority,
-) (i *Identity, set func(time.Duration), renewals *int, log *bytes.Buffer) {
+) (i *Identity, set func(time.Duration), renewals *atomic.Int64, log *journal) {
 	t.Helper()
-	log = &bytes.Buffer{}
+	log = &journal{}
 	options := Options{
 		Name: "db-0", Authority: agenttest.Folder(t, authority), Run: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, nil)),
@@ -36,10 +38,10 @@ func issuedBy(
 	if err != nil {
 		t.Fatal(err)
 	}
-	var jump time.Duration
-	renewals = new(int)
-	i.now = func() time.Time { return time.Now().Add(jump) }
-	i.Renewed = func() { *renewals++ }
+	var jump atomic.Int64
+	renewals = &atomic.Int64{}
+	i.now = func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	i.Renewed = func() { renewals.Add(1) }
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- i.Run(ctx) }()
@@ -49,7 +51,25 @@ func issuedBy(
 			t.Errorf("the loop has failed: %v", err)
 		}
 	})
-	return i, func(by time.Duration) { jump += by }, renewals, log
+	return i, func(by time.Duration) { jump.Add(int64(by)) }, renewals, log
+}
+
+// journal is a log that can be read while it is written.
+type journal struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.text.Write(line)
+}
+
+func (j *journal) String() string {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	return j.text.String()
 }
 
 // A certificate is renewed by the wall clock: after half of its time, and soon after that clock has jumped.
@@ -58,7 +78,7 @@ func TestTheCertificateIsRenewedByTheWallClock(t *testing.T) {
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		jump, passes time.Duration
-		renewals     int
+		renewals     int64
 	}{
 		"half of its time is not over":        {0, 14 * day, 0},
 		"half of its time is over":            {0, 15*day + 2*time.Minute, 1},
@@ -74,11 +94,11 @@ func TestTheCertificateIsRenewedByTheWallClock(t *testing.T) {
 				set(c.jump)
 				time.Sleep(c.passes)
 				synctest.Wait()
-				if *renewals != c.renewals {
-					t.Errorf("renewed %d times, want %d", *renewals, c.renewals)
+				if renewals.Load() != c.renewals {
+					t.Errorf("renewed %d times, want %d", renewals.Load(), c.renewals)
 				}
-				if now := i.now(); c.renewals > 0 && (now.Before(i.leaf.NotBefore) || now.After(i.leaf.RenewAt())) {
-					t.Errorf("at %s it is to be renewed at %s", now, i.leaf.RenewAt())
+				if now := i.now(); c.renewals > 0 && (now.Before(i.current().NotBefore) || now.After(i.current().RenewAt())) {
+					t.Errorf("at %s it is to be renewed at %s", now, i.current().RenewAt())
 				}
 			})
 		})
@@ -90,15 +110,15 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i, _, renewals, log := issued(t)
-		before, inTheWay := i.leaf, filepath.Join(i.run, "server.key.new")
+		before, inTheWay := i.current(), filepath.Join(i.run, "server.key.new")
 		if err := os.Mkdir(inTheWay, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(15*24*time.Hour + time.Hour)
 		synctest.Wait()
-		if now := time.Now(); *renewals > 0 || !bytes.Equal(i.leaf.CertPEM, before.CertPEM) ||
+		if now := time.Now(); renewals.Load() > 0 || !bytes.Equal(i.current().CertPEM, before.CertPEM) ||
 			now.After(before.NotAfter) {
-			t.Fatalf("renewed %d times, at %s", *renewals, now)
+			t.Fatalf("renewed %d times, at %s", renewals.Load(), now)
 		}
 		if told := strings.Count(log.String(), "could not be renewed"); told != 1 {
 			t.Errorf("it is told %d times: %s", told, log)
@@ -112,9 +132,9 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if *renewals != 1 || content(i.run, "server.crt") != string(i.leaf.CertPEM) ||
+		if renewals.Load() != 1 || content(i.run, "server.crt") != string(i.current().CertPEM) ||
 			!strings.Contains(log.String(), "is renewed") {
-			t.Errorf("renewed %d times: %s", *renewals, log)
+			t.Errorf("renewed %d times: %s", renewals.Load(), log)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,12 +25,15 @@ type stage struct {
 	*Identity
 	secret   string
 	config   protocol.Config
-	said     protocol.CertificateStatus
-	renewals int
+	report   atomic.Pointer[protocol.CertificateStatus]
+	renewals atomic.Int64
 }
 
 // given are the names that the certificate must have.
 var given = []string{"x.shop.svc", "x-0.host"}
+
+// said is what the agent reports.
+func (s *stage) said() protocol.CertificateStatus { return *s.report.Load() }
 
 func begin(t *testing.T, config protocol.Config) *stage {
 	t.Helper()
@@ -42,12 +46,12 @@ func begin(t *testing.T, config protocol.Config) *stage {
 	s.Identity, err = New(Options{
 		Name: "x-0", Authority: agenttest.Folder(t, agenttest.NewAuthority(t)), Run: t.TempDir(),
 		Given: filepath.Dir(s.secret), Log: slog.New(slog.DiscardHandler),
-		Report: func(c protocol.CertificateStatus) { s.said = c },
+		Report: func(c protocol.CertificateStatus) { s.report.Store(&c) },
 	}, s.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Renewed = func() { s.renewals++ }
+	s.Renewed = func() { s.renewals.Add(1) }
 	go func() { _ = s.Show(t.Context()) }()
 	synctest.Wait()
 	return s
@@ -96,15 +100,15 @@ func (s *stage) shows() tls.Certificate {
 func (s *stage) expect(what, secret, refusal, waits string) {
 	s.Helper()
 	says := func(said, want string) bool { return strings.Contains(said, want) && (said == "") == (want == "") }
-	if s.said.Secret != secret || !says(s.said.Refusal, refusal) || !says(s.said.Waits, waits) {
-		s.Errorf("%s: it says %+v", what, s.said)
+	if s.said().Secret != secret || !says(s.said().Refusal, refusal) || !says(s.said().Waits, waits) {
+		s.Errorf("%s: it says %+v", what, s.said())
 	}
 	shown := s.shows().Leaf
 	if !bytes.Equal(s.ForClients(), shown.Raw) {
 		s.Errorf("%s: it takes another one for what clients are shown", what)
 	}
-	if users := shown.Subject.CommonName == "given"; users != (secret != "") || !shown.NotAfter.Equal(s.said.NotAfter) {
-		s.Errorf("%s: clients are shown %s until %s, and it says %+v", what, shown.Subject, shown.NotAfter, s.said)
+	if users := shown.Subject.CommonName == "given"; users != (secret != "") || !shown.NotAfter.Equal(s.said().NotAfter) {
+		s.Errorf("%s: clients are shown %s until %s, and it says %+v", what, shown.Subject, shown.NotAfter, s.said())
 	}
 }
 
@@ -118,16 +122,16 @@ func TestOtherNamesAreIssuedAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if s.renewals != 1 {
-			t.Errorf("the server is told %d times", s.renewals)
+		if s.renewals.Load() != 1 {
+			t.Errorf("the server is told %d times", s.renewals.Load())
 		}
 		s.tell(protocol.Config{ServerNames: []string{"x"}})
 		if s.shows().Leaf.VerifyHostname("db.example.com") == nil {
 			t.Error("it has a name that is not wanted any more")
 		}
 		s.pass(time.Hour)
-		if s.renewals != 2 || before.SerialNumber.Cmp(s.shows().Leaf.SerialNumber) == 0 {
-			t.Errorf("the server is told %d times", s.renewals)
+		if s.renewals.Load() != 2 || before.SerialNumber.Cmp(s.shows().Leaf.SerialNumber) == 0 {
+			t.Errorf("the server is told %d times", s.renewals.Load())
 		}
 	})
 }
@@ -139,8 +143,8 @@ func TestAGivenCertificateIsShownWhenClientsKnowItsAuthority(t *testing.T) {
 		root := pkitest.NewRoot(t, "root")
 		s.put(root.Issue(t, given))
 		s.expect("nobody knows the authority", "", "", "until its authority is in ca.crt")
-		if s.said.Authorities != pki.Union(string(root.PEM)) {
-			t.Errorf("the operator is told %q", s.said.Authorities)
+		if s.said().Authorities != pki.Union(string(root.PEM)) {
+			t.Errorf("the operator is told %q", s.said().Authorities)
 		}
 		s.tell(wants(string(root.PEM)))
 		s.expect("clients are being told", "", "", "had time to read")
@@ -148,20 +152,20 @@ func TestAGivenCertificateIsShownWhenClientsKnowItsAuthority(t *testing.T) {
 		s.expect("they have been told", "shop-tls", "", "")
 		s.put(root.Issue(t, given))
 		s.expect("another one of the same authority", "shop-tls", "", "")
-		if s.renewals != 2 {
-			t.Errorf("the server is told %d times", s.renewals)
+		if s.renewals.Load() != 2 {
+			t.Errorf("the server is told %d times", s.renewals.Load())
 		}
 		other := pkitest.NewRoot(t, "other")
 		s.put(other.Issue(t, given))
 		s.expect("one of another authority", "shop-tls", "", "until its authority is in ca.crt")
 		both := pki.Union(string(root.PEM), string(other.PEM))
-		if s.said.Authorities != both {
+		if s.said().Authorities != both {
 			t.Error("the operator is not told both authorities")
 		}
 		s.tell(wants(both))
 		s.pass(spread)
 		s.expect("clients know both", "shop-tls", "", "")
-		if s.said.Authorities != pki.Union(string(other.PEM)) {
+		if s.said().Authorities != pki.Union(string(other.PEM)) {
 			t.Error("the operator is told a former authority")
 		}
 		s.tell(protocol.Config{})
@@ -180,8 +184,8 @@ func TestABadCertificateLeavesTheFormer(t *testing.T) {
 		s.expect("a name is missing", "shop-tls", "not valid for x-0.host", "")
 		s.put(pki.Given{})
 		s.expect("the Secret is gone", "shop-tls", "tls.crt is missing", "")
-		if !s.shows().Leaf.Equal(before) || s.renewals != 1 {
-			t.Errorf("clients are shown another one, and the server is told %d times", s.renewals)
+		if !s.shows().Leaf.Equal(before) || s.renewals.Load() != 1 {
+			t.Errorf("clients are shown another one, and the server is told %d times", s.renewals.Load())
 		}
 		s.pass(25 * time.Hour)
 		s.expect("the former has expired", "", "tls.crt is missing", "")
@@ -196,7 +200,7 @@ func TestAPodWithoutTheSecretSaysSo(t *testing.T) {
 		config.Certificate.Secret = "another"
 		s := begin(t, config)
 		s.expect("another Secret is wanted", "", "", "")
-		if s.said.Mounted {
+		if s.said().Mounted {
 			t.Error("it says that it has it")
 		}
 	})

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Runs the tests of all that has goroutines of its own under Go's race detector, which needs a C compiler.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+hack/deps.sh race
+# shellcheck source=hack/env.sh
+. hack/env.sh
+CGO_ENABLED=1 go run ./hack/gotest -race -count=1 -timeout 30m \
+  ./internal/agent/... ./internal/backup/... ./internal/bucket/... ./internal/controller/... ./internal/worker/... ./cmd/...
