@@ -62,7 +62,8 @@ func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 
 func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
 	one, other := store(t, strings.Repeat("r", rootLength)), store(t, strings.Repeat("s", rootLength))
-	if password(t, one, db("u"), 0) == password(t, one, db("v"), 0) || password(t, one, db("u"), 0) == password(t, other, db("u"), 0) {
+	if text := password(t, one, db("u"), 0); text == password(t, one, db("v"), 0) ||
+		text == password(t, other, db("u"), 0) {
 		t.Error("a password is shared")
 	}
 	if authority(t, one, "u") == authority(t, one, "v") || authority(t, one, "u") == authority(t, other, "u") {
@@ -126,7 +127,8 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 		"a code of another": with("u."+strings.Split(k.Credentials(db("w"), 0), ".")[1], same),
 		"another root":      with(other.Credentials(was, 0), same),
 	} {
-		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); password(t, k, c, 0) != password(t, k, own, 0) {
+		own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace })
+		if password(t, k, c, 0) != password(t, k, own, 0) {
 			t.Errorf("%s: it does not have a password of its own", name)
 		}
 	}

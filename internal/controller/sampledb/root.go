@@ -92,8 +92,8 @@ func (u rootUse) verdict() verdict {
 	if len(u.behind) > 0 {
 		why = append(why, "what "+strings.Join(u.behind, ", ")+" knows of the operator (it is told when it can be asked)")
 	}
-	return no(v1.ReasonFormerRoot, fmt.Sprintf("of the root %s is still: %s",
-		strings.Join(former, ", "), strings.Join(why, ", and ")))
+	return no(v1.ReasonFormerRoot, fmt.Sprintf("needs the former root %s: for %s",
+		strings.Join(former, " and "), strings.Join(why, ", and for ")))
 }
 
 // observeRoots finds out which of the operator's root secrets the SampleDB needs.
