@@ -444,6 +444,12 @@ type SampleDBStatus struct {
 	// +optional
 	Authority *AuthorityStatus `json:"authority,omitempty"`
 
+	// The operator's root secrets that it needs, by their keys in the operator's Secret, the oldest first. None is the
+	// first one, "root", alone.
+	// +listType=atomic
+	// +optional
+	Roots []string `json:"roots,omitempty"`
+
 	// The restore that it has begun with, or that is running. It exists if
 	// spec.restoreFrom or spec.restore is or was set.
 	// +optional

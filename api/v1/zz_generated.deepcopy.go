@@ -990,6 +990,11 @@ func (in *SampleDBStatus) DeepCopyInto(out *SampleDBStatus) {
 		*out = new(AuthorityStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Roots != nil {
+		in, out := &in.Roots, &out.Roots
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Restore != nil {
 		in, out := &in.Restore, &out.Restore
 		*out = new(RestoreStatus)

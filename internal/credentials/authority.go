@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,12 +18,18 @@ import (
 	"toban.dev/internal/pki"
 )
 
-// Authorities says which authorities of a SampleDB count: all from the oldest epoch to the newest are trusted, and
-// NAME-ca has the one of the epoch Issuer. None of the three ever gets less.
+// Authorities says which authorities of a SampleDB count: those of the oldest epoch and the newest are trusted, and
+// NAME-ca has the one of the epoch Issuer, which is one of the two. None of the three ever gets less.
 type Authorities struct {
 	Oldest, Issuer, Epoch int64
 	// Overlap is for how long two are trusted, at each of the two steps that take their time.
 	Overlap time.Duration
+}
+
+// epochs are those that are trusted, the oldest first. One rotation ends before the next begins, so there are not more
+// than two; another root begins with a number that is not the next.
+func (a Authorities) epochs() []int64 {
+	return slices.Compact([]int64{a.Oldest, a.Issuer, a.Epoch})
 }
 
 // later is what is the furthest on of two records.
@@ -42,14 +49,21 @@ func (a Authorities) later(b Authorities) Authorities {
 // Authority is the SampleDB's own of an epoch, which counts how often it was replaced. The same object and epoch always
 // give the same. Each lasts for its time after the one before.
 func (k *Store) Authority(db metav1.Object, epoch int64) (*pki.Authority, error) {
+	root, err := k.of(epoch)
+	if err != nil {
+		return nil, err
+	}
 	purpose, name := "authority", authorityName(db)
 	if epoch > 0 {
 		purpose += fmt.Sprintf("/%d", epoch)
 		name += fmt.Sprintf(" %d", epoch)
 	}
-	seed := pki.Derive(k.root, string(db.GetUID()), purpose, 32)
-	since := db.GetCreationTimestamp().Time
-	until := since.Add(pki.AuthorityLifetime).AddDate(int(min(epoch, maxEpoch))*lifetimeYears, 0, 0)
+	seed := pki.Derive(root.secret, string(db.GetUID()), purpose, 32)
+	since, begin := db.GetCreationTimestamp().Time, time.Unix(root.from, 0)
+	if begin.Before(since) {
+		begin = since
+	}
+	until := begin.Add(pki.AuthorityLifetime).AddDate(int(min(epoch-root.from, maxEpoch))*lifetimeYears, 0, 0)
 	return pki.NewAuthorityUntil(seed, name, since, until)
 }
 
@@ -62,7 +76,7 @@ func authorityName(db metav1.Object) string {
 func (k *Store) Bundle(db metav1.Object, count Authorities, known string) (bundle string, none bool, err error) {
 	var out bytes.Buffer
 	none = true
-	for epoch := count.Oldest; epoch <= count.Epoch; epoch++ {
+	for _, epoch := range count.epochs() {
 		authority, err := k.Authority(db, epoch)
 		if err != nil {
 			return "", true, fmt.Errorf("make the authority: %w", err)
@@ -110,6 +124,9 @@ func (k *Store) authoritiesIn(db metav1.Object, bundle string) (Authorities, err
 		if err != nil || epoch < 1 {
 			continue
 		}
+		if k.RootOf(epoch) == "" {
+			continue // nobody can make it
+		}
 		authority, err := k.Authority(db, epoch)
 		if err != nil {
 			return Authorities{}, fmt.Errorf("make the authority: %w", err)
@@ -127,24 +144,28 @@ func (k *Store) authoritiesIn(db metav1.Object, bundle string) (Authorities, err
 }
 
 const (
-	// lifetimeYears is how much longer an authority lasts than the one before it.
+	// lifetimeYears is how much longer an authority lasts than the one before it of the same root.
 	lifetimeYears = int(pki.AuthorityLifetime / (365 * 24 * time.Hour))
 	// maxEpoch is the last one that gets more time: a certificate can't name a year with five digits.
 	maxEpoch = 300
 )
 
 // AuthorityRecord is the annotation toban.dev/authority: which authorities of this very SampleDB count, with a code
-// (HMAC-SHA256) that only the holder of the root can make.
+// (HMAC-SHA256) that only the holder of the newest one's root can make.
 func (k *Store) AuthorityRecord(db metav1.Object, count Authorities) string {
-	text := fmt.Sprintf("%d.%d.%d.%d", count.Oldest, count.Issuer, count.Epoch, int64(count.Overlap/time.Second))
-	return text + "." + k.authorityCode(db, text)
+	text := count.text()
+	return text + "." + k.authorityCode(db, count.Epoch, text)
+}
+
+func (a Authorities) text() string {
+	return fmt.Sprintf("%d.%d.%d.%d", a.Oldest, a.Issuer, a.Epoch, int64(a.Overlap/time.Second))
 }
 
 // readAuthorities is what the annotation says where its code is right.
 func (k *Store) readAuthorities(db metav1.Object) Authorities {
 	text := db.GetAnnotations()[naming.AnnotationAuthority]
 	end := strings.LastIndex(text, ".")
-	if end < 0 || !hmac.Equal([]byte(text[end+1:]), []byte(k.authorityCode(db, text[:end]))) {
+	if end < 0 {
 		return Authorities{}
 	}
 	var out Authorities
@@ -153,11 +174,20 @@ func (k *Store) readAuthorities(db metav1.Object) Authorities {
 		return Authorities{}
 	}
 	out.Overlap = time.Duration(seconds) * time.Second
+	code := k.authorityCode(db, out.Epoch, text[:end])
+	if code == "" || !hmac.Equal([]byte(text[end+1:]), []byte(code)) {
+		return Authorities{}
+	}
 	return out
 }
 
-func (k *Store) authorityCode(db metav1.Object, text string) string {
-	mac := hmac.New(sha256.New, pki.Derive(k.root, string(db.GetUID()), "authority record", 32))
+// authorityCode is the code of a record, "" where the root of its epoch is not there.
+func (k *Store) authorityCode(db metav1.Object, epoch int64, text string) string {
+	root, err := k.of(epoch)
+	if err != nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, pki.Derive(root.secret, string(db.GetUID()), "authority record", 32))
 	mac.Write([]byte(text))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }

@@ -74,7 +74,8 @@ func TestABundleHasTheAuthoritiesThatCountAndNoOthers(t *testing.T) {
 		}
 	}
 	// A certificate that was there before stays to the byte: agents have it.
-	resigned, err := pki.NewAuthority(pki.Derive(k.root, "u", "authority", 32), "toban shop/x", time.Unix(1e9, 0))
+	seed := pki.Derive(k.newest().secret, "u", "authority", 32)
+	resigned, err := pki.NewAuthority(seed, "toban shop/x", time.Unix(1e9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package credentials makes the secrets of SampleDBs without ever reading a
-// Secret of theirs: all are derived from the operator's one root secret and the
+// Secret of theirs: all are derived from the operator's root secrets and the
 // SampleDB's UID. So creating them is idempotent, and the operator needs no right
 // to read Secrets but its own. It must not import controllers.
 package credentials
@@ -9,7 +9,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -30,17 +29,15 @@ import (
 	"toban.dev/internal/pki"
 )
 
-// rootLength is that of the root secret in bytes.
-const rootLength = 32
-
-// Store derives secrets from the root. It is safe for concurrent use.
+// Store derives secrets from the roots. It is safe for concurrent use.
 type Store struct {
-	root     []byte
-	operator *pki.Authority
-	now      func() time.Time
+	// roots has one at least, the oldest first.
+	roots []root
+	now   func() time.Time
 
-	mu   sync.Mutex
-	leaf pki.Leaf
+	mu sync.Mutex
+	// leaves are the operator's certificates, by the names of the roots.
+	leaves map[string]pki.Leaf
 }
 
 // Databases lists the SampleDBs that are this operator's, in whatever namespaces it works.
@@ -65,12 +62,15 @@ func Load(ctx context.Context, c client.Client, namespace string, databases Data
 	if err != nil {
 		return nil, fmt.Errorf("read the operator's Secret %s: %w", key, err)
 	}
-	root := secret.Data[naming.KeyRoot]
-	if len(root) < rootLength {
-		return nil, fmt.Errorf("the operator's Secret %s has no key %q of %d bytes: restore it, or delete it when "+
-			"there is no SampleDB yet", key, naming.KeyRoot, rootLength)
+	store, err := FromSecret(secret, time.Now())
+	if err != nil {
+		return nil, err
 	}
-	return New(root, secret.CreationTimestamp.Time)
+	all, err := databases(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look which roots the SampleDBs need: %w", err)
+	}
+	return store, store.mayUse(all, key)
 }
 
 // mayCreate is an error where the root secret was lost.
@@ -118,24 +118,18 @@ func create(ctx context.Context, c client.Client, key types.NamespacedName) erro
 	return nil
 }
 
-// New makes a Store of a root secret. The time from which the operator's
-// authority is valid must always be the same for a root, since it is part of the certificate.
-func New(root []byte, since time.Time) (*Store, error) {
-	operator, err := pki.NewAuthority(pki.Derive(root, "toban", "operator", 32), naming.IdentityOperator, since)
-	if err != nil {
-		return nil, fmt.Errorf("make the operator's authority: %w", err)
-	}
-	return &Store{root: root, operator: operator, now: time.Now}, nil
-}
-
 // Password is that of the SampleDB's application: 32 hexadecimal digits, 128 bits. The epoch counts how often it was
 // replaced. A SampleDB that was brought back has the former one's (see Credentials).
-func (k *Store) Password(db metav1.Object, epoch int64) string {
+func (k *Store) Password(db metav1.Object, epoch int64) (string, error) {
+	root, err := k.of(epoch)
+	if err != nil {
+		return "", err
+	}
 	purpose := "password/app"
 	if epoch > 0 {
 		purpose += fmt.Sprintf("/%d", epoch)
 	}
-	return hex.EncodeToString(pki.Derive(k.root, string(k.read(db).uid), purpose, 16))
+	return hex.EncodeToString(pki.Derive(root.secret, string(k.read(db).uid), purpose, 16)), nil
 }
 
 // Epoch is that of a SampleDB's password: the highest that is on record, in its annotation toban.dev/credentials or in
@@ -149,12 +143,16 @@ func (k *Store) Epoch(db *v1.SampleDB) int64 {
 }
 
 // Credentials is the annotation toban.dev/credentials. It puts on record which password a SampleDB has: the UID and the
-// epoch of which it is made, and a code (HMAC-SHA256) that only the holder of the root can make. Another SampleDB of
-// the same namespace and name, made with it when this one is gone, has this one's password. Nobody can use it under
-// another name, or make one for the UID of somebody else's SampleDB.
+// epoch of which it is made, and a code (HMAC-SHA256) that only the holder of the epoch's root can make. Another
+// SampleDB of the same namespace and name, made with it when this one is gone, has this one's password. Nobody can use
+// it under another name, or make one for the UID of somebody else's SampleDB. It is "" where that root is not there.
 func (k *Store) Credentials(db metav1.Object, epoch int64) string {
 	o := origin{k.read(db).uid, epoch}
-	return o.text() + "." + k.codeFor(db, o.text())
+	code := k.codeFor(db, o)
+	if code == "" {
+		return ""
+	}
+	return o.text() + "." + code
 }
 
 // origin is of what a SampleDB's password is made.
@@ -173,59 +171,58 @@ func (o origin) text() string {
 
 // read is the origin in a SampleDB's annotation where the code is right, else its own.
 func (k *Store) read(db metav1.Object) origin {
-	own := origin{uid: db.GetUID()}
+	if said, right := k.recorded(db); right {
+		return said
+	}
+	return origin{uid: db.GetUID()}
+}
+
+// Recorded says that a SampleDB's annotation toban.dev/credentials is one that the operator has made.
+func (k *Store) Recorded(db metav1.Object) bool {
+	_, right := k.recorded(db)
+	return right
+}
+
+// recorded is the origin in a SampleDB's annotation, and whether its code is right.
+func (k *Store) recorded(db metav1.Object) (said origin, right bool) {
 	text := db.GetAnnotations()[naming.AnnotationCredentials]
 	end := strings.LastIndex(text, ".")
 	if end < 0 {
-		return own
+		return origin{}, false
 	}
 	uid, number, counted := strings.Cut(text[:end], ".")
-	said := origin{uid: types.UID(uid)}
+	said = origin{uid: types.UID(uid)}
 	if counted {
 		epoch, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || epoch < 1 {
-			return own
+			return origin{}, false
 		}
 		said.epoch = epoch
 	}
-	if !hmac.Equal([]byte(text[end+1:]), []byte(k.codeFor(db, text[:end]))) {
-		return own
-	}
-	return said
+	code := k.codeFor(db, said)
+	return said, code != "" && said.text() == text[:end] && hmac.Equal([]byte(text[end+1:]), []byte(code))
 }
 
-func (k *Store) codeFor(db metav1.Object, origin string) string {
-	mac := hmac.New(sha256.New, pki.Derive(k.root, db.GetNamespace()+"/"+db.GetName(), "credentials", 32))
-	mac.Write([]byte(origin))
+// codeFor is the code of an origin, "" where the root of its epoch is not there.
+func (k *Store) codeFor(db metav1.Object, o origin) string {
+	root, err := k.of(o.epoch)
+	if err != nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, pki.Derive(root.secret, db.GetNamespace()+"/"+db.GetName(), "credentials", 32))
+	mac.Write([]byte(o.text()))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // Recipient opens what is sealed for the operator about an object.
 func (k *Store) Recipient(uid types.UID) (passwords.Recipient, error) {
-	return passwords.NewRecipient(pki.Derive(k.root, string(uid), "recipient", 32))
+	return passwords.NewRecipient(pki.Derive(k.newest().secret, string(uid), "recipient", 32))
 }
 
 // Digest tells one content of an object's Secret from another, and nothing about it to those who do not have the root.
+// It is of the oldest root: it changes when that is taken out, and not before.
 func (k *Store) Digest(uid types.UID, content []byte) string {
-	mac := hmac.New(sha256.New, pki.Derive(k.root, string(uid), "digest", 32))
+	mac := hmac.New(sha256.New, pki.Derive(k.roots[0].secret, string(uid), "digest", 32))
 	mac.Write(content)
 	return hex.EncodeToString(mac.Sum(nil)[:5])
-}
-
-// Operator is the certificate (PEM) of the authority that vouches for the operator.
-func (k *Store) Operator() string { return string(k.operator.CertPEM()) }
-
-// Certificate is the operator's own, issued in memory and renewed in time.
-func (k *Store) Certificate() (tls.Certificate, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	if k.leaf.CertPEM == nil || now.After(k.leaf.RenewAt()) {
-		leaf, err := k.operator.Issue(naming.IdentityOperator, nil, now)
-		if err != nil {
-			return tls.Certificate{}, fmt.Errorf("issue the operator's certificate: %w", err)
-		}
-		k.leaf = leaf
-	}
-	return k.leaf.TLS()
 }

@@ -30,6 +30,16 @@ func db(uid types.UID) *metav1.ObjectMeta {
 	}
 }
 
+// password is a SampleDB's.
+func password(t *testing.T, k *Store, db metav1.Object, epoch int64) string {
+	t.Helper()
+	text, err := k.Password(db, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func authority(t *testing.T, k *Store, uid types.UID) string {
 	t.Helper()
 	a, err := k.Authority(db(uid), 0)
@@ -43,8 +53,8 @@ func authority(t *testing.T, k *Store, uid types.UID) string {
 // and every application out.
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
-	one, two := store(t, root), store(t, root)
-	if one.Operator() != two.Operator() || one.Password(db("u"), 0) != two.Password(db("u"), 0) ||
+	one, two, none := store(t, root), store(t, root), &v1.SampleDB{}
+	if one.Operator(none, "") != two.Operator(none, "") || password(t, one, db("u"), 0) != password(t, two, db("u"), 0) ||
 		authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}
@@ -52,14 +62,15 @@ func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 
 func TestNothingIsSharedBetweenSampleDBsOrRoots(t *testing.T) {
 	one, other := store(t, strings.Repeat("r", rootLength)), store(t, strings.Repeat("s", rootLength))
-	if one.Password(db("u"), 0) == one.Password(db("v"), 0) || one.Password(db("u"), 0) == other.Password(db("u"), 0) {
+	if text := password(t, one, db("u"), 0); text == password(t, one, db("v"), 0) ||
+		text == password(t, other, db("u"), 0) {
 		t.Error("a password is shared")
 	}
 	if authority(t, one, "u") == authority(t, one, "v") || authority(t, one, "u") == authority(t, other, "u") {
 		t.Error("an authority is shared")
 	}
-	if len(one.Password(db("u"), 0)) != 32 {
-		t.Errorf("the password has %d characters", len(one.Password(db("u"), 0)))
+	if len(password(t, one, db("u"), 0)) != 32 {
+		t.Errorf("the password has %d characters", len(password(t, one, db("u"), 0)))
 	}
 }
 
@@ -67,11 +78,11 @@ func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
 	k := store(t, strings.Repeat("r", rootLength))
 	now := time.Now()
 	k.now = func() time.Time { return now }
-	first, err := k.Certificate()
+	first, err := k.Certificate("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := pki.Pool(k.Operator())
+	pool, err := pki.Pool(k.Operator(&v1.SampleDB{}, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +90,11 @@ func TestTheOperatorsCertificateIsRenewedAndTrusted(t *testing.T) {
 	if _, err := first.Leaf.Verify(options); err != nil || first.Leaf.Subject.CommonName != naming.IdentityOperator {
 		t.Errorf("%q is not trusted: %v", first.Leaf.Subject.CommonName, err)
 	}
-	if again, _ := k.Certificate(); again.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) != 0 {
+	if again, _ := k.Certificate(""); again.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) != 0 {
 		t.Error("it is issued anew each time")
 	}
 	now = now.Add(pki.LeafLifetime * 3 / 4)
-	if later, _ := k.Certificate(); later.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) == 0 {
+	if later, _ := k.Certificate(""); later.Leaf.SerialNumber.Cmp(first.Leaf.SerialNumber) == 0 {
 		t.Error("it was not renewed")
 	}
 }
@@ -101,10 +112,10 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 	}
 	same := func(*metav1.ObjectMeta) {}
 	again := with(k.Credentials(was, 0), same)
-	if k.Password(again, 0) != k.Password(was, 0) {
+	if password(t, k, again, 0) != password(t, k, was, 0) {
 		t.Error("it has another password")
 	}
-	if third := with(k.Credentials(again, 0), same); k.Password(third, 0) != k.Password(was, 0) {
+	if third := with(k.Credentials(again, 0), same); password(t, k, third, 0) != password(t, k, was, 0) {
 		t.Error("brought back twice it has another password")
 	}
 	other := store(t, strings.Repeat("s", rootLength))
@@ -116,8 +127,8 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 		"a code of another": with("u."+strings.Split(k.Credentials(db("w"), 0), ".")[1], same),
 		"another root":      with(other.Credentials(was, 0), same),
 	} {
-		if own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace }); k.Password(
-			c, 0) != k.Password(own, 0) {
+		own := with("", func(o *metav1.ObjectMeta) { o.Name, o.Namespace = c.Name, c.Namespace })
+		if password(t, k, c, 0) != password(t, k, own, 0) {
 			t.Errorf("%s: it does not have a password of its own", name)
 		}
 	}
@@ -126,7 +137,7 @@ func TestCredentialsBringAPasswordBackToTheSameNameOnly(t *testing.T) {
 // Databases of earlier releases keep their passwords, and what they have in their backups' manifests.
 func TestTheFirstEpochIsWhatItAlwaysWas(t *testing.T) {
 	k := store(t, strings.Repeat("r", rootLength))
-	if got, want := k.Password(db("u"), 0), "410eb44c933204dd9a63f11ed33584ce"; got != want {
+	if got, want := password(t, k, db("u"), 0), "410eb44c933204dd9a63f11ed33584ce"; got != want {
 		t.Errorf("the password of epoch 0 is %s, and was %s", got, want)
 	}
 	if got, want := k.Credentials(db("u"), 0), "u.8ec7bb184ca3ce1dfdd70ada336c1ba5"; got != want {
@@ -142,16 +153,16 @@ func TestEveryEpochHasItsPasswordAndItsRecord(t *testing.T) {
 	k := store(t, strings.Repeat("r", rootLength))
 	seen := map[string]bool{}
 	for epoch := range int64(4) {
-		password := k.Password(db("u"), epoch)
-		if seen[password] {
+		text := password(t, k, db("u"), epoch)
+		if seen[text] {
 			t.Errorf("epoch %d has the password of an earlier one", epoch)
 		}
-		seen[password] = true
+		seen[text] = true
 		for _, uid := range []types.UID{"u", "v"} { // itself, and the one that it is brought back as
 			o := db(uid)
 			o.Annotations = map[string]string{naming.AnnotationCredentials: k.Credentials(db("u"), epoch)}
 			got := k.Epoch(&v1.SampleDB{ObjectMeta: *o})
-			if got != epoch || k.Password(o, got) != password {
+			if got != epoch || password(t, k, o, got) != text {
 				t.Errorf("with the record of epoch %d, %s is in epoch %d", epoch, uid, got)
 			}
 		}

@@ -46,7 +46,7 @@ func (w *world) archive(db *v1.SampleDB, state *protocol.ArchiveStatus) *v1.Samp
 // backupPods answers for the Pods of backups.
 type backupPods struct{ progress *protocol.BackupProgress }
 
-func (p *backupPods) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
+func (p *backupPods) Progress(context.Context, string, string, protocol.Config) (protocol.BackupProgress, error) {
 	if p.progress == nil {
 		return protocol.BackupProgress{}, errors.New("nobody listens")
 	}

@@ -38,7 +38,7 @@ type databases struct {
 }
 
 func (d *databases) Database(
-	_ context.Context, _ types.UID, _, _ string, request protocol.DatabaseRequest,
+	_ context.Context, _ types.UID, _ string, _ protocol.Config, request protocol.DatabaseRequest,
 ) (protocol.DatabaseResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

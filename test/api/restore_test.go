@@ -23,7 +23,7 @@ import (
 // replaying answers for Pods that replay WAL.
 type replaying struct{}
 
-func (replaying) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
+func (replaying) Progress(context.Context, string, string, protocol.Config) (protocol.BackupProgress, error) {
 	return protocol.BackupProgress{Step: "replays WAL", Done: 30, Total: 60, Rate: 10, Backup: taken.ID}, nil
 }
 

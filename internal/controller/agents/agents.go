@@ -28,8 +28,8 @@ const backlog = 1024
 // HTTPS asks over HTTPS, with the operator's certificate. It keeps a client for each SampleDB, since each has an
 // authority of its own. It is safe for concurrent use.
 type HTTPS struct {
-	// Certificate is the operator's own.
-	Certificate func() (tls.Certificate, error)
+	// Certificate is the operator's own for those who trust these authorities (PEM; protocol.Config.Operator).
+	Certificate func(operator string) (tls.Certificate, error)
 	// Dial connects, where it is not the network that is to do it.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -40,7 +40,7 @@ type HTTPS struct {
 }
 
 type agentClient struct {
-	authority string
+	authority, operator string
 	*protocol.Client
 }
 
@@ -72,7 +72,7 @@ func (a *HTTPS) Sync(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config,
 ) (protocol.Status, error) {
 	var out protocol.Status
-	c, err := a.client(cluster, config.Authority)
+	c, err := a.client(cluster, config)
 	if err != nil {
 		return out, err
 	}
@@ -96,7 +96,7 @@ func (a *HTTPS) Sync(
 func (a *HTTPS) Restart(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config, reason string,
 ) error {
-	c, err := a.client(cluster, config.Authority)
+	c, err := a.client(cluster, config)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *HTTPS) Restart(
 func (a *HTTPS) Switchover(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.Switchover,
 ) (protocol.Status, error) {
-	c, err := a.client(cluster, config.Authority)
+	c, err := a.client(cluster, config)
 	if err != nil {
 		return protocol.Status{}, err
 	}
@@ -119,21 +119,21 @@ func (a *HTTPS) Switchover(
 func (a *HTTPS) Password(
 	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.PasswordRequest,
 ) (protocol.PasswordResult, error) {
-	c, err := a.client(cluster, config.Authority)
+	c, err := a.client(cluster, config)
 	if err != nil {
 		return protocol.PasswordResult{}, err
 	}
 	return c.Password(ctx, host, request)
 }
 
-// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The authority
-// (PEM) is the SampleDB's.
+// Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The config is the
+// SampleDB's.
 func (a *HTTPS) Database(
-	ctx context.Context, cluster types.UID, authority, host string, request protocol.DatabaseRequest,
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, request protocol.DatabaseRequest,
 ) (protocol.DatabaseResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, patienceDatabase)
 	defer cancel()
-	c, err := a.client(cluster, authority)
+	c, err := a.client(cluster, config)
 	if err != nil {
 		return protocol.DatabaseResult{}, err
 	}
@@ -141,14 +141,17 @@ func (a *HTTPS) Database(
 }
 
 // Progress asks a Pod that works on an archive, at a host, how far it is. Its certificate is for an identity, by the
-// SampleDB's authority (PEM). It is asked every few seconds for as long as it runs, so there is no connection to keep.
-func (a *HTTPS) Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error) {
-	roots, err := pki.Pool(authority)
+// authority in the SampleDB's config. It is asked every few seconds for as long as it runs, so there is no connection
+// to keep.
+func (a *HTTPS) Progress(
+	ctx context.Context, identity, host string, config protocol.Config,
+) (protocol.BackupProgress, error) {
+	roots, err := pki.Pool(config.Authority)
 	if err != nil {
 		return protocol.BackupProgress{}, err
 	}
 	ask := func(ctx context.Context) (protocol.BackupProgress, error) {
-		c := a.connect(pki.ClientTLS(a.Certificate, roots, identity))
+		c := a.connect(pki.ClientTLS(a.by(config.Operator), roots, identity))
 		defer c.Close()
 		return c.Backup(ctx, host)
 	}
@@ -179,18 +182,23 @@ func (a *HTTPS) Forget(cluster types.UID) {
 	}
 }
 
-func (a *HTTPS) client(cluster types.UID, authority string) (agentClient, error) {
+// by is the operator's certificate for those who trust these authorities.
+func (a *HTTPS) by(operator string) func() (tls.Certificate, error) {
+	return func() (tls.Certificate, error) { return a.Certificate(operator) }
+}
+
+func (a *HTTPS) client(cluster types.UID, config protocol.Config) (agentClient, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c, ok := a.clients[cluster]; ok && c.authority == authority {
+	if c, ok := a.clients[cluster]; ok && c.authority == config.Authority && c.operator == config.Operator {
 		return c, nil
 	}
-	roots, err := pki.Pool(authority)
+	roots, err := pki.Pool(config.Authority)
 	if err != nil {
 		return agentClient{}, err
 	}
-	config := pki.ClientTLS(a.Certificate, roots, naming.IdentityInstance)
-	c := agentClient{authority, a.connect(config)}
+	c := agentClient{config.Authority, config.Operator,
+		a.connect(pki.ClientTLS(a.by(config.Operator), roots, naming.IdentityInstance))}
 	if a.clients == nil {
 		a.clients = map[types.UID]agentClient{}
 	}

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,12 +15,21 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// Hold puts our finalizer on an object: when it is deleted, it stays until LetGo. The object becomes
-// what the API server answers.
-func (w Writer) Hold(ctx context.Context, object client.Object) error {
+// Hold puts our finalizer on an object, and with the same write annotations, where there are any: when it is deleted,
+// it stays until LetGo. The object becomes what the API server answers.
+func (w Writer) Hold(ctx context.Context, object client.Object, annotations map[string]string) error {
 	before, ok := object.DeepCopyObject().(client.Object)
-	if !ok || !controllerutil.AddFinalizer(object, naming.Finalizer) {
+	if !ok || !controllerutil.AddFinalizer(object, naming.Finalizer) && len(annotations) == 0 {
 		return nil
+	}
+	if len(annotations) > 0 {
+		all := maps.Clone(annotations)
+		for key, value := range object.GetAnnotations() {
+			if _, ours := all[key]; !ours {
+				all[key] = value
+			}
+		}
+		object.SetAnnotations(all)
 	}
 	if err := w.Client.Patch(ctx, object, unchanged(before), client.FieldOwner(naming.FieldOwner)); err != nil {
 		return fmt.Errorf("add the finalizer: %w", err)

@@ -19,8 +19,8 @@ import (
 // Asker asks Pods; package agents has the real one.
 type Asker interface {
 	// Progress asks the Pod at an address how far it is. Its certificate is for an identity, by the
-	// SampleDB's authority (PEM).
-	Progress(ctx context.Context, identity, authority, host string) (protocol.BackupProgress, error)
+	// authority in the SampleDB's config.
+	Progress(ctx context.Context, identity, host string, config protocol.Config) (protocol.BackupProgress, error)
 }
 
 // Ask asks a Pod of a SampleDB, whose config has the authority. It is nil where the Pod does not say. A Pod with an
@@ -52,7 +52,7 @@ func ask(
 	if err != nil {
 		return protocol.BackupProgress{}, err
 	}
-	return asker.Progress(ctx, identity, parsed.Authority, pod.Status.PodIP)
+	return asker.Progress(ctx, identity, pod.Status.PodIP, parsed)
 }
 
 // Sentence says how far a Pod is.

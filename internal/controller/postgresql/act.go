@@ -25,7 +25,7 @@ import (
 // ask has the primary's agent make everything as declared, or drop it.
 func (r *Reconciler) ask(ctx context.Context, s *scope, drop bool) answer {
 	request := protocol.DatabaseRequest{Declared: s.declared(), Drop: drop}
-	result, err := r.Databases.Database(ctx, s.seen.db.UID, s.seen.authority, s.seen.primary, request)
+	result, err := r.Databases.Database(ctx, s.seen.db.UID, s.seen.primary, s.seen.config, request)
 	return answer{result, err}
 }
 

@@ -28,10 +28,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// Databases asks the agent of a SampleDB's primary, at a host, to make a database. The cluster is the SampleDB's UID,
-// the authority (PEM) its own.
+// Databases asks the agent of a SampleDB's primary, at a host, to make a database. The cluster is the SampleDB's UID.
 type Databases interface {
-	Database(ctx context.Context, cluster types.UID, authority, host string,
+	Database(ctx context.Context, cluster types.UID, host string, config protocol.Config,
 		request protocol.DatabaseRequest) (protocol.DatabaseResult, error)
 }
 
@@ -185,7 +184,7 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 	if s.pg.Spec.Server == nil {
 		return nil
 	}
-	return r.writer().Hold(ctx, s.pg)
+	return r.writer().Hold(ctx, s.pg, nil)
 }
 
 // serverKey is where the SampleDB of a PostgreSQL is.

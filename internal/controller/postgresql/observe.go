@@ -19,13 +19,14 @@ import (
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // observed is what is there.
 type observed struct {
-	// db is the server, nil where there is none. Config is what its agents have.
-	db        *v1.SampleDB
-	authority string
+	// db is the server, nil where there is none. config is what its agents have.
+	db     *v1.SampleDB
+	config protocol.Config
 	// clients are the authorities (PEM) by which clients know the servers.
 	clients string
 	// primary is the address of the instance that takes writes, "" where none is known; reachable says
@@ -98,7 +99,7 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.seen.authority, s.seen.clients = parsed.Authority, parsed.ClientAuthorities()
+	s.seen.config, s.seen.clients = parsed, parsed.ClientAuthorities()
 	return nil
 }
 
@@ -131,7 +132,7 @@ func (s *scope) server() serverView {
 			"add the namespace to its annotation %s", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
 	case db.DeletionTimestamp != nil:
 		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
-	case s.seen.primary == "" || s.seen.authority == "" ||
+	case s.seen.primary == "" || s.seen.config.Authority == "" ||
 		!meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
 		message := fmt.Sprintf("the SampleDB %s takes no writes now", name)
 		if c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAvailable); c != nil {

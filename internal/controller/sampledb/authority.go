@@ -251,7 +251,7 @@ func (r *Reconciler) applyAuthority(ctx context.Context, s *scope) error {
 		s.authorityRotated = no(reason, sentence)
 	case s.authority.Epoch > 0:
 		s.authorityRotated = yes(v1.ReasonAuthorityReplaced,
-			fmt.Sprintf("authority number %d is the only one that is used and trusted", s.authority.Epoch+1))
+			fmt.Sprintf("the authority of epoch %d is the only one that is used and trusted", s.authority.Epoch))
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func (r *Reconciler) advanceAuthority(
 	switch step {
 	case authorityBegin:
 		count.Overlap, _ = overlapOf(s.db.Annotations[naming.AnnotationRotateAuthority])
-		count.Epoch++
+		count.Epoch = r.Credentials.Next(count.Epoch)
 		reason, sentence = v1.ReasonTrustingBoth, "everybody is told to trust both authorities"
 	case authorityIssue:
 		count.Issuer = count.Epoch

@@ -16,9 +16,17 @@ import (
 	"toban.dev/internal/desired"
 )
 
-// claimFinalizer puts our finalizer on a SampleDB before anything is made for it.
+// claimFinalizer puts our finalizer on a SampleDB before anything is made for it, and with it on record with which
+// epochs a new one begins.
 func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
-	return r.writer().Hold(ctx, s.db)
+	begins := r.beginsWith(s)
+	if err := r.writer().Hold(ctx, s.db, begins); err != nil {
+		return err
+	}
+	if len(begins) > 0 {
+		return r.takeBeginning(s)
+	}
+	return nil
 }
 
 // cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking

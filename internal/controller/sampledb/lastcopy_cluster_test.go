@@ -503,6 +503,6 @@ func (c *cluster) Forget(types.UID) {}
 func (c *cluster) Changed() <-chan ctrlevent.GenericEvent { return nil }
 
 // Progress is of pods.Asker.
-func (c *cluster) Progress(context.Context, string, string, string) (protocol.BackupProgress, error) {
+func (c *cluster) Progress(context.Context, string, string, protocol.Config) (protocol.BackupProgress, error) {
 	return protocol.BackupProgress{}, errSilent
 }

@@ -76,7 +76,6 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
-		Operator:         r.Credentials.Operator(),
 		Least:            s.least(),
 		Left:             s.fate.reason == fateOrphaned || s.fate.spares(),
 	}
@@ -87,6 +86,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 			old = protocol.Config{} // somebody has broken it; it is written anew
 		}
 	}
+	known.Operator = r.Credentials.Operator(s.db, old.Operator)
 	if err := r.observeAuthority(s, old.Authority); err != nil {
 		return known, err
 	}

@@ -131,7 +131,7 @@ func (r *Reconciler) applyPassword(ctx context.Context, s *scope) error {
 		s.passwordRotated = no(reason, sentence)
 	case s.password.Epoch > 0:
 		s.passwordRotated = yes(v1.ReasonRotated,
-			fmt.Sprintf("the Secret %s and the server have password number %d", name, s.password.Epoch+1))
+			fmt.Sprintf("the Secret %s and the server have the password of epoch %d", name, s.password.Epoch))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (r *Reconciler) applyPassword(ctx context.Context, s *scope) error {
 // beginRotation puts another epoch on record, and takes the request away with the same write: it is begun
 // once, whatever fails afterwards.
 func (r *Reconciler) beginRotation(ctx context.Context, s *scope) error {
-	epoch := s.password.Epoch + 1
+	epoch := r.Credentials.Next(s.password.Epoch)
 	if err := r.annotate(ctx, s, map[string]string{
 		naming.AnnotationRotatePassword: "",
 		naming.AnnotationCredentials:    r.Credentials.Credentials(s.db, epoch),
@@ -153,7 +153,11 @@ func (r *Reconciler) beginRotation(ctx context.Context, s *scope) error {
 
 // givePassword has the primary's agent give the application's role the password of the epoch.
 func (r *Reconciler) givePassword(ctx context.Context, s *scope) error {
-	verifier, err := scram.Verifier(r.Credentials.Password(s.db, s.password.Epoch))
+	password, err := r.Credentials.Password(s.db, s.password.Epoch)
+	if err != nil {
+		return fmt.Errorf("make the password: %w", err)
+	}
+	verifier, err := scram.Verifier(password)
 	if err != nil {
 		return err
 	}
@@ -205,13 +209,16 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
 	epoch, trusted, trust := s.password.Epoch, s.trustedEpochs(), s.wantedTrust()
+	password, err := r.Credentials.Password(s.db, epoch)
+	if err != nil {
+		return false, fmt.Errorf("make the password: %w", err)
+	}
 	revision, err := r.keepRevision(ctx, s, naming.AppSecret(s.db.Name), all,
 		desired.AppRevision(s.db, epoch, trusted, trust))
 	if err != nil {
 		return false, err
 	}
-	secret := desired.AppSecret(s.db, revision, r.Credentials.Password(s.db, epoch),
-		[]byte(s.config.ClientAuthorities()))
+	secret := desired.AppSecret(s.db, revision, password, []byte(s.config.ClientAuthorities()))
 	known := s.password.Secret == epoch && s.authority.App == trusted && s.trust == trust
 	there, err = r.createSecret(ctx, s, revision, secret, known)
 	if err == nil && !there {

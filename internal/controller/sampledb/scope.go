@@ -51,6 +51,10 @@ type scope struct {
 	authorityRotated verdict
 	authorityNext    time.Time
 	authorityWaits   bool
+	// roots are the operator's root secrets that the SampleDB needs, none for the first one alone; rootReplaced is the
+	// condition, where there are several.
+	roots        []string
+	rootReplaced verdict
 	// restore is the status of spec.restoreFrom or spec.restore, once restoreSeen, restored the condition Restored.
 	restore     *v1.RestoreStatus
 	restoreSeen bool

@@ -51,6 +51,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Password:           s.passwordStatus(),
 		ClientAuthorities:  s.trust,
 		Authority:          s.authorityStatus(),
+		Roots:              s.roots,
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
@@ -93,6 +94,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	if s.passwordSeen {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
+	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
 	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setArchiveConditions(&out)
@@ -278,6 +280,7 @@ func summary(status v1.SampleDBStatus) string {
 
 // report writes the status where it has changed, and then the events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	r.observeRoots(s)
 	status := s.status()
 	r.Metrics.Observe(s.db, status)
 	status.Backup = archiveNews(s.db.Status, status, s.now)
