@@ -40,6 +40,9 @@ const (
 	CampaignPatience = time.Second
 	// WeakenLimit is how long one of two standbys may be gone before the other instance goes on alone.
 	WeakenLimit = time.Second
+	// AnswerLimit is how old the last answer of an instance may be that gets a vote: about half of FenceLimit, so that
+	// the next one comes before the fence.
+	AnswerLimit = 600 * time.Millisecond
 	// StallLimit is how long a volume may take for a write before it stalls: a primary on it makes way, a standby on it
 	// does not count. SlowLimit is when its instance is not elected any more: sooner, so that a primary that makes way
 	// has heard of it where both share a disk.

@@ -1,6 +1,7 @@
 package ha
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -14,10 +15,18 @@ type Standby struct {
 	Gone time.Duration
 	// Stalls says that its volume stalls: it may look as if it streamed, but acknowledges nothing.
 	Stalls bool
+	// Answers says that it has given an answer that keeps this leader going, Age how old that is.
+	Answers bool
+	Age     time.Duration
 }
 
 // follows says that it acknowledges what it receives.
 func (s Standby) follows() bool { return s.Streaming && !s.Stalls }
+
+// mayVote says that it may get a vote: it follows, and the leader hears it.
+func (s Standby) mayVote() bool {
+	return s.follows() && s.Answers && s.Age <= AnswerLimit && s.Voter != ""
+}
 
 // Electorate is what a leader decides the next quorum of.
 type Electorate struct {
@@ -37,14 +46,31 @@ type Electorate struct {
 func PlanQuorum(e Electorate) (*Quorum, string) {
 	for _, step := range []func(Electorate) ([]Voter, string){weakened, replaced, added, removed} {
 		if voters, reason := step(e); voters != nil {
-			q := e.quorum(voters)
-			return &q, reason
+			if q := e.quorum(voters); KeepsMajority(e, q) {
+				return &q, reason
+			}
 		}
 	}
 	if q := e.quorum(e.Now.Voters); !q.Equal(e.Now) {
 		return &q, "DurabilityChanged"
 	}
 	return nil, ""
+}
+
+// KeepsMajority says that a leader hears a majority of the next quorum, or has not been without one for longer than
+// without one of the present quorum. Else the change would leave it without a majority, and it would have to stop. The
+// witness does not count: it is not asked while all is well.
+func KeepsMajority(e Electorate, next Quorum) bool {
+	then := e.unheard(next)
+	return then <= AnswerLimit || then <= e.unheard(e.Now)
+}
+
+// unheard is for how long the leader has not heard a majority of a quorum.
+func (e Electorate) unheard(q Quorum) time.Duration {
+	return q.majority(e.Self, func(v Voter) (time.Duration, bool) {
+		s := e.Standbys[v.Instance()]
+		return s.Age, s.Answers && s.Voter == v
+	}, math.MaxInt64)
 }
 
 // quorum is the quorum of these voters.
@@ -59,11 +85,11 @@ func (e Electorate) quorum(voters []Voter) Quorum {
 	return q
 }
 
-// replaced: an instance that has lost its hard state is another voter.
+// replaced: an instance that has lost its hard state is another voter, once that follows and answers.
 func replaced(e Electorate) ([]Voter, string) {
 	for i, v := range e.Now.Voters {
 		s, ok := e.Standbys[v.Instance()]
-		if ok && v != e.Self && s.Voter != v && s.Voter != "" && s.follows() {
+		if ok && v != e.Self && s.Voter != v && s.mayVote() {
 			voters := slices.Clone(e.Now.Voters)
 			voters[i] = s.Voter
 			return voters, "VoterReplaced"
@@ -72,12 +98,12 @@ func replaced(e Electorate) ([]Voter, string) {
 	return nil, ""
 }
 
-// added: a member that has caught up becomes a voter.
+// added: a member that has caught up, and answers, becomes a voter.
 func added(e Electorate) ([]Voter, string) {
 	for _, name := range e.Members {
 		s, ok := e.Standbys[name]
 		known := slices.ContainsFunc(e.Now.Voters, func(v Voter) bool { return v.Instance() == name })
-		if ok && !known && s.follows() && s.Voter != "" {
+		if ok && !known && s.mayVote() {
 			voters := append(slices.Clone(e.Now.Voters), s.Voter)
 			slices.Sort(voters)
 			return voters, "VoterAdded"

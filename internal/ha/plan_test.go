@@ -11,7 +11,8 @@ func TestPlanQuorum(t *testing.T) {
 	one := Quorum{Voters: []Voter{"db-0.a"}, Acknowledgements: 1}
 	two := Quorum{Voters: []Voter{"db-0.a", "db-1.b"}, Witness: "uid", Acknowledgements: 2}
 	three := Quorum{Voters: []Voter{"db-0.a", "db-1.b", "db-2.c"}, Acknowledgements: 2}
-	streams := func(v Voter) Standby { return Standby{Voter: v, Streaming: true} }
+	streams := func(v Voter) Standby { return Standby{Voter: v, Streaming: true, Answers: true} }
+	unheard := func(v Voter) Standby { return Standby{Voter: v, Streaming: true} }
 	gone := func(v Voter) Standby { return Standby{Voter: v, Gone: time.Minute} }
 	for name, c := range map[string]struct {
 		now      Quorum
@@ -39,6 +40,22 @@ func TestPlanQuorum(t *testing.T) {
 		"one that streams is added": {
 			one, 2, map[string]Standby{"db-1": streams("db-1.b")}, two.Voters, "VoterAdded",
 		},
+		"one that streams and does not answer is not": {
+			one, 2, map[string]Standby{"db-1": unheard("db-1.b")}, nil, "",
+		},
+		"nor one that answered long ago": {
+			one, 2, map[string]Standby{"db-1": {Voter: "db-1.b", Streaming: true, Answers: true, Age: AnswerLimit + 1}},
+			nil, "",
+		},
+		"nor does it replace the one that it was": {
+			three, 3, map[string]Standby{"db-1": unheard("db-1.z"), "db-2": streams("db-2.c")}, nil, "",
+		},
+		"one that leaves keeps its vote while no majority of the others answers": {
+			three, 2, map[string]Standby{"db-1": gone("db-1.b"), "db-2": streams("db-2.c")}, nil, "",
+		},
+		"and loses it when there is none with it either": {
+			three, 2, map[string]Standby{"db-1": gone("db-1.b"), "db-2": gone("db-2.c")},
+			[]Voter{"db-0.a", "db-1.b"}, "VoterRemoved"},
 		"one that does not is not":     {one, 2, map[string]Standby{"db-1": gone("db-1.b")}, nil, ""},
 		"one that is no member is not": {one, 1, map[string]Standby{"db-1": streams("db-1.b")}, nil, ""},
 		"one after the other": {

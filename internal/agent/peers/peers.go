@@ -48,6 +48,8 @@ type Peers struct {
 
 	mutex sync.Mutex
 	heard map[string]answer
+	// silent is, of a peer that was last reached by its name, the address that had not answered.
+	silent map[string]string
 }
 
 type answer struct {
@@ -59,7 +61,10 @@ type answer struct {
 
 // New makes one that asks members, and posts what they say to the machine.
 func New(self string, client Client, members func() []protocol.Member, post func(machine.Event)) *Peers {
-	return &Peers{self: self, client: client, members: members, post: post, heard: map[string]answer{}}
+	return &Peers{
+		self: self, client: client, members: members, post: post,
+		heard: map[string]answer{}, silent: map[string]string{},
+	}
 }
 
 // CountFrom says since when the machine counts the time. It is called before anybody is asked.
@@ -101,19 +106,42 @@ func (p *Peers) Run(ctx context.Context) error {
 // ask asks one peer by the address that is known, else by name. An answer under
 // another's name is nobody's: addresses are given to new Pods.
 func (p *Peers) ask(ctx context.Context, m protocol.Member) {
-	asked := time.Now()
-	_, err := reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+	begun := time.Now()
+	_, err := reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+		asked := time.Now() // by this way: the other may have been waited for
 		status, err := p.client.Status(ctx, host)
 		if err == nil && status.Name != m.Name {
 			return status, syscall.ECONNREFUSED
 		}
 		if err == nil {
+			p.reached(m, host)
 			p.handleAnswer(answer{status: status, address: host, asked: asked, at: time.Now()})
 		}
 		return status, err
 	})
 	if refused(err) {
-		p.post(machine.PeerRefused{Name: m.Name, Asked: asked.Sub(p.began)})
+		p.post(machine.PeerRefused{Name: m.Name, Asked: begun.Sub(p.began)})
+	}
+}
+
+// ways are those to an instance. An address that has not answered when the name did is not waited for.
+func (p *Peers) ways(m protocol.Member) ways {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	w := ways{hosts: []string{m.Address, m.Host}, next: nextWay}
+	if m.Address != "" && p.silent[m.Name] == m.Address {
+		w.next = 0
+	}
+	return w
+}
+
+// reached notes by which way an instance has answered.
+func (p *Peers) reached(m protocol.Member, host string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.silent, m.Name)
+	if m.Address != "" && host != m.Address {
+		p.silent[m.Name] = m.Address
 	}
 }
 
@@ -144,23 +172,26 @@ func (p *Peers) OnStatus(status protocol.Status) {
 // Broadcast tells all others how this instance is.
 func (p *Peers) Broadcast(ctx context.Context, status protocol.Status) {
 	for _, m := range p.others() {
-		go func() {
-			asked := time.Now()
-			// Who does not hear it asks.
-			_, _ = reach(ctx, m, answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
-				answered, err := p.client.News(ctx, host, status)
-				if err == nil && answered.Name == m.Name {
-					p.handleAnswer(answer{status: answered, address: host, asked: asked, at: time.Now()})
-				}
-				return answered, err
-			})
-		}()
+		go p.tell(ctx, m, status)
 	}
+}
+
+// tell tells one peer how this instance is. Who does not hear it asks.
+func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Status) {
+	_, _ = reach(ctx, p.ways(m), answerDeadline, func(ctx context.Context, host string) (protocol.Status, error) {
+		asked := time.Now()
+		answered, err := p.client.News(ctx, host, status)
+		if err == nil && answered.Name == m.Name {
+			p.reached(m, host)
+			p.handleAnswer(answer{status: answered, address: host, asked: asked, at: time.Now()})
+		}
+		return answered, err
+	})
 }
 
 // Vote asks one peer for its vote.
 func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequest) (ha.VoteReply, error) {
-	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
+	return reach(ctx, p.ways(m), voteDeadline, func(ctx context.Context, host string) (ha.VoteReply, error) {
 		return p.client.Vote(ctx, host, request)
 	})
 }
@@ -169,7 +200,7 @@ func (p *Peers) Vote(ctx context.Context, m protocol.Member, request ha.VoteRequ
 func (p *Peers) ProposeConfiguration(
 	ctx context.Context, m protocol.Member, proposal protocol.Proposal,
 ) (ha.AcceptReply, error) {
-	return reach(ctx, m, voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
+	return reach(ctx, p.ways(m), voteDeadline, func(ctx context.Context, host string) (ha.AcceptReply, error) {
 		return p.client.ProposeConfiguration(ctx, host, proposal)
 	})
 }

@@ -22,6 +22,7 @@ type network struct {
 	mutex   sync.Mutex
 	longer  time.Duration
 	answers map[string]protocol.Status
+	silent  string   // nothing comes back from this host
 	news    []string // hosts that were told something
 }
 
@@ -29,6 +30,13 @@ func (n *network) reach(ctx context.Context, host string) (protocol.Status, erro
 	select {
 	case <-time.After(time.Second + n.longer):
 	case <-ctx.Done():
+		return protocol.Status{}, ctx.Err()
+	}
+	n.mutex.Lock()
+	silent := n.silent == host
+	n.mutex.Unlock()
+	if silent {
+		<-ctx.Done()
 		return protocol.Status{}, ctx.Err()
 	}
 	n.mutex.Lock()
@@ -141,6 +149,50 @@ func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
 	})
 }
 
+// A question by the second way is as old as itself: that the first way was waited for before makes no answer older.
+func TestAnAnswerIsAsOldAsItsOwnQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, n, heard := meeting(map[string]protocol.Status{"h1": {Name: "db-1"}})
+		n.silent = "a1"
+		p.ask(t.Context(), protocol.Member{Name: "db-1", Host: "h1", Address: "a1"})
+		got := heard()
+		if answered, ok := got[0].(machine.PeerAnswered); !ok || answered.Asked != nextWay {
+			t.Errorf("what is heard after %s, of a question that was asked after %s, is %+v",
+				time.Since(p.began), nextWay, got)
+		}
+	})
+}
+
+// An address at which nothing answers is waited for once. A vote has no time for that.
+func TestAnAddressThatDidNotAnswerIsNotWaitedFor(t *testing.T) {
+	former := protocol.Member{Name: "db-1", Host: "h1", Address: "a1"}
+	for name, c := range map[string]struct {
+		before func(p *Peers)
+		votes  bool
+	}{
+		"it has not been tried yet":        {func(*Peers) {}, false},
+		"the name answered in its place":   {func(p *Peers) { p.ask(context.Background(), former) }, true},
+		"the name answered to news":        {func(p *Peers) { p.reached(former, "h1") }, true},
+		"another address is known by then": {func(p *Peers) { p.silent["db-1"] = "a0" }, false},
+		"the address has answered since": {func(p *Peers) {
+			p.reached(former, "h1")
+			p.reached(former, "a1")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, n, _ := meeting(map[string]protocol.Status{"h1": {Name: "db-1"}})
+				n.silent, n.longer = "a1", -500*time.Millisecond
+				c.before(p)
+				reply, err := p.Vote(t.Context(), former, ha.VoteRequest{})
+				if reply.Granted != c.votes {
+					t.Errorf("the vote is %v: %v", reply.Granted, err)
+				}
+			})
+		})
+	}
+}
+
 func TestWhatWasOvertakenOnTheWayIsNotTaken(t *testing.T) {
 	said := func(boot string, number uint64) protocol.Status {
 		return protocol.Status{Name: "db-1", Boot: boot, Number: number}
@@ -201,7 +253,7 @@ func TestAVoterThatDoesNotAnswerInTimeHasNotVoted(t *testing.T) {
 }
 
 func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
-	member := protocol.Member{Name: "db-1", Host: "name", Address: "address"}
+	both := ways{[]string{"address", "name"}, nextWay}
 	for name, c := range map[string]struct {
 		takes map[string]time.Duration // 0: it fails at once
 		want  string
@@ -222,7 +274,7 @@ func TestTheNextWayIsTriedWhenOneFailsOrIsSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got, err := reach(t.Context(), member, answerDeadline,
+				got, err := reach(t.Context(), both, answerDeadline,
 					func(ctx context.Context, host string) (string, error) {
 						if c.takes[host] == 0 {
 							return "", errors.New("refused")

@@ -6,13 +6,18 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"toban.dev/internal/protocol"
 )
+
+// ways are the addresses and names by which an instance may be reached, in the order in which they are tried, and
+// after how long without an answer the next is tried beside the one before.
+type ways struct {
+	hosts []string
+	next  time.Duration
+}
 
 // reach tries the ways to an instance, the next when one has failed or has not
 // answered for a while, and returns the first answer, or the last error.
-func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Duration,
+func reach[Answer any](ctx context.Context, w ways, deadline time.Duration,
 	try func(ctx context.Context, host string) (Answer, error),
 ) (Answer, error) {
 	type result struct {
@@ -21,12 +26,12 @@ func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Dur
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	ways := slices.DeleteFunc([]string{m.Address, m.Host}, func(host string) bool { return host == "" })
-	last, results := result{err: syscall.EHOSTUNREACH}, make(chan result, len(ways))
-	for running := 0; running > 0 || len(ways) > 0; {
-		if len(ways) > 0 {
-			host := ways[0]
-			ways = ways[1:]
+	left := slices.DeleteFunc(slices.Clone(w.hosts), func(host string) bool { return host == "" })
+	last, results := result{err: syscall.EHOSTUNREACH}, make(chan result, len(left))
+	for running := 0; running > 0 || len(left) > 0; {
+		if len(left) > 0 {
+			host := left[0]
+			left = left[1:]
 			running++
 			go func() {
 				answer, err := try(ctx, host)
@@ -34,8 +39,8 @@ func reach[Answer any](ctx context.Context, m protocol.Member, deadline time.Dur
 			}()
 		}
 		var next <-chan time.Time
-		if len(ways) > 0 {
-			next = time.After(nextWay)
+		if len(left) > 0 {
+			next = time.After(w.next)
 		}
 		select {
 		case last = <-results:

@@ -22,6 +22,9 @@ type Rules struct {
 	Grant    func(ha.Voting, ha.VoteRequest) ha.VoteReply
 	// CommitRule is by which commits wait under a configuration.
 	CommitRule func(ha.Configuration, ha.Voter) ha.Rule
+	// PlanQuorum is the next quorum, KeepsMajority says that the leader has a majority of it.
+	PlanQuorum    func(ha.Electorate) (*ha.Quorum, string)
+	KeepsMajority func(ha.Electorate, ha.Quorum) bool
 	// Stands says that a candidate may still win a term.
 	Stands func(m ha.HardState, term uint64) bool
 	// PreVotes says that a candidate asks before it stands. No invariant needs it.
@@ -32,7 +35,7 @@ type Rules struct {
 func DefaultRules() Rules {
 	return Rules{
 		Decide: ha.Decide, Consider: ha.Consider, Grant: ha.Grant, CommitRule: ha.CommitRule,
-		Stands: ha.StillStands, PreVotes: true,
+		PlanQuorum: ha.PlanQuorum, KeepsMajority: ha.KeepsMajority, Stands: ha.StillStands, PreVotes: true,
 	}
 }
 

@@ -68,14 +68,15 @@ func (i *Instance) maintainQuorum() {
 			i.finishChange()
 		}
 	case i.now >= i.quorum.rests:
-		if next, reason := ha.PlanQuorum(electorate); next != nil {
+		if next, reason := i.rules.PlanQuorum(electorate); next != nil {
 			i.beginChange(*next, reason)
 		}
 	}
 }
 
 // beginChange demands what both quorums demand, makes sure that all that was acknowledged before is where both would
-// look for it, and only then puts the change on record.
+// look for it, and only then puts the change on record. That may take a while, after which the leader must still hear
+// a majority of the next quorum.
 func (i *Instance) beginChange(next ha.Quorum, reason string) {
 	m := i.hardState
 	i.log("changes the quorum", "from", m.Configuration.Now.String(), "to", next.String(), "acknowledgements",
@@ -87,6 +88,10 @@ func (i *Instance) beginChange(next ha.Quorum, reason string) {
 	i.demand(rule, before.Count == 0 && rule.Count > 0, next.Acknowledgements > 1, func(failed string) {
 		if failed != "" {
 			i.putOffChange(failed)
+			return
+		}
+		if !i.rules.KeepsMajority(i.electorate(), next) {
+			i.putOffChange("too few voters of the next quorum have answered lately")
 			return
 		}
 		i.adoptConfiguration(joint)
@@ -202,6 +207,7 @@ func (i *Instance) electorate() ha.Electorate {
 		said := h.said.Peer
 		streams := slices.Contains(i.server.seen.Standbys, said.Voter)
 		s := ha.Standby{Voter: said.Voter, Streaming: streams, Stalls: said.Stalls}
+		s.Age, s.Answers = i.ageOfAnswer(said.Voter)
 		since, known := gone[name]
 		switch {
 		case s.Streaming:

@@ -34,5 +34,6 @@ const (
 	PreemptsUnasked      Breakage = "who is elected does not ask who has the read lease"
 	DiscardsFirst        Breakage = "data is given up before the copy has begun"
 	KilledTooEarly       Breakage = "a fence is taken for done while the server still answers"
+	CountsUnheard        Breakage = "an instance gets a vote though the leader has not heard it"
 	DiscardsUnasked      Breakage = "data is given up for a copy though others need it"
 )

@@ -11,6 +11,7 @@ func TestBreakages(t *testing.T) {
 		ShrinkUnrecorded, RuleTooEarly, NoBarrier, NotSuperseded, CloneFromOld, StrangersCount, NoConfirmation,
 		NoCompare, PromoteBeforeStop, NoJoinCheck, TermHistoryNotStored, WinsAfterPromise, RenewInPlace, NoFence,
 		PreemptsUnasked, OpensUnproven, OpensUnasked, LateCommand, DiscardsFirst, DiscardsUnasked, KilledTooEarly,
+		CountsUnheard,
 	} {
 		t.Run(string(broken), func(t *testing.T) {
 			failed, ran := sweep(broken, 1, 1+room, nil)

@@ -47,6 +47,7 @@ func (n *node) carryOut(effect machine.Effect) {
 
 // storeLater puts a hard state on disk, which takes a while, and on a volume that stalls until that goes on.
 func (n *node) storeLater(e machine.Store) {
+	begun := n.w.now
 	takes := max(n.w.between(1*ms, 20*ms), n.stalledUntil-n.w.now)
 	n.later(takes, func() {
 		if n.stalledUntil > n.w.now {
@@ -62,10 +63,17 @@ func (n *node) storeLater(e machine.Store) {
 		if !e.TermHistory {
 			m.TermHistory = n.mem.TermHistory // it lies with the data, which a copy may have replaced meanwhile
 		}
+		changes := m.Configuration.Newer(n.mem.Configuration) && n.mayServe() && n.w.now-begun < storesWithin
 		n.store(n.breakStore(m))
 		n.step(machine.Stored{ID: e.ID})
+		if changes {
+			n.checkChange()
+		}
 	})
 }
+
+// storesWithin is how long a hard state usually takes at most: what was heard when it was begun is still new then.
+const storesWithin = 100 * ms
 
 // failsToStore says that a disk does not take a hard state. In most schedules all do.
 func (w *World) failsToStore() bool { return w.scarce && !w.op.healing && w.volumes.Float64() < 0.05 }

@@ -347,3 +347,18 @@ func (w *World) dump() {
 	}
 	w.log("API", "%+v; members %v async %v", w.api.memory, w.op.members, w.op.async)
 }
+
+// checkChange checks that a leader whose next configuration is on its disk goes on: it is not without a majority by
+// that configuration. Clocks that have jumped are not held against it.
+func (n *node) checkChange() {
+	if n.w.now > n.w.excused && n.leads() && !n.mayServe() {
+		n.w.fail("no change of the quorum stops its leader", "%s has the configuration %d.%d, and hears no majority",
+			n.name, n.mem.Configuration.Term, n.mem.Configuration.Version)
+	}
+}
+
+// mayServe says whether the instance may be a primary at this moment, by what it has heard.
+func (n *node) mayServe() bool {
+	n.machine.Says(n.clock())
+	return n.machine.View().Local.MayServe()
+}

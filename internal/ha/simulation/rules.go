@@ -26,6 +26,9 @@ func (n *node) rules() machine.Rules {
 	if n.w.breaks(WinsAfterPromise) {
 		r.Stands = func(ha.HardState, uint64) bool { return true }
 	}
+	if n.w.breaks(CountsUnheard) {
+		r.PlanQuorum, r.KeepsMajority = planUnheard, func(ha.Electorate, ha.Quorum) bool { return true }
+	}
 	if n.w.breaks(RuleTooEarly) {
 		r.CommitRule = func(r ha.Configuration, leader ha.Voter) ha.Rule {
 			if r.Next != nil {
@@ -35,6 +38,15 @@ func (n *node) rules() machine.Rules {
 		}
 	}
 	return r
+}
+
+// planUnheard plans as if all others had just answered.
+func planUnheard(e ha.Electorate) (*ha.Quorum, string) {
+	for name, s := range e.Standbys {
+		s.Answers, s.Age = true, 0
+		e.Standbys[name] = s
+	}
+	return ha.PlanQuorum(e)
 }
 
 // decide is a broken decision.
