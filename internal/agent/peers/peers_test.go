@@ -233,6 +233,7 @@ func TestAllOthersAreTold(t *testing.T) {
 		p, n, heard := meeting(map[string]protocol.Status{"a1": {Name: "db-1"}, "h2": {Name: "db-2"}})
 		p.Broadcast(t.Context(), protocol.Status{Name: "db-0"})
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		slices.Sort(n.news)
 		if !slices.Equal(n.news, []string{"a1", "h2"}) || len(heard()) != 2 {
 			t.Errorf("told were %v, and %d have answered", n.news, len(heard()))
