@@ -181,7 +181,8 @@ const ExitImageUnusable = 78
 
 // The operator's own objects.
 const (
-	// OperatorSecret has the root secret, in the operator's namespace.
+	// OperatorSecret has the root secrets, in the operator's namespace: the first one as KeyRoot, and each later one as
+	// KeyRoot, "-" and the time at which it was made, in seconds (credentials.FromSecret).
 	OperatorSecret = "toban-operator"
 	KeyRoot        = "root"
 	// OperatorLease is held by the one operator that acts.
