@@ -63,7 +63,7 @@ func (n *node) storeLater(e machine.Store) {
 		if !e.TermHistory {
 			m.TermHistory = n.mem.TermHistory // it lies with the data, which a copy may have replaced meanwhile
 		}
-		changes := m.Configuration.Newer(n.mem.Configuration) && n.mayServe() && n.w.now-begun < storesWithin
+		changes := m.Configuration.Newer(n.mem.Configuration) && n.w.now-begun < storesWithin && n.mayServe()
 		n.store(n.breakStore(m))
 		n.step(machine.Stored{ID: e.ID})
 		if changes {

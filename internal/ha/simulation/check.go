@@ -349,9 +349,13 @@ func (w *World) dump() {
 }
 
 // checkChange checks that a leader whose next configuration is on its disk goes on: it is not without a majority by
-// that configuration. Clocks that have jumped are not held against it.
+// that configuration. Clocks that have jumped and pauses are not held against it; and what else is broken is to be
+// noticed by what it breaks.
 func (n *node) checkChange() {
-	if n.w.now > n.w.excused && n.leads() && !n.mayServe() {
+	if n.w.broken != Whole && !n.w.breaks(CountsUnheard) {
+		return
+	}
+	if n.w.now > max(n.w.excused, n.excused) && n.leads() && !n.mayServe() {
 		n.w.fail("no change of the quorum stops its leader", "%s has the configuration %d.%d, and hears no majority",
 			n.name, n.mem.Configuration.Term, n.mem.Configuration.Version)
 	}
