@@ -33,8 +33,8 @@ const (
 	// ConditionAuthorityRotated is true when the authority that was asked for last by `toban.dev/rotate-authority` is
 	// the only one that anything of the SampleDB uses and trusts. It is there when one was.
 	ConditionAuthorityRotated = "AuthorityRotated"
-	// ConditionRootReplaced is true when nothing of the SampleDB needs a former root secret of the operator. It is there
-	// as long as the operator has more than one.
+	// ConditionRootReplaced is true when nothing of the SampleDB needs a former root secret of the operator. It is
+	// there as long as the operator has more than one.
 	ConditionRootReplaced = "RootReplaced"
 	// ConditionArchiving is true when the WAL reaches the archive as it is written. The database does not wait for it,
 	// and neither does Ready.
@@ -322,8 +322,8 @@ const (
 
 // Reasons of RootReplaced. None of them keeps Ready from being true.
 const (
-	// ReasonNewestRoot: the password and the authority are derived from the newest root secret of the operator, and every
-	// instance knows the operator by it.
+	// ReasonNewestRoot: the password and the authority are derived from the newest root secret of the operator, and
+	// every instance knows the operator by it.
 	// To do: nothing. When it is so for every SampleDB, take the former root out of the operator's Secret
 	// (docs/security.md, "Rotation").
 	ReasonNewestRoot = "NewestRoot"

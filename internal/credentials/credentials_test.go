@@ -54,7 +54,8 @@ func authority(t *testing.T, k *Store, uid types.UID) string {
 func TestTheSameRootAlwaysDerivesTheSame(t *testing.T) {
 	root := strings.Repeat("r", rootLength)
 	one, two, none := store(t, root), store(t, root), &v1.SampleDB{}
-	if one.Operator(none, "") != two.Operator(none, "") || password(t, one, db("u"), 0) != password(t, two, db("u"), 0) ||
+	if one.Operator(none, "") != two.Operator(none, "") ||
+		password(t, one, db("u"), 0) != password(t, two, db("u"), 0) ||
 		authority(t, one, "u") != authority(t, two, "u") {
 		t.Error("a second operator derives something else")
 	}

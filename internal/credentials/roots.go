@@ -106,8 +106,8 @@ func (k *Store) of(epoch int64) (root, error) {
 			return r, nil
 		}
 	}
-	return root{}, fmt.Errorf("the root secret of epoch %d is not in the operator's Secret: put it back from your copy, "+
-		"and restart the operator", epoch)
+	return root{}, fmt.Errorf("the root secret of epoch %d is not in the operator's Secret: put it back from your "+
+		"copy, and restart the operator", epoch)
 }
 
 // Next is the epoch after one: the next number, or the first of the newest root.
@@ -147,13 +147,13 @@ func NeededBy(db *v1.SampleDB) []string {
 // applications out.
 func (k *Store) mayUse(all []v1.SampleDB, key types.NamespacedName) error {
 	have := k.Roots()
-	for i := range all {
-		for _, name := range NeededBy(&all[i]) {
+	for _, db := range all {
+		for _, name := range NeededBy(&db) {
 			if !slices.Contains(have, name) {
 				return fmt.Errorf("the operator's Secret %s has no key %q (it has %s), and the SampleDB %s/%s still "+
 					"needs it: put it back from your copy, and start the operator again. The databases go on. "+
 					"docs/security.md, \"Rotation\", says when a root may be taken out",
-					key, name, strings.Join(have, ", "), all[i].Namespace, all[i].Name)
+					key, name, strings.Join(have, ", "), db.Namespace, db.Name)
 			}
 		}
 	}

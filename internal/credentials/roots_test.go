@@ -86,7 +86,8 @@ func TestNothingGoesBackToAFormerRoot(t *testing.T) {
 	for _, epoch := range []int64{5, 1_800_000_005} {
 		o.Annotations = map[string]string{
 			naming.AnnotationCredentials: thief.Credentials(o, epoch),
-			naming.AnnotationAuthority:   thief.AuthorityRecord(o, Authorities{Oldest: epoch, Issuer: epoch, Epoch: epoch}),
+			naming.AnnotationAuthority: thief.AuthorityRecord(o,
+				Authorities{Oldest: epoch, Issuer: epoch, Epoch: epoch}),
 		}
 		if got := k.Epoch(o); got != 1_800_000_000 {
 			t.Errorf("a thief of the former root brings the password to epoch %d", got)

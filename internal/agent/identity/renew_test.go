@@ -97,8 +97,9 @@ func TestTheCertificateIsRenewedByTheWallClock(t *testing.T) {
 				if renewals.Load() != c.renewals {
 					t.Errorf("renewed %d times, want %d", renewals.Load(), c.renewals)
 				}
-				if now := i.now(); c.renewals > 0 && (now.Before(i.current().NotBefore) || now.After(i.current().RenewAt())) {
-					t.Errorf("at %s it is to be renewed at %s", now, i.current().RenewAt())
+				now, leaf := i.now(), i.current()
+				if c.renewals > 0 && (now.Before(leaf.NotBefore) || now.After(leaf.RenewAt())) {
+					t.Errorf("at %s it is to be renewed at %s", now, leaf.RenewAt())
 				}
 			})
 		})

@@ -107,7 +107,8 @@ func (s *stage) expect(what, secret, refusal, waits string) {
 	if !bytes.Equal(s.ForClients(), shown.Raw) {
 		s.Errorf("%s: it takes another one for what clients are shown", what)
 	}
-	if users := shown.Subject.CommonName == "given"; users != (secret != "") || !shown.NotAfter.Equal(s.said().NotAfter) {
+	users := shown.Subject.CommonName == "given"
+	if users != (secret != "") || !shown.NotAfter.Equal(s.said().NotAfter) {
 		s.Errorf("%s: clients are shown %s until %s, and it says %+v", what, shown.Subject, shown.NotAfter, s.said())
 	}
 }

@@ -179,8 +179,8 @@ func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
 	return out
 }
 
-// firstAfterBackup says that the archive goes beyond the end of a new backup, and what was said of it last does not: from
-// Earliest to Latest would be no time at all.
+// firstAfterBackup says that the archive goes beyond the end of a new backup, and what was said of it last does not:
+// from Earliest to Latest would be no time at all.
 func firstAfterBackup(was, is *v1.BackupStatus) bool {
 	return is.Earliest != nil && was.Latest.Before(is.Earliest) && !is.Latest.Before(is.Earliest)
 }

@@ -90,7 +90,8 @@ func (u rootUse) verdict() verdict {
 		why = append(why, "its authority ("+naming.AnnotationRotateAuthority+" replaces it)")
 	}
 	if len(u.behind) > 0 {
-		why = append(why, "what "+strings.Join(u.behind, ", ")+" knows of the operator (it is told when it can be asked)")
+		why = append(why, "what "+strings.Join(u.behind, ", ")+
+			" knows of the operator (it is told when it can be asked)")
 	}
 	return no(v1.ReasonFormerRoot, fmt.Sprintf("needs the former root %s: for %s",
 		strings.Join(former, " and "), strings.Join(why, ", and for ")))

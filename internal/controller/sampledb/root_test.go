@@ -47,7 +47,8 @@ func TestWhichRootsAreNeeded(t *testing.T) {
 			t.Errorf("%s: %v is needed, want %v", name, got, c.needed)
 		}
 		v := c.use.verdict()
-		if v.reason != c.reason || v.reason != "" && (v.status == metav1.ConditionTrue) != (v.reason == v1.ReasonNewestRoot) {
+		isTrue := v.status == metav1.ConditionTrue
+		if v.reason != c.reason || v.reason != "" && isTrue != (v.reason == v1.ReasonNewestRoot) {
 			t.Errorf("%s: %+v, want %s", name, v, c.reason)
 		}
 		for _, part := range []string{"rotate-password", "rotate-authority", "x-"} {
