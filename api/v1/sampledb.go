@@ -88,12 +88,18 @@ type SampleDBSpec struct {
 
 	// The container image with PostgreSQL's programs, instead of the official
 	// postgres:VERSION. It must have the same major version, a user with the id 999
-	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. Named by its digest, as in
-	// postgres@sha256:…, it is the same on every node and day.
+	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. Named by a tag, all instances run the image
+	// that the tag was when they were made first, until it is updated (status.image.runs). Named by its digest, as in
+	// postgres@sha256:…, it is never updated.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// When the instances move on to a newer minor version of the image. Where it is not given, that is done only on
+	// request, by the annotation toban.dev/update. An image that is named by its digest is never updated.
+	// +optional
+	Update *UpdateSpec `json:"update,omitempty"`
 
 	// The processor time and memory of each instance. A change restarts the
 	// instances, standbys first.
@@ -420,6 +426,10 @@ type SampleDBStatus struct {
 	// What is in the image that instances are made from, looked into once a day.
 	// +optional
 	Image *ImageStatus `json:"image,omitempty"`
+
+	// The update to a newer minor version that waits or is under way. It is not there while there is none.
+	// +optional
+	Update *UpdateStatus `json:"update,omitempty"`
 
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.

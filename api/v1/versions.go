@@ -4,10 +4,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ImageStatus is what was found in the image that instances are made from.
 type ImageStatus struct {
-	// The image as the instances' Pods name it.
+	// The image as the spec names it: spec.image, or the official one of the major version.
 	Name string `json:"name"`
 
-	// The same by its digest, as the registry had it. It is not there where no registry could be asked.
+	// The image by its digest that all instances are made from, also those that come later, whatever a tag has become.
+	// It is not there before all instances run one image, and where the kubelet does not say a digest.
+	// +optional
+	Runs string `json:"runs,omitempty"`
+
+	// What the name stood for at the last look, by its digest: in the registry, or as a node had it where no registry
+	// could be asked. It is not there where the kubelet says no digest.
 	// +optional
 	Reference string `json:"reference,omitempty"`
 

@@ -133,17 +133,17 @@ func TestTheArchiveIsInTheClassOfTheVolumes(t *testing.T) {
 // A Pod that was made before there were archives has no Secrets of the store, whatever its annotation does not say.
 func TestAPodIsOutdatedWhenItLacksTheSecretsOfTheStore(t *testing.T) {
 	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x", withoutBackup))},
+		Annotations: map[string]string{naming.AnnotationFacets: facets(sampleDB("x", withoutBackup), settings)},
 	}}
-	if got := Outdated(sampleDB("x", onVolume), before); len(got) > 0 {
+	if got := Outdated(sampleDB("x", onVolume), settings, before); len(got) > 0 {
 		t.Errorf("a volume needs no Secret, but outdated are %v", got)
 	}
-	if got := Outdated(sampleDB("x", inS3), before); !slices.Equal(got, []string{FacetStore}) {
+	if got := Outdated(sampleDB("x", inS3), settings, before); !slices.Equal(got, []string{FacetStore}) {
 		t.Errorf("outdated are %v, want the store", got)
 	}
 	broken := before.DeepCopy()
 	broken.Annotations[naming.AnnotationFacets] = "broken"
-	if got := Outdated(sampleDB("x", inS3), broken); len(got) > 0 {
+	if got := Outdated(sampleDB("x", inS3), settings, broken); len(got) > 0 {
 		t.Errorf("nothing is known of the Pod, but outdated are %v", got)
 	}
 }

@@ -152,7 +152,7 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := was.DeepCopy()
 			c.change(now)
-			if got := Outdated(now, pod(was, settings)); !slices.Equal(got, c.want) {
+			if got := Outdated(now, settings, pod(was, settings)); !slices.Equal(got, c.want) {
 				t.Errorf("outdated in %v, want %v", got, c.want)
 			}
 		})
@@ -164,11 +164,11 @@ func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
 	db := sampleDB("x", three)
 	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
 	db.Spec.TLS = v1.TLSSpec{Names: []v1.ServerName{"db.example.com"}}
-	if got := Outdated(db, pod); got != nil {
+	if got := Outdated(db, settings, pod); got != nil {
 		t.Errorf("another name replaces the Pod: %v", got)
 	}
 	db.Spec.TLS.SecretName = "shop-tls"
-	if got := Outdated(db, pod); !slices.Equal(got, []string{FacetCertificate}) {
+	if got := Outdated(db, settings, pod); !slices.Equal(got, []string{FacetCertificate}) {
 		t.Errorf("outdated in %v", got)
 	}
 }
@@ -178,7 +178,7 @@ func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
 	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets],
 		`"scheduling"`, `"of an older operator"`)
-	if got := Outdated(db, pod); got != nil {
+	if got := Outdated(db, settings, pod); got != nil {
 		t.Errorf("a facet that the older operator did not know restarts the Pod: %v", got)
 	}
 	other := podTemplate(db,
@@ -188,7 +188,7 @@ func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 		t.Error("the operator's settings are in the facets")
 	}
 	pod.Annotations[naming.AnnotationFacets] = "broken by somebody"
-	if got := Outdated(db, pod); got != nil {
+	if got := Outdated(db, settings, pod); got != nil {
 		t.Errorf("a broken annotation restarts the Pod: %v", got)
 	}
 }
@@ -301,7 +301,57 @@ func TestWhatTheWitnessAndTheDurabilityAreRestartsNothing(t *testing.T) {
 		Config(was, Known{}).Revision == Config(was, Known{Witness: "u"}).Revision {
 		t.Error("the agents would not be told")
 	}
-	if facets(was) != facets(now) {
+	if facets(was, settings) != facets(now, settings) {
 		t.Error("the Pods would be replaced")
+	}
+}
+
+// A new image on record replaces no Pod that was made before one was, but during an update; and the template has to
+// have it before a Pod is replaced.
+func TestTheImageOnRecord(t *testing.T) {
+	db := sampleDB("x", three)
+	before := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	db.Status.Image = &v1.ImageStatus{Name: NamedImage(db, settings), Runs: "docker.io/library/postgres@sha256:11"}
+	if got := Image(db, settings); got != db.Status.Image.Runs {
+		t.Errorf("instances are made from %s", got)
+	}
+	if got := Outdated(db, settings, before); got != nil || Made(db, settings, before.ObjectMeta) {
+		t.Errorf("outdated in %v; the template counts as made", got)
+	}
+	db.Status.Update = &v1.UpdateStatus{Step: v1.UpdateReplacing}
+	if got := Outdated(db, settings, before); !slices.Equal(got, []string{FacetDigest}) {
+		t.Errorf("during an update it is outdated in %v", got)
+	}
+	before.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: naming.ContainerPostgreSQL, ImageID: "docker-pullable://postgres@sha256:11"},
+	}
+	if got := Outdated(db, settings, before); got != nil {
+		t.Errorf("it runs the image, and is outdated in %v", got)
+	}
+	after := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	if !Made(db, settings, after.ObjectMeta) {
+		t.Error("the template does not count as made")
+	}
+	db.Status.Image.Runs = "docker.io/library/postgres@sha256:22"
+	if got := Outdated(db, settings, after); !slices.Equal(got, []string{FacetDigest}) {
+		t.Errorf("after an update it is outdated in %v", got)
+	}
+	db.Spec.Image = "mirror.example/postgres:17"
+	if got := Image(db, settings); got != db.Spec.Image {
+		t.Errorf("what is on record is of another image, and instances are made from %s", got)
+	}
+}
+
+func TestRepositories(t *testing.T) {
+	for _, same := range [][2]string{
+		{"postgres:17", "docker.io/library/postgres@sha256:11"}, {"shop/postgres", "docker.io/shop/postgres:17"},
+		{"localhost/postgres:17", "localhost/postgres@sha256:11"}, {"a.example:5000/p:17", "a.example:5000/p"},
+	} {
+		if !SameRepository(same[0], same[1]) {
+			t.Errorf("%s and %s are not the same", same[0], same[1])
+		}
+	}
+	if SameRepository("postgres:17", "mirror.example/library/postgres:17") || SameRepository("a/p", "a.example/p") {
+		t.Error("different ones are the same")
 	}
 }

@@ -3,8 +3,10 @@ package desired
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -15,7 +17,9 @@ import (
 // comes with a new operator is none: installing one restarts no database, and
 // what it changed reaches a Pod when that is restarted anyhow.
 const (
-	FacetImage      = "image"
+	FacetImage = "image"
+	// FacetDigest is that of the image on record. A Pod without it was made before there was one on record.
+	FacetDigest     = "digest"
 	FacetResources  = "resources"
 	FacetScheduling = "scheduling"
 	FacetMetadata   = "metadata"
@@ -27,7 +31,7 @@ const (
 
 // facets is the annotation with each facet's value or hash. Comparing what was
 // asked for, and not the Pods, keeps a webhook that changes Pods from making them restart.
-func facets(db *v1.SampleDB) string {
+func facets(db *v1.SampleDB, settings Settings) string {
 	pod := db.Spec.Pod
 	all := map[string]string{
 		FacetImage:      db.Spec.Image,
@@ -41,6 +45,9 @@ func facets(db *v1.SampleDB) string {
 	if name := db.Spec.TLS.SecretName; name != "" {
 		all[FacetCertificate] = name
 	}
+	if digest := recorded(db, settings); digest != "" {
+		all[FacetDigest] = digest
+	}
 	text, err := json.Marshal(all)
 	if err != nil {
 		panic(err) // a map of strings can't fail
@@ -51,8 +58,12 @@ func facets(db *v1.SampleDB) string {
 // Outdated are the facets in which a running Pod is not as the SampleDB wants
 // it, sorted. A facet that the Pod's operator did not know counts as equal, but for that of the
 // store: without its Secrets in the Pod there would be no archive, so it counts as having none.
-func Outdated(db *v1.SampleDB, pod *corev1.Pod) []string {
-	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), parseFacets(facets(db))
+// Which image a Pod has that was made before one was on record matters only during an update.
+func Outdated(db *v1.SampleDB, settings Settings, pod *corev1.Pod) []string {
+	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), parseFacets(facets(db, settings))
+	if _, known := was[FacetDigest]; !known && was != nil && replacing(db) {
+		was[FacetDigest] = Digest(ImageID(pod, naming.ContainerPostgreSQL))
+	}
 	var out []string
 	for name, value := range now {
 		old, known := was[name]
@@ -63,6 +74,29 @@ func Outdated(db *v1.SampleDB, pod *corev1.Pod) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// replacing says that an update is replacing the instances.
+func replacing(db *v1.SampleDB) bool {
+	return db.Status.Update != nil && db.Status.Update.Step == v1.UpdateReplacing
+}
+
+// Made says that a template is of the facets that the SampleDB wants, so that a Pod made of it is not outdated, and has
+// the image on record.
+func Made(db *v1.SampleDB, settings Settings, template metav1.ObjectMeta) bool {
+	was := parseFacets(template.Annotations[naming.AnnotationFacets])
+	return was[FacetDigest] == recorded(db, settings) &&
+		len(Outdated(db, settings, &corev1.Pod{ObjectMeta: template})) == 0
+}
+
+// ImageID is the image that a container runs by its digest, as the kubelet says, "" where it does not yet.
+func ImageID(pod *corev1.Pod, container string) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == container {
+			return strings.TrimPrefix(c.ImageID, "docker-pullable://")
+		}
+	}
+	return ""
 }
 
 func parseFacets(text string) map[string]string {

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,57 @@ import (
 // imageDeadline is how long a look into an image may take, the pull included (seconds).
 const imageDeadline = 600
 
+// NamedImage is the PostgreSQL image as the spec names it.
+func NamedImage(db *v1.SampleDB, settings Settings) string {
+	if db.Spec.Image != "" {
+		return db.Spec.Image
+	}
+	return fmt.Sprintf("%s:%d", settings.PostgreSQL, db.Spec.Version)
+}
+
+// Image is the PostgreSQL image that instances are made from, and all else that needs its programs: the one by its
+// digest that the status has on record for the named one, else the named one itself.
+func Image(db *v1.SampleDB, settings Settings) string {
+	named, known := NamedImage(db, settings), db.Status.Image
+	if known == nil || known.Name != named || known.Runs == "" || FixedImage(named) {
+		return named
+	}
+	return known.Runs
+}
+
+// recorded is the digest of Image where it is the one on record, else "".
+func recorded(db *v1.SampleDB, settings Settings) string {
+	if image := Image(db, settings); image != NamedImage(db, settings) {
+		return Digest(image)
+	}
+	return ""
+}
+
+// Digest is the digest in a reference, "" where it has none.
+func Digest(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
+
+// SameRepository says that two images are of one repository. The names that are short for ones of Docker's own
+// registry mean those, as they do to the kubelet: postgres is docker.io/library/postgres.
+func SameRepository(a, b string) bool { return repository(a) == repository(b) }
+
+func repository(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if slash := strings.LastIndexByte(name, '/'); strings.LastIndexByte(name, ':') > slash {
+		name = name[:strings.LastIndexByte(name, ':')]
+	}
+	host, _, found := strings.Cut(name, "/")
+	switch {
+	case !found:
+		return "docker.io/library/" + name
+	case host == "localhost" || strings.ContainsAny(host, ".:"):
+		return name
+	}
+	return "docker.io/" + name
+}
+
 // FixedImage says that an image is named by its digest, so that it never changes.
 func FixedImage(image string) bool { return strings.Contains(image, "@") }
 
@@ -25,9 +77,23 @@ func ImageJob(db *v1.SampleDB, settings Settings, fromNode bool) *batchv1.Job {
 	switch {
 	case fromNode:
 		name, pull = naming.NodeImageJob(db.Name), corev1.PullIfNotPresent
-	case FixedImage(Image(db, settings)):
+	case FixedImage(NamedImage(db, settings)):
 		pull = corev1.PullIfNotPresent
 	}
+	return imageJob(db, name, imagePod(db, settings, NamedImage(db, settings), pull))
+}
+
+// PullJob has the node of an instance pull an image that is named by its digest, and looks into it there. It goes past
+// the scheduler, so that a cordoned node has it too: it is the node to which the instance comes back.
+func PullJob(db *v1.SampleDB, settings Settings, ordinal int, node, image string) *batchv1.Job {
+	pod := imagePod(db, settings, image, corev1.PullIfNotPresent)
+	pod.NodeName, pod.NodeSelector = node, nil
+	job := imageJob(db, naming.PullJob(db.Name, ordinal), pod)
+	job.Annotations = map[string]string{naming.AnnotationPulls: image}
+	return job
+}
+
+func imageJob(db *v1.SampleDB, name string, pod corev1.PodSpec) *batchv1.Job {
 	backoff, deadline := int32(0), int64(imageDeadline)
 	labels := merged(naming.Common(db.Name), map[string]string{naming.LabelComponent: naming.ComponentImage})
 	object := meta(db, name)
@@ -39,19 +105,19 @@ func ImageJob(db *v1.SampleDB, settings Settings, fromNode bool) *batchv1.Job {
 			ActiveDeadlineSeconds: &deadline,
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       imagePod(db, settings, pull),
+				Spec:       pod,
 			},
 		},
 	}
 }
 
-func imagePod(db *v1.SampleDB, settings Settings, pull corev1.PullPolicy) corev1.PodSpec {
+func imagePod(db *v1.SampleDB, settings Settings, image string, pull corev1.PullPolicy) corev1.PodSpec {
 	pod := auxiliaryPod(db, instanceUser)
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.InitContainers = []corev1.Container{installContainer(settings)}
 	pod.Containers = []corev1.Container{{
 		Name:            naming.ContainerImage,
-		Image:           Image(db, settings),
+		Image:           image,
 		ImagePullPolicy: pull,
 		Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(int(db.Spec.Version))},
 		Resources:       requests("10m", "32Mi"),

@@ -1,8 +1,6 @@
 package desired
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -13,14 +11,6 @@ import (
 
 // instanceUser is the id of postgres in the official image, as user and group.
 const instanceUser = 999
-
-// Image is the PostgreSQL image of the instances.
-func Image(db *v1.SampleDB, settings Settings) string {
-	if db.Spec.Image != "" {
-		return db.Spec.Image
-	}
-	return fmt.Sprintf("%s:%d", settings.PostgreSQL, db.Spec.Version)
-}
 
 // podTemplate is the Pod of an instance.
 func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.PodTemplateSpec {
@@ -45,7 +35,7 @@ func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.Pod
 			Labels: merged(db.Spec.Pod.Labels, own),
 			Annotations: merged(db.Spec.Pod.Annotations, map[string]string{
 				naming.AnnotationDefaultContainer: naming.ContainerPostgreSQL,
-				naming.AnnotationFacets:           facets(db),
+				naming.AnnotationFacets:           facets(db, settings),
 			}),
 		},
 		Spec: spec,

@@ -28,6 +28,8 @@ const (
 	AnnotationApplied = "toban.dev/applied"
 	// AnnotationFacets says with which facets of the spec a Pod was made.
 	AnnotationFacets = "toban.dev/facets"
+	// AnnotationPulls on the Job of a pull is the image that a node pulls.
+	AnnotationPulls = "toban.dev/pulls"
 	// AnnotationSources is the hash of the SQL that an init Job was made for.
 	AnnotationSources = "toban.dev/sources"
 	// AnnotationSwitchover on a SampleDB asks for another primary: the name of an
@@ -43,6 +45,9 @@ const (
 	// AnnotationLookForUpdates on a SampleDB asks for a look into its image now, by any value. The operator removes it
 	// when that is done.
 	AnnotationLookForUpdates = "toban.dev/look-for-updates"
+	// AnnotationUpdate on a SampleDB asks for its update to a newer minor version: UpdateInWindow when the window opens
+	// next, any other value now. The operator removes it when instances are being replaced, or it is refused.
+	AnnotationUpdate = "toban.dev/update"
 	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the
 	// former one are trusted, before the instances use the new one and again after. The operator removes it when it
 	// has begun.
@@ -72,6 +77,9 @@ const (
 	AnnotationCredentials = "toban.dev/credentials" //nolint:gosec // the name of an annotation
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"
+
+	// UpdateInWindow is a value of AnnotationUpdate.
+	UpdateInWindow = "in-window"
 
 	// SwitchoverAny leaves it to the instances which of them takes over.
 	SwitchoverAny = "any"
@@ -231,6 +239,9 @@ func RestorePolicy(db string) string    { return db + "-restore" }
 // ImageJob looks into the image as its registry has it now, NodeImageJob as some node has it.
 func ImageJob(db string) string     { return db + "-image" }
 func NodeImageJob(db string) string { return db + "-image-node" }
+
+// PullJob has the node of an instance pull the image of an update, and looks into it there.
+func PullJob(db string, ordinal int) string { return fmt.Sprintf("%s-pull-%d", db, ordinal) }
 
 // AuthorityRevision is what the Secret NAME-ca with the authority of an epoch belongs to: it goes with that.
 func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "-" + epoch }

@@ -12,6 +12,10 @@ type Instance struct {
 	Name string
 	// Version is that of its server, for instance "17.11"; Digest that of its image.
 	Version, Digest string
+	// Image is its image by that digest, where it is of the repository that the spec names.
+	Image string
+	// Former says that it was made from an image that the spec does not name any more.
+	Former bool
 }
 
 // View is all that the judgement is made of.
@@ -20,8 +24,10 @@ type View struct {
 	Major int
 	// Instances are all of them, by ordinal.
 	Instances []Instance
-	// Image is the image that instances are made from.
+	// Image is the image that the spec names.
 	Image Image
+	// Next says what becomes of what is newer, "" where that is the user's to do.
+	Next string
 }
 
 // Image is what was found in an image.
@@ -29,8 +35,8 @@ type Image struct {
 	// Name is how the instances' Pods name it; Fixed says that this is by digest, so that it never changes.
 	Name  string
 	Fixed bool
-	// Reference is the image by its digest, "" where no registry has said one.
-	Reference string
+	// Reference is the image by its digest, "" where the kubelet has said none; Digest is that alone.
+	Reference, Digest string
 	// Version is that of PostgreSQL in it, "" before it was looked into.
 	Version string
 	// Problem is why the last look into it has failed, "" where it has not.
@@ -64,14 +70,14 @@ func Judge(v View) (Reason, string) {
 	}
 	running, sentence := runs(v.Instances)
 	if sentence != "" {
-		return InstancesDiffer, sentence + ". " + v.Image.remedy()
+		return InstancesDiffer, sentence + ". " + v.remedy()
 	}
 	if running == "" {
 		return Unknown, "it is not known which version the instances run"
 	}
 	if older(running, v.Image.Version) {
 		return MinorOutdated, fmt.Sprintf("%s runs, and the image %s has %s by now. %s",
-			running, v.Image.Name, v.Image.Version, v.Image.remedy())
+			running, v.Image.Name, v.Image.Version, v.remedy())
 	}
 	if listed && v.Now.Add(EndOfLifeWarning).After(end) {
 		return EndOfLifeNear, fmt.Sprintf("PostgreSQL %d gets no fixes any more from %s on: %s",
@@ -142,8 +148,11 @@ func older(running, image string) bool {
 }
 
 // remedy is what brings all instances to one image.
-func (i Image) remedy() string {
+func (v View) remedy() string {
+	i := v.Image
 	switch {
+	case v.Next != "":
+		return v.Next
 	case i.Fixed:
 		return "Wait until all instances have the image of spec.image"
 	case i.Reference == "":

@@ -48,8 +48,15 @@ func TestThePageHasTheMajors(t *testing.T) {
 func TestJudge(t *testing.T) {
 	now := day(2026, time.November, 23)
 	const image = "docker.io/library/postgres@sha256:22"
+	view := func(now time.Time, major int, instances []Instance, image Image) View {
+		return View{Now: now, Major: major, Instances: instances, Image: image}
+	}
+	one := func(a string) []Instance { return []Instance{{Name: "x-0", Version: a}} }
 	three := func(a, b, c string) []Instance {
-		return []Instance{{"x-0", a, ""}, {"x-1", b, ""}, {"x-2", c, ""}}
+		return []Instance{{Name: "x-0", Version: a}, {Name: "x-1", Version: b}, {Name: "x-2", Version: c}}
+	}
+	twoImages := []Instance{
+		{Name: "x-0", Version: "17.12", Digest: "a"}, {Name: "x-1", Version: "17.12", Digest: "b"},
 	}
 	found := Image{Name: "postgres:17", Reference: image, Version: "17.12"}
 	for name, c := range map[string]struct {
@@ -57,44 +64,44 @@ func TestJudge(t *testing.T) {
 		reason Reason
 		says   string
 	}{
-		"all is as the image": {View{now, 17, three("17.12", "17.12", "17.12"), found}, Current,
+		"all is as the image": {view(now, 17, three("17.12", "17.12", "17.12"), found), Current,
 			"17.12 runs, and the image postgres:17 has nothing newer; the newest major is 18"},
-		"one that is not known does not matter": {View{now, 17, three("17.12", "", "17.12"), found}, Current, ""},
-		"the newest major": {View{now, 18, []Instance{{"x-0", "18.1", ""}},
-			Image{Name: "postgres:18", Version: "18.1"}}, Current, "has nothing newer"},
-		"an old minor": {View{now, 17, three("17.11", "17.11", "17.11"), found}, MinorOutdated,
+		"one that is not known does not matter": {view(now, 17, three("17.12", "", "17.12"), found), Current, ""},
+		"the newest major": {view(now, 18, one("18.1"),
+			Image{Name: "postgres:18", Version: "18.1"}), Current, "has nothing newer"},
+		"an old minor": {view(now, 17, three("17.11", "17.11", "17.11"), found), MinorOutdated,
 			"Set spec.image to " + image + " (17.12)"},
-		"9 is older than 11": {View{now, 17, []Instance{{"x-0", "17.9", ""}},
-			Image{Name: "postgres:17", Version: "17.11"}}, MinorOutdated, "by its digest"},
-		"the image is older than what runs": {View{now, 17, []Instance{{"x-0", "17.12", ""}},
-			Image{Name: "postgres:17", Version: "17.11"}}, Current, ""},
-		"a version that can't be read is not compared": {View{now, 17, []Instance{{"x-0", "17.12", ""}},
-			Image{Name: "postgres:17", Version: "18beta1"}}, Current, ""},
-		"two minors": {View{now, 17, three("17.11", "17.12", "17.11"), found}, InstancesDiffer,
+		"9 is older than 11": {view(now, 17, one("17.9"),
+			Image{Name: "postgres:17", Version: "17.11"}), MinorOutdated, "by its digest"},
+		"the image is older than what runs": {view(now, 17, one("17.12"),
+			Image{Name: "postgres:17", Version: "17.11"}), Current, ""},
+		"a version that can't be read is not compared": {view(now, 17, one("17.12"),
+			Image{Name: "postgres:17", Version: "18beta1"}), Current, ""},
+		"two minors": {view(now, 17, three("17.11", "17.12", "17.11"), found), InstancesDiffer,
 			"x-0 17.11, x-1 17.12, x-2 17.11. Set spec.image to " + image},
-		"two images of one minor": {View{now, 17, []Instance{{"x-0", "17.12", "a"}, {"x-1", "17.12", "b"}}, found},
+		"two images of one minor": {view(now, 17, twoImages, found),
 			InstancesDiffer, "x-0 a, x-1 b"},
-		"two images, while the spec names one by digest": {View{now, 17, three("17.11", "17.12", "17.11"),
-			Image{Name: image, Fixed: true}}, InstancesDiffer, "Wait until"},
-		"nothing is known": {View{now, 17, three("", "", ""), found}, Unknown, ""},
-		"nobody has looked": {View{now, 17, three("17.11", "17.11", "17.11"), Image{Name: "postgres:17"}}, NotLooked,
+		"two images, while the spec names one by digest": {view(now, 17, three("17.11", "17.12", "17.11"),
+			Image{Name: image, Fixed: true}), InstancesDiffer, "Wait until"},
+		"nothing is known": {view(now, 17, three("", "", ""), found), Unknown, ""},
+		"nobody has looked": {view(now, 17, three("17.11", "17.11", "17.11"), Image{Name: "postgres:17"}), NotLooked,
 			"nobody has looked into the image postgres:17 yet"},
-		"the look has failed": {View{now, 17, three("17.11", "17.11", "17.11"),
-			Image{Name: "postgres:17", Problem: "no such host"}}, ImageNotRead, "no such host"},
-		"the look has failed, and what it found before is newer": {View{now, 17, three("17.11", "17.11", "17.11"),
-			Image{Name: "postgres:17", Version: "17.12", Problem: "no such host"}}, MinorOutdated, ""},
-		"an image by digest": {View{now, 17, three("17.12", "17.12", "17.12"),
-			Image{Name: image, Fixed: true, Version: "17.12"}}, Current, "is not looked for"},
-		"the end of life": {View{day(2027, time.November, 11), 15, []Instance{{"x-0", "15.14", ""}}, found}, EndOfLife,
+		"the look has failed": {view(now, 17, three("17.11", "17.11", "17.11"),
+			Image{Name: "postgres:17", Problem: "no such host"}), ImageNotRead, "no such host"},
+		"the look has failed, and what it found before is newer": {view(now, 17, three("17.11", "17.11", "17.11"),
+			Image{Name: "postgres:17", Version: "17.12", Problem: "no such host"}), MinorOutdated, ""},
+		"an image by digest": {view(now, 17, three("17.12", "17.12", "17.12"),
+			Image{Name: image, Fixed: true, Version: "17.12"}), Current, "is not looked for"},
+		"the end of life": {view(day(2027, time.November, 11), 15, one("15.14"), found), EndOfLife,
 			"since 2027-11-11: create a SampleDB with version: 18"},
-		"the day before it": {View{day(2027, time.November, 10), 15, []Instance{{"x-0", "15.14", ""}}, Image{}},
+		"the day before it": {view(day(2027, time.November, 10), 15, one("15.14"), Image{}),
 			EndOfLifeNear, "from 2027-11-11 on"},
-		"half a year before it": {View{day(2027, time.May, 1), 15, []Instance{{"x-0", "15.14", ""}},
-			Image{Name: "postgres:15", Version: "15.14"}}, Current, ""},
-		"the end of life of the newest": {View{day(2031, time.January, 1), 18, nil, Image{}}, EndOfLife,
+		"half a year before it": {view(day(2027, time.May, 1), 15, one("15.14"),
+			Image{Name: "postgres:15", Version: "15.14"}), Current, ""},
+		"the end of life of the newest": {view(day(2031, time.January, 1), 18, nil, Image{}), EndOfLife,
 			"install a newer release of Toban"},
-		"a major that the table does not have": {View{day(2040, time.January, 1), 19,
-			[]Instance{{"x-0", "19.1", ""}}, Image{Name: "postgres:19", Version: "19.1"}}, Current, ""},
+		"a major that the table does not have": {view(day(2040, time.January, 1), 19,
+			one("19.1"), Image{Name: "postgres:19", Version: "19.1"}), Current, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reason, sentence := Judge(c.v)

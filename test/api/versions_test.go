@@ -107,7 +107,7 @@ func TestARegistryThatIsAway(t *testing.T) {
 	w.imagePod(job, &protocol.ImageResult{Version: "17.6"})
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionUpToDate, metav1.ConditionTrue, v1.ReasonUpToDate)
-	if i := db.Status.Image; !strings.Contains(i.Registry, "no such host") || i.Reference != "" || i.Version != "17.6" {
+	if i := db.Status.Image; !strings.Contains(i.Registry, "no such host") || i.Reference == "" || i.Version != "17.6" {
 		t.Errorf("the status has %+v", i)
 	}
 	if left := w.imageJobs(db); len(left) > 0 {

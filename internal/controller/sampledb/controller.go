@@ -80,6 +80,7 @@ func (r *Reconciler) phases() []phase {
 		{"retention", r.applyRetention, apart},
 		{"backups", r.applyBackups, apart},
 		{"image", r.applyImage, apart},
+		{"update", r.applyUpdate, apart},
 	}
 }
 
@@ -96,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.forget(r.identities.Meet(db))
 	db.Status = r.statuses.Latest(db, db.Status)
-	s := &scope{db: db, backup: desired.Backup(db), now: r.Now()}
+	s := &scope{db: db, backup: desired.Backup(db), settings: r.Settings, now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -196,7 +197,10 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext} {
+	if s.pulling() {
+		pause = min(pause, pauseStuck)
+	}
+	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
 		}

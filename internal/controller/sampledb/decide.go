@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -136,16 +134,18 @@ func (f fleet) inTurn(target instance) decision {
 
 // next is the one of those due that restarts first.
 func next(due []instance) instance {
-	slices.SortStableFunc(due, func(a, b instance) int {
-		if a.primary != b.primary {
-			if b.primary {
-				return -1
-			}
-			return 1
+	return slices.MinFunc(due, inOrder)
+}
+
+// inOrder compares instances by when they restart: the primary comes last.
+func inOrder(a, b instance) int {
+	if a.primary != b.primary {
+		if b.primary {
+			return -1
 		}
-		return strings.Compare(b.name, a.name)
-	})
-	return due[0]
+		return 1
+	}
+	return strings.Compare(b.name, a.name)
 }
 
 // fleet is what the scope knows of the wanted instances.
@@ -159,7 +159,7 @@ func (s *scope) fleet() fleet {
 		if pod != nil {
 			i.exists = pod.DeletionTimestamp == nil
 			i.running = pods.Ready(pod)
-			i.outdated = desired.Outdated(s.db, pod)
+			i.outdated = desired.Outdated(s.db, s.settings, pod)
 		}
 		i.known = known
 		i.ready = s.instanceReady(i.name)
@@ -180,6 +180,5 @@ func (s *scope) templateObserved() bool {
 	if set == nil || set.Status.ObservedGeneration != set.Generation {
 		return false
 	}
-	made := &corev1.Pod{ObjectMeta: set.Spec.Template.ObjectMeta}
-	return len(desired.Outdated(s.db, made)) == 0
+	return desired.Made(s.db, s.settings, set.Spec.Template.ObjectMeta)
 }

@@ -39,6 +39,10 @@ const (
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
 	eventOutdated          = "Outdated"              // the PostgreSQL version that runs is old, or differs
+	eventUpdating          = "Updating"              // the instances move on to a newer minor version
+	eventUpdated           = "Updated"               // all of them run it
+	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
+	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -96,9 +95,12 @@ func (j lookJob) problem() string {
 
 // applyImage does the next step of a look into the image.
 func (r *Reconciler) applyImage(ctx context.Context, s *scope) error {
-	image := desired.Image(s.db, r.Settings)
+	image := desired.NamedImage(s.db, r.Settings)
 	if s.image == nil || s.image.Name != image {
 		s.image = &v1.ImageStatus{Name: image}
+		if desired.FixedImage(image) {
+			s.image.Runs = image
+		}
 	}
 	registry, node := s.job(naming.ImageJob(s.db.Name)), s.job(naming.NodeImageJob(s.db.Name))
 	l := look{due: s.lookDue(), registry: s.lookJob(registry), node: s.lookJob(node)}
@@ -136,36 +138,24 @@ func (r *Reconciler) endLook(ctx context.Context, s *scope, ended ...*batchv1.Jo
 
 // takeImage takes over what was found in the image.
 func (s *scope) takeImage(l look) {
-	from, registry := l.registry, ""
+	from, job, registry := l.registry, naming.ImageJob(s.db.Name), ""
 	if l.node.state != jobs.None {
-		from, registry = l.node, l.registry.problem()
+		from, job, registry = l.node, naming.NodeImageJob(s.db.Name), l.registry.problem()
 	}
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.image = &v1.ImageStatus{
-		Name: s.image.Name, Version: from.result.Version, CLibrary: from.result.CLibrary, ICU: from.result.ICU,
-		Extensions: from.result.Extensions, LookedAt: &at, Registry: registry,
-	}
-	if registry == "" {
-		s.image.Reference = s.pulled(naming.ImageJob(s.db.Name))
+		Name: s.image.Name, Runs: s.image.Runs, Reference: s.pulled(job), Version: from.result.Version,
+		CLibrary: from.result.CLibrary, ICU: from.result.ICU, Extensions: from.result.Extensions, LookedAt: &at,
+		Registry: registry,
 	}
 }
 
 // pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled.
 func (s *scope) pulled(job string) string {
 	for _, pod := range s.seen.imagePods {
-		id := imageID(&pod, naming.ContainerImage)
+		id := desired.ImageID(&pod, naming.ContainerImage)
 		if pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
 			return id
-		}
-	}
-	return ""
-}
-
-// imageID is the image that a container runs, as the kubelet says, "" where it does not yet.
-func imageID(pod *corev1.Pod, container string) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == container {
-			return c.ImageID
 		}
 	}
 	return ""
@@ -200,7 +190,7 @@ func (s *scope) lookDue() bool {
 	if s.starting() || s.primary() == "" {
 		return false
 	}
-	if s.db.Annotations[naming.AnnotationLookForUpdates] != "" {
+	if s.db.Annotations[naming.AnnotationLookForUpdates] != "" || s.updateAsked() && s.lookStale() {
 		return true
 	}
 	spread := s.spread(lookSpread)
@@ -213,6 +203,11 @@ func (s *scope) lookDue() bool {
 		return false
 	}
 	return !s.now.Before(s.image.LookedAt.Add(nextLook + spread))
+}
+
+// lookStale says that a request for an update has the image looked into first: not where that was done a moment ago.
+func (s *scope) lookStale() bool {
+	return s.image.LookedAt == nil || s.now.Sub(s.image.LookedAt.Time) >= firstLook
 }
 
 // spread is a part of a time, always the same for a SampleDB and another for each.
@@ -262,10 +257,24 @@ func upToDate(s *scope) verdict {
 func (s *scope) versions() upgrade.View {
 	view := upgrade.View{Now: s.now, Major: int(s.db.Spec.Version), Image: upgrade.Image{
 		Name: s.image.Name, Fixed: desired.FixedImage(s.image.Name), Reference: s.image.Reference,
-		Version: s.image.Version, Problem: s.image.Problem,
+		Digest: desired.Digest(s.image.Reference), Version: s.image.Version, Problem: s.image.Problem,
 	}}
+	if s.update != nil {
+		view.Next = s.update.Message
+	}
 	for _, i := range s.instanceStatuses() {
-		view.Instances = append(view.Instances, upgrade.Instance{Name: i.Name, Version: i.Version, Digest: i.ImageID})
+		one := upgrade.Instance{Name: i.Name, Version: i.Version, Digest: i.ImageID}
+		if desired.FixedImage(i.ImageID) {
+			one.Digest = desired.Digest(i.ImageID)
+		}
+		if desired.FixedImage(i.ImageID) && desired.SameRepository(i.ImageID, s.image.Name) {
+			one.Image = i.ImageID
+		}
+		ordinal, _ := naming.Ordinal(i.Name)
+		if pod := s.seen.pods[ordinal]; pod != nil {
+			one.Former = slices.Contains(desired.Outdated(s.db, s.settings, pod), desired.FacetImage)
+		}
+		view.Instances = append(view.Instances, one)
 	}
 	return view
 }

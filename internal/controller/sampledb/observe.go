@@ -58,7 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
-	s.image = s.db.Status.Image.DeepCopy()
+	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
 	r.observePassword(s)
 	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {

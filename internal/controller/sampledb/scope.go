@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
 )
 
@@ -20,6 +21,8 @@ type scope struct {
 	backup *v1.BackupSpec
 	// fate is what becomes of the data when the SampleDB is being deleted.
 	fate fate
+	// settings are the operator's.
+	settings desired.Settings
 	// now is the time at which the reconcile began.
 	now time.Time
 	// seen is what observe has read.
@@ -41,6 +44,10 @@ type scope struct {
 	passwordRotated verdict
 	// image is what is known of the image, nil before anything is.
 	image *v1.ImageStatus
+	// update is how far an update is, nil where there is none; updateNext is when that changes by itself, zero for
+	// never.
+	update     *v1.UpdateStatus
+	updateNext time.Time
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where

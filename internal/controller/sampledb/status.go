@@ -17,6 +17,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/written"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -46,6 +47,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Term:               old.Term,
 		Version:            old.Version,
 		Image:              s.image,
+		Update:             s.update,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -176,7 +178,7 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	answer, known := s.seen.answers[name]
 	out := v1.InstanceStatus{Name: name, Voter: s.votes(name)}
 	if pod != nil {
-		out.Version, out.ImageID = s.versionOf(name), imageID(pod, naming.ContainerPostgreSQL)
+		out.Version, out.ImageID = s.versionOf(name), desired.ImageID(pod, naming.ContainerPostgreSQL)
 	}
 	switch {
 	case pod == nil:
