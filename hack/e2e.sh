@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the stories of test/e2e, but for those of minutes (TestLong…, in make soak), and then the short drill; or some
+# Runs the stories of test/e2e, but for the long ones (TestLong…, in make soak), and then the short drill; or some
 # stories: hack/e2e.sh -run TestScale. They need the cluster of make up, and load what images they need beyond its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
