@@ -16,7 +16,7 @@ s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/ver
   --description 'An S3 server for the stories')
 bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
 stories=("$@")
-(($# > 0)) || stories=(-skip '^TestLong')
+(($# > 0)) || stories=(-skip '^TestLong[A-Z]')
 go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "${stories[@]}"
 (($# == 0)) || exit 0
 # The drill wants the cluster for itself.
