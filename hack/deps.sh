@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and the demo need, where they are
 # missing; with "tests", those that only tests need as well, and with "race" those
-# of Go's race detector. With --list it prints all of them, one per line. localkube has its own, which it installs when it needs
-# them: bin/localkube packages prints those.
+# of Go's race detector. With --list it prints all of them, one per line. localkube has its own, which it installs when
+# it needs them: bin/localkube packages prints those.
 set -euo pipefail
 
 # program or file, and the package that has it

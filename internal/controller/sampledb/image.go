@@ -59,10 +59,7 @@ const (
 
 // next is what to do. Where the registry can't be reached, a node may have the image, from which the instances run.
 func (l look) next() lookStep {
-	from := l.registry
-	if l.node.state != jobs.None {
-		from = l.node
-	}
+	from := l.last()
 	switch {
 	case from.state == jobs.None && l.due:
 		return lookAskRegistry
@@ -76,6 +73,14 @@ func (l look) next() lookStep {
 		return lookGiveUp
 	}
 	return lookNone
+}
+
+// last is the Job that was asked last: a node is only asked where the registry could not be.
+func (l look) last() lookJob {
+	if l.node.state != jobs.None {
+		return l.node
+	}
+	return l.registry
 }
 
 // notPulled says that the Pod does not get its image.
@@ -113,7 +118,7 @@ func (r *Reconciler) applyImage(ctx context.Context, s *scope) error {
 		s.takeImage(l)
 	case lookGiveUp:
 		at := metav1.NewTime(s.now).Rfc3339Copy()
-		s.image.LookedAt, s.image.Problem = &at, cmp.Or(l.node, l.registry).problem()
+		s.image.LookedAt, s.image.Problem = &at, l.last().problem()
 	case lookNone:
 		return nil
 	}
@@ -138,9 +143,9 @@ func (r *Reconciler) endLook(ctx context.Context, s *scope, ended ...*batchv1.Jo
 
 // takeImage takes over what was found in the image.
 func (s *scope) takeImage(l look) {
-	from, job, registry := l.registry, naming.ImageJob(s.db.Name), ""
+	from, job, registry := l.last(), naming.ImageJob(s.db.Name), ""
 	if l.node.state != jobs.None {
-		from, job, registry = l.node, naming.NodeImageJob(s.db.Name), l.registry.problem()
+		job, registry = naming.NodeImageJob(s.db.Name), l.registry.problem()
 	}
 	at := metav1.NewTime(s.now).Rfc3339Copy()
 	s.image = &v1.ImageStatus{

@@ -1,0 +1,148 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SampleDBStatus is what the operator saw. It summarises the conditions and the
+// instances; nothing in it is an instruction.
+type SampleDBStatus struct {
+	// The generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// A summary for people: Pending, Creating, Restoring, Ready, Updating, Degraded, Unavailable, Blocked
+	// or Deleting. The conditions say why.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// Ready instances and wanted instances, as "2/3".
+	// +optional
+	Ready string `json:"ready,omitempty"`
+
+	// The number of Pods of instances there are.
+	// +optional
+	Instances int32 `json:"instances,omitempty"`
+
+	// The number of instances that do what their role asks: the primary takes
+	// writes, a standby streams and answers queries.
+	// +optional
+	ReadyInstances int32 `json:"readyInstances,omitempty"`
+
+	// The label selector of the instances' Pods, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// The instance that takes writes. To have another one, use `toban switchover NAME`, or set
+	// the annotation toban.dev/switchover to an instance's name or to any. The operator removes it
+	// when it is done; when it can't be, the annotation toban.dev/switchover-refused says why.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+
+	// While no instance takes writes: the one that did last.
+	// +optional
+	LastPrimary string `json:"lastPrimary,omitempty"`
+
+	// The term of the primary's election. It grows with each change of the primary.
+	// +optional
+	Term int64 `json:"term,omitempty"`
+
+	// While no instance takes writes: why none is being promoted, in one word. The
+	// condition Available has the sentence.
+	// +optional
+	Refusal string `json:"refusal,omitempty"`
+
+	// The PostgreSQL version that the primary runs, for instance 17.6.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// What is in the image that instances are made from, looked into once a day.
+	// +optional
+	Image *ImageStatus `json:"image,omitempty"`
+
+	// The update to a newer minor version that waits or is under way. It is not there while there is none.
+	// +optional
+	Update *UpdateStatus `json:"update,omitempty"`
+
+	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
+	// instance may make a new, empty one.
+	// +optional
+	SystemIdentifier string `json:"systemIdentifier,omitempty"`
+
+	// When the init Job had done its work. It never runs again.
+	// +optional
+	InitializedAt *metav1.Time `json:"initializedAt,omitempty"`
+
+	// A digest of the authorities that ca.crt of the Secret NAME-app has for certificates of `spec.tls.secretName`.
+	// +optional
+	ClientAuthorities string `json:"clientAuthorities,omitempty"`
+
+	// Which password the Secret NAME-app has. It exists after a rotation by the annotation
+	// toban.dev/rotate-password, or if the SampleDB was brought back with a rotated password.
+	// +optional
+	Password *PasswordStatus `json:"password,omitempty"`
+
+	// Which authorities it has. It is there where another one was asked for by the annotation
+	// toban.dev/rotate-authority.
+	// +optional
+	Authority *AuthorityStatus `json:"authority,omitempty"`
+
+	// The operator's root secrets that it needs, by their keys in the operator's Secret, the oldest first. None is the
+	// first one, "root", alone.
+	// +listType=atomic
+	// +optional
+	Roots []string `json:"roots,omitempty"`
+
+	// The restore that it has begun with, or that is running. It exists if
+	// spec.restoreFrom or spec.restore is or was set.
+	// +optional
+	Restore *RestoreStatus `json:"restore,omitempty"`
+
+	// The archive and the backups in it. It exists if there is an archive.
+	// +optional
+	Backup *BackupStatus `json:"backup,omitempty"`
+
+	// The instances, one by one.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	InstanceStatuses []InstanceStatus `json:"instanceStatuses,omitempty"`
+
+	// What is true and why.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// InstanceStatus is one instance as its agent describes it.
+type InstanceStatus struct {
+	// The name of the Pod.
+	Name string `json:"name"`
+
+	// primary, standby, or empty where it is not known.
+	// +optional
+	Role string `json:"role,omitempty"`
+
+	// Whether it does what its role asks.
+	Ready bool `json:"ready"`
+
+	// Whether its acknowledgement of a commit and its vote for a primary count, as
+	// the primary has recorded. A new instance counts when it has all the data.
+	// +optional
+	Voter bool `json:"voter,omitempty"`
+
+	// The PostgreSQL version that it runs, for instance 17.6.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// The image that its Pod runs, by its digest, as the kubelet says.
+	// +optional
+	ImageID string `json:"imageID,omitempty"`
+
+	// Why it is what it is, in one word for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// The same for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
