@@ -153,10 +153,9 @@ func planned(output string, packages []string) (map[string]string, error) {
 
 var planLine = regexp.MustCompile(`(?m)^Inst (\S+) (?:\[\S+\] )?\((\S+) `)
 
-// sources are where an image of a suite gets its packages from, as mmdebstrap takes
-// them. Minor releases of PostgreSQL are in the security archive first, and stay
+// sources are where an image gets its packages from, as mmdebstrap takes them. Minor releases of PostgreSQL are in the security archive first, and stay
 // there until the next point release of Debian.
-func sources(ctx context.Context, suite string) []string {
+func (d debian) sources(ctx context.Context) []string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets",
 		"--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages").Output()
 	if err != nil {
@@ -164,8 +163,8 @@ func sources(ctx context.Context, suite string) []string {
 	}
 	mirror, security := archives(string(out))
 	list := []string{mirror}
-	if security != "" {
-		list = append(list, fmt.Sprintf("deb [signed-by=%s] %s %s-security main", keyring, security, suite))
+	if security != "" && !d.WithoutSecurity {
+		list = append(list, fmt.Sprintf("deb [signed-by=%s] %s %s-security main", keyring, security, d.Suite))
 	}
 	return list
 }
