@@ -20,7 +20,7 @@ const (
 )
 
 // The operator is removed as it was installed. The databases run on, and one that is installed again goes on with them.
-func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
+func TestLongTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
 	s := beginAlone(t)
 	s.apply(sampleDB("shop", 2, "deletionPolicy: Delete"))
 	s.ready("shop")
@@ -61,7 +61,7 @@ func TestTheOperatorIsRemovedAndInstalledAgain(t *testing.T) {
 // Somebody deletes the kinds while there is a database, and the operator runs. That is no wish about its data: a
 // SampleDB of its name takes the volumes over, although the former one had been told to delete them. See
 // docs/install.md.
-func TestTheKindsAreDeletedAndMadeAgain(t *testing.T) {
+func TestLongTheKindsAreDeletedAndMadeAgain(t *testing.T) {
 	s := beginAlone(t)
 	shop := sampleDB("shop", 2, "deletionPolicy: Delete")
 	s.apply(shop)

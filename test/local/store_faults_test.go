@@ -194,7 +194,7 @@ func smallWAL(bound int) map[string]string {
 
 // A bucket is away for a minute, while the database writes on. What can't be archived waits in the slot, and all
 // of it is there afterwards.
-func TestABucketAwayForLongUnderLoad(t *testing.T) {
+func TestLongABucketAwayUnderLoad(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, smallWAL(512))
 	leader := c.leader()
@@ -291,7 +291,7 @@ func TestABucketAwayForLongerThanTheSlotKeeps(t *testing.T) {
 
 // A bucket refuses writes for a while after the first piece of a backup. The server's connection stands still
 // meanwhile, and the same backup goes on: no piece is written twice.
-func TestABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
+func TestLongABucketThatRefusesWritesHalfWayThroughABackup(t *testing.T) {
 	t.Parallel()
 	c, faulty, archive := inS3(t, nil)
 	leader := c.leader()
