@@ -138,16 +138,32 @@ func importTar(ctx context.Context, c *client.Client, tar, tag, byDigest string)
 	}
 	defer func() { _ = done(context.WithoutCancel(ctx)) }() // one that stays ends by itself after a day
 
-	images, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers(),
-		client.WithImageRefTranslator(func(string) string { return tag }),
+	imported, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers(),
 		client.WithDigestRef(func(digest.Digest) string { return byDigest }))
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	for _, image := range images {
+	for _, image := range imported {
 		if err := client.NewImage(c, image).Unpack(ctx, ""); err != nil {
 			return fmt.Errorf("unpack: %w", err)
 		}
+	}
+	return tagAs(ctx, c, byDigest, tag)
+}
+
+// tagAs gives an image another name, which a former image may have had.
+func tagAs(ctx context.Context, c *client.Client, from, tag string) error {
+	image, err := c.ImageService().Get(ctx, from)
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", from, err)
+	}
+	image.Name, image.Labels = tag, nil
+	_, err = c.ImageService().Create(ctx, image)
+	if errdefs.IsAlreadyExists(err) {
+		_, err = c.ImageService().Update(ctx, image)
+	}
+	if err != nil {
+		return fmt.Errorf("name it %s: %w", tag, err)
 	}
 	return nil
 }
