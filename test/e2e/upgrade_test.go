@@ -5,8 +5,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
+
+	"toban.dev/test/outside"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -39,4 +42,87 @@ func TestTheImageIsLookedInto(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A newer minor version is taken over on request, under load: all instances run one digest before and after, the
+// primary hands over once, and nothing acknowledged is lost. The way back is the former image by its digest. Debian's
+// stable archive without its security updates has the older one; where both have the same, the image is another one.
+func TestLongAMinorUpdate(t *testing.T) {
+	s := begin(t)
+	const image = "docker.io/library/postgres-minor:17"
+	s.load(image, "postgres:17-stable")
+	s.apply(sampleDB("shop", 3, "image: "+image))
+	s.ready("shop")
+	former := s.runs("shop", "")
+	older := s.version("shop")
+	for _, pod := range strings.Fields(s.run("get", "pods", "-l", naming.LabelComponent+"="+naming.ComponentInstance,
+		"-o", "jsonpath={.items[*].spec.containers[0].image}")) {
+		if pod != image {
+			t.Errorf("a Pod was made anew, from %s, when the image went on record", pod)
+		}
+	}
+
+	s.load(image, "postgres:17")
+	writer, err := outside.StartWriter(s.ctx, s.access("shop", naming.ReadWriteService("shop")))
+	must(t, err)
+	defer writer.Stop()
+	s.rowsAtLeast("shop", 50)
+	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
+	newest := s.runs("shop", former)
+	s.condition("shop", v1.ConditionUpToDate, "True", v1.ReasonUpToDate)
+	db := s.ready("shop")
+	for _, i := range db.Status.InstanceStatuses {
+		if i.ImageID != newest || db.Status.Update != nil {
+			t.Errorf("%s runs %s, want %s; left to do: %+v", i.Name, i.ImageID, newest, db.Status.Update)
+		}
+	}
+	s.rowsAtLeast("shop", s.count("shop")+50)
+	writer.Stop()
+	lost, err := writer.Lost(s.ctx)
+	must(t, err)
+	if len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
+	}
+	t.Logf("from %s to %s: no write for %s; %d rows acknowledged",
+		older, s.version("shop"), writer.Outage(), writer.Acknowledged())
+
+	s.patch("shop", `{"image":"`+former+`"}`)
+	s.ready("shop")
+	if back := s.version("shop"); back != older {
+		t.Errorf("after the way back %s runs, and before the update %s", back, older)
+	}
+}
+
+// load brings an image of the local cluster to its nodes, under another name.
+func (s *story) load(name, image string) {
+	s.Helper()
+	command := exec.CommandContext(s.ctx, "bin/localkube", "load", "--as", name, image)
+	command.Dir = "../.."
+	if out, err := command.CombinedOutput(); err != nil {
+		s.Fatalf("load %s: %v\n%s", image, err, out)
+	}
+}
+
+// runs waits until another image than a former one is on record, and all instances are made from it.
+func (s *story) runs(name, former string) (image string) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		if db.Status.Image == nil || db.Status.Image.Runs == "" || db.Status.Image.Runs == former ||
+			db.Status.Update != nil {
+			return fmt.Errorf("on record is %+v, and %+v is left", db.Status.Image, db.Status.Update)
+		}
+		image = db.Status.Image.Runs
+		return nil
+	})
+	return image
+}
+
+// version is what PostgreSQL says that it is.
+func (s *story) version(name string) string {
+	s.Helper()
+	return s.ask(name, "SHOW server_version")
 }

@@ -94,7 +94,7 @@ func (c *Cluster) startRuntimes(ctx context.Context, pauseTar string) error {
 			if err := c.startRuntime(ctx, n); err != nil {
 				return err
 			}
-			return image.Load(ctx, []image.Node{{Name: n.Name, Socket: n.Socket()}}, pauseTar)
+			return image.Load(ctx, []image.Node{{Name: n.Name, Socket: n.Socket()}}, pauseTar, "")
 		})
 	}
 	return together(nil, steps...)

@@ -36,7 +36,10 @@ var recipes = map[string]func(Builder, context.Context) (string, error){
 	"postgres:15": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 15) },
 	"postgres:17": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 17) },
 	"postgres:18": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 18) },
-	"nginx:1.25":  Builder.Nginx,
+	"postgres:17-stable": func(b Builder, ctx context.Context) (string, error) {
+		return b.PostgresBeforeSecurity(ctx, 17)
+	},
+	"nginx:1.25": Builder.Nginx,
 }
 
 // Names lists the short names that Build knows, in order.

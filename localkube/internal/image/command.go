@@ -25,7 +25,8 @@ func Command() *cobra.Command {
 // LoadCommand is "localkube load": bring images to the nodes that nodes returns.
 // It is a function because the cluster is only known when the command runs.
 func LoadCommand(nodes func(cmd *cobra.Command) ([]Node, error)) *cobra.Command {
-	return &cobra.Command{
+	as := ""
+	cmd := &cobra.Command{
 		Use:   "load TAR|NAME...",
 		Short: "Load images into every node of the cluster",
 		Args:  cobra.MinimumNArgs(1),
@@ -35,10 +36,12 @@ func LoadCommand(nodes func(cmd *cobra.Command) ([]Node, error)) *cobra.Command 
 				return err
 			}
 			return eachTar(cmd, args, func(ctx context.Context, tar string) error {
-				return Load(ctx, targets, tar)
+				return Load(ctx, targets, tar, as)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&as, "as", "", "another name for it on the nodes, such as postgres:17")
+	return cmd
 }
 
 func buildCommand() *cobra.Command {

@@ -44,6 +44,8 @@ type debian struct {
 	// Suite is the Debian release that has the packages.
 	Suite    string
 	Packages []string
+	// WithoutSecurity leaves out what is in the security archive alone.
+	WithoutSecurity bool `json:",omitempty"`
 	// Versions are those of Packages that Debian offers: see newest.
 	Versions map[string]string
 	// Users runs when only the essential packages are there, Layout when all are.
@@ -98,7 +100,7 @@ func (d debian) mmdebstrap(ctx context.Context, tmp, rootfs string, options ...s
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*/LC_MESSAGES/*.mo",
 		"--include=" + strings.Join(d.Packages, ","),
-	}, options, []string{d.Suite, rootfs}, sources(ctx, d.Suite))...)
+	}, options, []string{d.Suite, rootfs}, d.sources(ctx))...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8")
 	return cmd
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/opencontainers/go-digest"
 )
 
 const (
@@ -30,12 +32,17 @@ type Node struct {
 	Socket string
 }
 
-// Load brings the image in a tar to every node, all at once. A node that has
-// the same digest under the same name already is left alone.
-func Load(ctx context.Context, nodes []Node, tar string) error {
+// Load brings the image in a tar to every node, all at once, under its own name or another one that is given, and by
+// its digest, as a pull does. A node that has the same digest under the same name already is left alone.
+func Load(ctx context.Context, nodes []Node, tar, as string) error {
 	ref, err := Inspect(tar)
 	if err != nil {
 		return err
+	}
+	if as != "" {
+		if ref.Name, err = canonical(as); err != nil {
+			return err
+		}
 	}
 	if ref.Name == "" {
 		return fmt.Errorf("image tar %s has no name: it needs the annotation %s", tar, nameAnnotation)
@@ -59,26 +66,45 @@ func loadOne(ctx context.Context, node Node, tar string, ref Reference) error {
 		return fmt.Errorf("connect to containerd at %s (is the cluster up?): %w", node.Socket, err)
 	}
 	defer c.Close()
-	has, err := present(ctx, c, ref)
-	if err != nil || has {
+	byDigest, err := digestName(ref)
+	if err != nil {
 		return err
 	}
-	if err := importTar(ctx, c, tar); err != nil {
-		return err
+	for _, known := range []string{byDigest, ref.Name} {
+		has, err := present(ctx, c, known, ref.Digest.String())
+		if err != nil {
+			return err
+		}
+		if !has {
+			return importAs(ctx, c, tar, ref.Name, byDigest)
+		}
 	}
-	return awaitManaged(ctx, c, ref.Name)
+	return nil
 }
 
-// present tells whether a node has the very image, unpacked and ready.
-func present(ctx context.Context, c *client.Client, ref Reference) (bool, error) {
-	image, err := c.GetImage(ctx, ref.Name)
+// importAs copies the image into the node under two names, until Kubernetes knows it by both.
+func importAs(ctx context.Context, c *client.Client, tar, tag, byDigest string) error {
+	if err := importTar(ctx, c, tar, tag, byDigest); err != nil {
+		return err
+	}
+	for _, known := range []string{tag, byDigest} {
+		if err := awaitManaged(ctx, c, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// present tells whether a node has the very image under a name, unpacked and ready.
+func present(ctx context.Context, c *client.Client, called, want string) (bool, error) {
+	image, err := c.GetImage(ctx, called)
 	if errdefs.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("look for the image: %w", err)
 	}
-	if image.Target().Digest.String() != ref.Digest.String() {
+	if image.Target().Digest.String() != want {
 		return false, nil
 	}
 	unpacked, err := image.IsUnpacked(ctx, "")
@@ -88,10 +114,19 @@ func present(ctx context.Context, c *client.Client, ref Reference) (bool, error)
 	return unpacked, nil
 }
 
+// digestName is the name by which an image never changes. A Pod that runs the image is said to run this one.
+func digestName(ref Reference) (string, error) {
+	tag, err := name.NewTag(ref.Name)
+	if err != nil {
+		return "", fmt.Errorf("image name %q: %w", ref.Name, err)
+	}
+	return dockerHub(tag.Context().Name()) + "@" + ref.Digest.String(), nil
+}
+
 // importTar copies the image into the node and unpacks it there and then, so
 // that the first Pod need not wait for that. The layer's blob is given up once
 // it is unpacked: nothing on a node reads it again.
-func importTar(ctx context.Context, c *client.Client, tar string) error {
+func importTar(ctx context.Context, c *client.Client, tar, tag, byDigest string) error {
 	file, err := os.Open(tar)
 	if err != nil {
 		return fmt.Errorf("open image tar: %w", err)
@@ -103,14 +138,32 @@ func importTar(ctx context.Context, c *client.Client, tar string) error {
 	}
 	defer func() { _ = done(context.WithoutCancel(ctx)) }() // one that stays ends by itself after a day
 
-	images, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers())
+	imported, err := c.Import(ctx, file, client.WithDiscardUnpackedLayers(),
+		client.WithDigestRef(func(digest.Digest) string { return byDigest }))
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	for _, image := range images {
+	for _, image := range imported {
 		if err := client.NewImage(c, image).Unpack(ctx, ""); err != nil {
 			return fmt.Errorf("unpack: %w", err)
 		}
+	}
+	return tagAs(ctx, c, byDigest, tag)
+}
+
+// tagAs gives an image another name, which a former image may have had.
+func tagAs(ctx context.Context, c *client.Client, from, tag string) error {
+	image, err := c.ImageService().Get(ctx, from)
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", from, err)
+	}
+	image.Name, image.Labels = tag, nil
+	_, err = c.ImageService().Create(ctx, image)
+	if errdefs.IsAlreadyExists(err) {
+		_, err = c.ImageService().Update(ctx, image)
+	}
+	if err != nil {
+		return fmt.Errorf("name it %s: %w", tag, err)
 	}
 	return nil
 }

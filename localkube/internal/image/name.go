@@ -15,9 +15,11 @@ func canonical(image string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("image name %q: %w", image, err)
 	}
-	// go-containerregistry says index.docker.io, everyone else docker.io.
-	return strings.Replace(ref.Name(), "index.docker.io/", "docker.io/", 1), nil
+	return dockerHub(ref.Name()), nil
 }
+
+// dockerHub is a name as everyone else writes it: go-containerregistry says index.docker.io for docker.io.
+func dockerHub(name string) string { return strings.Replace(name, "index.docker.io/", "docker.io/", 1) }
 
 // repository is an image's full name without its tag.
 func repository(image string) (string, error) {

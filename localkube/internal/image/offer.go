@@ -153,19 +153,21 @@ func planned(output string, packages []string) (map[string]string, error) {
 
 var planLine = regexp.MustCompile(`(?m)^Inst (\S+) (?:\[\S+\] )?\((\S+) `)
 
-// sources are where an image of a suite gets its packages from, as mmdebstrap takes
-// them. Minor releases of PostgreSQL are in the security archive first, and stay
-// there until the next point release of Debian.
-func sources(ctx context.Context, suite string) []string {
+// sources are where an image gets its packages from, as mmdebstrap takes them. Minor releases of PostgreSQL are in the
+// security archive first, and stay there until the next point release of Debian.
+func (d debian) sources(ctx context.Context) []string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets",
 		"--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages").Output()
 	if err != nil {
 		out = nil
 	}
 	mirror, security := archives(string(out))
+	if d.WithoutSecurity { // to a bare address mmdebstrap would add the archives of updates
+		return []string{fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, d.Suite)}
+	}
 	list := []string{mirror}
 	if security != "" {
-		list = append(list, fmt.Sprintf("deb [signed-by=%s] %s %s-security main", keyring, security, suite))
+		list = append(list, fmt.Sprintf("deb [signed-by=%s] %s %s-security main", keyring, security, d.Suite))
 	}
 	return list
 }

@@ -16,19 +16,38 @@ var suites = map[int]string{15: "bookworm", 17: "trixie", 18: "forky"}
 // Debian's packages. It has no entry point script (so it makes no database by
 // itself), no JIT compilation and no wrappers in Perl.
 func (b Builder) Postgres(ctx context.Context, major int) (string, error) {
+	d, err := postgres(major)
+	if err != nil {
+		return "", err
+	}
+	return b.debian(ctx, d)
+}
+
+// PostgresBeforeSecurity is the same without what is in Debian's security archive alone: between two point releases of
+// Debian, it may have an older minor version.
+func (b Builder) PostgresBeforeSecurity(ctx context.Context, major int) (string, error) {
+	d, err := postgres(major)
+	if err != nil {
+		return "", err
+	}
+	d.WithoutSecurity, d.Name, d.Short = true, d.Name+"-stable", d.Short+"-stable"
+	return b.debian(ctx, d)
+}
+
+func postgres(major int) (debian, error) {
 	suite, ok := suites[major]
 	if !ok {
-		return "", fmt.Errorf("no Debian release is known to have PostgreSQL %d", major)
+		return debian{}, fmt.Errorf("no Debian release is known to have PostgreSQL %d", major)
 	}
 	version := strconv.Itoa(major)
-	return b.debian(ctx, debian{
+	return debian{
 		Name: "docker.io/library/postgres:" + version, Short: "postgres:" + version,
 		Suite:    suite,
 		Packages: []string{"postgresql-" + version, "locales"},
 		Users:    script("", "postgres-users"),
 		Layout:   script("major="+version, "postgres-layout", "trim"),
 		Config:   postgresConfig(version, major),
-	})
+	}, nil
 }
 
 // postgresConfig is the official image's config. It has no user there either:
