@@ -58,6 +58,9 @@ const (
 	// ConditionUpToDate is true when every instance runs the PostgreSQL version that the image has now, and the major
 	// version still gets fixes. The image is looked into once a day. Nothing waits for this condition.
 	ConditionUpToDate = "UpToDate"
+	// ConditionUpgraded is true when the data has the major version of the spec, after an upgrade. It is there while an
+	// upgrade is wanted or under way, and after one.
+	ConditionUpgraded = "Upgraded"
 	// ConditionComplete is true when the backup is in the archive, with the WAL that it needs. It belongs to a
 	// DatabaseBackup. While it is false, the reason says whether the backup is still running or has ended.
 	ConditionComplete = "Complete"
@@ -574,4 +577,24 @@ const (
 	// ReasonImageNotRead: the image could not be looked into; the message says why. It is tried again after an hour.
 	// To do: see the message. Backups, failovers and the rest go on without it.
 	ReasonImageNotRead = "ImageNotRead"
+)
+
+// Reasons of Upgraded. docs/upgrade.md has the steps.
+const (
+	// ReasonUpgraded: the data was upgraded; the message says how long no client was let in, and until when the data of
+	// the former version is kept.
+	// To do: look whether all is as it should be, then `kubectl annotate sampledb NAME toban.dev/accept-upgrade=yes`,
+	// which removes the former data. It is removed by itself after `spec.upgrade.keep`.
+	ReasonUpgraded = "Upgraded"
+
+	// ReasonUpgrading: the data is being upgraded to another major version, or is about to be; the message names the
+	// step.
+	// To do: wait. To give it up before the step Closing, set `spec.version` back.
+	ReasonUpgrading = "Upgrading"
+
+	// ReasonUpgradeFailed: the data could not be upgraded; the message says why. PostgreSQL runs with the former
+	// version and all data.
+	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or set
+	// `spec.version` back.
+	ReasonUpgradeFailed = "UpgradeFailed"
 )

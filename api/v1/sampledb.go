@@ -25,6 +25,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.initializedAt) || (has(self.spec.init) == has(oldSelf.spec.init) && (!has(self.spec.init) || self.spec.init == oldSelf.spec.init))",message="spec.init has run and runs only once: change the database with SQL instead"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.restore) || self.spec.restore.confirm == self.metadata.name",message="spec.restore.confirm must be the name of the SampleDB: what was written since the target will not be in the database any more"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.restoreFrom) || (has(oldSelf.spec.restoreFrom) && self.spec.restoreFrom == oldSelf.spec.restoreFrom) || !has(oldSelf.status) || (!has(oldSelf.status.systemIdentifier) && !(has(oldSelf.status.restore) && has(oldSelf.status.restore.completedAt)))",message="spec.restoreFrom says what a new SampleDB begins with, and this one has its data already: create another SampleDB with it"
+// +kubebuilder:validation:XValidation:rule="self.spec.version >= (has(oldSelf.status) && has(oldSelf.status.major) ? oldSelf.status.major : oldSelf.spec.version)",message="spec.version can't go below the major version of the data (status.major): PostgreSQL can't read data of a newer one. Restore a backup of the former version into a new SampleDB instead"
 type SampleDB struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -40,12 +41,12 @@ type SampleDB struct {
 
 // SampleDBSpec is what a user wants a SampleDB to be.
 //
-// +kubebuilder:validation:XValidation:rule="self.version == oldSelf.version",message="version can't be changed: a major upgrade is not an edit. Create a new SampleDB with the new version and move the data with pg_dump and pg_restore"
 // +kubebuilder:validation:XValidation:rule="!has(self.restore) || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="spec.restore brings a state back from the SampleDB's own archive, which backup.none: true does without"
 // +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
 type SampleDBSpec struct {
-	// The PostgreSQL major version: 15, 16, 17 or 18. It can't be changed afterwards.
+	// The PostgreSQL major version: 15, 16, 17 or 18. When it is raised, the data is upgraded in place (pg_upgrade),
+	// which takes some seconds without writes. It can't be lowered below the version of the data.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
 	// +required
 	Version int32 `json:"version"`
@@ -100,6 +101,10 @@ type SampleDBSpec struct {
 	// request, by the annotation toban.dev/update. An image that is named by its digest is never updated.
 	// +optional
 	Update *UpdateSpec `json:"update,omitempty"`
+
+	// How the data is upgraded when version is raised.
+	// +optional
+	Upgrade *UpgradeSpec `json:"upgrade,omitempty"`
 
 	// The processor time and memory of each instance. A change restarts the
 	// instances, standbys first.

@@ -62,6 +62,15 @@ type SampleDBStatus struct {
 	// +optional
 	Update *UpdateStatus `json:"update,omitempty"`
 
+	// The PostgreSQL major version of the data. It is spec.version, but while that is raised and the data is not
+	// upgraded yet.
+	// +optional
+	Major int32 `json:"major,omitempty"`
+
+	// How far an upgrade to another major version is, or how the last one went.
+	// +optional
+	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional

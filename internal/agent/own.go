@@ -34,7 +34,8 @@ func (a *Agent) own(ctx context.Context) error {
 		answer()
 	}
 	var err error
-	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name, a.options.Restored, waits)
+	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name,
+		[]string{a.options.Restored, a.options.Upgraded}, waits)
 	end()
 	if err == nil {
 		a.states.WriteBy(a.options.WriteFile)

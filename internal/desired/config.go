@@ -24,8 +24,8 @@ type Known struct {
 	Given string
 	// Witness is the UID of the Lease.
 	Witness string
-	// Restored is the id of the last restore in place.
-	Restored string
+	// Restored is the id of the last restore in place, Upgraded that of the last upgrade.
+	Restored, Upgraded string
 	// Left says that the SampleDB is deleted and leaves its data, whatever its deletionPolicy says.
 	Left bool
 	// Least is how many members there are at least, whatever the spec wants.
@@ -37,7 +37,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 	return protocol.Config{
 		Cluster:          db.Name,
 		Namespace:        db.Namespace,
-		Major:            int(db.Spec.Version),
+		Major:            Major(db),
 		Members:          members(db, known.Least),
 		SystemIdentifier: known.SystemIdentifier,
 		Parameters:       Parameters(db),
@@ -51,11 +51,22 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Witness:          known.Witness,
 		Archive:          Archive(db, known.Authority),
 		Restored:         known.Restored,
+		Upgraded:         known.Upgraded,
+		RemoveUpgraded:   accepted(db),
 		RemoveBefore:     db.Spec.Restore != nil && db.Spec.Restore.Before == v1.BeforeDelete,
 		Prepares:         db.Spec.Restore != nil && db.Spec.Restore.ID != known.Restored,
 		// What is committed after the last backup would be lost, also where the deletionPolicy is another meanwhile.
-		Closed: db.DeletionTimestamp != nil && !known.Left,
+		// During an upgrade it would be in the former data only.
+		Closed: db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed(),
 	}.Revise()
+}
+
+// accepted is the id of an upgrade whose former data is to be removed, "" for none.
+func accepted(db *v1.SampleDB) string {
+	if u := db.Status.Upgrade; u != nil && u.Accepted {
+		return u.ID
+	}
+	return ""
 }
 
 func durability(db *v1.SampleDB) string {

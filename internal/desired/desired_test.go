@@ -125,7 +125,7 @@ func queryOf(t *testing.T, uri string) url.Values {
 func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 	was := sampleDB("x", full)
 	pod := func(db *v1.SampleDB, s Settings) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: podTemplate(db, s, "").ObjectMeta}
+		return &corev1.Pod{ObjectMeta: podTemplate(db, s, protocol.Config{}).ObjectMeta}
 	}
 	for name, c := range map[string]struct {
 		change func(*v1.SampleDB)
@@ -162,7 +162,7 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 // Without the Secret in its Pod an agent has nothing to show.
 func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
 	db := sampleDB("x", three)
-	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, protocol.Config{}).ObjectMeta}
 	db.Spec.TLS = v1.TLSSpec{Names: []v1.ServerName{"db.example.com"}}
 	if got := Outdated(db, settings, pod); got != nil {
 		t.Errorf("another name replaces the Pod: %v", got)
@@ -175,16 +175,16 @@ func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
 
 func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 	db := sampleDB("x", three)
-	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	pod := &corev1.Pod{ObjectMeta: podTemplate(db, settings, protocol.Config{}).ObjectMeta}
 	pod.Annotations[naming.AnnotationFacets] = strings.ReplaceAll(pod.Annotations[naming.AnnotationFacets],
 		`"scheduling"`, `"of an older operator"`)
 	if got := Outdated(db, settings, pod); got != nil {
 		t.Errorf("a facet that the older operator did not know restarts the Pod: %v", got)
 	}
 	other := podTemplate(db,
-		Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"}, "")
+		Settings{Image: "toban:2", PostgreSQL: "mirror.example/postgres", Namespace: "elsewhere"}, protocol.Config{})
 	if other.Annotations[naming.AnnotationFacets] != podTemplate(db, settings,
-		"").Annotations[naming.AnnotationFacets] {
+		protocol.Config{}).Annotations[naming.AnnotationFacets] {
 		t.Error("the operator's settings are in the facets")
 	}
 	pod.Annotations[naming.AnnotationFacets] = "broken by somebody"
@@ -310,7 +310,7 @@ func TestWhatTheWitnessAndTheDurabilityAreRestartsNothing(t *testing.T) {
 // have it before a Pod is replaced.
 func TestTheImageOnRecord(t *testing.T) {
 	db := sampleDB("x", three)
-	before := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	before := &corev1.Pod{ObjectMeta: podTemplate(db, settings, protocol.Config{}).ObjectMeta}
 	db.Status.Image = &v1.ImageStatus{Name: NamedImage(db, settings), Runs: "docker.io/library/postgres@sha256:11"}
 	if got := Image(db, settings); got != db.Status.Image.Runs {
 		t.Errorf("instances are made from %s", got)
@@ -328,7 +328,7 @@ func TestTheImageOnRecord(t *testing.T) {
 	if got := Outdated(db, settings, before); got != nil {
 		t.Errorf("it runs the image, and is outdated in %v", got)
 	}
-	after := &corev1.Pod{ObjectMeta: podTemplate(db, settings, "").ObjectMeta}
+	after := &corev1.Pod{ObjectMeta: podTemplate(db, settings, protocol.Config{}).ObjectMeta}
 	if !Made(db, settings, after.ObjectMeta) {
 		t.Error("the template does not count as made")
 	}

@@ -66,6 +66,9 @@ func Outdated(db *v1.SampleDB, settings Settings, pod *corev1.Pod) []string {
 	}
 	var out []string
 	for name, value := range now {
+		if Upgrades(db) && (name == FacetImage || name == FacetDigest) {
+			continue // that is another major version's
+		}
 		old, known := was[name]
 		mounts := name == FacetStore || name == FacetCertificate
 		if (known || mounts && was != nil) && old != value {

@@ -130,6 +130,14 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 		"longest": sampleDB(strings.Repeat("n", naming.MaxName), onVolume, three),
 		"volume":  sampleDB("volume", onVolume),
 		"s3":      sampleDB("s3", inS3),
+		"upgraded": sampleDB("upgraded", withoutBackup, func(db *v1.SampleDB) {
+			db.Spec.Version, db.Status.Major = 18, 17
+			db.Spec.Upgrade = &v1.UpgradeSpec{Method: v1.UpgradeCopy}
+			db.Status.Upgrade = &v1.UpgradeStatus{
+				ID: "18-0a1b2c", From: 17, To: 18, Step: v1.UpgradeClosing,
+				FormerImage: "docker.io/library/postgres:17",
+			}
+		}),
 		"restored": sampleDB("restored", withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.RestoreFrom = &v1.RestoreSpec{
 				SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"},
@@ -191,6 +199,9 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if Backup(db) != nil {
 		out = append(out, archiveObjects(t, db, config)...)
 	}
+	if db.Status.Upgrade != nil {
+		out = append(out, upgradeObjects(t, db, config)...)
+	}
 	if db.Spec.RestoreFrom != nil {
 		out = append(out, restoreObjects(t, db, config)...)
 	}
@@ -219,6 +230,20 @@ func restoreObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		out = append(out, configMap, RestoreJob(db, settings, FirstRestore(db), source))
 	}
 	return out
+}
+
+// upgradeObjects are those that come with an upgrade to another major version.
+func upgradeObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
+	t.Helper()
+	u := Upgrade{ID: "18-0a1b2c", From: 17, To: 18, Image: WantedImage(db, settings), Node: "worker1"}
+	told, err := UpgradeConfigMap(db, UpgradeSettings(db, config, u))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []client.Object{
+		UpgradePolicy(db, settings), told, UpgradeCheckJob(db, settings, u), UpgradeJob(db, settings, u),
+		UpgradeBackup(db, u.ID),
+	}
 }
 
 // archiveObjects are those that come with spec.backup.

@@ -16,13 +16,32 @@ import (
 // imageDeadline is how long a look into an image may take, the pull included (seconds).
 const imageDeadline = 600
 
-// NamedImage is the PostgreSQL image as the spec names it.
+// NamedImage is the PostgreSQL image of the data's major version as the spec names it, or named it before an upgrade.
 func NamedImage(db *v1.SampleDB, settings Settings) string {
+	if Upgrades(db) && db.Status.Upgrade != nil && db.Status.Upgrade.FormerImage != "" {
+		return db.Status.Upgrade.FormerImage
+	}
+	return WantedImage(db, settings)
+}
+
+// WantedImage is the image as the spec names it, which is that of another major version while the data is not upgraded.
+func WantedImage(db *v1.SampleDB, settings Settings) string {
 	if db.Spec.Image != "" {
 		return db.Spec.Image
 	}
 	return fmt.Sprintf("%s:%d", settings.PostgreSQL, db.Spec.Version)
 }
+
+// Major is the PostgreSQL major version of the data, which is the spec's but while the data is not upgraded yet.
+func Major(db *v1.SampleDB) int {
+	if db.Status.Major != 0 {
+		return int(db.Status.Major)
+	}
+	return int(db.Spec.Version)
+}
+
+// Upgrades says that the spec wants another major version than the data has.
+func Upgrades(db *v1.SampleDB) bool { return Major(db) != int(db.Spec.Version) }
 
 // Image is the PostgreSQL image that instances are made from, and all else that needs its programs: the one by its
 // digest that the status has on record for the named one, else the named one itself.
@@ -80,16 +99,23 @@ func ImageJob(db *v1.SampleDB, settings Settings, fromNode bool) *batchv1.Job {
 	case FixedImage(NamedImage(db, settings)):
 		pull = corev1.PullIfNotPresent
 	}
-	return imageJob(db, name, imagePod(db, settings, NamedImage(db, settings), pull))
+	return imageJob(db, name, imagePod(db, settings, NamedImage(db, settings), Major(db), pull))
+}
+
+// Pull is an image of a major version that the node of an instance, by ordinal, is to have.
+type Pull struct {
+	Ordinal     int
+	Node, Image string
+	Major       int
 }
 
 // PullJob has the node of an instance pull an image that is named by its digest, and looks into it there. It goes past
 // the scheduler, so that a cordoned node has it too: it is the node to which the instance comes back.
-func PullJob(db *v1.SampleDB, settings Settings, ordinal int, node, image string) *batchv1.Job {
-	pod := imagePod(db, settings, image, corev1.PullIfNotPresent)
-	pod.NodeName, pod.NodeSelector = node, nil
-	job := imageJob(db, naming.PullJob(db.Name, ordinal), pod)
-	job.Annotations = map[string]string{naming.AnnotationPulls: image}
+func PullJob(db *v1.SampleDB, settings Settings, p Pull) *batchv1.Job {
+	pod := imagePod(db, settings, p.Image, p.Major, corev1.PullIfNotPresent)
+	pod.NodeName, pod.NodeSelector = p.Node, nil
+	job := imageJob(db, naming.PullJob(db.Name, p.Ordinal), pod)
+	job.Annotations = map[string]string{naming.AnnotationPulls: p.Image}
 	return job
 }
 
@@ -111,7 +137,9 @@ func imageJob(db *v1.SampleDB, name string, pod corev1.PodSpec) *batchv1.Job {
 	}
 }
 
-func imagePod(db *v1.SampleDB, settings Settings, image string, pull corev1.PullPolicy) corev1.PodSpec {
+func imagePod(
+	db *v1.SampleDB, settings Settings, image string, major int, pull corev1.PullPolicy,
+) corev1.PodSpec {
 	pod := auxiliaryPod(db, instanceUser)
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.InitContainers = []corev1.Container{installContainer(settings)}
@@ -119,7 +147,7 @@ func imagePod(db *v1.SampleDB, settings Settings, image string, pull corev1.Pull
 		Name:            naming.ContainerImage,
 		Image:           image,
 		ImagePullPolicy: pull,
-		Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(int(db.Spec.Version))},
+		Command:         []string{naming.PathBinary, "image", "--major", strconv.Itoa(major)},
 		Resources:       requests("10m", "32Mi"),
 		SecurityContext: containerSecurity(),
 		VolumeMounts:    []corev1.VolumeMount{{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true}},

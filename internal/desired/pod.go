@@ -7,13 +7,14 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // instanceUser is the id of postgres in the official image, as user and group.
 const instanceUser = 999
 
 // podTemplate is the Pod of an instance.
-func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.PodTemplateSpec {
+func podTemplate(db *v1.SampleDB, settings Settings, config protocol.Config) corev1.PodTemplateSpec {
 	own := merged(naming.Common(db.Name), naming.InstanceSelector(db.Name))
 	grace, token := int64(120), true
 	spec := corev1.PodSpec{
@@ -22,7 +23,7 @@ func podTemplate(db *v1.SampleDB, settings Settings, restored string) corev1.Pod
 		TerminationGracePeriodSeconds: &grace,
 		SecurityContext:               podSecurity(instanceUser),
 		InitContainers:                []corev1.Container{installContainer(settings)},
-		Containers:                    []corev1.Container{postgresContainer(db, settings, restored)},
+		Containers:                    []corev1.Container{postgresContainer(db, settings, config)},
 		Volumes:                       instanceVolumes(db),
 		Affinity:                      affinity(db),
 		NodeSelector:                  db.Spec.Pod.NodeSelector,
@@ -94,7 +95,7 @@ func installContainer(settings Settings) corev1.Container {
 	}
 }
 
-func postgresContainer(db *v1.SampleDB, settings Settings, restored string) corev1.Container {
+func postgresContainer(db *v1.SampleDB, settings Settings, config protocol.Config) corev1.Container {
 	return corev1.Container{
 		Name:            naming.ContainerPostgreSQL,
 		Image:           Image(db, settings),
@@ -106,7 +107,7 @@ func postgresContainer(db *v1.SampleDB, settings Settings, restored string) core
 			"--authority", naming.PathAuthority,
 			"--volume", naming.PathVolume,
 		},
-		Env: append(instanceEnv(restored), storeEnv(storeOf(db))...),
+		Env: append(instanceEnv(config), storeEnv(storeOf(db))...),
 		Ports: []corev1.ContainerPort{
 			{Name: "postgresql", ContainerPort: naming.PortPostgreSQL, Protocol: corev1.ProtocolTCP},
 			{Name: "agent", ContainerPort: naming.PortAgent, Protocol: corev1.ProtocolTCP},
@@ -123,9 +124,9 @@ func postgresContainer(db *v1.SampleDB, settings Settings, restored string) core
 	}
 }
 
-// instanceEnv tells the agent who it is and which restore in place its data must be of, which no file that is
-// late may keep from it, and lets `kubectl exec NAME-0 -- psql` work.
-func instanceEnv(restored string) []corev1.EnvVar {
+// instanceEnv tells the agent who it is and which restore in place and upgrade its data must be of, which no file that
+// is late may keep from it, and lets `kubectl exec NAME-0 -- psql` work.
+func instanceEnv(config protocol.Config) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		fieldEnv("POD_NAME", "metadata.name"),
 		fieldEnv("POD_NAMESPACE", "metadata.namespace"),
@@ -135,8 +136,11 @@ func instanceEnv(restored string) []corev1.EnvVar {
 		{Name: "PGUSER", Value: naming.RoleSuperuser},
 		{Name: "HOME", Value: pathTmp},
 	}
-	if restored != "" {
-		env = append(env, corev1.EnvVar{Name: naming.EnvRestored, Value: restored})
+	if config.Restored != "" {
+		env = append(env, corev1.EnvVar{Name: naming.EnvRestored, Value: config.Restored})
+	}
+	if config.Upgraded != "" {
+		env = append(env, corev1.EnvVar{Name: naming.EnvUpgraded, Value: config.Upgraded})
 	}
 	return env
 }

@@ -38,7 +38,7 @@ func StatefulSet(
 				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 			},
-			Template:             podTemplate(db, settings, config.Restored),
+			Template:             podTemplate(db, settings, config),
 			VolumeClaimTemplates: templates,
 		},
 	}, nil

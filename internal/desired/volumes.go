@@ -25,6 +25,8 @@ const (
 	volumeArchive   = "archive"
 	volumeSource    = "source"
 	volumeKey       = "key"
+	volumeFormer    = "former"
+	volumeScratch   = "scratch"
 
 	pathTmp    = "/tmp"
 	pathMemory = "/dev/shm"

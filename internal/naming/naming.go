@@ -78,6 +78,8 @@ const (
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"
 
+	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
+	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
 	// UpdateInWindow is a value of AnnotationUpdate.
 	UpdateInWindow = "in-window"
 
@@ -93,6 +95,7 @@ const (
 	ComponentRestore  = "restore"
 	ComponentVerify   = "verify"
 	ComponentImage    = "image"
+	ComponentUpgrade  = "upgrade"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -129,6 +132,8 @@ const (
 	ContainerRestore    = "restore"
 	ContainerVerify     = "verify"
 	ContainerImage      = "image"
+	ContainerCollect    = "collect" // of an upgrade: it brings the former version's programs along
+	ContainerUpgrade    = "upgrade"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -235,6 +240,8 @@ func Archive(db string) string          { return db + "-archive" }
 func RetentionJob(db string) string     { return db + "-retention" }
 func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
+func UpgradeConfigMap(db string) string { return db + "-upgrade" }
+func UpgradePolicy(db string) string    { return db + "-upgrade" }
 
 // ImageJob looks into the image as its registry has it now, NodeImageJob as some node has it.
 func ImageJob(db string) string     { return db + "-image" }
@@ -249,6 +256,17 @@ func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "
 // InitJob is named by the hash of what it does, so that a mended spec.init gets
 // a new Job.
 func InitJob(db, hash string) string { return db + "-init-" + hash }
+
+// EnvUpgraded tells an agent the id of the upgrade whose data it must have.
+const EnvUpgraded = "TOBAN_UPGRADED"
+
+// UpgradeJob upgrades the data to another major version, UpgradeCheckJob looks before whether that can be done. Both are
+// named by the hash of what they work with, so that something that was mended gets new Jobs.
+func UpgradeJob(db, hash string) string      { return db + "-upgrade-" + hash }
+func UpgradeCheckJob(db, hash string) string { return db + "-upgrade-check-" + hash }
+
+// UpgradeBackup is the DatabaseBackup that is taken before an upgrade.
+func UpgradeBackup(db, id string) string { return db + "-before-" + id }
 
 // EnvRestored tells an agent the id of the restore in place whose data it must have.
 const EnvRestored = "TOBAN_RESTORED"

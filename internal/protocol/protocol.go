@@ -65,7 +65,12 @@ type Config struct {
 	Restored     string `json:"restored,omitempty"`
 	RemoveBefore bool   `json:"removeBefore,omitempty"`
 	Prepares     bool   `json:"prepares,omitempty"`
-	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken.
+	// Upgraded is the id of the last upgrade to another major version, whose data the instances are to have, "" for none.
+	// RemoveUpgraded is that of one whose former data may go.
+	Upgraded       string `json:"upgraded,omitempty"`
+	RemoveUpgraded string `json:"removeUpgraded,omitempty"`
+	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken; or it is being
+	// upgraded to another major version.
 	Closed bool `json:"closed,omitempty"`
 }
 

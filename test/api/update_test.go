@@ -64,7 +64,7 @@ func (w *world) runOnNode(set *appsv1.StatefulSet, ordinal int, tag string) {
 		{Name: naming.ContainerPostgreSQL, Image: "x", ImageID: image},
 	}
 	w.must(w.api.Status().Update(w.Context(), pod))
-	version := map[string]string{formerImage: "17.6", newerImage: "17.7"}[image]
+	version := map[string]string{formerImage: "17.6", newerImage: "17.7", majorImage: "18.1"}[image]
 	w.agents.change(address(set, ordinal), func(s *protocol.Status) { s.ServerVersion = version })
 }
 

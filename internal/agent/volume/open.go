@@ -12,10 +12,13 @@ import (
 // StateFolder is where an agent keeps what outlives its data, in the volume.
 func StateFolder(volume string) string { return filepath.Join(volume, folderState) }
 
-// Open locks the volume of an instance, takes a restore in place over where that is due, and reads the hard state.
-// Where it has to wait it calls waits, with the words for whom. Until it has the lock it touches nothing on the volume.
-// A lock that it has got is returned with an error too: it is to be held until the process ends.
-func Open(ctx context.Context, volume, instance, restored string, waits func(whom string)) (*Lock, *StateStore, error) {
+// Open locks the volume of an instance, takes over the data of a restore in place or of an upgrade where that is due,
+// by their ids, and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has the
+// lock it touches nothing on the volume. A lock that it has got is returned with an error too: it is to be held until
+// the process ends.
+func Open(
+	ctx context.Context, volume, instance string, wanted []string, waits func(whom string),
+) (*Lock, *StateStore, error) {
 	lock, err := Own(ctx, volume, waits)
 	if err != nil {
 		return nil, nil, err
@@ -23,20 +26,25 @@ func Open(ctx context.Context, volume, instance, restored string, waits func(who
 	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
 		return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
 	}
-	due, err := takeOverDue(volume, restored)
-	if err != nil {
-		return lock, nil, err
-	}
-	if due {
-		restore, err := awaitLock(ctx, volume, lockRestore, waits)
-		if err != nil {
-			return lock, nil, err
-		}
-		defer restore.Release()
-		if err := takeOver(volume, instance, restored); err != nil {
+	for _, id := range wanted {
+		if err := takeOverOnce(ctx, volume, instance, id, waits); err != nil {
 			return lock, nil, err
 		}
 	}
 	memory, err := OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
 	return lock, memory, err
+}
+
+// takeOverOnce takes the data of an id over where that is due, when nobody works on it any more.
+func takeOverOnce(ctx context.Context, volume, instance, id string, waits func(whom string)) error {
+	due, err := takeOverDue(volume, id)
+	if err != nil || !due {
+		return err
+	}
+	restore, err := awaitLock(ctx, volume, lockRestore, waits)
+	if err != nil {
+		return err
+	}
+	defer restore.Release()
+	return takeOver(volume, instance, id)
 }

@@ -161,7 +161,7 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 		os.WriteFile(filepath.Join(volume, "mine/notes"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := removeBefore(volume)
+	removed, err := removeBefore(volume, "")
 	if err != nil || len(removed) != 1 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
@@ -174,7 +174,7 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 			t.Errorf("%s is there: %v", path, err == nil)
 		}
 	}
-	if removed, err := removeBefore(volume); err != nil || len(removed) > 0 {
+	if removed, err := removeBefore(volume, ""); err != nil || len(removed) > 0 {
 		t.Errorf("again: %v, %v", removed, err)
 	}
 }

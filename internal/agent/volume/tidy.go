@@ -45,12 +45,16 @@ func (t *Tidier) tidy() error {
 			return err
 		}
 	}
-	if !config.RemoveBefore {
-		return nil
+	var removed []string
+	var err error
+	switch {
+	case config.RemoveBefore:
+		removed, err = removeBefore(t.Volume, "")
+	case config.RemoveUpgraded != "":
+		removed, err = removeBefore(t.Volume, config.RemoveUpgraded)
 	}
-	removed, err := removeBefore(t.Volume)
 	if len(removed) > 0 {
-		t.Log.Info("removed what was there before a restore", "folders", removed)
+		t.Log.Info("removed the data that was there before", "folders", removed)
 	}
 	return err
 }
@@ -68,15 +72,15 @@ func removeGivenUp(volume string) error {
 	return RemoveRestore(volume)
 }
 
-// removeBefore removes the data that restores in place have replaced, and its tablespaces. Those go first: the
-// data says where they are.
-func removeBefore(volume string) (removed []string, err error) {
+// removeBefore removes the data that a restore in place or an upgrade has replaced, by its id, "" for all, and its
+// tablespaces. Those go first: the data says where they are.
+func removeBefore(volume, id string) (removed []string, err error) {
 	entries, err := os.ReadDir(volume)
 	if err != nil {
 		return nil, fmt.Errorf("look for what was there before a restore: %w", err)
 	}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), beforePrefix) {
+		if id != "" && entry.Name() != beforePrefix+id || !strings.HasPrefix(entry.Name(), beforePrefix) {
 			continue
 		}
 		before := filepath.Join(volume, entry.Name())

@@ -171,6 +171,20 @@ func (a *HTTPS) Progress(
 	return out, err
 }
 
+// Begin tells a Pod, at a host, to begin. Its certificate is for an identity, by the authority in the SampleDB's config.
+func (a *HTTPS) Begin(
+	ctx context.Context, identity, host string, config protocol.Config, begin protocol.UpgradeBegin,
+) error {
+	roots, err := pki.Pool(config.Authority)
+	if err != nil {
+		return err
+	}
+	c := a.connect(pki.ClientTLS(a.by(config.Operator), roots, identity))
+	defer c.Close()
+	_, err = c.Begin(ctx, host, begin)
+	return err
+}
+
 // Forget drops what is kept for a SampleDB that is gone.
 func (a *HTTPS) Forget(cluster types.UID) {
 	a.silences.forget(cluster)

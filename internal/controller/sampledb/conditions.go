@@ -103,22 +103,34 @@ func (s *scope) explain(sentence string) string {
 // ready is true when everything is as the spec wants it. The first check that
 // fails is the reason.
 func ready(s *scope) verdict {
-	for _, check := range []func(*scope) *verdict{
-		notDeleting, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
-		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
-	} {
-		if failed := check(s); failed != nil {
-			if failed.status == "" {
-				failed.status = metav1.ConditionFalse
-			}
-			return *failed
+	failed := unready(s)
+	if failed == nil {
+		failed = isUpgraded(s)
+	}
+	if failed != nil {
+		if failed.status == "" {
+			failed.status = metav1.ConditionFalse
 		}
+		return *failed
 	}
 	if s.instances() == 1 {
 		return yes(v1.ReasonReady, s.primary()+" takes writes")
 	}
 	return yes(v1.ReasonReady, fmt.Sprintf("%s takes writes, and all %d instances are ready",
 		s.primary(), s.instances()))
+}
+
+// unready is what keeps the SampleDB from being ready besides an upgrade, nil where nothing does.
+func unready(s *scope) *verdict {
+	for _, check := range []func(*scope) *verdict{
+		notDeleting, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
+		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
+	} {
+		if failed := check(s); failed != nil {
+			return failed
+		}
+	}
+	return nil
 }
 
 func notDeleting(s *scope) *verdict {

@@ -38,8 +38,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Agents talks to the instances.
 	Agents Agents
-	// Pods asks the Pods of restores.
-	Pods pods.Asker
+	// Pods asks the Pods of restores and upgrades.
+	Pods Pods
 	// Credentials derives passwords, keys and certificates.
 	Credentials *credentials.Store
 	// Settings are the operator's.
@@ -71,6 +71,7 @@ func (r *Reconciler) phases() []phase {
 		{"access", r.applyAccess, gates},
 		{"storage", r.applyStorage, gates},
 		{"restore", r.applyRestore, gates},
+		{"upgrade", r.applyUpgrade, gates},
 		{"instances", r.applyInstances, gates},
 		{"network", r.applyNetwork, apart},
 		{"init", r.applyInitial, gates},
@@ -145,7 +146,9 @@ func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
 }
 
 // goesOn says that a phase is done though one before it has failed.
-func (s *scope) goesOn(p phase) bool { return p.kind == apart && s.primary() != "" && !s.inPlace() }
+func (s *scope) goesOn(p phase) bool {
+	return p.kind == apart && s.primary() != "" && !s.inPlace() && !s.upgrade.Closed()
+}
 
 // finish is what remains of a SampleDB that is being deleted.
 func (r *Reconciler) finish(ctx context.Context, s *scope) (reconcile.Result, error) {
@@ -181,9 +184,11 @@ func (r *Reconciler) forget(uid types.UID) {
 const (
 	pauseConflict = 100 * time.Millisecond
 	pauseStarting = time.Second
-	pauseWorking  = 2 * time.Second
-	pauseStuck    = 10 * time.Second
-	pauseResting  = 5 * time.Minute
+	// pauseShort is while no client is let in.
+	pauseShort   = 200 * time.Millisecond
+	pauseWorking = 2 * time.Second
+	pauseStuck   = 10 * time.Second
+	pauseResting = 5 * time.Minute
 	// pauseArchiving is how old what the status says of the archive may be: only the
 	// agents know it, and that it goes on must not be believed for long.
 	pauseArchiving = 30 * time.Second
@@ -200,7 +205,10 @@ func (s *scope) pause() time.Duration {
 	if s.pulling() {
 		pause = min(pause, pauseStuck)
 	}
-	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext} {
+	if s.upgrade.Closed() {
+		pause = min(pause, pauseShort)
+	}
+	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
 		}
@@ -213,7 +221,7 @@ func (s *scope) untilChange() time.Duration {
 	state := s.status()
 	age := s.now.Sub(meta.FindStatusCondition(state.Conditions, v1.ConditionReady).LastTransitionTime.Time)
 	switch {
-	case s.asked() || s.inPlace() || s.rotates() || s.changesAuthority():
+	case s.acts():
 		return pauseWorking
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
@@ -233,6 +241,11 @@ func (s *scope) untilChange() time.Duration {
 		return pauseStarting
 	}
 	return pauseWorking
+}
+
+// acts says that something was asked for, or is under way, that takes some steps.
+func (s *scope) acts() bool {
+	return s.asked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading()
 }
 
 // unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.

@@ -43,6 +43,10 @@ const (
 	eventUpdated           = "Updated"               // all of them run it
 	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
 	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
+	eventUpgrading         = "Upgrading"             // the data is that of another major version now
+	eventUpgraded          = "Upgraded"              // it takes writes
+	eventUpgradeFailed     = "UpgradeFailed"         // the former version runs on, or again
+	eventUpgradeAccepted   = "UpgradeAccepted"       // the data of the former version is removed
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive

@@ -260,7 +260,7 @@ func upToDate(s *scope) verdict {
 
 // versions is what the judgement about versions is made of. What an instance runs that can't be asked is what it ran.
 func (s *scope) versions() upgrade.View {
-	view := upgrade.View{Now: s.now, Major: int(s.db.Spec.Version), Image: upgrade.Image{
+	view := upgrade.View{Now: s.now, Major: desired.Major(s.db), Image: upgrade.Image{
 		Name: s.image.Name, Fixed: desired.FixedImage(s.image.Name), Reference: s.image.Reference,
 		Digest: desired.Digest(s.image.Reference), Version: s.image.Version, Problem: s.image.Problem,
 	}}

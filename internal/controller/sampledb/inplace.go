@@ -131,7 +131,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	s.restored = no(v1.ReasonRestoring, "the instances stop, and start with the restored data")
 	if len(s.seen.pods) > 0 {
-		s.stopped = true
+		s.stopped = &problem{v1.ReasonRestoring, s.restored.message, waitGone}
 		return nil
 	}
 	known, err := r.known(s)

@@ -502,7 +502,12 @@ func (c *cluster) Forget(types.UID) {}
 // Changed is of Agents.
 func (c *cluster) Changed() <-chan ctrlevent.GenericEvent { return nil }
 
-// Progress is of pods.Asker.
+// Begin is of Pods.
+func (c *cluster) Begin(context.Context, string, string, protocol.Config, protocol.UpgradeBegin) error {
+	return errSilent
+}
+
+// Progress is of Pods.
 func (c *cluster) Progress(context.Context, string, string, protocol.Config) (protocol.BackupProgress, error) {
 	return protocol.BackupProgress{}, errSilent
 }

@@ -34,6 +34,7 @@ type observed struct {
 	restorePods []corev1.Pod
 	backupPods  []corev1.Pod
 	imagePods   []corev1.Pod        // of the Jobs that look into the image
+	upgradePods []corev1.Pod        // of the Jobs of an upgrade to another major version
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
@@ -56,9 +57,14 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if begun, err := r.recordUpgrade(ctx, s); err != nil || begun {
+		s.seen.doubted = true
+		return err
+	}
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
+	s.upgrade = s.db.Status.Upgrade.DeepCopy()
 	r.observePassword(s)
 	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
@@ -98,7 +104,9 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 		known.Authority = bundle
 	}
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
-	if known.SystemIdentifier == "" {
+	known.Upgraded = old.Upgraded
+	s.written = old
+	if known.SystemIdentifier == "" || old.Upgraded != "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}
 	return known, nil
@@ -170,6 +178,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.backupPods = append(s.seen.backupPods, *pod)
 		case naming.ComponentImage:
 			s.seen.imagePods = append(s.seen.imagePods, *pod)
+		case naming.ComponentUpgrade:
+			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

@@ -103,7 +103,7 @@ func stays(name string, want int) bool {
 // size is what the scope knows of it.
 func (s *scope) size() size {
 	z := size{
-		have: s.needed(), want: desired.Instances(s.db), restoring: s.restoreBegun(),
+		have: s.needed(), want: desired.Instances(s.db), restoring: s.restoreBegun() || s.upgradingInstance() != "",
 		data: s.config.SystemIdentifier != "", primary: s.primary(), voters: s.voters(),
 	}
 	for i := range z.want {
@@ -132,12 +132,14 @@ func (s *scope) created() int {
 	return count
 }
 
-// needed is how many instances there are, or have to be: when all have stopped for a restore in
-// place, the one with the restored data is among those that start again.
+// needed is how many instances there are, or have to be: when all have stopped for a restore in place or an upgrade,
+// the one with the new data is among those that start again.
 func (s *scope) needed() int {
 	count := s.created()
-	if ordinal, known := naming.Ordinal(s.restoringInstance()); known {
-		count = max(count, ordinal+1)
+	for _, name := range []string{s.restoringInstance(), s.upgradingInstance()} {
+		if ordinal, known := naming.Ordinal(name); known {
+			count = max(count, ordinal+1)
+		}
 	}
 	return count
 }
@@ -145,7 +147,7 @@ func (s *scope) needed() int {
 // applyInstances writes the StatefulSet, with as many Pods as may be.
 func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	s.scaling = scale(s.size())
-	if s.stopped {
+	if s.stopped != nil {
 		s.scaling = scaling{replicas: 0, reason: scalingRestored}
 	}
 	if s.scaling.successor != "" && s.moving == "" {
@@ -161,8 +163,8 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	if have := s.created(); s.seen.set != nil && have != s.scaling.replicas {
 		s.addEvent(eventScaling, fmt.Sprintf("from %d to %d instances", have, s.scaling.replicas))
 	}
-	if s.stopped {
-		return &problem{v1.ReasonRestoring, s.restored.message, waitGone}
+	if s.stopped != nil {
+		return s.stopped
 	}
 	return nil
 }

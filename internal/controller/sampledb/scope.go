@@ -27,6 +27,8 @@ type scope struct {
 	now time.Time
 	// seen is what observe has read.
 	seen observed
+	// written is the config as the ConfigMap has it, empty where that is not ours or can't be read.
+	written protocol.Config
 	// config is what the agents should run with.
 	config protocol.Config
 
@@ -48,6 +50,11 @@ type scope struct {
 	// never.
 	update     *v1.UpdateStatus
 	updateNext time.Time
+	// upgrade is how far an upgrade to another major version is, nil where there was none; upgradeNext is when that
+	// changes by itself, zero for never, upgraded the condition.
+	upgrade     *v1.UpgradeStatus
+	upgradeNext time.Time
+	upgraded    verdict
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
@@ -66,8 +73,8 @@ type scope struct {
 	restore     *v1.RestoreStatus
 	restoreSeen bool
 	restored    verdict
-	// stopped says that no instance may run for now.
-	stopped bool
+	// stopped says why no instance may run for now, nil where they may.
+	stopped *problem
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision

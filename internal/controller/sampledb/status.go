@@ -48,6 +48,8 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		Image:              s.image,
 		Update:             s.update,
+		Major:              int32(s.config.Major), //nolint:gosec // of the spec
+		Upgrade:            s.upgrade,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -98,6 +100,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	}
 	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
+	s.setWhereKnown(&out, v1.ConditionUpgraded, s.upgraded)
 	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
@@ -245,11 +248,11 @@ var (
 		v1.ReasonNameTaken, v1.ReasonInvalidSpec, v1.ReasonImageUnusable, v1.ReasonStorageClassNotFound,
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
-		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound,
+		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound, v1.ReasonUpgradeFailed,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,
-		v1.ReasonResizing, v1.ReasonProvisioning,
+		v1.ReasonResizing, v1.ReasonProvisioning, v1.ReasonUpgrading,
 	}
 )
 

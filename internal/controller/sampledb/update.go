@@ -32,19 +32,19 @@ func (s *scope) pulling() bool { return s.update != nil && s.update.Step == v1.U
 // applyUpdate does the next step of an update to a newer minor version (docs/upgrade.md). That the target is on record
 // in the status is what has the instances replaced: by the same rules as any change of the spec.
 func (r *Reconciler) applyUpdate(ctx context.Context, s *scope) error {
-	if s.starting() || s.image == nil {
+	if s.starting() || s.image == nil || s.upgrading() {
 		return nil
 	}
 	permission, err := s.permission()
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
-	pulls := s.pulls()
+	pulls := s.pulls(func(version string) bool { return s.update != nil && version == s.update.To })
 	d := upgrade.Decide(s.situation(permission, pulls))
 	s.updateNext = d.At
 	s.noteUpdate(d, pulls)
 	if d.Why == upgrade.WhyPulling {
-		return r.pullImage(ctx, s, d.Target, pulls)
+		return r.pullImage(ctx, s, d.Target.Image, desired.Major(s.db), pulls)
 	}
 	if err := r.endPulls(ctx, s); err != nil {
 		return err
@@ -209,12 +209,13 @@ type nodePull struct {
 	// job is nil where there is none; image is what it pulls, "" where it is of another node.
 	job     *batchv1.Job
 	image   string
+	version string
 	state   upgrade.Pull
 	trouble string
 }
 
-// pulls are the nodes of the instances, by ordinal.
-func (s *scope) pulls() (out []nodePull) {
+// pulls are the nodes of the instances, by ordinal. What they get has to have a version that is accepted.
+func (s *scope) pulls(accepts func(version string) bool) (out []nodePull) {
 	for ordinal := range s.instances() {
 		pod := s.seen.pods[ordinal]
 		if pod == nil || pod.Spec.NodeName == "" ||
@@ -224,7 +225,7 @@ func (s *scope) pulls() (out []nodePull) {
 		p := nodePull{ordinal: ordinal, node: pod.Spec.NodeName, job: s.job(naming.PullJob(s.db.Name, ordinal))}
 		if p.job != nil && p.job.Spec.Template.Spec.NodeName == p.node {
 			p.image = p.job.Annotations[naming.AnnotationPulls]
-			p.state, p.trouble = s.pullState(p)
+			p.version, p.state, p.trouble = s.pullState(p, accepts)
 		}
 		out = append(out, p)
 	}
@@ -233,24 +234,23 @@ func (s *scope) pulls() (out []nodePull) {
 
 // pullState is how far a node is, and why it can't get the image. What it has got is looked into: it has to be the
 // version that the target is said to have.
-func (s *scope) pullState(p nodePull) (state upgrade.Pull, trouble string) {
+func (s *scope) pullState(p nodePull, accepts func(string) bool) (version string, state upgrade.Pull, trouble string) {
 	run := s.lookJob(p.job)
-	version := ""
 	if run.result != nil {
 		version = run.result.Version
 	}
 	late := s.now.Sub(p.job.CreationTimestamp.Time) > pullPatience
 	switch {
 	case run.state == jobs.Ending:
-		return upgrade.PullNone, ""
-	case run.state == jobs.Complete && version != "" && s.update != nil && version == s.update.To:
-		return upgrade.PullDone, ""
+		return version, upgrade.PullNone, ""
+	case run.state == jobs.Complete && version != "" && accepts(version):
+		return version, upgrade.PullDone, ""
 	case run.state == jobs.Complete && version != "":
-		return upgrade.PullFailed, fmt.Sprintf("%s has PostgreSQL %s on %s", p.image, version, p.node)
+		return version, upgrade.PullFailed, fmt.Sprintf("%s has PostgreSQL %s on %s", p.image, version, p.node)
 	case run.state >= jobs.Complete, run.notPulled() && late:
-		return upgrade.PullFailed, fmt.Sprintf("%s can't be had on %s: %s", p.image, p.node, run.problem())
+		return version, upgrade.PullFailed, fmt.Sprintf("%s can't be had on %s: %s", p.image, p.node, run.problem())
 	}
-	return upgrade.PullRunning, ""
+	return version, upgrade.PullRunning, ""
 }
 
 // pulledSoFar is how far all the nodes are together, with which image: one without its Job has to be asked first.
@@ -271,15 +271,16 @@ func pulledSoFar(pulls []nodePull) (state upgrade.Pull, image, trouble string) {
 }
 
 // pullImage has each node of the instances pull the image of a target.
-func (r *Reconciler) pullImage(ctx context.Context, s *scope, target upgrade.Target, pulls []nodePull) error {
+func (r *Reconciler) pullImage(ctx context.Context, s *scope, image string, major int, pulls []nodePull) error {
 	for _, p := range pulls {
-		if p.job != nil && p.image != target.Image {
+		if p.job != nil && p.image != image {
 			if err := r.jobs().Remove(ctx, p.job); err != nil {
 				return err
 			}
 		}
 		if p.job == nil {
-			job := desired.PullJob(s.db, r.Settings, p.ordinal, p.node, target.Image)
+			job := desired.PullJob(s.db, r.Settings,
+				desired.Pull{Ordinal: p.ordinal, Node: p.node, Image: image, Major: major})
 			if err := r.jobs().Create(ctx, job); err != nil {
 				return err
 			}

@@ -1,0 +1,157 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// UpgradeSpec says how the SampleDB moves on to another major version, when spec.version is raised.
+type UpgradeSpec struct {
+	// Whether a backup is taken right before: Take or None. Where it is not given: Take, where there is an archive.
+	// +optional
+	Backup UpgradeBackup `json:"backup,omitempty"`
+
+	// How the files of the former version become those of the new one: Clone shares their blocks until one of the two
+	// changes them, and needs a file system that can (XFS, Btrfs); Link gives the same files a second name; Copy copies
+	// them, and needs as much room again. Where it is not given: Clone where the volume can, else Link.
+	// +optional
+	Method UpgradeMethod `json:"method,omitempty"`
+
+	// For how long the data of the former version is kept after an upgrade, for instance 24h. It is removed
+	// earlier with the annotation toban.dev/accept-upgrade. Where it is not given: 168h, a week.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('8760h')",message="upgrade.keep must be from 0s to 8760h, which is a year"
+	// +optional
+	Keep *metav1.Duration `json:"keep,omitempty"`
+}
+
+// UpgradeBackup says whether a backup is taken before an upgrade.
+// +kubebuilder:validation:Enum=Take;None
+type UpgradeBackup string
+
+// The values of UpgradeBackup.
+const (
+	UpgradeBackupTake UpgradeBackup = "Take"
+	UpgradeBackupNone UpgradeBackup = "None"
+)
+
+// UpgradeMethod says how files become those of the new version.
+// +kubebuilder:validation:Enum=Clone;Link;Copy
+type UpgradeMethod string
+
+// The values of UpgradeMethod.
+const (
+	UpgradeClone UpgradeMethod = "Clone"
+	UpgradeLink  UpgradeMethod = "Link"
+	UpgradeCopy  UpgradeMethod = "Copy"
+)
+
+// UpgradeStatus is how far an upgrade to another major version is, or how the last one went.
+type UpgradeStatus struct {
+	// What identifies it. The former data is in the folder before-ID of the volumes.
+	ID string `json:"id"`
+
+	// The major versions.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+
+	// Waiting, Pulling, Checking, BackingUp, Preparing, Closing, Upgrading, Starting, Upgraded or Failed. The database
+	// serves before Closing, after Starting, and again when an upgrade has failed.
+	Step string `json:"step"`
+
+	// When the step began.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// The condition Upgraded has the same for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// The way back that there is now: Cancel, where nothing has changed yet; FormerData, where the data of the former
+	// version is still whole on a volume; Archive, where a restore from the archive is left; None.
+	// +optional
+	WayBack string `json:"wayBack,omitempty"`
+
+	// The image as the spec named it for the former version, and the one for the new version, by its digest where that
+	// is known.
+	// +optional
+	FormerImage string `json:"formerImage,omitempty"`
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// The PostgreSQL version in that image.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// The DatabaseBackup that was taken before.
+	// +optional
+	Backup string `json:"backup,omitempty"`
+
+	// On whose volume the data is upgraded.
+	// +optional
+	Instance string `json:"instance,omitempty"`
+
+	// Its node, and how often it has failed.
+	// +optional
+	Node string `json:"node,omitempty"`
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// How the files became those of the new version.
+	// +optional
+	Method string `json:"method,omitempty"`
+
+	// When clients could no longer connect, and when they could again.
+	// +optional
+	ClosedAt *metav1.MicroTime `json:"closedAt,omitempty"`
+	// +optional
+	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
+
+	// When it had ended well.
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// Why it has failed, and the generation of the spec with which it has.
+	// +optional
+	Failure string `json:"failure,omitempty"`
+	// +optional
+	FailedGeneration int64 `json:"failedGeneration,omitempty"`
+
+	// That the data of the former version was removed.
+	// +optional
+	Accepted bool `json:"accepted,omitempty"`
+}
+
+// The values of UpgradeStatus.Step.
+const (
+	UpgradeWaiting   = "Waiting"
+	UpgradePulling   = "Pulling"
+	UpgradeChecking  = "Checking"
+	UpgradeBackingUp = "BackingUp"
+	UpgradePreparing = "Preparing"
+	UpgradeClosing   = "Closing"
+	UpgradeUpgrading = "Upgrading"
+	UpgradeStarting  = "Starting"
+	UpgradeUpgraded  = "Upgraded"
+	UpgradeFailed    = "Failed"
+)
+
+// The values of UpgradeStatus.WayBack.
+const (
+	WayBackCancel     = "Cancel"
+	WayBackFormerData = "FormerData"
+	WayBackArchive    = "Archive"
+	WayBackNone       = "None"
+)
+
+// SameAs says that two are the same upgrade, or that there is none.
+func (u *UpgradeStatus) SameAs(other *UpgradeStatus) bool {
+	if u == nil || other == nil {
+		return u == other
+	}
+	return u.ID == other.ID
+}
+
+// Closed says that no client is let in, because the data is being upgraded.
+func (u *UpgradeStatus) Closed() bool {
+	return u != nil && (u.Step == UpgradeClosing || u.Step == UpgradeUpgrading || u.Step == UpgradeStarting)
+}

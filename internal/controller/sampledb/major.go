@@ -1,0 +1,568 @@
+package sampledb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/upgrade"
+)
+
+// Pods asks Pods how far they are, and tells those of upgrades to begin; package agents has the real one.
+type Pods interface {
+	pods.Asker
+	// Begin tells the Pod at an address to begin. Its certificate is for an identity, by the authority in the config.
+	Begin(
+		ctx context.Context, identity, host string, config protocol.Config, begin protocol.UpgradeBegin,
+	) error
+}
+
+// podPatience is for how long the Pod of an upgrade may be kept from running while nobody can use the database.
+const podPatience = 5 * time.Minute
+
+// upgrading says that an upgrade to another major version is wanted or under way.
+func (s *scope) upgrading() bool {
+	return desired.Upgrades(s.db) || s.upgrade != nil && s.upgrade.Step == v1.UpgradeStarting
+}
+
+// upgradingInstance is the one on whose volume the data is being upgraded, "" for none.
+func (s *scope) upgradingInstance() string {
+	if s.upgrade.Closed() {
+		return s.upgrade.Instance
+	}
+	return ""
+}
+
+// recordUpgrade notes in the status, before anything rests on it, which major version the data has, and that the spec
+// wants another one. The ConfigMap knows first what the data is. It says whether there was something to note.
+func (r *Reconciler) recordUpgrade(ctx context.Context, s *scope) (bool, error) {
+	status := s.db.Status.DeepCopy()
+	if major := int32(s.written.Major); major != 0 && status.Major != major { //nolint:gosec // of a spec
+		if status.Major == 0 && s.db.Spec.Version == major {
+			return false, nil // the status gets it at its end, as always
+		}
+		status.Major = major
+	}
+	from := cmp.Or(status.Major, s.db.Spec.Version)
+	if old := status.Upgrade; from != s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) {
+		status.Upgrade = r.newUpgrade(s, from)
+	}
+	if status.Major == s.db.Status.Major && status.Upgrade.SameAs(s.db.Status.Upgrade) {
+		return false, nil
+	}
+	changed := s.db.DeepCopy()
+	changed.Status = *status
+	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(s.db),
+		client.FieldOwner(naming.FieldOwner)); err != nil {
+		return false, fmt.Errorf("note which major version the data has: %w", err)
+	}
+	r.statuses.Note(changed, changed.Status)
+	return true, nil
+}
+
+// newUpgrade is an upgrade that begins. The image of the former version is on record with it: the spec names that of
+// the new one already.
+func (r *Reconciler) newUpgrade(s *scope, from int32) *v1.UpgradeStatus {
+	at := metav1.NewTime(s.now).Rfc3339Copy()
+	former := ""
+	if s.db.Status.Image != nil {
+		former = s.db.Status.Image.Name
+	}
+	if former == "" && s.seen.set != nil {
+		for _, c := range s.seen.set.Spec.Template.Spec.Containers {
+			if c.Name == naming.ContainerPostgreSQL {
+				former = c.Image
+			}
+		}
+	}
+	return &v1.UpgradeStatus{
+		ID:   fmt.Sprintf("%d-%s", s.db.Spec.Version, desired.Hash([]any{s.db.UID, from, s.now.Unix()})[:6]),
+		From: from, To: s.db.Spec.Version, Step: v1.UpgradeWaiting, Since: &at, WayBack: v1.WayBackCancel,
+		FormerImage: cmp.Or(former, fmt.Sprintf("%s:%d", r.Settings.PostgreSQL, from)),
+		Image:       desired.WantedImage(s.db, r.Settings),
+	}
+}
+
+// applyUpgrade does the next step of an upgrade to another major version (docs/upgrade.md).
+func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
+	u := s.upgrade
+	switch {
+	case u == nil:
+		return nil
+	case !desired.Upgrades(s.db) && s.config.Upgraded != u.ID: // it was given up
+		s.upgrade = nil
+		return r.endUpgrade(ctx, s)
+	case u.Step == v1.UpgradeUpgraded:
+		return r.keepFormer(ctx, s)
+	}
+	x := s.upgradeOf()
+	work := r.upgradeWork(ctx, s, x)
+	view, err := s.majorView(work)
+	if err != nil {
+		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
+	}
+	d := upgrade.DecideMajor(view)
+	if d.Phase == upgrade.PhasePreparing && !work.job.Started && u.Instance != s.primary() {
+		u.Instance = s.primary()
+		x = s.upgradeOf()
+	}
+	s.noteMajor(d)
+	return r.actOnUpgrade(ctx, s, d, x, work)
+}
+
+// upgradeOf is what the Pods of the upgrade are made from.
+func (s *scope) upgradeOf() desired.Upgrade {
+	u := s.upgrade
+	ordinal, _ := naming.Ordinal(u.Instance)
+	out := desired.Upgrade{
+		ID: u.ID, From: int(u.From), To: int(u.To), Image: u.Image, Ordinal: ordinal, Attempt: int(u.Attempt),
+		Node: u.Node,
+	}
+	return out
+}
+
+// upgradeWork is how far everything is that an upgrade needs.
+type upgradeWork struct {
+	pulls                    []nodePull
+	pull, check, backup, job upgrade.Work
+	waits                    bool
+	result                   *protocol.UpgradeResult
+	pod                      *corev1.Pod
+}
+
+func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrade) upgradeWork {
+	var out upgradeWork
+	out.pulls = s.pulls(func(version string) bool {
+		v, err := upgrade.ParseVersion(version)
+		return err == nil && v.Major == x.To
+	})
+	out.pull = s.upgradePull(out.pulls)
+	out.check = s.upgradeCheck(x)
+	out.backup = s.upgradeBackup()
+	job := s.job(x.JobName(s.db))
+	out.job, out.result = s.upgradeJob(job)
+	if out.pod = jobs.Of(job, s.seen.upgradePods).Newest(); out.pod != nil && out.job.Started && !pods.Ended(out.pod) {
+		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityUpgrade, out.pod); p != nil {
+			out.waits, out.job.Says = p.Step == protocol.StepAwaitsBegin, p.Step
+		}
+	}
+	return out
+}
+
+// upgradePull is how far the nodes are with the image. What the nodes have pulled by a tag is pulled once more by the
+// digest that the first of them has got, where it has one: all have the same image then.
+func (s *scope) upgradePull(pulls []nodePull) upgrade.Work {
+	state, image, trouble := pulledSoFar(pulls)
+	out := upgrade.Work{Started: state != upgrade.PullNone, Failed: trouble}
+	if image != s.upgrade.Image || state != upgrade.PullDone {
+		return out
+	}
+	s.upgrade.Version = pulls[0].version
+	if fixed := s.pulled(pulls[0].job.Name); fixed != "" && !desired.FixedImage(image) {
+		s.upgrade.Image = fixed
+		return out
+	}
+	out.Done = true
+	return out
+}
+
+// upgradeCheck is how far the look into the databases is.
+func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
+	run := jobs.Of(s.job(x.CheckName(s.db)), s.seen.upgradePods)
+	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
+	out := upgrade.Work{Started: run.State() != jobs.None}
+	switch {
+	case run.State() == jobs.Complete && result != nil && len(result.Refusals) > 0:
+		out.Failed = refusals(result.Refusals)
+	case run.State() == jobs.Complete:
+		out.Done = true
+	case run.State() > jobs.Complete:
+		out.Failed = lastWords(run, result)
+	}
+	return out
+}
+
+// refusals are what a check has found, in one sentence each.
+func refusals(all []protocol.UpgradeFinding) string {
+	text := ""
+	for i, f := range all {
+		if i > 0 {
+			text += "; "
+		}
+		text += f.Message
+	}
+	return text
+}
+
+// lastWords are why a Job of an upgrade has failed.
+func lastWords(run jobs.Run, result *protocol.UpgradeCheck) string {
+	words := ""
+	if result != nil {
+		words = result.Error
+	}
+	if pod := run.Newest(); pod != nil && words == "" {
+		if t := pods.TroubleOf(pod); t != nil {
+			words = t.Message
+		}
+	}
+	return cmp.Or(words, run.EndMessage(), "the Pod has left no result")
+}
+
+// upgradeBackup is how far the backup before the upgrade is. It is done where none is wanted.
+func (s *scope) upgradeBackup() upgrade.Work {
+	if spec := s.db.Spec.Upgrade; s.backup == nil || spec != nil && spec.Backup == v1.UpgradeBackupNone {
+		return upgrade.Work{Done: true}
+	}
+	name := naming.UpgradeBackup(s.db.Name, s.upgrade.ID)
+	for i := range s.seen.backups {
+		b := &s.seen.backups[i]
+		if b.Name != name {
+			continue
+		}
+		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+		out := upgrade.Work{Started: true}
+		switch {
+		case c != nil && c.Status == metav1.ConditionTrue:
+			out.Done, s.upgrade.Backup = true, name
+		case ended(b) && c != nil:
+			out.Failed = fmt.Sprintf("the backup before it has ended without success (%s): delete the DatabaseBackup "+
+				"%s, or set spec.upgrade.backup to None to do without", c.Message, name)
+		case c != nil:
+			out.Says = c.Message
+		}
+		return out
+	}
+	return upgrade.Work{}
+}
+
+// upgradeJob is how far the Job is that upgrades the data, and what it has left.
+func (s *scope) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeResult) {
+	run := jobs.Of(job, s.seen.upgradePods)
+	result := jobs.Result[protocol.UpgradeResult](run.Last(naming.ContainerUpgrade))
+	out := upgrade.Work{Started: run.State() == jobs.Running}
+	words := ""
+	if result != nil {
+		words = result.Error
+	}
+	pod := run.Newest()
+	var trouble *pods.Trouble
+	if pod != nil && !pods.Ended(pod) {
+		trouble = pods.TroubleOf(pod)
+	}
+	switch {
+	case run.State() == jobs.Complete && result != nil && result.SystemIdentifier != "":
+		out.Done = true
+	case run.State() >= jobs.Complete:
+		out.Failed = cmp.Or(words, run.EndMessage(), "the Pod has left no result")
+	case trouble != nil && s.now.Sub(pod.CreationTimestamp.Time) > podPatience:
+		out.Failed = trouble.Message
+	case trouble != nil:
+		out.Says = trouble.Message
+	}
+	return out, result
+}
+
+// majorView is what a decision about an upgrade is made of.
+func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
+	u := s.upgrade
+	permission, err := s.permission()
+	if err != nil {
+		return upgrade.MajorView{}, err
+	}
+	view := upgrade.MajorView{
+		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(u.Step), Since: u.Since.Time,
+		Failure: u.Failure, Tried: u.FailedGeneration == s.db.Generation && !s.updateAsked(),
+		Ready: unready(s) == nil, Busy: s.busyBesides(u), Window: permission.Window,
+		Asked: permission.Asked && !permission.InWindow,
+		Pull:  w.pull, Check: w.check, Backup: w.backup, Job: w.job, Waits: w.waits,
+		Instance: u.Instance, Primary: s.primary(), Closed: s.allClosed(), Stopped: len(s.seen.pods) == 0,
+		TakenOver: s.config.Upgraded == u.ID,
+	}
+	answer := s.seen.answers[view.Primary]
+	v, err := upgrade.ParseVersion(answer.ServerVersion)
+	view.Serves = view.Primary != "" && err == nil && v.Major == view.To
+	return view, nil
+}
+
+// busyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.
+func (s *scope) busyBesides(u *v1.UpgradeStatus) string {
+	if s.restoreWanted() {
+		return "a restore is under way"
+	}
+	for i := range s.seen.backups {
+		if b := &s.seen.backups[i]; !ended(b) && b.Name != naming.UpgradeBackup(s.db.Name, u.ID) {
+			return "the backup " + b.Name + " is being taken"
+		}
+	}
+	return ""
+}
+
+// allClosed says that every instance lets no client in, and that none is there any more: whoever becomes primary from
+// now on takes no writes from clients.
+func (s *scope) allClosed() bool {
+	for ordinal := range s.present() {
+		answer, known := s.seen.answers[naming.Instance(s.db.Name, ordinal)]
+		if !known || !s.config.Closed || answer.ConfigRevision != s.config.Revision {
+			return false
+		}
+	}
+	return s.seen.answers[s.primary()].Closed
+}
+
+// noteMajor says in the status how far the upgrade is.
+func (s *scope) noteMajor(d upgrade.MajorDecision) {
+	u := s.upgrade
+	step := string(d.Phase)
+	s.upgradeNext = d.At
+	if u.Step != step {
+		at := metav1.NewTime(s.now).Rfc3339Copy()
+		exact := metav1.NewMicroTime(s.now)
+		switch d.Phase {
+		case upgrade.PhaseClosing:
+			u.ClosedAt, u.OpenedAt = &exact, nil
+		case upgrade.PhaseUpgraded:
+			u.OpenedAt, u.CompletedAt = &exact, &at
+		case upgrade.PhaseFailed:
+			if u.Closed() {
+				u.OpenedAt = &exact
+			}
+			u.FailedGeneration = s.db.Generation
+			u.Attempt++
+		}
+		u.Step, u.Since = step, &at
+	}
+	u.Message, u.Failure = d.Says, d.Failure
+	u.WayBack = s.wayBack()
+	s.upgraded = s.upgradeVerdict()
+}
+
+// upgradeVerdict is the condition Upgraded.
+func (s *scope) upgradeVerdict() verdict {
+	u := s.upgrade
+	switch u.Step {
+	case v1.UpgradeFailed:
+		return no(v1.ReasonUpgradeFailed, u.Message)
+	case v1.UpgradeUpgraded:
+		return yes(v1.ReasonUpgraded, s.upgradedSentence())
+	}
+	return no(v1.ReasonUpgrading, fmt.Sprintf("from PostgreSQL %d to %d, step %s: %s", u.From, u.To, u.Step, u.Message))
+}
+
+// wayBack is the way back that there is now.
+func (s *scope) wayBack() string {
+	u := s.upgrade
+	switch {
+	case s.config.Upgraded != u.ID:
+		return v1.WayBackCancel
+	case !u.Accepted && u.Method != "link":
+		return v1.WayBackFormerData
+	case !u.Accepted && s.instances() > 1:
+		return v1.WayBackFormerData
+	case u.Backup != "":
+		return v1.WayBackArchive
+	}
+	return v1.WayBackNone
+}
+
+// isUpgraded fails while the data has another major version than the spec wants.
+func isUpgraded(s *scope) *verdict {
+	if s.upgraded.reason == "" || s.upgraded.status == metav1.ConditionTrue {
+		return nil
+	}
+	return &verdict{"", s.upgraded.reason, s.upgraded.message}
+}
+
+// actOnUpgrade does what a phase asks for.
+func (r *Reconciler) actOnUpgrade(
+	ctx context.Context, s *scope, d upgrade.MajorDecision, x desired.Upgrade, w upgradeWork,
+) error {
+	switch d.Phase {
+	case upgrade.PhasePulling:
+		return r.pullImage(ctx, s, s.upgrade.Image, x.To, w.pulls)
+	case upgrade.PhaseChecking:
+		return r.startUpgradeJob(ctx, s, x, desired.UpgradeCheckJob(s.db, r.Settings, x))
+	case upgrade.PhaseBackingUp:
+		return r.startUpgradeBackup(ctx, s)
+	case upgrade.PhasePreparing:
+		return r.prepareUpgrade(ctx, s)
+	case upgrade.PhaseUpgrading:
+		return r.upgradeData(ctx, s, w)
+	case upgrade.PhaseStarting:
+		return r.takeOverUpgrade(ctx, s, w)
+	case upgrade.PhaseUpgraded:
+		s.addEvent(eventUpgraded, s.upgradedSentence())
+		return r.endUpgrade(ctx, s)
+	case upgrade.PhaseFailed:
+		if s.db.Status.Upgrade.Step != v1.UpgradeFailed {
+			s.events = append(s.events, event{corev1.EventTypeWarning, eventUpgradeFailed, s.upgrade.Message})
+		}
+		return r.giveUpUpgrade(ctx, s)
+	case upgrade.PhaseWaiting, upgrade.PhaseClosing:
+	}
+	return nil
+}
+
+// startUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
+func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Upgrade, job *batchv1.Job) error {
+	if err := r.keepUpgradeJobs(ctx, s, x.CheckName(s.db), job.Name); err != nil || s.job(job.Name) != nil {
+		return err
+	}
+	for i := range s.seen.upgradePods {
+		if pod := &s.seen.upgradePods[i]; !pods.Ended(pod) {
+			return nil // of one before, which ends
+		}
+	}
+	config, err := desired.UpgradeConfigMap(s.db, desired.UpgradeSettings(s.db, s.config, x))
+	if err != nil {
+		return err
+	}
+	for _, object := range []client.Object{config, desired.UpgradePolicy(s.db, r.Settings), job} {
+		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startUpgradeBackup has a backup taken. One that has failed is not taken again before somebody deletes it.
+func (r *Reconciler) startUpgradeBackup(ctx context.Context, s *scope) error {
+	backup := desired.UpgradeBackup(s.db, s.upgrade.ID)
+	err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	if client.IgnoreAlreadyExists(err) != nil {
+		return refused(err, "DatabaseBackup", backup.Name)
+	}
+	if err == nil {
+		s.addEvent(eventBackup,
+			fmt.Sprintf("%s is taken: before the upgrade to PostgreSQL %d", backup.Name, s.upgrade.To))
+	}
+	return nil
+}
+
+// prepareUpgrade has the Pod that upgrades the data wait on the node of the primary.
+func (r *Reconciler) prepareUpgrade(ctx context.Context, s *scope) error {
+	primary := s.primary()
+	ordinal, _ := naming.Ordinal(primary)
+	pod := s.seen.pods[ordinal]
+	if primary == "" || pod == nil {
+		return nil
+	}
+	s.upgrade.Instance, s.upgrade.Node = primary, pod.Spec.NodeName
+	x := s.upgradeOf()
+	return r.startUpgradeJob(ctx, s, x, desired.UpgradeJob(s.db, r.Settings, x))
+}
+
+// upgradeData stops all instances, and then has the Pod begin.
+func (r *Reconciler) upgradeData(ctx context.Context, s *scope, w upgradeWork) error {
+	s.stopped = &problem{v1.ReasonUpgrading, s.upgraded.message, pauseShort}
+	if len(s.seen.pods) > 0 || !w.waits {
+		return nil
+	}
+	begin := protocol.UpgradeBegin{ID: s.upgrade.ID}
+	if err := r.Pods.Begin(ctx, naming.IdentityUpgrade, w.pod.Status.PodIP, s.config, begin); err != nil {
+		log.FromContext(ctx).Info("the Pod of the upgrade could not be told to begin; it is told again",
+			"pod", w.pod.Name, "reason", err.Error())
+	}
+	return nil
+}
+
+// takeOverUpgrade has the instances start with the upgraded data. That they are to is in the ConfigMap, with which
+// version and whose data it is, in one write.
+func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWork) error {
+	u := s.upgrade
+	s.image = &v1.ImageStatus{Name: desired.WantedImage(s.db, r.Settings), Version: u.Version}
+	if desired.FixedImage(u.Image) {
+		s.image.Runs = u.Image
+	}
+	if s.config.Upgraded == u.ID {
+		return nil
+	}
+	s.stopped = &problem{v1.ReasonUpgrading, s.upgraded.message, pauseShort}
+	known, err := r.known(s)
+	if err != nil {
+		return err
+	}
+	known.Upgraded, known.SystemIdentifier = u.ID, w.result.SystemIdentifier
+	u.Method, u.Version = w.result.Method, cmp.Or(w.result.To, u.Version)
+	next := s.db.DeepCopy()
+	next.Status.Major, next.Status.Upgrade = u.To, u
+	s.config = desired.Config(next, known)
+	s.addEvent(eventUpgrading, fmt.Sprintf("the data is that of PostgreSQL %s now (%s); the instances start with it",
+		u.Version, u.Method))
+	return r.applyConfig(ctx, s)
+}
+
+// giveUpUpgrade removes the Jobs of an upgrade that has failed. The instances start as before; the one whose volume was
+// worked on undoes that first.
+func (r *Reconciler) giveUpUpgrade(ctx context.Context, s *scope) error {
+	if err := r.annotate(ctx, s, map[string]string{naming.AnnotationUpdate: ""}); err != nil {
+		return err
+	}
+	return r.endUpgrade(ctx, s)
+}
+
+// endUpgrade removes the Jobs of an upgrade.
+func (r *Reconciler) endUpgrade(ctx context.Context, s *scope) error {
+	if err := r.keepUpgradeJobs(ctx, s); err != nil {
+		return err
+	}
+	return r.endPulls(ctx, s)
+}
+
+// keepUpgradeJobs removes the Jobs of upgrades but those of some names.
+func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...string) error {
+	for i := range s.seen.jobs {
+		job := &s.seen.jobs[i]
+		if job.Labels[naming.LabelComponent] != naming.ComponentUpgrade || !metav1.IsControlledBy(job, s.db) ||
+			slices.Contains(names, job.Name) {
+			continue
+		}
+		if err := r.jobs().Remove(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepFormer keeps the data of the former version for its time, or until it is not wanted any more.
+func (r *Reconciler) keepFormer(ctx context.Context, s *scope) error {
+	u := s.upgrade
+	asked := s.db.Annotations[naming.AnnotationAcceptUpgrade] != ""
+	if until := u.CompletedAt.Add(desired.KeepFormer(s.db)); !u.Accepted && (asked || !s.now.Before(until)) {
+		u.Accepted = true
+		s.addEvent(eventUpgradeAccepted, fmt.Sprintf("the data of PostgreSQL %d is removed", u.From))
+	} else if !u.Accepted {
+		s.upgradeNext = until
+	}
+	u.WayBack = s.wayBack()
+	s.upgraded = s.upgradeVerdict()
+	return r.annotate(ctx, s, map[string]string{naming.AnnotationAcceptUpgrade: ""})
+}
+
+// upgradedSentence says what has become of an upgrade.
+func (s *scope) upgradedSentence() string {
+	u := s.upgrade
+	text := fmt.Sprintf("PostgreSQL %s, from %d", u.Version, u.From)
+	if u.ClosedAt != nil && u.OpenedAt != nil {
+		text += fmt.Sprintf("; no client was let in for %.1f s", u.OpenedAt.Sub(u.ClosedAt.Time).Seconds())
+	}
+	if u.Accepted {
+		return text + "; the former data is removed"
+	}
+	return text + fmt.Sprintf("; the former data is kept until %s, or until the annotation toban.dev/accept-upgrade",
+		u.CompletedAt.Add(desired.KeepFormer(s.db)).UTC().Format(time.RFC3339))
+}
