@@ -11,5 +11,5 @@ const (
 	// PathScratch is a volume of the check's own, for a pair of servers without rows.
 	PathScratch = "/scratch"
 	// IdentityUpgrade is whose certificate the Pod of an upgrade shows.
-	IdentityUpgrade = "toban:restore"
+	IdentityUpgrade = "toban:upgrade"
 )
