@@ -64,6 +64,6 @@ func command(program string) *cobra.Command {
 	}
 	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
 	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive(), cli.Passwords(),
-		cli.Image())
+		cli.Image(), cli.Upgrade())
 	return root
 }

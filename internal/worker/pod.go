@@ -75,6 +75,9 @@ func (p *pod) telling(ctx context.Context) context.Context {
 
 // progressServer tells the operator how far a Pod is.
 type progressServer struct {
+	// more are other questions that the operator may ask, by their patterns.
+	more map[string]http.HandlerFunc
+
 	mu  sync.Mutex
 	now protocol.BackupProgress
 }
@@ -98,6 +101,12 @@ func (p *progressServer) get() protocol.BackupProgress {
 	return p.now
 }
 
+// answer says how far it is.
+func (p *progressServer) answer(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
+}
+
 // serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
 func (p *progressServer) serve(
 	ctx context.Context, own *issuer, operator, address string,
@@ -107,10 +116,10 @@ func (p *progressServer) serve(
 		return map[string]*x509.CertPool{naming.IdentityOperator: pool}, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+protocol.PathBackup, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
-	})
+	mux.HandleFunc("GET "+protocol.PathBackup, p.answer)
+	for pattern, handler := range p.more {
+		mux.HandleFunc(pattern, handler)
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, 0, fmt.Errorf("listen for the operator: %w", err)

@@ -14,6 +14,8 @@ import (
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
+	"toban.dev/internal/former"
+	"toban.dev/internal/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
@@ -285,6 +287,6 @@ func Refused(err error) bool {
 	var short *backup.ShortError
 	var stuck *backup.StuckError
 	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
-		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
 }

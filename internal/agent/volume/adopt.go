@@ -26,6 +26,8 @@ type Prepared struct {
 	Begins      ha.TermStart           `json:"begins"`
 	Newest      uint64                 `json:"newest,omitempty"`
 	Result      protocol.RestoreResult `json:"result"`
+	// Upgrade is set where the data is that of another major version: what the upgrade has left.
+	Upgrade *protocol.UpgradeResult `json:"upgrade,omitempty"`
 }
 
 // RestoreFolder is where a restore makes the data on a volume.

@@ -34,6 +34,19 @@ func takeOverDue(volume, id string) (bool, error) {
 	return err == nil && !slices.Contains(done.IDs, id), err
 }
 
+// HasTakenOver says whether an instance has begun to take a restore in place over.
+func HasTakenOver(volume, id string) (bool, error) {
+	for _, folder := range []string{beforePrefix + id, beforePrefix + id + unfinished} {
+		if _, err := os.Stat(filepath.Join(volume, folder)); err == nil {
+			return true, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("see whether the data has been taken over: %w", err)
+		}
+	}
+	due, err := takeOverDue(volume, id)
+	return !due && id != "", err
+}
+
 func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
 
 // takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In

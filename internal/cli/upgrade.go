@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/worker"
+)
+
+// Upgrade is `toban upgrade`: what the Pods of an upgrade to another major version run.
+func Upgrade() *cobra.Command {
+	c := &cobra.Command{Use: "upgrade", Short: "Move a database to another major version", Hidden: true}
+	c.AddCommand(upgradeCollect(), upgradeRun(), upgradeBack())
+	return c
+}
+
+// upgradeCollect is the process in the container of the former image.
+func upgradeCollect() *cobra.Command {
+	var o worker.CollectOptions
+	c := hidden(&cobra.Command{
+		Use:   "collect",
+		Short: "Copy the programs of the former version, so that they run in the new image",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Collect(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.IntVar(&o.Major, "major", 0, "major version of PostgreSQL in this image")
+	f.StringVar(&o.To, "to", naming.PathFormer, "folder for the programs, which has the same path where they run")
+	terminationFlag(f, &o.Termination, "file for the error")
+	return c
+}
+
+// upgradeRun is the process that upgrades.
+func upgradeRun() *cobra.Command {
+	var o worker.UpgradeOptions
+	c := hidden(&cobra.Command{
+		Use:   "run",
+		Short: "Upgrade the data on an instance's volume, when told to begin (in the Pod of an upgrade)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Upgrade(c.Context(), o) },
+	})
+	upgradeFlags(c, &o)
+	return c
+}
+
+// upgradeBack is the process that gives the old data back.
+func upgradeBack() *cobra.Command {
+	var o worker.UpgradeOptions
+	c := hidden(&cobra.Command{
+		Use:   "back",
+		Short: "Give the old data on an instance's volume back (in the Pod of an upgrade that is given up)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Back(c.Context(), o) },
+	})
+	upgradeFlags(c, &o)
+	return c
+}
+
+func upgradeFlags(c *cobra.Command, o *worker.UpgradeOptions) {
+	f := c.Flags()
+	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
+	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the instance's volume")
+}

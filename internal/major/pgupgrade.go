@@ -1,0 +1,96 @@
+package major
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// methodOptions are pg_upgrade's; copying is what it does without one.
+var methodOptions = map[string]string{
+	protocol.MethodClone: "--clone", protocol.MethodLink: "--link", protocol.MethodSwap: "--swap",
+}
+
+// check has pg_upgrade look at both servers, and change nothing.
+func (u *upgrade) check(ctx context.Context) error {
+	var err error
+	if u.result.Method, err = u.method(); err != nil {
+		return err
+	}
+	return u.pgUpgrade(ctx, "--check")
+}
+
+// upgrade runs pg_upgrade.
+func (u *upgrade) upgrade(ctx context.Context) error {
+	if err := u.noteState(u.result.Method); err != nil {
+		return err
+	}
+	if err := u.pgUpgrade(ctx, "--no-sync"); err != nil {
+		return err
+	}
+	u.result.Statistics = u.New.Major >= statisticsSince
+	return u.readExtensions()
+}
+
+// pgUpgrade runs the program.
+func (u *upgrade) pgUpgrade(ctx context.Context, more ...string) error {
+	former, err := u.configure(u.old, "")
+	if err != nil {
+		return err
+	}
+	next, err := u.configure(u.new, "")
+	if err != nil {
+		return err
+	}
+	args := slices.Concat([]string{
+		"--old-bindir", u.Former.Dir, "--new-bindir", u.New.Dir, "--old-datadir", u.old.data, "--new-datadir", u.new.data,
+		"--socketdir", u.Run, "--username", naming.RoleSuperuser, "--jobs", strconv.Itoa(u.Jobs),
+		"--old-options", former, "--new-options", next,
+	}, more)
+	if option := methodOptions[u.result.Method]; option != "" {
+		args = append(args, option)
+	}
+	cmd := u.command(ctx, u.New, "pg_upgrade", args...)
+	cmd.Dir = u.work()
+	var said bytes.Buffer
+	lines := &lineWriter{line: u.line}
+	cmd.Stdout = io.MultiWriter(u.Log, &said, lines)
+	cmd.Stderr = cmd.Stdout
+	if err := u.run(cmd); err != nil {
+		return u.failed(ctx, err, words(said.String(), filepath.Join(u.new.data, "pg_upgrade_output.d"),
+			volume.RestoreFolder(u.Volume), u.Volume))
+	}
+	return nil
+}
+
+// line tells what pg_upgrade is doing. Each of its lines is about what comes next, with "ok" at its end when that has
+// been done.
+func (u *upgrade) line(text string) {
+	name := strings.TrimSpace(strings.TrimSuffix(text, "ok"))
+	if name == "" || strings.HasPrefix(name, "---") {
+		return
+	}
+	u.Step("pg_upgrade: " + name)
+	u.At("pg_upgrade: " + name)
+}
+
+// failed is the error of a program that has ended by itself, and would again; one that was ended, or for which ctx has,
+// may be run again.
+func (u *upgrade) failed(ctx context.Context, err error, words string) error {
+	var exit *exec.ExitError
+	if ctx.Err() != nil || !errors.As(err, &exit) || !exit.Exited() {
+		return errors.Join(ctx.Err(), err)
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, words)
+}
