@@ -9,6 +9,7 @@ import (
 
 	"toban.dev/internal/agent/status"
 	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/major"
 	"toban.dev/internal/protocol"
 )
 
@@ -36,6 +37,9 @@ func (a *Agent) own(ctx context.Context) error {
 	var err error
 	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name,
 		[]string{a.options.Restored, a.options.Upgraded}, waits)
+	if err == nil {
+		err = major.GiveUp(life, a.options.Volume, waits)
+	}
 	end()
 	if err == nil {
 		a.states.WriteBy(a.options.WriteFile)

@@ -15,6 +15,8 @@ import (
 // state is what a run notes on the volume for one after it.
 type state struct {
 	ID string `json:"id"`
+	// To is the major version of the new data.
+	To int `json:"to"`
 	// Recovered says that the old server has replayed its WAL, Method the method that pg_upgrade was started with, "" for
 	// not yet.
 	Recovered bool   `json:"recovered,omitempty"`
@@ -40,7 +42,7 @@ func readState(volume string) (state, error) {
 
 // noteState notes how far this one has come.
 func (u *upgrade) noteState(method string) error {
-	text, err := json.Marshal(state{ID: u.ID, Recovered: u.result.Recovered, Method: method})
+	text, err := json.Marshal(state{ID: u.ID, To: u.New.Major, Recovered: u.result.Recovered, Method: method})
 	if err != nil {
 		return fmt.Errorf("note how far the upgrade has come: %w", err)
 	}

@@ -50,6 +50,11 @@ func OwnRestore(ctx context.Context, volume string, waits func(whom string)) (*L
 	return lockWithPrograms(ctx, volume, lockRestore, waits)
 }
 
+// AwaitRestore waits until nobody works on what a restore or an upgrade makes beside the data.
+func AwaitRestore(ctx context.Context, volume string, waits func(whom string)) (*Lock, error) {
+	return awaitLock(ctx, volume, lockRestore, waits)
+}
+
 func lockWithPrograms(ctx context.Context, volume, name string, waits func(whom string)) (*Lock, error) {
 	l, err := awaitLock(ctx, volume, name, waits)
 	if err != nil {
