@@ -114,8 +114,10 @@ func (i *instance) start(p postgres.Programs, data string) (stop func(syscall.Si
 	hba := filepath.Join(i.Server.Run, "hba")
 	must(i, os.WriteFile(hba, []byte("local all all trust\nlocal replication all trust\n"), 0o600))
 	// As an agent does: that of a server that has ended may name somebody else by now.
-	if err := os.Remove(filepath.Join(data, "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		i.Fatal(err)
+	for _, left := range []string{filepath.Join(data, "postmaster.pid"), filepath.Join(i.Server.Run, ".s.PGSQL.5432.lock")} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			i.Fatal(err)
+		}
 	}
 	var said bytes.Buffer
 	cmd := exec.Command(filepath.Join(p.Dir, "postgres"), "-D", data, "-k", i.Server.Run, "-p", "5432", "-c", "listen_addresses=",
