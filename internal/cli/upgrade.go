@@ -12,7 +12,7 @@ import (
 // Upgrade is `toban upgrade`: what the Pods of an upgrade to another major version run.
 func Upgrade() *cobra.Command {
 	c := &cobra.Command{Use: "upgrade", Short: "Move a database to another major version", Hidden: true}
-	c.AddCommand(upgradeCollect(), upgradeRun(), upgradeBack())
+	c.AddCommand(upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck())
 	return c
 }
 
@@ -52,6 +52,22 @@ func upgradeBack() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return worker.Back(c.Context(), o) },
 	})
 	upgradeFlags(c, &o)
+	return c
+}
+
+// upgradeCheck is the process that looks whether there can be an upgrade.
+func upgradeCheck() *cobra.Command {
+	var o worker.UpgradeCheckOptions
+	c := hidden(&cobra.Command{
+		Use:   "check",
+		Short: "Look whether a database can be upgraded, while it serves (in a Pod of its own)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.CheckUpgrade(c.Context(), o) },
+	})
+	f := c.Flags()
+	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
+	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")
+	f.StringVar(&o.Scratch, "scratch", naming.PathScratch, "folder for a copy of the schema")
+	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }
 

@@ -238,15 +238,17 @@ func stuck(v View) *Decision {
 		v.Local.HardState.Ballot.Leader, v.Local.Stalled)
 }
 
-// incomplete: what a rewind that was cut short left is of no use.
+// incomplete: what a rewind that was cut short left is of no use, nor is data of another major version.
 func incomplete(v View) *Decision {
 	if v.Local.Data != DataIncomplete {
 		return nil
 	}
 	if _, ok := v.leader(); !ok {
-		return decide(Wait, "DataIncomplete", "a rewind was cut short, and there is no primary to copy from")
+		return decide(Wait, "DataIncomplete",
+			"the data can't be used (a rewind was cut short, or it is of another version), and there is no primary to copy from")
 	}
-	return v.rebuild(Clone, "DataIncomplete", "a rewind was cut short: copying the data of %s",
+	return v.rebuild(Clone, "DataIncomplete",
+		"the data can't be used (a rewind was cut short, or it is of another version): copying that of %s",
 		v.Local.HardState.Ballot.Leader)
 }
 

@@ -2,6 +2,7 @@ package initjob
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"time"
@@ -52,6 +53,12 @@ func (j *Job) connect(ctx context.Context, hosts []string, who login) (*pgx.Conn
 		return nil, fmt.Errorf("connect as %s to database %q: %w", who.role, who.database, err)
 	}
 	return conn, nil
+}
+
+// Superuser connects as the superuser to the host that takes writes.
+func Superuser(ctx context.Context, hosts []string, port uint16, tls *tls.Config, database string) (*pgx.Conn, error) {
+	j := &Job{Port: port, TLS: tls}
+	return j.connect(ctx, hosts, login{database: database, role: naming.RoleSuperuser})
 }
 
 // config says everything itself: pgx would fill a gap from PG… variables.

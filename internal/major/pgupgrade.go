@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/naming"
@@ -64,8 +63,8 @@ func (u *upgrade) pgUpgrade(ctx context.Context, more ...string) error {
 	cmd := u.command(ctx, u.New, "pg_upgrade", args...)
 	cmd.Dir = u.work()
 	var said bytes.Buffer
-	lines := &lineWriter{line: u.line}
-	cmd.Stdout = io.MultiWriter(u.Log, &said, lines)
+	status := &statusWriter{begins: u.doing}
+	cmd.Stdout = io.MultiWriter(u.Log, &said, status)
 	cmd.Stderr = cmd.Stdout
 	if err := u.run(cmd); err != nil {
 		return u.failed(ctx, err, words(said.String(), filepath.Join(u.new.data, "pg_upgrade_output.d"),
@@ -74,15 +73,10 @@ func (u *upgrade) pgUpgrade(ctx context.Context, more ...string) error {
 	return nil
 }
 
-// line tells what pg_upgrade is doing. Each of its lines is about what comes next, with "ok" at its end when that has
-// been done.
-func (u *upgrade) line(text string) {
-	name := strings.TrimSpace(strings.TrimSuffix(text, "ok"))
-	if name == "" || strings.HasPrefix(name, "---") {
-		return
-	}
-	u.Step("pg_upgrade: " + name)
-	u.At("pg_upgrade: " + name)
+// doing tells what pg_upgrade is doing.
+func (u *upgrade) doing(what string) {
+	u.Step("pg_upgrade: " + what)
+	u.At("pg_upgrade: " + what)
 }
 
 // failed is the error of a program that has ended by itself, and would again; one that was ended, or for which ctx has,

@@ -119,6 +119,20 @@ func (p places) removePidFile() error {
 	return nil
 }
 
+// clearSockets removes the sockets of servers that have ended, with their locks, which may name other processes by now.
+func (u *upgrade) clearSockets() error {
+	found, err := filepath.Glob(filepath.Join(u.Run, ".s.PGSQL.*"))
+	if err != nil {
+		return fmt.Errorf("look for sockets: %w", err)
+	}
+	for _, path := range found {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove what an ended server has left: %w", err)
+		}
+	}
+	return nil
+}
+
 // replay starts the old server alone, which replays its WAL, and stops it in order.
 func (u *upgrade) replay(ctx context.Context) error {
 	options, err := u.configure(u.old, "-p 5432 -c listen_addresses= -c unix_socket_permissions=0700 "+

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -169,22 +168,25 @@ func syncFileSystem(path string) error {
 	return nil
 }
 
-// lineWriter calls a function for each line that is written.
-type lineWriter struct {
-	line func(string)
-	rest string
+// statusWriter calls a function for each thing that pg_upgrade says it does, when it begins: that is then a line without
+// its end, which comes with "ok". What else it says is for a terminal.
+type statusWriter struct {
+	begins     func(what string)
+	rest, last string
 }
 
-func (w *lineWriter) Write(p []byte) (int, error) {
+func (w *statusWriter) Write(p []byte) (int, error) {
 	w.rest += string(p)
 	for {
-		line, rest, ok := strings.Cut(w.rest, "\n")
-		if !ok {
+		line, rest, ended := strings.Cut(w.rest, "\n")
+		what, ok := strings.CutSuffix(strings.TrimSpace(line), " ok")
+		if what = strings.TrimSpace(what); what != "" && what != w.last && (ok || !ended) {
+			w.last = what
+			w.begins(what)
+		}
+		if !ended {
 			return len(p), nil
 		}
 		w.rest = rest
-		w.line(strings.TrimSpace(line))
 	}
 }
-
-var _ io.Writer = (*lineWriter)(nil)

@@ -109,6 +109,9 @@ func Upgrade(ctx context.Context, o Options) (protocol.UpgradeResult, error) {
 		return *done.Upgrade, nil
 	}
 	u.At("locked")
+	if err := u.clearSockets(); err != nil {
+		return u.result, err
+	}
 	if err := u.undo(ctx); err != nil { // what a run before this one has left
 		return u.result, err
 	}

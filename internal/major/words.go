@@ -27,13 +27,12 @@ func words(said, output string, folders ...string) string {
 	for _, path := range files {
 		parts = append(parts, filepath.Base(path)+": "+head(path))
 	}
-	if len(files) == 0 && len(logs) > 0 {
-		for _, path := range logs {
-			if text := grumbles(path); text != "" {
-				parts = append(parts, filepath.Base(path)+": "+text)
-			}
+	for _, path := range logs {
+		if text := grumbles(path); len(files) == 0 && text != "" {
+			parts = append(parts, filepath.Base(path)+": "+text)
 		}
 	}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return clip(tidy(strings.Join(parts, "; "), append(folders, output)...), mostWords)
 }
 
@@ -49,7 +48,8 @@ func complaint(said string) string {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "/") || line == "Failure, exiting" || line == "fatal" ||
 			strings.HasPrefix(line, "A list of ") || strings.HasPrefix(line, "Consult the last few lines") ||
-			strings.HasPrefix(line, `"/`) || strings.HasPrefix(line, "the probable cause") {
+			strings.HasPrefix(line, `"/`) || strings.HasPrefix(line, "the probable cause") ||
+			line == "*failure*" || strings.HasPrefix(line, "child process exited abnormally") {
 			continue
 		}
 		kept = append(kept, line)
@@ -92,6 +92,10 @@ func head(path string) string {
 // bad is a line of a log that says why.
 var bad = regexp.MustCompile(`(FATAL|PANIC|ERROR|error|fatal|HINT|DETAIL):`)
 
+// consequence is what another process says of the end of its server.
+var consequence = regexp.MustCompile(`terminating connection due to administrator command|` +
+	`server closed the connection unexpectedly`)
+
 // grumbles are the last lines of a log that say why.
 func grumbles(path string) string {
 	text, err := os.ReadFile(path)
@@ -100,7 +104,7 @@ func grumbles(path string) string {
 	}
 	var kept []string
 	for line := range strings.Lines(string(text)) {
-		if bad.MatchString(line) {
+		if bad.MatchString(line) && !consequence.MatchString(line) {
 			kept = append(kept, strings.TrimSpace(line))
 		}
 	}

@@ -42,6 +42,9 @@ func (s *Server) Clone(
 	if source.Slot != "" {
 		args = append(args, "--slot", source.Slot)
 	}
+	if err := s.clearFormer(); err != nil {
+		return err
+	}
 	return s.grow(ctx, func() error {
 		c := &copying{Server: s, mayDiscard: mayDiscard}
 		err := c.run(ctx, args, progress)

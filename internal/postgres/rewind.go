@@ -16,8 +16,14 @@ import (
 func (s *Server) marker() string { return filepath.Join(s.Volume, "rewinding") }
 
 // Incomplete says whether a rewind of the data directory has begun and not come
-// to its end. Such data can't be used, and Start refuses it; only a Clone cures it.
-func (s *Server) Incomplete() (bool, error) { return exists(s.marker()) }
+// to its end, or whether it is of another major version than the programs.
+// Such data can't be used, and Start refuses it; only a Clone cures it.
+func (s *Server) Incomplete() (bool, error) {
+	if _, is, err := s.former(); err != nil || is {
+		return is, err
+	}
+	return exists(s.marker())
+}
 
 // unmark says durably that the data directory is as it was before a rewind.
 func (s *Server) unmark() error { return s.removeMarkers(s.marker()) }
@@ -162,5 +168,5 @@ func (s *Server) keepWAL() error {
 	return WriteFile(path, append(text, "wal_keep_size = '1000GB'\n"...), 0o600)
 }
 
-var errIncomplete = errors.New("the data directory is not whole: a rewind has not come to its end, " +
-	"only a new copy helps")
+var errIncomplete = errors.New("the data directory is not whole: a rewind has not come to its end, or it is of " +
+	"another version; only a new copy helps")

@@ -43,8 +43,9 @@ type UpgradeSettings struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Hosts are the DNS names of the instances, for the check.
 	Hosts []string `json:"hosts,omitempty"`
-	// Operator is the same as in Config.
+	// Operator and Given are the same as in Config.
 	Operator string `json:"operator"`
+	Given    string `json:"given,omitempty"`
 }
 
 // UpgradeResult is what the Pod of an upgrade leaves as its termination message.

@@ -98,7 +98,8 @@ func removeBefore(volume, id string) (removed []string, err error) {
 
 // removeTablespaces removes those of a data directory that goes, as far as they are on the volume, and the data of now
 // has others. Of a folder only what PostgreSQL has made in it goes (PG_17_…, PostgreSQL 17 documentation, 65.1), and it
-// itself when nothing else is in it.
+// itself when nothing else is in it. Data of two major versions may have the same folders, and in each a folder of its
+// own: then that of the data goes.
 func removeTablespaces(volume, data string) error {
 	volume, err := filepath.EvalSymlinks(volume)
 	if err != nil {
@@ -112,11 +113,19 @@ func removeTablespaces(volume, data string) error {
 	if err != nil {
 		return err
 	}
+	own, err := ownTablespaces(volume, data)
+	if err != nil {
+		return err
+	}
 	for _, folder := range old {
-		if !strings.HasPrefix(folder, volume+"/") || slices.Contains(now, folder) {
+		pattern := "PG_*"
+		if slices.Contains(now, folder) {
+			pattern = own
+		}
+		if !strings.HasPrefix(folder, volume+"/") || pattern == "" {
 			continue
 		}
-		made, err := filepath.Glob(filepath.Join(folder, "PG_*"))
+		made, err := filepath.Glob(filepath.Join(folder, pattern))
 		if err != nil {
 			return err
 		}
@@ -128,6 +137,26 @@ func removeTablespaces(volume, data string) error {
 		_ = os.Remove(folder) // somebody else's things may be in it
 	}
 	return nil
+}
+
+// ownTablespaces is what the folders are called that data of another major version than that of now has in tablespaces
+// of both, "" where it is of the same one.
+func ownTablespaces(volume, data string) (string, error) {
+	var versions []string
+	for _, folder := range []string{data, (&postgres.Server{Volume: volume}).Data()} {
+		text, err := os.ReadFile(filepath.Join(folder, "PG_VERSION"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		versions = append(versions, strings.TrimSpace(string(text)))
+	}
+	if versions[0] == versions[1] || versions[0] == "" {
+		return "", nil
+	}
+	return "PG_" + versions[0] + "_*", nil
 }
 
 // tablespaces are the folders that a data directory has tablespaces in; one that is not there is none.

@@ -81,7 +81,7 @@ func newInstance(t *testing.T, major int, folder string) *instance {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(run) })
 	i := &instance{t, &postgres.Server{Programs: programs(t, major), Volume: volume, Run: run, Port: 5432}}
-	must(t, i.Initialise(t.Context(), os.Stderr))
+	must(t, i.Initialise(t.Context(), &testLog{T: t}))
 	return i
 }
 
@@ -113,6 +113,12 @@ func (i *instance) start(p postgres.Programs, data string) (stop func(syscall.Si
 	i.Helper()
 	hba := filepath.Join(i.Server.Run, "hba")
 	must(i, os.WriteFile(hba, []byte("local all all trust\nlocal replication all trust\n"), 0o600))
+	// As an agent does: that of a server that has ended may name somebody else by now.
+	for _, left := range []string{filepath.Join(data, "postmaster.pid"), filepath.Join(i.Server.Run, ".s.PGSQL.5432.lock")} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
+			i.Fatal(err)
+		}
+	}
 	var said bytes.Buffer
 	cmd := exec.Command(filepath.Join(p.Dir, "postgres"), "-D", data, "-k", i.Server.Run, "-p", "5432", "-c", "listen_addresses=",
 		"-c", "hba_file="+hba, "-c", "wal_level=logical", "-c", "max_prepared_transactions=5", "-c", "fsync=off")

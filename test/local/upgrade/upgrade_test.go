@@ -1,9 +1,13 @@
 package upgrade_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -23,11 +27,14 @@ func TestUpgrade(t *testing.T) {
 		{17, 18, protocol.MethodCopy, protocol.MethodCopy, ""},
 		{15, 18, protocol.MethodLink, protocol.MethodLink, ""},
 		{15, 18, "", protocol.MethodClone, reflinks},
-		{17, 18, protocol.MethodSwap, protocol.MethodSwap, ""},
+		{15, 18, protocol.MethodSwap, protocol.MethodSwap, ""},
 	} {
 		t.Run(fmt.Sprintf("%d to %d by %s", c.from, c.to, c.want), func(t *testing.T) {
 			if c.want == protocol.MethodClone && c.folder == "" {
 				t.Skip("there is no file system with reflinks")
+			}
+			if lacksAttributeVersions(t, c.from, c.to) {
+				t.Skip("this minor version of the new server does not take over columns of that of the old one")
 			}
 			i := newInstance(t, c.from, c.folder)
 			stop := i.start(i.Programs, i.Data())
@@ -56,5 +63,115 @@ func TestUpgrade(t *testing.T) {
 			i.has(want)
 			stop(syscall.SIGINT)
 		})
+	}
+}
+
+// lacksAttributeVersions says that the old version gives its columns an option that the new one does not know (17.12
+// gives them pg_attver, and 18.6 knows no such option).
+func lacksAttributeVersions(t *testing.T, from, to int) bool {
+	t.Helper()
+	knows := func(major int) bool {
+		text, err := os.ReadFile(filepath.Join(programs(t, major).Dir, "postgres"))
+		must(t, err)
+		return bytes.Contains(text, []byte("pg_attver\x00"))
+	}
+	return knows(from) && !knows(to)
+}
+
+// What pg_upgrade finds out only while it works ends the upgrade with its words, and the old data is whole.
+func TestAnUpgradeThatFailsInTheMiddleGoesBack(t *testing.T) {
+	if !lacksAttributeVersions(t, 17, 18) {
+		t.Skip("no two versions are here that don't go together")
+	}
+	i := newInstance(t, 17, "")
+	stop := i.start(i.Programs, i.Data())
+	i.fill()
+	want := i.facts()
+	stop(syscall.SIGINT)
+	o, _ := i.process(18, protocol.MethodLink, "", false)
+	t.Log(o.Error)
+	if !o.Refused || !strings.Contains(o.Error, `unrecognized parameter "pg_attver"`) || strings.Contains(o.Error, i.Volume) {
+		t.Errorf("it says %q", o.Error)
+	}
+	i.back(18, want)
+}
+
+// back gives the old data back, and looks whether it is as it was.
+func (i *instance) back(to int, want map[string]string) {
+	i.Helper()
+	for range 2 {
+		if o, _ := i.process(to, "", "", true); o.Error != "<nil>" {
+			i.Fatal(o.Error)
+		}
+	}
+	entries, err := os.ReadDir(i.Volume)
+	must(i, err)
+	for _, entry := range entries {
+		if !slices.Contains([]string{"data", "tablespaces", "locks"}, entry.Name()) {
+			i.Errorf("%s is left on the volume", entry.Name())
+		}
+	}
+	made, err := filepath.Glob(filepath.Join(i.Volume, "tablespaces/*/*"))
+	must(i, err)
+	if len(made) != 1 {
+		i.Errorf("the tablespace has %v", made)
+	}
+	stop := i.start(i.Programs, i.Data())
+	i.has(want)
+	stop(syscall.SIGINT)
+}
+
+// An upgrade may be killed anywhere: the old data can be given back, and it can be run again.
+func TestAnUpgradeThatIsKilled(t *testing.T) {
+	i := newInstance(t, 15, "")
+	stop := i.start(i.Programs, i.Data())
+	i.fill()
+	want := i.facts()
+	delete(want, "sequence") // which skips some after a crash
+	stop(syscall.SIGQUIT)    // so that the old server has to replay its WAL
+	saved := t.TempDir()
+	copyAll(t, i.Volume, saved)
+	o, _ := i.process(18, protocol.MethodLink, "", false)
+	if o.Error != "<nil>" || !o.result(t).Recovered {
+		t.Fatalf("%+v", o)
+	}
+	for _, point := range []string{
+		"marked", "replayed", "check", "pg_upgrade: Restoring database schemas in the new cluster",
+		`pg_upgrade: Adding ".old" suffix to old "global/pg_control"`, "pg_upgrade: Linking user relation files",
+		"finished", "noted",
+	} {
+		t.Run(point, func(t *testing.T) {
+			if !slices.Contains(o.Points, point) {
+				t.Fatalf("it does not pass %s", point)
+			}
+			i := &instance{t, i.Server}
+			for _, again := range []bool{false, true} {
+				must(t, os.RemoveAll(i.Volume))
+				must(t, os.Mkdir(i.Volume, 0o700))
+				copyAll(t, saved, i.Volume)
+				if o, killed := i.process(18, protocol.MethodLink, point, false); !killed {
+					t.Fatalf("it was not killed: %+v", o)
+				}
+				if !again {
+					i.back(18, want)
+					continue
+				}
+				o, _ := i.process(18, protocol.MethodLink, "", false)
+				if o.Error != "<nil>" || !o.result(t).Recovered {
+					t.Fatalf("%+v", o)
+				}
+				stop := i.start(programs(t, 18), filepath.Join(volume.RestoreFolder(i.Volume), "data"))
+				i.has(want)
+				stop(syscall.SIGINT)
+			}
+		})
+	}
+}
+
+func copyAll(t *testing.T, from, to string) {
+	t.Helper()
+	out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }

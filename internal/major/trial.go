@@ -1,0 +1,173 @@
+package major
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+)
+
+// TrialOptions say what is tried.
+type TrialOptions struct {
+	// Options are as for an upgrade; the volume is a scratch one, which is used up. ID and Method are of no effect.
+	Options
+	// Source is the connection string to the server whose schema is tried, without a database; Databases are those that
+	// are copied.
+	Source    string
+	Databases []string
+}
+
+// Tried is what a trial has shown.
+type Tried struct {
+	// Refused is what pg_upgrade has said, "" where it has done its work; Skipped what could not be copied.
+	Refused, Skipped string
+	// Rejected is what the new server says of the parameters, "" where it accepts them.
+	Rejected string
+	Steps    []protocol.UpgradeStep
+}
+
+// Trial upgrades a copy of a server without its rows: its roles, databases and what is declared in them. An error says
+// that nothing has been found out.
+func Trial(ctx context.Context, o TrialOptions) (Tried, error) {
+	o.Method = protocol.MethodLink
+	t := &trial{upgrade: newUpgrade(o.Options), source: o.Source, databases: o.Databases}
+	err := t.clearSockets()
+	if err == nil {
+		err = t.makeOld(ctx)
+	}
+	if err == nil {
+		err = t.copySchema(ctx)
+	}
+	if err != nil {
+		return t.tried, err
+	}
+	err = t.steps(ctx)
+	t.tried.Steps = t.result.Steps
+	if errors.Is(err, ErrRefused) {
+		_, t.tried.Refused, _ = strings.Cut(err.Error(), ErrRefused.Error()+": ")
+		err = nil
+	}
+	if err != nil {
+		return t.tried, err
+	}
+	return t.tried, t.checkParameters(ctx)
+}
+
+type trial struct {
+	*upgrade
+	source    string
+	databases []string
+	tried     Tried
+}
+
+// makeOld makes an empty server of the old version.
+func (t *trial) makeOld(ctx context.Context) error {
+	t.Step("makes an empty server of the old version")
+	if err := os.RemoveAll(t.old.data); err != nil {
+		return fmt.Errorf("make room for the trial: %w", err)
+	}
+	cmd := t.command(ctx, t.Former, "initdb", "--pgdata", t.old.data, "--username", naming.RoleSuperuser, "--auth", "reject",
+		"--encoding", "UTF8", "--locale", "C", "--data-checksums", "--no-sync", "--no-instructions")
+	return t.run(cmd)
+}
+
+// copySchema copies what is declared.
+func (t *trial) copySchema(ctx context.Context) error {
+	t.Step("copies the schema")
+	options, err := t.configure(t.old, "-p 5432 -c listen_addresses= -c unix_socket_permissions=0700 -c fsync=off "+
+		"-c unix_socket_directories="+t.Run)
+	if err != nil {
+		return err
+	}
+	log := filepath.Join(t.Run, "former.log")
+	if err := t.run(t.command(ctx, t.Former, "pg_ctl", "-D", t.old.data, "-w", "-l", log, "-o", options, "start")); err != nil {
+		return fmt.Errorf("the old server can't start: %w: %s", err, tailOf(log, 5))
+	}
+	copied := t.copyAll(ctx)
+	stop := t.command(context.WithoutCancel(ctx), t.Former, "pg_ctl", "-D", t.old.data, "-w", "-m", "fast", "stop")
+	return errors.Join(copied, t.run(stop))
+}
+
+// withTemplates are the databases that every server has.
+var withTemplates = []string{"postgres", "template1"}
+
+func (t *trial) copyAll(ctx context.Context) error {
+	if err := t.copy(ctx, "pg_dumpall", "postgres", "--globals-only", "--no-tablespaces", "--no-role-passwords",
+		"--dbname="+t.source+" dbname=postgres"); err != nil {
+		return err
+	}
+	for _, name := range t.databases {
+		into, args := name, []string{"--schema-only", "--no-tablespaces", "--no-subscriptions",
+			"--dbname=" + t.source + " dbname=" + quoteValue(name)}
+		if !slices.Contains(withTemplates, name) {
+			into, args = "postgres", append(args, "--create")
+		}
+		if err := t.copy(ctx, "pg_dump", into, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quoteValue is a value in a connection string.
+func quoteValue(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// copy writes a dump of the server, and runs it in the copy. What the copy does not accept is skipped.
+func (t *trial) copy(ctx context.Context, program, into string, args ...string) error {
+	path := filepath.Join(t.Volume, "dump.sql")
+	defer os.Remove(path) //nolint:errcheck // the volume is a scratch one
+	dump := t.command(ctx, t.Former, program, append(args, "--file="+path)...)
+	var said bytes.Buffer
+	dump.Stderr = io.MultiWriter(t.Log, &said)
+	if err := t.run(dump); err != nil {
+		return fmt.Errorf("copy the schema: %w: %s", err, lastLines(said.String(), 3))
+	}
+	restore := t.command(ctx, t.Former, "psql", "--no-psqlrc", "--quiet", "--host="+t.Run, "--port="+strconv.Itoa(5432),
+		"--username="+naming.RoleSuperuser, "--dbname="+into, "--file="+path)
+	restore.Stdout = io.Discard
+	said.Reset()
+	restore.Stderr = io.MultiWriter(t.Log, &said)
+	if err := t.run(restore); err != nil {
+		return fmt.Errorf("copy the schema: %w: %s", err, lastLines(said.String(), 3))
+	}
+	for line := range strings.Lines(said.String()) {
+		_, words, ok := strings.Cut(line, "ERROR:")
+		words = strings.TrimSpace(words)
+		if ok && words != `role "postgres" already exists` && len(t.tried.Skipped) < mostWords/2 {
+			t.tried.Skipped = strings.TrimPrefix(t.tried.Skipped+"; "+words, "; ")
+		}
+	}
+	return nil
+}
+
+// checkParameters asks the new server whether it accepts the parameters of the SampleDB.
+func (t *trial) checkParameters(ctx context.Context) error {
+	data := t.new.data
+	if _, err := os.Stat(data); err != nil {
+		return nil //nolint:nilerr // pg_upgrade has failed, and says more
+	}
+	server := &postgres.Server{Programs: t.New, Volume: filepath.Dir(data), Run: t.Run, Port: 5432}
+	err := server.Check(ctx, postgres.Settings{Name: t.Instance, Parameters: t.Parameters})
+	var rejected *postgres.RejectedError
+	var exit *exec.ExitError
+	if errors.As(err, &rejected) {
+		t.tried.Rejected, err = rejected.Words, nil
+	}
+	if errors.As(err, &exit) {
+		return fmt.Errorf("ask the new server whether it accepts the parameters: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package upgrade
+
+import (
+	"slices"
+	"testing"
+)
+
+// sound is a database system that can be upgraded, in which nothing is to be known before.
+func sound() Facts {
+	return Facts{
+		From: 17, To: 18, Extensions: map[string]string{"hstore": "1.8", "plpgsql": "1.0"},
+		Libraries: []string{"hstore", "mine"}, Locales: []string{"C.utf8", "en_US.utf8"},
+		Former: []string{"C.utf8", "en_US.utf8"}, CLibraries: [2]string{"glibc 2.36", "glibc 2.41"},
+		Databases: []DatabaseFacts{
+			{Name: "shop", Provider: "c", Collate: "C.UTF-8", CType: "C.UTF-8",
+				Extensions: map[string]string{"hstore": "1.8"}, Libraries: []string{"$libdir/mine"}},
+			{Name: "template0", Closed: true, Provider: "c", Collate: "C", CType: "POSIX"},
+		},
+	}
+}
+
+func TestCheck(t *testing.T) {
+	shop := func(change func(*DatabaseFacts)) func(*Facts) {
+		return func(f *Facts) { change(&f.Databases[0]) }
+	}
+	for name, c := range map[string]struct {
+		change   func(*Facts)
+		refusals []string
+		warnings []string
+		object   string
+	}{
+		"nothing":                {change: func(*Facts) {}},
+		"a prepared transaction": {func(f *Facts) { f.Prepared = []string{"x"} }, []string{PreparedTransactions}, nil, "x"},
+		"a slot that comes along": {
+			func(f *Facts) { f.Slots = []string{"s"} }, nil, []string{SlotsMustBeRead}, "s",
+		},
+		"a slot that does not": {
+			func(f *Facts) { f.From, f.Slots = 16, []string{"s"} }, []string{LogicalSlots}, nil, "s",
+		},
+		"a database that is half gone": {
+			shop(func(d *DatabaseFacts) { d.Invalid, d.Closed, d.Collate = true, true, "xx" }),
+			[]string{InvalidDatabases}, nil, "shop",
+		},
+		"a database that nobody may use": {
+			shop(func(d *DatabaseFacts) { d.Closed = true }), []string{ClosedDatabases}, nil, "shop",
+		},
+		"a column with numbers": {
+			shop(func(d *DatabaseFacts) { d.References = []string{"public.t.c"} }),
+			[]string{ReferenceColumns}, nil, "shop: public.t.c",
+		},
+		"an extension that is missing": {
+			func(f *Facts) { delete(f.Extensions, "hstore") }, []string{ExtensionMissing}, nil, "shop: hstore",
+		},
+		"extensions that are not known": {change: func(f *Facts) { f.Extensions = nil }},
+		"an extension of another version": {
+			func(f *Facts) { f.Extensions["hstore"] = "1.9" }, nil, []string{ExtensionUpdates},
+			"shop: hstore 1.8, then 1.9",
+		},
+		"a library that is missing": {
+			func(f *Facts) { f.Libraries = []string{} }, []string{LibraryMissing}, nil, "shop: $libdir/mine",
+		},
+		"libraries that are not known": {change: func(f *Facts) { f.Libraries = nil }},
+		"a locale that the new image lacks": {
+			func(f *Facts) {
+				f.Databases[0].Provider, f.Databases[0].Collate = "i", "de_DE.UTF-8"
+				f.Former = []string{"de_DE.utf8", "C.utf8"}
+			}, []string{LocaleMissing}, nil, "shop: de_DE.UTF-8",
+		},
+		"a locale that the old image has elsewhere": {
+			func(f *Facts) { f.Databases[0].Provider, f.Former = "i", []string{} },
+			[]string{LocaleMissing}, nil, "shop: C.UTF-8",
+		},
+		"locales that are not known": {change: func(f *Facts) { f.Locales, f.Former = nil, nil }},
+		"another C library that sorts": {
+			shop(func(d *DatabaseFacts) { d.Collate = "en_US.UTF-8" }), nil, []string{SortingMayDiffer}, "shop",
+		},
+		"a C library that is not known": {
+			change: func(f *Facts) { f.Databases[0].Collate, f.CLibraries[1] = "en_US.UTF-8", "" },
+		},
+		"a role with PostgreSQL's name": {
+			func(f *Facts) { f.Roles = []string{"pg_mine"} }, []string{RoleNames}, nil, "pg_mine",
+		},
+		"a tablespace elsewhere": {
+			func(f *Facts) { f.Outside = []string{"fast: /mnt"} }, []string{TablespaceOutside}, nil, "fast: /mnt",
+		},
+		"a parameter that is gone": {
+			func(f *Facts) { f.Rejected = "unrecognized" }, []string{ParameterRejected}, nil, "unrecognized",
+		},
+		"a trial that has failed": {func(f *Facts) { f.Trial = "no" }, []string{TrialFailed}, nil, "no"},
+		"a trial of a part":       {func(f *Facts) { f.Skipped = "no" }, nil, []string{TrialIncomplete}, "no"},
+		"no statistics":           {func(f *Facts) { f.To = 17; f.From = 16 }, nil, []string{NoStatistics}, ""},
+		"very many tables":        {func(f *Facts) { f.Relations = 200_000 }, nil, []string{ManyRelations}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := sound()
+			c.change(&facts)
+			refusals, warnings := Check(facts)
+			var objects []string
+			reasons := func(all []Finding) (out []string) {
+				for _, f := range all {
+					out, objects = append(out, f.Reason), append(objects, f.Objects...)
+				}
+				return out
+			}
+			if got := reasons(refusals); !slices.Equal(got, c.refusals) {
+				t.Errorf("refuses %q, want %q", got, c.refusals)
+			}
+			if got := reasons(warnings); !slices.Equal(got, c.warnings) {
+				t.Errorf("warns %q, want %q", got, c.warnings)
+			}
+			if c.object != "" && !slices.Equal(objects, []string{c.object}) {
+				t.Errorf("names %q, want %q", objects, c.object)
+			}
+		})
+	}
+}
