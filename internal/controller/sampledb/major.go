@@ -369,9 +369,7 @@ func (s *scope) wayBack() string {
 	switch {
 	case s.config.Upgraded != u.ID:
 		return v1.WayBackCancel
-	case !u.Accepted && u.Method != "link":
-		return v1.WayBackFormerData
-	case !u.Accepted && s.instances() > 1:
+	case !u.Accepted && (u.Method == protocol.MethodClone || u.Method == protocol.MethodCopy):
 		return v1.WayBackFormerData
 	case u.Backup != "":
 		return v1.WayBackArchive
