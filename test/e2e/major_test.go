@@ -1,0 +1,220 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
+)
+
+// former is a SampleDB with PostgreSQL 15, which is to become one of 17.
+func former(name string, instances int, more ...string) string {
+	return strings.Replace(sampleDB(name, instances, more...), "version: 17", "version: 15", 1)
+}
+
+// upgraded waits until a SampleDB runs a major version and all its instances do what their roles ask, and tells each
+// step of the upgrade that it sees.
+func (s *story) upgraded(name string, version int32, told func(step string)) v1.SampleDB {
+	s.Helper()
+	step := ""
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		u := db.Status.Upgrade
+		if u == nil || u.To != version {
+			return fmt.Errorf("there is no upgrade to %d: %+v", version, u)
+		}
+		if u.Step != step {
+			step = u.Step
+			told(step)
+		}
+		if u.Step != v1.UpgradeUpgraded {
+			return fmt.Errorf("the upgrade is at %s: %s", u.Step, u.Message)
+		}
+		return nil
+	})
+	db := s.ready(name)
+	for _, i := range db.Status.InstanceStatuses {
+		if !strings.HasPrefix(i.Version, fmt.Sprint(version)+".") {
+			s.Errorf("%s runs %s", i.Name, i.Version)
+		}
+	}
+	return db
+}
+
+// A lone instance moves on to the next but one major version in place: its rows, its roles and their passwords are
+// there, and the data of the former version goes when that is accepted.
+func TestAMajorUpgrade(t *testing.T) {
+	s := begin(t)
+	s.apply(former("shop", 1, "backup: {none: true}"))
+	s.ready("shop")
+	s.sql("shop", "CREATE TABLE kept AS SELECT id, 'row ' || id AS text FROM generate_series(1, 10000) AS id")
+	s.sql("shop", "CREATE UNIQUE INDEX ON kept (text)")
+	s.patch("shop", `{"version":17}`)
+	db := s.upgraded("shop", 17, func(string) {})
+	if got := s.ask("shop", "SELECT count(*) || ' ' || max(text) FROM kept"); got != "10000 row 9999" {
+		t.Errorf("there are %s", got)
+	}
+	s.condition("shop", v1.ConditionUpgraded, "True", v1.ReasonUpgraded)
+	u := db.Status.Upgrade
+	t.Logf("from 15 to %s by %s: no client was let in for %s",
+		u.Version, u.Method, u.OpenedAt.Sub(u.ClosedAt.Time).Round(time.Millisecond))
+	folder := naming.PathVolume + "/before-" + u.ID
+	if _, err := s.Kubectl(s.ctx, "exec", "shop-0", "--", "ls", folder); err != nil {
+		t.Errorf("the former data is not kept: %v", err)
+	}
+	s.run("annotate", "sampledb", "shop", naming.AnnotationAcceptUpgrade+"=yes")
+	s.until(func(ctx context.Context) error {
+		if out, err := s.Kubectl(ctx, "exec", "shop-0", "--", "ls", folder); err == nil {
+			return fmt.Errorf("the former data is still there: %s", out)
+		}
+		return nil
+	})
+}
+
+// Three instances under load, from the first step to the last: what can't be upgraded is found before anything stops,
+// the backup of before is there, nothing acknowledged is lost, and the archive of the new version begins with a backup.
+func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
+	s := begin(t)
+	s.apply(former("shop", 3, "postgresql: {parameters: {max_prepared_transactions: \"5\"}}"))
+	db := s.ready("shop")
+	s.condition("shop", v1.ConditionArchiving, "True", "")
+	if _, err := s.inside(db.Status.Primary, "BEGIN; CREATE TABLE p (i int); PREPARE TRANSACTION 'left'"); err != nil {
+		t.Fatal(err)
+	}
+	writer, err := outside.StartWriter(s.ctx, s.access("shop", naming.ReadWriteService("shop")))
+	must(t, err)
+	defer writer.Stop()
+	s.rowsAtLeast("shop", 50)
+
+	s.patch("shop", `{"version":17}`)
+	if words := s.condition("shop", v1.ConditionUpgraded, "False", v1.ReasonUpgradeFailed); !strings.Contains(
+		words, "prepared") {
+		t.Errorf("it says %q", words)
+	}
+	if db, err = s.SampleDB(s.ctx, "shop"); err != nil || db.Status.Upgrade.ClosedAt != nil {
+		t.Errorf("clients were sent away: %+v, %v", db.Status.Upgrade, err)
+	}
+	if _, err := s.inside(db.Status.Primary, "ROLLBACK PREPARED 'left'"); err != nil {
+		t.Fatal(err)
+	}
+	s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
+	db = s.upgraded("shop", 17, func(step string) { t.Logf("%s: %s", time.Now().Format("15:04:05.0"), step) })
+	s.rowsAtLeast("shop", s.count("shop")+50)
+	writer.Stop()
+	lost, err := writer.Lost(s.ctx)
+	must(t, err)
+	if len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
+	}
+	u := db.Status.Upgrade
+	t.Logf("from 15 to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged", u.Version, u.Method,
+		u.OpenedAt.Sub(u.ClosedAt.Time).Round(time.Millisecond), writer.Outage(), writer.Acknowledged())
+	if u.Backup == "" {
+		t.Error("no backup was taken before")
+	}
+	s.condition("shop", v1.ConditionArchiving, "True", "")
+	s.condition("shop", v1.ConditionDurable, "True", "")
+}
+
+// Whatever is killed at whatever step, the upgrade goes on, or the former version serves again and it is tried once
+// more: the operator at each step, the Pod that upgrades the data while it works, the primary while clients go.
+func TestLongAMajorUpgradeIsKilledAtEachStep(t *testing.T) {
+	for what, steps := range map[string][]string{
+		"operator": {
+			v1.UpgradePulling, v1.UpgradeChecking, v1.UpgradeBackingUp, v1.UpgradePreparing, v1.UpgradeClosing,
+			v1.UpgradeUpgrading, v1.UpgradeStarting,
+		},
+		"job":     {v1.UpgradeUpgrading},
+		"primary": {v1.UpgradePreparing, v1.UpgradeClosing, v1.UpgradeStarting},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := beginAlone(t)
+			s.apply(former("shop", 3))
+			s.ready("shop")
+			s.condition("shop", v1.ConditionArchiving, "True", "")
+			check := s.writing("shop")
+			k := &killer{story: s, what: what, steps: steps, done: map[string]bool{}}
+			s.patch("shop", `{"version":17}`)
+			for attempt := 0; ; attempt++ {
+				failed := false
+				s.until(func(ctx context.Context) error {
+					db, err := s.SampleDB(ctx, "shop")
+					if err != nil {
+						return err
+					}
+					step := k.see(db)
+					failed = step == v1.UpgradeFailed
+					if !failed && step != v1.UpgradeUpgraded {
+						return fmt.Errorf("the upgrade is at %s", step)
+					}
+					return nil
+				})
+				if !failed || attempt == 5 {
+					break
+				}
+				s.condition("shop", v1.ConditionAvailable, "True", "")
+				t.Logf("it failed: %s", s.condition("shop", v1.ConditionUpgraded, "False", v1.ReasonUpgradeFailed))
+				s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
+				s.until(func(ctx context.Context) error {
+					db, err := s.SampleDB(ctx, "shop")
+					if err == nil && db.Status.Upgrade.Step == v1.UpgradeFailed {
+						err = fmt.Errorf("it is not tried again yet")
+					}
+					return err
+				})
+			}
+			s.upgraded("shop", 17, func(string) {})
+			check()
+		})
+	}
+}
+
+// killer kills something when an upgrade comes to certain steps, once at each.
+type killer struct {
+	*story
+	what  string
+	steps []string
+	done  map[string]bool
+}
+
+// see kills what is to be killed at the step of an upgrade, and returns the step.
+func (k *killer) see(db v1.SampleDB) string {
+	k.Helper()
+	if db.Status.Upgrade == nil {
+		return ""
+	}
+	step := db.Status.Upgrade.Step
+	for _, wanted := range k.steps {
+		if wanted == step && !k.done[step] {
+			k.done[step] = true
+			k.Logf("at %s the %s is killed", step, k.what)
+			k.kill(db)
+		}
+	}
+	return step
+}
+
+func (k *killer) kill(db v1.SampleDB) {
+	k.Helper()
+	switch k.what {
+	case "operator":
+		k.operator("delete", "pod", "-l", operators, "--grace-period=0", "--force", "--wait=false")
+	case "job":
+		k.run("delete", "pod", "-l", naming.LabelComponent+"="+naming.ComponentUpgrade, "--wait=false",
+			"--grace-period=0", "--force")
+	case "primary":
+		if db.Status.Primary != "" {
+			k.run("delete", "pod", db.Status.Primary, "--wait=false", "--grace-period=0", "--force")
+		}
+	}
+}
