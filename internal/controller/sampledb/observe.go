@@ -98,6 +98,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 		known.Authority = bundle
 	}
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
+	known.Major, known.FirstMajor = old.Major, s.firstMajor(old)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}

@@ -37,6 +37,7 @@ func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Rest
 // ownSource is the SampleDB's own archive, whose volume, if it is on one, has its server.
 func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (desired.Source, error) {
 	source := desired.Source{Archive: desired.ArchiveReference(s.db)}
+	source.Archive.Path = s.archivePath()
 	if desired.IsVolume(source.Archive.Store) {
 		source.Server, source.Authority = s.db.Name, s.config.Authority
 	}

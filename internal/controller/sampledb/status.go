@@ -46,6 +46,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Primary:            s.primary(),
 		Term:               old.Term,
 		Version:            old.Version,
+		FirstVersion:       s.firstVersion(),
 		Image:              s.image,
 		Update:             s.update,
 		SystemIdentifier:   s.config.SystemIdentifier,
