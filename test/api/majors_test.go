@@ -176,3 +176,101 @@ func TestFormerArchivesAreFoundAgain(t *testing.T) {
 	}
 	k.expect(db, v1.ConditionArchiving, metav1.ConditionTrue, v1.ReasonArchiving)
 }
+
+// upgraded is a SampleDB that has run 17 and runs 18, and a moment of when it ran 17.
+func (w *world) upgraded(name string) (k *taker, db *v1.SampleDB, before string) {
+	w.Helper()
+	k, db = w.ready(name)
+	k.now = k.now.Add(48 * time.Hour) // another backup is due
+	db = k.works(db, "0/7000000")
+	_, db = k.completeLast(db, "20261122T000000Z-bbbb", "17.6")
+	before = k.now.UTC().Format(time.RFC3339)
+	k.now = k.now.Add(time.Hour)
+	db = k.runs(db, 18, "77")
+	db = k.works(db, "0/9000000")
+	_, db = k.completeLast(db, "20261121T000000Z-aaaa", "18.1")
+	return k, db, before
+}
+
+// restoredFrom is the folder from which the Pod of a new SampleDB's restore reads, "" where there is no such Pod.
+func (k *taker) restoredFrom(name string) string {
+	k.Helper()
+	settings := &corev1.ConfigMap{}
+	if !k.find(naming.RestoreConfigMap(name), settings) {
+		return ""
+	}
+	var told protocol.RestoreSettings
+	k.must(json.Unmarshal([]byte(settings.Data[naming.KeyRestore]), &told))
+	return told.Path
+}
+
+func TestARestoreNeedsTheVersionOfThatTime(t *testing.T) {
+	k, db, before := newWorld(t).upgraded("x")
+	first := naming.ArchivePath(k.namespace, "x", string(db.UID))
+	after := k.now.UTC().Format(time.RFC3339)
+	all := k.backups()
+	for name, c := range map[string]struct {
+		spec  v1.RestoreSpec
+		path  string
+		words string
+	}{
+		"before":      {v1.RestoreSpec{SampleDB: "x", Target: &v1.RestoreTarget{Time: before}}, first, ""},
+		"position":    {v1.RestoreSpec{SampleDB: "x", Target: &v1.RestoreTarget{LSN: "0/4000200"}}, first, ""},
+		"old-backup":  {v1.RestoreSpec{Backup: all[0]}, first, ""},
+		"after":       {v1.RestoreSpec{SampleDB: "x", Target: &v1.RestoreTarget{Time: after}}, "", "version: 18"},
+		"the-end":     {v1.RestoreSpec{SampleDB: "x"}, "", "version: 18"},
+		"last-backup": {v1.RestoreSpec{Backup: all[len(all)-1]}, "", "version: 18"},
+	} {
+		again := k.create(name, from(c.spec)) // spec.version is 17
+		if got := k.restoredFrom(name); got != c.path {
+			t.Errorf("%s is read from %q, want %q", name, got, c.path)
+		}
+		if c.words == "" {
+			continue
+		}
+		if words := k.expect(again, v1.ConditionRestored, metav1.ConditionFalse,
+			v1.ReasonRestoreFailed); !strings.Contains(words, c.words) {
+			t.Errorf("%s says %q", name, words)
+		}
+	}
+	// In place it is refused, and the database goes on.
+	for id, restore := range map[string]v1.InPlaceRestore{
+		"--into OTHER --to " + before:     {Target: &v1.RestoreTarget{Time: before}},
+		"--into OTHER --backup " + all[0]: {Backup: all[0]},
+	} {
+		restore.ID, restore.Confirm = "r"+desired.Hash(id), "x"
+		db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Restore = &restore })
+		if words := k.expect(db, v1.ConditionRestored, metav1.ConditionFalse,
+			v1.ReasonRestoreFailed); !strings.Contains(words, id) {
+			t.Errorf("it says %q, want %q", words, id)
+		}
+		k.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	}
+}
+
+func TestTheRestoreVerbKnowsTheVersionOfThatTime(t *testing.T) {
+	k, db, before := newWorld(t).upgraded("x")
+	first := naming.ArchivePath(k.namespace, "x", string(db.UID))
+	o := k.asks("x\n", func() {}, "x", "--to", before)
+	o.check(t, "ran PostgreSQL 17 then, and runs 18 now")
+	o = k.asks("", func() {}, "x", "--into", "again", "--to", before, "--wait=false")
+	o.check(t, "", "again: begins with x as it was at "+before+", with PostgreSQL 17, which x ran then",
+		"with PostgreSQL 17, only --into: of branch")
+	again := k.sample("again")
+	if f := again.Spec.RestoreFrom; again.Spec.Version != 17 || f.Archive == nil || f.Archive.Path != first ||
+		f.Target == nil || f.Target.Time != before {
+		t.Errorf("it is of version %d and begins with %+v", again.Spec.Version, f)
+	}
+	o = k.asks("", func() {}, "x", "--into", "end", "--to", "latest", "--version", "17", "--wait=false")
+	o.check(t, "", "with PostgreSQL 17")
+	if f := k.sample("end").Spec.RestoreFrom; f.Archive == nil || f.Archive.Path != first || f.Target != nil {
+		t.Errorf("it begins with %+v", f)
+	}
+	o = k.asks("", func() {}, "x", "--into", "now", "--to", "latest", "--wait=false")
+	o.check(t, "", "now: begins with x")
+	if s := k.sample("now").Spec; s.Version != 18 || s.RestoreFrom.SampleDB != "x" {
+		t.Errorf("it is %+v", s)
+	}
+	o = k.asks("", func() {}, "x", "--into", "never", "--to", "latest", "--version", "16", "--wait=false")
+	o.check(t, "no archive of PostgreSQL 16")
+}
