@@ -404,6 +404,32 @@ type RestoreWindow struct {
 	LatestLSN string `json:"latestLSN,omitempty"`
 }
 
+// FormerArchive is the archive of a major version of PostgreSQL that a SampleDB has run before an upgrade. Nothing is
+// written there any more, and retention goes on until it is empty.
+type FormerArchive struct {
+	// Its folder in the store, below the store's prefix.
+	Path string `json:"path"`
+
+	// The major version.
+	Version int32 `json:"version"`
+
+	// Since when the SampleDB has run that version, and until when.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// What can be restored of which branch, with that version, as it was when retention last looked: the newest branch
+	// first, of each the latest first.
+	// +optional
+	Windows []RestoreWindow `json:"windows,omitempty"`
+
+	// What retention has kept there although its rules would remove it, or what the store has refused to remove, and
+	// what to do.
+	// +optional
+	Retention string `json:"retention,omitempty"`
+}
+
 // ScrubStatus is how far an archive was read again, and what was found.
 type ScrubStatus struct {
 	// When it was last read on.
@@ -459,6 +485,14 @@ type BackupStatus struct {
 	// The archive's folder in the store, below the store's prefix.
 	// +optional
 	Archive string `json:"archive,omitempty"`
+
+	// The major version of PostgreSQL whose WAL and backups are there.
+	// +optional
+	Version int32 `json:"version,omitempty"`
+
+	// The archives of former major versions that still have something, the newest first.
+	// +optional
+	Former []FormerArchive `json:"former,omitempty"`
 
 	// Up to where the WAL is in the archive. While all goes well this, the lag and latest are renewed every ten
 	// minutes; the operator's metrics have the lag at any time.

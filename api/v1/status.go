@@ -54,6 +54,10 @@ type SampleDBStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// The major version of PostgreSQL that it has begun with. The archive of that one is in the folder without a suffix.
+	// +optional
+	FirstVersion int32 `json:"firstVersion,omitempty"`
+
 	// What is in the image that instances are made from, looked into once a day.
 	// +optional
 	Image *ImageStatus `json:"image,omitempty"`

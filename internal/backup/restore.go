@@ -8,6 +8,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
@@ -21,6 +23,8 @@ type RestoreOptions struct {
 	Bucket  bucket.Bucket
 	Decoder *Decoder
 	Wanted  Wanted
+	// Major is the major version of the Programs, 0 for any: a backup of another one is refused (*VersionError).
+	Major int
 	// Folder has room for the database, and is for restores alone: the data directory becomes Folder/data. What a
 	// Restore that was cut off has left there, and in Tablespaces, of the same backup is gone on with; else it is
 	// removed. Run is a folder with a short name, for the Unix socket.
@@ -54,6 +58,27 @@ type Restored struct {
 	SystemIdentifier string
 }
 
+// VersionError says that a backup is of another major version of PostgreSQL than what would restore it.
+type VersionError struct {
+	Backup        string
+	Version       string
+	Major, Wanted int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the backup %s is of PostgreSQL %s, and spec.version is %d: it can be restored only into a new "+
+		"SampleDB with version: %d", e.Backup, e.Version, e.Wanted, e.Major)
+}
+
+// runsWith is an error where a backup is known to be of another major version, 0 for any.
+func (b Backup) runsWith(major int) error {
+	text, _, _ := strings.Cut(b.ServerVersion, ".")
+	if own, err := strconv.Atoi(text); err == nil && major > 0 && own != major {
+		return &VersionError{b.ID, b.ServerVersion, own, major}
+	}
+	return nil
+}
+
 type restoring struct {
 	RestoreOptions
 	scratch
@@ -64,7 +89,7 @@ type restoring struct {
 
 // Restore makes a data directory of what an archive has, up to the target. When it returns, the server has been a
 // primary, has stopped in order, and all is on disk. Errors that would come again: ErrOutside, *ShortError,
-// *ObjectError, *StuckError, ErrNoRoom. What is half done after an error is for the next Restore, or the caller's to
+// *ObjectError, *StuckError, *VersionError, ErrNoRoom. What is half done after an error is for the next Restore, or the caller's to
 // remove.
 func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
 	if o.Workers <= 0 {
@@ -92,6 +117,9 @@ func (r *restoring) choose(ctx context.Context) error {
 		return err
 	}
 	if choice, err = r.prefer(choice); err != nil {
+		return err
+	}
+	if err := choice.Backup.runsWith(r.Major); err != nil {
 		return err
 	}
 	if r.plan, err = r.catalogue.PlanWAL(choice.TermHistory, choice.Backup.StartLSN, choice.To); err != nil {

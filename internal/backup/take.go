@@ -50,6 +50,8 @@ type TakeOptions struct {
 	// where none can be taken.
 	Parent  *Backup
 	Decoder *Decoder
+	// System is the system identifier of the archive, "" for any: nothing is taken of another database system.
+	System string
 	// Prove has the Decoder read, before the backup counts, what a restore would begin with.
 	Prove bool
 	// Workers compress and upload side by side; 0 is Streams. Each needs at most
@@ -178,6 +180,10 @@ func (t *taking) receive(ctx context.Context) error {
 func (t *taking) copyFrom(s *stream) (err error) {
 	if t.backup.SystemIdentifier, err = s.identity(); err != nil {
 		return err
+	}
+	if t.System != "" && t.System != t.backup.SystemIdentifier {
+		return fmt.Errorf("the server is of the database system %s, and the archive of %s: nothing is copied",
+			t.backup.SystemIdentifier, t.System)
 	}
 	t.backup.ServerVersion = s.version()
 	if err := t.point("connected"); err != nil {

@@ -53,13 +53,17 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 	byArchive := map[string]*lost{}
 	for i := range backups {
 		b := &backups[i]
-		if ofUse(b, b.Spec.SampleDB) != nil || b.Status.CompletedAt == nil || there[b.Status.Archive.Path] {
+		if ofUse(b, b.Spec.SampleDB) != nil || b.Status.CompletedAt == nil {
 			continue
 		}
-		l := byArchive[b.Status.Archive.Path]
+		first, _ := naming.FirstArchivePath(b.Status.Archive.Path) // each major version has its own
+		if there[first] {
+			continue
+		}
+		l := byArchive[first]
 		if l == nil {
 			l = &lost{name: b.Spec.SampleDB}
-			byArchive[b.Status.Archive.Path] = l
+			byArchive[first] = l
 		}
 		l.all = append(l.all, b)
 	}

@@ -43,6 +43,33 @@ func live(name, uid string) v1.SampleDB {
 
 func removed(b *v1.DatabaseBackup) { b.Status.Conditions[0].Status = metav1.ConditionFalse }
 
+// major18 puts a backup into the archive of another major version.
+func major18(b *v1.DatabaseBackup) {
+	b.Status.Archive.Path, b.Status.ServerVersion = naming.MajorArchivePath(b.Status.Archive.Path, 18), "18.1"
+}
+
+// A backup comes back with its own version, also one that was taken when the spec said another already.
+func TestABackupComesBackWithItsVersion(t *testing.T) {
+	manifest := func(b *v1.DatabaseBackup) {
+		b.Status.Manifest.Raw = []byte(`{"kind":"SampleDB","metadata":{"name":"x"},"spec":{"version":18}}`)
+		b.Status.ServerVersion = "17.6"
+	}
+	all := findLost([]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, manifest), backupOf("x", "u", "x-2", 2, major18)}, nil)
+	from, err := choose(all, "x", "x-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := undeleteOptions{backup: "x-1"}
+	o.namespace = "shop"
+	object, err := (&undelete{undeleteOptions: &o, from: from}).object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spec := object.Object["spec"].(map[string]any); spec["version"] != int64(17) { //nolint:forcetypeassert // a test
+		t.Errorf("it comes back as %v", spec)
+	}
+}
+
 func TestWhatCanBeBroughtBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		backups []v1.DatabaseBackup
@@ -55,6 +82,13 @@ func TestWhatCanBeBroughtBack(t *testing.T) {
 			[]v1.DatabaseBackup{
 				backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-final-u", 3), backupOf("x", "u", "x-2", 2),
 			}, nil, "x x-final-u",
+		},
+		"not the former archive of one that is there": {
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-2", 2, major18)},
+			[]v1.SampleDB{live("x", "u")}, "",
+		},
+		"once, after an upgrade": {
+			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-2", 2, major18)}, nil, "x x-2",
 		},
 		"not one that is removed": {
 			[]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1), backupOf("x", "u", "x-2", 2, removed)}, nil, "x x-1",

@@ -28,7 +28,7 @@ import (
 type restoreToOptions struct {
 	cluster
 	to, backup, into, size string
-	instances              int32
+	instances, version     int32
 	branch                 int64
 	exclusive, yes, wait   bool
 }
@@ -53,7 +53,10 @@ func RestoreTo() *cobra.Command {
 			"Without --to, the database is as it was when the backup of --backup ended.\n\n" +
 			"A restore in place leaves a branch of the WAL and begins another. --branch chooses a branch by its\n" +
 			"number, which is shown before the restore begins. It is needed if more than one branch has the target\n" +
-			"of --to, and to restore the end of a branch that was left.",
+			"of --to, and to restore the end of a branch that was left.\n\n" +
+			"After a major upgrade of NAME, a moment before it is restored with the former version of PostgreSQL, so\n" +
+			"only with --into: the new SampleDB gets that version. For another target than a moment, name the\n" +
+			"version with --version.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args[0])
@@ -69,6 +72,8 @@ func RestoreTo() *cobra.Command {
 	f.Int32Var(&o.instances, "instances", 0, "of the SampleDB to create (default: as NAME; 1 if NAME is gone)")
 	f.StringVar(&o.size, "size", "",
 		"of the volumes of the SampleDB to create, such as 20Gi (default: as NAME; required if NAME is gone)")
+	f.Int32Var(&o.version, "version", 0,
+		"major version of PostgreSQL of the archive to read (default: what NAME ran at the moment of --to)")
 	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself is set back")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	return c
@@ -262,12 +267,17 @@ func (f origin) window() string {
 	switch {
 	case b == nil || b.Earliest == nil:
 		return "no backup is complete yet: there may be nothing to restore"
-	case len(b.Windows) < 2:
+	case len(b.Windows) < 2 && len(b.Former) == 0:
 		return fmt.Sprintf("every moment from %s to %s can be restored", at(b.Earliest), at(b.Latest))
 	}
 	words := "every moment can be restored"
 	for _, w := range b.Windows {
 		words += "\n  " + windowLine(w, b)
+	}
+	for _, f := range b.Former {
+		for _, w := range f.Windows {
+			words += fmt.Sprintf("\n  with PostgreSQL %d, only --into: %s", f.Version, windowLine(w, b))
+		}
 	}
 	return words
 }
@@ -295,12 +305,19 @@ func (r restoreTo) beside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	as := ""
+	if db := r.from.db; db != nil && spec.Version != r.runs() {
+		as = fmt.Sprintf(", with PostgreSQL %d, which %s ran then", spec.Version, db.Name)
+		if spec.Image != db.Spec.Image {
+			as += fmt.Sprintf(" (not from spec.image %s, which is of another version)", db.Spec.Image)
+		}
+	}
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: r.into}, Spec: spec}
 	fmt.Fprintf(r.out, "%s: %s\n", r.from.name, r.from.window())
 	if err := r.api.Create(ctx, db, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the SampleDB %s: %w", r.into, err)
 	}
-	fmt.Fprintf(r.out, "%s: begins with %s as it was at %s\n", db.Name, r.from.name, r.moment())
+	fmt.Fprintf(r.out, "%s: begins with %s as it was at %s%s\n", db.Name, r.from.name, r.moment(), as)
 	if !r.wait {
 		return nil
 	}
@@ -317,9 +334,66 @@ func (r restoreTo) newSpec() (v1.SampleDBSpec, error) {
 		return spec, fmt.Errorf("the SampleDB %s has no archive to restore from", r.from.name)
 	}
 	spec.Restore, spec.Service, spec.RestoreFrom = nil, v1.ServiceSpec{}, r.restoreFrom()
+	version, former, err := r.major()
+	if err != nil {
+		return spec, err
+	}
+	if former != nil && r.from.backup == nil {
+		archive := desired.ArchiveReference(r.from.db)
+		archive.Path = former.Path
+		spec.RestoreFrom = &v1.RestoreSpec{Archive: &archive, Target: r.target}
+	}
+	ofVersion(&spec, version, r.runs())
 	spec.Storage.Size = cmp.Or(r.size, spec.Storage.Size)
 	spec.Instances = cmp.Or(r.instances, spec.Instances)
 	return spec, nil
+}
+
+// runs is the major version that the SampleDB runs.
+func (r restoreTo) runs() int32 {
+	if b := r.from.db.Status.Backup; b != nil && b.Version > 0 {
+		return b.Version
+	}
+	return r.from.db.Spec.Version
+}
+
+// major is the major version of what is restored, and the former archive that has it, nil for the present one.
+func (r restoreTo) major() (int32, *v1.FormerArchive, error) {
+	b := r.from.db.Status.Backup
+	if r.from.backup != nil {
+		if major := desired.MajorOf(r.from.backup.Status.ServerVersion); major > 0 {
+			return int32(major), nil, nil //nolint:gosec // it is from 15 to some tens
+		}
+		return r.runs(), nil, nil
+	}
+	var former *v1.FormerArchive
+	switch at, isTime := desired.TargetTime(r.target); {
+	case b == nil:
+	case r.version != 0:
+		former = desired.FormerOf(b, int(r.version))
+	case isTime:
+		former = desired.FormerAt(b, at)
+	}
+	switch {
+	case former != nil:
+		return former.Version, former, nil
+	case r.version != 0 && r.version != r.runs():
+		return 0, nil, fmt.Errorf("the SampleDB %s has no archive of PostgreSQL %d: kubectl toban status %s shows "+
+			"what there is", r.from.name, r.version, r.from.name)
+	}
+	return r.runs(), nil, nil
+}
+
+// ofVersion makes a spec that of another major version than what runs: without what only the latter has.
+func ofVersion(spec *v1.SampleDBSpec, version, runs int32) {
+	spec.Version = version
+	if version == runs {
+		return
+	}
+	spec.Image = ""
+	if spec.Backup != nil && version < 17 {
+		spec.Backup.Incremental = nil
+	}
 }
 
 // specOfBackup is what can be known of a SampleDB that is gone.
@@ -401,7 +475,12 @@ func (r restoreTo) mayGoBack() error {
 	case underWay(db) != "":
 		return fmt.Errorf("the restore %s is under way: %s", underWay(db), restoreLine(db))
 	}
-	return nil
+	version, _, err := r.major()
+	if err == nil && version != r.runs() {
+		err = fmt.Errorf("%s ran PostgreSQL %d then, and runs %d now, which a restore in place does not change: make "+
+			"a new SampleDB with --into", r.from.name, version, r.runs())
+	}
+	return err
 }
 
 // changeSpec changes the spec of a SampleDB as it is now: its status changes all the time.

@@ -81,9 +81,29 @@ func writeWindows(w io.Writer, b *v1.BackupStatus) {
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", one.Branch, at(one.Earliest), at(latest), one.EarliestLSN, lsn)
 	}
+	writeFormer(w, b)
 	for _, words := range []string{b.Retention, b.DeletionRefused} {
 		if words != "" {
 			fmt.Fprintf(w, "\nretention: %s\n", words)
+		}
+	}
+}
+
+// writeFormer shows what can be restored with former major versions.
+func writeFormer(w io.Writer, b *v1.BackupStatus) {
+	if len(b.Former) > 0 {
+		fmt.Fprintln(w, "\nFORMER VERSION\tBRANCH\tCAN BE RESTORED FROM\tTO\tUNTIL\tARCHIVE")
+	}
+	for _, f := range b.Former {
+		for _, one := range f.Windows {
+			fmt.Fprintf(w, "PostgreSQL %d\t%d\t%s\t%s\t%s\t%s\n",
+				f.Version, one.Branch, at(one.Earliest), at(one.Latest), at(f.Until), f.Path)
+		}
+		if len(f.Windows) == 0 {
+			fmt.Fprintf(w, "PostgreSQL %d\t-\t-\t-\t%s\t%s\n", f.Version, at(f.Until), f.Path)
+		}
+		if f.Retention != "" {
+			fmt.Fprintf(w, "\nretention of PostgreSQL %d: %s\n", f.Version, f.Retention)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -228,7 +229,18 @@ func (u *undelete) object() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("the manifest in the status of the DatabaseBackup %s is none: %w",
 			u.from.backup.Name, err)
 	}
-	return object, nil
+	return object, ofBackup(object, u.from.backup)
+}
+
+// ofBackup gives an object the major version of a backup, which may have been taken when the spec said another already:
+// an upgrade was about to begin.
+func ofBackup(object *unstructured.Unstructured, b *v1.DatabaseBackup) error {
+	major := int64(desired.MajorOf(b.Status.ServerVersion))
+	version, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "version")
+	if err != nil || !found || major == 0 || fmt.Sprint(version) == fmt.Sprint(major) {
+		return err
+	}
+	return unstructured.SetNestedField(object.Object, major, "spec", "version")
 }
 
 // restoreFrom is the end of the backup that was named, or of a last one, since nothing was written after it. Else it is

@@ -35,7 +35,7 @@ const (
 func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSettings {
 	backup := Backup(db)
 	out := protocol.BackupSettings{
-		Archive:   *Archive(db, config.Authority),
+		Archive:   *Archive(db, config.Authority, VersionsOf(config)),
 		Keep:      protocol.Retention{Count: int(backup.Retention.Count), Days: int(backup.Retention.Days)},
 		Verify:    verification(db, config),
 		Authority: config.Authority,

@@ -24,10 +24,10 @@ import (
 
 func TestOnlyBackupNoneDoesWithoutAnArchive(t *testing.T) {
 	without, byDefault := sampleDB("x", withoutBackup), sampleDB("x")
-	if Archive(without, "CA") != nil || OnVolume(without) || Config(without, Known{}).Archive != nil {
+	if Archive(without, "CA", Versions{}) != nil || OnVolume(without) || Config(without, Known{}).Archive != nil {
 		t.Error("a SampleDB with backup.none has an archive")
 	}
-	if Archive(byDefault, "CA") == nil || !OnVolume(byDefault) || Config(byDefault, Known{}).Archive == nil {
+	if Archive(byDefault, "CA", Versions{}) == nil || !OnVolume(byDefault) || Config(byDefault, Known{}).Archive == nil {
 		t.Error("a SampleDB that says nothing about backups has no archive")
 	}
 }
@@ -261,7 +261,7 @@ func storeCases() map[string]storeCase {
 func TestWhoUsesTheStoreHasItsCredentials(t *testing.T) {
 	for name, c := range storeCases() {
 		t.Run(name, func(t *testing.T) {
-			if got := Archive(c.db, "").Bucket; !reflect.DeepEqual(got, c.bucket) {
+			if got := Archive(c.db, "", Versions{}).Bucket; !reflect.DeepEqual(got, c.bucket) {
 				t.Errorf("the bucket is opened as %+v, want %+v", got, c.bucket)
 			}
 			for who, pod := range podsWithStore(t, c.db) {
@@ -515,9 +515,9 @@ func TestOnlyRetentionMayDelete(t *testing.T) {
 					t.Error("the Job has both")
 				}
 			}
-			if DeletesApart(db) != c.apart || Archive(db, "").Bucket.KeepAll != c.apart ||
+			if DeletesApart(db) != c.apart || Archive(db, "", Versions{}).Bucket.KeepAll != c.apart ||
 				BackupSettings(db, protocol.Config{}).Archive.Bucket.KeepAll != c.apart {
-				t.Errorf("the instances are told to remove nothing: %v", Archive(db, "").Bucket.KeepAll)
+				t.Errorf("the instances are told to remove nothing: %v", Archive(db, "", Versions{}).Bucket.KeepAll)
 			}
 		})
 	}

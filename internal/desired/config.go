@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -14,6 +15,9 @@ import (
 
 // Known is what a config has besides the spec. Each is kept once it is known.
 type Known struct {
+	// Major is the major version of PostgreSQL that runs, 0 for that of the spec. FirstMajor is the one that the
+	// SampleDB has begun with, 0 for the same.
+	Major, FirstMajor int
 	// SystemIdentifier is PostgreSQL's.
 	SystemIdentifier string
 	// Authority is the certificate (PEM) of the SampleDB's authority, or those of all that are trusted.
@@ -34,10 +38,15 @@ type Known struct {
 
 // Config is what the agents of a SampleDB must know, without addresses.
 func Config(db *v1.SampleDB, known Known) protocol.Config {
+	versions := Versions{cmp.Or(known.Major, Major(db)), known.FirstMajor}
+	if versions.First == versions.Running {
+		versions.First = 0
+	}
 	return protocol.Config{
 		Cluster:          db.Name,
 		Namespace:        db.Namespace,
-		Major:            Major(db),
+		Major:            versions.Running,
+		FirstMajor:       versions.First,
 		Members:          members(db, known.Least),
 		SystemIdentifier: known.SystemIdentifier,
 		Parameters:       Parameters(db),
@@ -49,7 +58,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Given:            known.Given,
 		Durability:       durability(db),
 		Witness:          known.Witness,
-		Archive:          Archive(db, known.Authority),
+		Archive:          Archive(db, known.Authority, versions),
 		Restored:         known.Restored,
 		Upgraded:         known.Upgraded,
 		RemoveUpgraded:   accepted(db),

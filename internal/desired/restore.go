@@ -25,6 +25,8 @@ type Source struct {
 	Archive v1.ArchiveReference
 	// Backup is the id of the base backup to begin with, "" for the best.
 	Backup string
+	// Major is the major version of PostgreSQL that it is of, 0 where that is not known.
+	Major int
 	// Server is the SampleDB whose server has the archive's volume, Authority the certificate (PEM) of its authority.
 	// "" where there is none: then the volume is mounted.
 	Server, Authority string

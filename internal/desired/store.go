@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,14 +16,14 @@ import (
 // Archive is where the WAL of a SampleDB goes, nil where it has no archive. There is no
 // secret in it: the path of credentials is where Pods have them. The authority (PEM) is the
 // SampleDB's own, "" while it is not known.
-func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
+func Archive(db *v1.SampleDB, authority string, versions Versions) *protocol.Archive {
 	backup := Backup(db)
 	if backup == nil {
 		return nil
 	}
 	out := &protocol.Archive{
 		Bucket: bucketConfig(backup.Store),
-		Path:   naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
+		Path:   ArchivePath(db, versions),
 		Owner:  string(db.UID),
 	}
 	if OnVolume(db) {
@@ -37,12 +38,49 @@ func Archive(db *v1.SampleDB, authority string) *protocol.Archive {
 	return out
 }
 
+// Versions are major versions of PostgreSQL: the one that runs, and the one that the SampleDB has begun with, 0 where
+// that is the same.
+type Versions struct{ Running, First int }
+
+// VersionsOf are those of a config.
+func VersionsOf(config protocol.Config) Versions { return Versions{config.Major, config.FirstMajor} }
+
+// MajorOf is the major version in that of a server, such as 17 of 17.6; 0 where there is none.
+func MajorOf(serverVersion string) int {
+	text, _, _ := strings.Cut(serverVersion, ".")
+	major, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return major
+}
+
+// ArchivePath is the folder of a SampleDB's archive: each major version that it has run has its own.
+func ArchivePath(db *v1.SampleDB, versions Versions) string {
+	first := naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+	if versions.First == 0 || versions.First == versions.Running {
+		return first
+	}
+	return naming.MajorArchivePath(first, versions.Running)
+}
+
+// PresentArchivePath is the folder to which a SampleDB archives now, as its status says.
+func PresentArchivePath(db *v1.SampleDB) string {
+	path := naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+	if b := db.Status.Backup; b != nil {
+		if first, _ := naming.FirstArchivePath(b.Archive); first == path {
+			return b.Archive
+		}
+	}
+	return path
+}
+
 // ArchiveReference is where a SampleDB's archive lies, by its place. It must have one.
 func ArchiveReference(db *v1.SampleDB) v1.ArchiveReference {
 	backup := Backup(db)
 	out := v1.ArchiveReference{
 		Store:      backup.Store,
-		Path:       naming.ArchivePath(db.Namespace, db.Name, string(db.UID)),
+		Path:       PresentArchivePath(db),
 		Encryption: backup.Encryption,
 	}
 	if OnVolume(db) {

@@ -283,6 +283,29 @@ func ArchivePath(namespace, db, uid string) string {
 	return fmt.Sprintf("%s/%s-%s", namespace, db, uid[:min(len(uid), 8)])
 }
 
+// MajorArchivePath is the folder of the archive after an upgrade to another major version of PostgreSQL than the one
+// that the SampleDB has begun with, whose folder is first. So WAL and backups of two major versions never mix.
+func MajorArchivePath(first string, major int) string {
+	return fmt.Sprintf("%s%s%d", first, majorMark, major)
+}
+
+// majorMark is in no name of the first folder after its last "-": the eight characters there are hexadecimal.
+const majorMark = "-pg"
+
+// FirstArchivePath is the folder of a SampleDB's archive that it has begun with, and the major version that is in the
+// name of the given one, 0 where that is the first itself.
+func FirstArchivePath(path string) (first string, major int) {
+	i := strings.LastIndex(path, majorMark)
+	if i < 0 {
+		return path, 0
+	}
+	major, err := strconv.Atoi(path[i+len(majorMark):])
+	if err != nil || major <= 0 {
+		return path, 0
+	}
+	return path[:i], major
+}
+
 // ScheduledBackup is the name of the DatabaseBackup that is due at a time, so that it is made only once.
 func ScheduledBackup(db string, due time.Time) string {
 	return db + "-" + due.UTC().Format("20060102-150405")

@@ -63,8 +63,10 @@ type BackupResult struct {
 	Warning string `json:"warning,omitempty"`
 	// Instance is the one that it was taken from.
 	Instance string `json:"instance,omitempty"`
-	// ID is the backup's name in the archive.
-	ID string `json:"id,omitempty"`
+	// Archive is the path of the archive, which may be another one than when its Job was made; "" from an earlier
+	// release. ID is the backup's name there.
+	Archive string `json:"archive,omitempty"`
+	ID      string `json:"id,omitempty"`
 	// Parent is the backup that it is the change from, "" for a full one.
 	Parent string `json:"parent,omitempty"`
 	// StartLSN and StopLSN are where its WAL begins, and where it is consistent.

@@ -29,6 +29,8 @@ type Config struct {
 	Namespace string `json:"namespace"`
 	// Major is the PostgreSQL major version.
 	Major int `json:"major"`
+	// FirstMajor is the one that the SampleDB has begun with, 0 where that is Major.
+	FirstMajor int `json:"firstMajor,omitempty"`
 	// Members are the instances by ordinal.
 	Members []Member `json:"members"`
 	// SystemIdentifier is PostgreSQL's, once some instance has made the data.

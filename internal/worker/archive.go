@@ -24,7 +24,8 @@ const archiveDrain = 20 * time.Second
 type ArchiveOptions struct {
 	// Folder is that with the objects, Authority that with the SampleDB's authority.
 	Folder, Authority string
-	// Path is the one folder among the objects that may be written to: the SampleDB's archive.
+	// Path is the SampleDB's first archive among the objects. Nothing may be written but to that, and to those of other
+	// major versions, which are beside it.
 	Path string
 	// Listen is where to serve objects over HTTPS, Probe where to answer the kubelet over HTTP.
 	Listen, Probe string
@@ -71,14 +72,28 @@ func ServeArchive(ctx context.Context, o ArchiveOptions) error {
 }
 
 // may lets instances, backups and restores read all that is there, which may be what a former SampleDB of the name
-// has left to restore from; and instances and backups write to their own archive, and nowhere else
-// (docs/backup.md, invariants 2 and 8).
+// has left to restore from; and instances and backups write to their own archive, that of any major version, and
+// nowhere else (docs/backup.md, invariants 2 and 8).
 func (o ArchiveOptions) may(client *x509.Certificate, prefix string, write bool) bool {
 	switch client.Subject.CommonName {
 	case naming.IdentityInstance, naming.IdentityBackup:
-		return !write || strings.HasPrefix(prefix, strings.Trim(o.Path, "/")+"/")
+		return !write || o.own(prefix)
 	case naming.IdentityRestore:
 		return !write
+	}
+	return false
+}
+
+// own says that a folder, or what it begins with, is in an archive of the SampleDB.
+func (o ArchiveOptions) own(prefix string) bool {
+	path := strings.Trim(o.Path, "/")
+	if strings.HasPrefix(prefix, path+"/") {
+		return true
+	}
+	// namespace/name-uid, whose names have no slash
+	if parts := strings.SplitN(prefix, "/", 3); len(parts) == 3 {
+		first, major := naming.FirstArchivePath(parts[0] + "/" + parts[1])
+		return major > 0 && first == path
 	}
 	return false
 }

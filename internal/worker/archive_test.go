@@ -95,6 +95,14 @@ func TestTheServerOfAVolumeLetsItsOwnWriteToTheirArchive(t *testing.T) {
 	if err := instance.Put(t.Context(), "shop/x-0b5d/archive.json", []byte("{}")); !errors.Is(err, bucket.ErrDenied) {
 		t.Errorf("writing to another archive: %v", err)
 	}
+	for path, mine := range map[string]bool{
+		"shop/x-0b5c-pg18/archive.json": true, "shop/x-0b5d-pg18/archive.json": false, "shop/x-0b5c-pgx/a": false,
+		"shop/x-0b5c-old/a": false, "shop/y/x-0b5c-pg18/a": false,
+	} {
+		if err := instance.Put(t.Context(), path, []byte("{}")); errors.Is(err, bucket.ErrDenied) == mine {
+			t.Errorf("writing %s: %v, expected that it may: %v", path, err, mine)
+		}
+	}
 	if err := os.MkdirAll(filepath.Join(folder, "shop/x-0aaa"), 0o700); err != nil {
 		t.Fatal(err)
 	}

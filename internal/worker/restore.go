@@ -204,8 +204,8 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 		return backup.RestoreOptions{}, err
 	}
 	return backup.RestoreOptions{
-		Reserve: reserve,
-		Bucket:  bucket.Sub(whole, s.Path), Decoder: decoder,
+		Reserve: reserve, Major: s.Major,
+		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder,
 		Wanted: backup.Wanted{Target: target, Branch: s.Target.Branch, Backup: s.Backup, Now: time.Now()},
 		Folder: volume.RestoreFolder(r.volume), Run: r.Run, Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
@@ -286,7 +286,9 @@ func Refused(err error) bool {
 	var object *backup.ObjectError
 	var short *backup.ShortError
 	var stuck *backup.StuckError
+	var version *backup.VersionError
 	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
-		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
-		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
+		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) ||
+		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
 }

@@ -68,6 +68,7 @@ type take struct {
 	settings             protocol.BackupSettings
 	tls                  *tls.Config   // by which the servers are known
 	archive              bucket.Bucket // rooted at the archive
+	owner                backup.Owner  // of the archive
 	result               protocol.BackupResult
 	// unfinished is after how long a backup that did not end is given up; 0 is givenUp.
 	unfinished time.Duration
@@ -170,6 +171,7 @@ func (t *take) open(ctx context.Context) error {
 	if owner.UID != t.settings.Archive.Owner {
 		return &backup.TakenError{Owner: owner}
 	}
+	t.owner = owner
 	return nil
 }
 
@@ -318,6 +320,7 @@ func (t *take) takeFrom(
 		Encoder:  encoder,
 		Term:     term,
 		Trigger:  t.trigger,
+		System:   t.owner.SystemIdentifier,
 		Parent:   parent,
 		Decoder:  decoder,
 		Prove:    t.prove,
@@ -412,6 +415,7 @@ func onTimeline(history []ha.TermStart, lsn wal.LSN, timeline wal.Timeline) erro
 // report puts into the result what was taken.
 func (t *take) report(b backup.Backup) {
 	r := &t.result
+	r.Archive = t.settings.Archive.Path
 	r.ID, r.Parent, r.StartLSN, r.StopLSN = b.ID, b.Parent, b.StartLSN.String(), b.StopLSN.String()
 	r.ServerVersion, r.SystemIdentifier = b.ServerVersion, b.SystemIdentifier
 	r.Recipient = b.Recipient

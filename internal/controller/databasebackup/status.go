@@ -106,6 +106,9 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	out.Earliest, out.Windows = written.Moment(r.Earliest), written.Windows(r.Windows)
 	out.Retention, out.DeletionRefused = r.Held, r.Refused
 	out.Keys = written.Keys(r.Keys)
+	if a := out.Archive; a != nil && r.Archive != "" {
+		a.Path = r.Archive // a major upgrade may have begun another one before its Pod did
+	}
 	if a := out.Archive; a != nil && a.Encryption != nil && r.Recipient != "" {
 		a.Encryption.Recipient = r.Recipient // the spec may have changed before its Pod began
 	}

@@ -153,13 +153,17 @@ func (s *scope) openGap() string {
 
 // inArchive says that a backup is complete and in the archive of this very SampleDB.
 func (s *scope) inArchive(b *v1.DatabaseBackup) bool {
-	return meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) && b.Status.ID != "" &&
-		b.Status.Archive != nil && b.Status.Archive.Path == s.archivePath()
+	return complete(b) && b.Status.Archive.Path == s.archivePath()
 }
 
-func (s *scope) archivePath() string {
-	return naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
+// complete says that a backup is, and has not been removed.
+func complete(b *v1.DatabaseBackup) bool {
+	return meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) && b.Status.ID != "" &&
+		b.Status.Archive != nil
 }
+
+// archivePath is the folder of the archive of the major version that runs.
+func (s *scope) archivePath() string { return desired.ArchivePath(s.db, desired.VersionsOf(s.config)) }
 
 // archiveNewsEvery is how often the status says how far the archive has come while all goes well. It comes
 // further with every commit, and a status that said so each time would be a write to the API server that nobody
@@ -170,7 +174,7 @@ const archiveNewsEvery = 10 * time.Minute
 func archiveNews(old, now v1.SampleDBStatus, at time.Time) *v1.BackupStatus {
 	was, is := old.Backup, now.Backup
 	if was == nil || is == nil || was.Latest == nil || at.Sub(was.Latest.Time) >= archiveNewsEvery ||
-		turned(old, now, v1.ConditionArchiving) != nil || firstAfterBackup(was, is) {
+		was.Archive != is.Archive || turned(old, now, v1.ConditionArchiving) != nil || firstAfterBackup(was, is) {
 		return is
 	}
 	out := is.DeepCopy()
@@ -190,11 +194,8 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 	if s.backup == nil {
 		return nil
 	}
-	out := v1.BackupStatus{}
-	if s.db.Status.Backup != nil {
-		out = *s.db.Status.Backup.DeepCopy() // not known is not gone
-	}
-	out.Archive, out.NextBackupAt, out.Scrub = s.archivePath(), nil, s.scrub()
+	out := s.archives() // what is not known any more is not gone
+	out.NextBackupAt, out.Scrub = nil, s.scrub()
 	if state := s.archiveState(); state != nil {
 		if state.LSN != "" && state.LSN != out.ArchivedLSN {
 			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()
@@ -220,7 +221,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		b := &s.seen.backups[i]
 		v := b.Status.Verification
 		verified := v != nil && meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionVerified)
-		if verified && (out.LastVerifiedAt == nil || out.LastVerifiedAt.Before(v.CompletedAt)) {
+		if verified && !s.ofFormer(b) && (out.LastVerifiedAt == nil || out.LastVerifiedAt.Before(v.CompletedAt)) {
 			out.LastVerified, out.LastVerifiedAt = b.Name, v.CompletedAt
 		}
 	}

@@ -85,8 +85,8 @@ func scheduled(schedule string, err error) verdict {
 func (s *scope) backupPlan() backupPlan {
 	out := backupPlan{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil &&
-		archiveWorks(c) && !s.starting() {
-		out.working = c.LastTransitionTime.Time
+		archiveWorks(c) && !s.starting() && !s.archiveLeft() {
+		out.working = s.workingSince(c.LastTransitionTime.Time)
 		if c.Reason == v1.ReasonArchiveGap {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
@@ -108,7 +108,7 @@ func (s *scope) backupPlan() backupPlan {
 	}
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if b.Labels[naming.LabelOwner] == string(s.db.UID) || s.inArchive(b) {
+		if b.Labels[naming.LabelOwner] == string(s.db.UID) && !s.ofFormer(b) || s.inArchive(b) {
 			if at := dueAt(b); at.After(out.last) {
 				out.last = at
 			}
@@ -116,6 +116,7 @@ func (s *scope) backupPlan() backupPlan {
 		out.complete = out.complete || s.inArchive(b)
 		out.busy = out.busy || !ended(b)
 	}
+	out.full = out.full || !out.complete && len(s.archives().Former) > 0
 	return out
 }
 
@@ -167,6 +168,11 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 		}
 	}
 	is := now.Backup
+	if is != nil && old.Backup != nil && old.Backup.Archive != "" && old.Backup.Archive != is.Archive {
+		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
+				"retention removes it", is.Version, is.Archive, old.Backup.Archive)})
+	}
 	if is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
 		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, is.Retention})
 	}

@@ -15,7 +15,7 @@ func (r *Reconciler) applyConfig(ctx context.Context, s *scope) error {
 			return err
 		}
 		s.config.Authority = authority
-		s.config.Archive = desired.Archive(s.db, s.config.Authority)
+		s.config.Archive = desired.Archive(s.db, s.config.Authority, desired.VersionsOf(s.config))
 		s.config = s.config.Revise()
 	}
 	object, err := desired.ConfigMap(s.db, s.config)

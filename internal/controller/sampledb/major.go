@@ -494,7 +494,7 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 	if err != nil {
 		return err
 	}
-	known.Upgraded, known.SystemIdentifier = u.ID, w.result.SystemIdentifier
+	known.Upgraded, known.SystemIdentifier, known.Major = u.ID, w.result.SystemIdentifier, int(u.To)
 	u.Method, u.Version = w.result.Method, cmp.Or(w.result.To, u.Version)
 	next := s.db.DeepCopy()
 	next.Status.Major, next.Status.Upgrade = u.To, u

@@ -106,6 +106,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
 	known.Upgraded = old.Upgraded
 	s.written = old
+	known.Major, known.FirstMajor = old.Major, s.firstMajor(old)
 	if known.SystemIdentifier == "" || old.Upgraded != "" {
 		known.SystemIdentifier = old.SystemIdentifier
 	}

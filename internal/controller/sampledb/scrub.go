@@ -18,7 +18,7 @@ func (s *scope) scrub() *v1.ScrubStatus {
 		return nil
 	}
 	var on *v1.ScrubStatus
-	if s.db.Status.Backup != nil {
+	if s.db.Status.Backup != nil && !s.archiveLeft() {
 		on = s.db.Status.Backup.Scrub
 	}
 	var last *v1.VerificationStatus

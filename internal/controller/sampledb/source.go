@@ -20,11 +20,15 @@ func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Rest
 	var err error
 	switch {
 	case x.InPlace != "":
-		return r.ownSource(ctx, s, spec.Backup)
+		return r.ownSource(ctx, s, spec)
 	case spec.Backup != "":
 		source, err = r.backupSource(ctx, db, spec.Backup)
+		if err == nil && source.Major != 0 && source.Major != s.config.Major {
+			err = otherVersion("the DatabaseBackup %s is of PostgreSQL %d, and spec.version is %d: it can be restored "+
+				"only into a new SampleDB with version: %d", spec.Backup, source.Major, s.config.Major, source.Major)
+		}
 	case spec.SampleDB != "":
-		source.Archive, err = r.sampleSource(ctx, db, spec.SampleDB)
+		source.Archive, err = r.sampleSource(ctx, db, spec, s.config.Major)
 	default:
 		source.Archive = *spec.Archive
 	}
@@ -35,8 +39,17 @@ func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Rest
 }
 
 // ownSource is the SampleDB's own archive, whose volume, if it is on one, has its server.
-func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (desired.Source, error) {
+func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpec) (desired.Source, error) {
+	backup, archives := spec.Backup, s.archives()
+	if at, ok := desired.TargetTime(spec.Target); ok {
+		if f := desired.FormerAt(&archives, at); f != nil {
+			return desired.Source{}, otherVersion("%s ran PostgreSQL %d at %s, and runs %d now, which a restore in "+
+				"place does not change: kubectl toban restore %s --into OTHER --to %s",
+				s.db.Name, f.Version, spec.Target.Time, s.config.Major, s.db.Name, spec.Target.Time)
+		}
+	}
 	source := desired.Source{Archive: desired.ArchiveReference(s.db)}
+	source.Archive.Path = s.archivePath()
 	if desired.IsVolume(source.Archive.Store) {
 		source.Server, source.Authority = s.db.Name, s.config.Authority
 	}
@@ -44,12 +57,24 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, backup string) (de
 		return source, nil
 	}
 	named, err := r.backupSource(ctx, s.db, backup)
+	own := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
+	if first, _ := naming.FirstArchivePath(named.Archive.Path); err == nil && first == own &&
+		named.Archive.Path != source.Archive.Path {
+		return source, otherVersion("the DatabaseBackup %s is of PostgreSQL %d, and %s runs %d now, which a restore in "+
+			"place does not change: kubectl toban restore %s --into OTHER --backup %s",
+			backup, named.Major, s.db.Name, s.config.Major, s.db.Name, backup)
+	}
 	if err == nil && named.Archive.Path != source.Archive.Path {
 		err = noSource("the DatabaseBackup %s is in the archive of another SampleDB: create a new SampleDB with "+
 			"restoreFrom of it", backup)
 	}
 	source.Backup = named.Backup
 	return source, err
+}
+
+// otherVersion is the problem that a restore needs another major version of PostgreSQL.
+func otherVersion(format string, args ...any) error {
+	return &problem{v1.ReasonRestoreFailed, fmt.Sprintf(format, args...), waitUser}
 }
 
 // noSource is the problem that there is nothing to restore from.
@@ -68,14 +93,22 @@ func (r *Reconciler) backupSource(ctx context.Context, db *v1.SampleDB, name str
 		backup.Status.Archive == nil, backup.Status.ID == "":
 		return desired.Source{}, noSource("the DatabaseBackup %s is not complete", name)
 	}
-	source := desired.Source{Archive: *backup.Status.Archive.DeepCopy(), Backup: backup.Status.ID}
+	source := desired.Source{
+		Archive: *backup.Status.Archive.DeepCopy(), Backup: backup.Status.ID,
+		Major: desired.MajorOf(backup.Status.ServerVersion),
+	}
 	if source.Archive.Claim == "" {
 		source.Archive.Claim = naming.Archive(backup.Spec.SampleDB)
 	}
 	return source, nil
 }
 
-func (r *Reconciler) sampleSource(ctx context.Context, db *v1.SampleDB, name string) (v1.ArchiveReference, error) {
+// sampleSource is the archive of another SampleDB: of the major version that it ran at the moment of the target, and
+// where that is no moment, of the one that is to read it, if there is one.
+func (r *Reconciler) sampleSource(
+	ctx context.Context, db *v1.SampleDB, spec v1.RestoreSpec, major int,
+) (v1.ArchiveReference, error) {
+	name := spec.SampleDB
 	if name == db.Name {
 		return v1.ArchiveReference{}, noSource("a new SampleDB can't be restored from itself: name its backup, " +
 			"or its former archive")
@@ -89,7 +122,29 @@ func (r *Reconciler) sampleSource(ctx context.Context, db *v1.SampleDB, name str
 	case desired.Backup(other) == nil:
 		return v1.ArchiveReference{}, noSource("the SampleDB %s has no archive: its spec says backup.none", name)
 	}
-	return desired.ArchiveReference(other), nil
+	return archiveOfVersion(other, spec.Target, major)
+}
+
+// archiveOfVersion is that archive of a SampleDB which has the target, for a major version.
+func archiveOfVersion(other *v1.SampleDB, target *v1.RestoreTarget, major int) (v1.ArchiveReference, error) {
+	out, status := desired.ArchiveReference(other), other.Status.Backup
+	if status == nil || status.Version == 0 {
+		return out, nil // the Pod finds out
+	}
+	version, former := int(status.Version), (*v1.FormerArchive)(nil)
+	if at, isTime := desired.TargetTime(target); isTime {
+		former = desired.FormerAt(status, at)
+	} else if target != nil && version != major {
+		former = desired.FormerOf(status, major)
+	}
+	if former != nil {
+		out.Path, version = former.Path, int(former.Version)
+	}
+	if version != major {
+		return out, otherVersion("spec.version is %d, and what %s had at that moment is of PostgreSQL %d: it can be "+
+			"restored only into a new SampleDB with version: %d", major, other.Name, version, version)
+	}
+	return out, nil
 }
 
 // volumeSource finds who has the volume of an archive: the server of the SampleDB that it belongs to, if there is one,

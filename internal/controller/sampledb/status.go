@@ -46,6 +46,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Primary:            s.primary(),
 		Term:               old.Term,
 		Version:            old.Version,
+		FirstVersion:       s.firstVersion(),
 		Image:              s.image,
 		Update:             s.update,
 		Major:              int32(s.config.Major), //nolint:gosec // of the spec

@@ -37,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (vi
 		return v, nil, fmt.Errorf("read the SampleDB: %w", err)
 	}
 	v.possible = err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil &&
-		backup.Status.Archive.Path == naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+		backup.Status.Archive.Path == desired.PresentArchivePath(db)
 	err = r.observeJob(ctx, backup, &v)
 	return v, db, err
 }
