@@ -62,6 +62,11 @@ type SampleDBStatus struct {
 	// +optional
 	Update *UpdateStatus `json:"update,omitempty"`
 
+	// What is left to do in the databases after a change of the image, or was done last. It exists after the first such
+	// change that leaves something, and after a request by the annotation toban.dev/reindex.
+	// +optional
+	Finish *FinishStatus `json:"finish,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional
