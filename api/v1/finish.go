@@ -65,8 +65,8 @@ type FinishStatus struct {
 	// +optional
 	OutOfOrder int32 `json:"outOfOrder,omitempty"`
 
-	// What could not be done, and is left to you: unique indexes with duplicates, other indexes, tables whose rows may be
-	// in a wrong partition, extensions that are older than what the image has.
+	// What is left to you: tables whose rows may be in a wrong partition, and extensions that are older than what the
+	// image has.
 	// +listType=atomic
 	// +optional
 	Left []string `json:"left,omitempty"`
@@ -75,6 +75,11 @@ type FinishStatus struct {
 	// +listType=atomic
 	// +optional
 	Duplicates []string `json:"duplicates,omitempty"`
+
+	// What else could not be done, with why.
+	// +listType=atomic
+	// +optional
+	Failures []string `json:"failures,omitempty"`
 
 	// When the step began.
 	// +optional

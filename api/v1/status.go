@@ -67,6 +67,11 @@ type SampleDBStatus struct {
 	// +optional
 	Finish *FinishStatus `json:"finish,omitempty"`
 
+	// The image of the primary under which texts were last seen sorted as the databases have it on record. It is not
+	// there while they are not.
+	// +optional
+	SortedBy string `json:"sortedBy,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional

@@ -404,6 +404,11 @@ func (in *FinishStatus) DeepCopyInto(out *FinishStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Failures != nil {
+		in, out := &in.Failures, &out.Failures
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Since != nil {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()

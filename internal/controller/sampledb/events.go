@@ -43,6 +43,9 @@ const (
 	eventUpdated           = "Updated"               // all of them run it
 	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
 	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
+	eventCollations        = "CollationsCurrent"     // another library sorts texts in another order; or no more
+	eventFinished          = "Finished"              // what a change of the image has left in the databases is done
+	eventFinishFailed      = "FinishFailed"          // it could not be done
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
@@ -93,6 +96,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 		now.Phase == phaseReady { // else an update may be under way
 		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
+	out = append(out, collationChanges(old, now)...)
 	out = append(out, certificateChanges(old, now)...)
 	out = append(out, rotationChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)

@@ -34,6 +34,7 @@ type observed struct {
 	restorePods []corev1.Pod
 	backupPods  []corev1.Pod
 	imagePods   []corev1.Pod        // of the Jobs that look into the image
+	finishPods  []corev1.Pod        // of the Job after a change of the image
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
@@ -59,6 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
+	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
 	r.observePassword(s)
 	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
@@ -170,6 +172,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.backupPods = append(s.seen.backupPods, *pod)
 		case naming.ComponentImage:
 			s.seen.imagePods = append(s.seen.imagePods, *pod)
+		case naming.ComponentFinish:
+			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

@@ -102,7 +102,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 // requests are the annotations by which users ask for something.
 var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
-	naming.AnnotationLookForUpdates, naming.AnnotationUpdate,
+	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationReindex,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.

@@ -48,6 +48,8 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		Image:              s.image,
 		Update:             s.update,
+		Finish:             s.finish,
+		SortedBy:           s.sortedBy,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -98,6 +100,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	}
 	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
+	s.setWhereKnown(&out, v1.ConditionCollationsCurrent, collationsCurrent(s))
 	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
