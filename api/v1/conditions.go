@@ -598,8 +598,8 @@ const (
 
 	// ReasonDuplicateKeys: a unique index can't be rebuilt, because rows have the same key: they were written while the
 	// index was out of order. The message names the columns.
-	// To do: find the rows with `SET enable_indexscan = off` and the like, remove one of each, and set
-	// `kubectl annotate sampledb NAME toban.dev/reindex=now`.
+	// To do: find the rows, with enable_indexscan, enable_indexonlyscan and enable_bitmapscan off; remove one of each;
+	// then `kubectl annotate sampledb NAME toban.dev/reindex=now`.
 	ReasonDuplicateKeys = "DuplicateKeys"
 
 	// ReasonRebuildFailed: some index could not be rebuilt; the message says why.
