@@ -61,6 +61,10 @@ const (
 	// ConditionUpgraded is true when the data has the major version of the spec, after an upgrade. It is there while an
 	// upgrade is wanted or under way, and after one.
 	ConditionUpgraded = "Upgraded"
+	// ConditionCollationsCurrent is true when no index depends on an order of texts that a library has changed since:
+	// the versions of sort orders that are on record in every database are those of the image that runs. Nothing waits
+	// for this condition, but while it is false, queries may not find rows, and unique constraints may not hold.
+	ConditionCollationsCurrent = "CollationsCurrent"
 	// ConditionComplete is true when the backup is in the archive, with the WAL that it needs. It belongs to a
 	// DatabaseBackup. While it is false, the reason says whether the backup is still running or has ended.
 	ConditionComplete = "Complete"
@@ -597,4 +601,40 @@ const (
 	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or set
 	// `spec.version` back.
 	ReasonUpgradeFailed = "UpgradeFailed"
+)
+
+// Reasons of CollationsCurrent. docs/upgrade.md has more about it, under "Sorting".
+const (
+	// ReasonCollationsCurrent: texts are sorted as they were when the indexes were made.
+	// To do: nothing.
+	ReasonCollationsCurrent = "CollationsCurrent"
+
+	// ReasonCollationsChanged: the C library or ICU sorts texts in another order than the one on record, and indexes
+	// may be out of order: rows may not be found, and unique constraints may not hold.
+	// To do: what the message says: wait, or `kubectl annotate sampledb NAME toban.dev/reindex=now`. The indexes are
+	// rebuilt while the database is used.
+	ReasonCollationsChanged = "CollationsChanged"
+
+	// ReasonRebuilding: the Job NAME-finish rebuilds the indexes. status.finish says how far it is.
+	// To do: wait. If it stays at one index, a long transaction holds it up: end that.
+	ReasonRebuilding = "Rebuilding"
+
+	// ReasonDuplicateKeys: a unique index can't be rebuilt, because rows have the same key: they were written while the
+	// index was out of order. The message names the columns.
+	// To do: find the rows, with enable_indexscan, enable_indexonlyscan and enable_bitmapscan off; remove one of each;
+	// then `kubectl annotate sampledb NAME toban.dev/reindex=now`.
+	ReasonDuplicateKeys = "DuplicateKeys"
+
+	// ReasonRebuildFailed: some index could not be rebuilt; the message says why.
+	// To do: what the message says, then `kubectl annotate sampledb NAME toban.dev/reindex=now`.
+	ReasonRebuildFailed = "RebuildFailed"
+
+	// ReasonVersionNotRecorded: a database has no version of its sort order on record, so it is not known whether its
+	// indexes are in order. That is so after some ways to bring data from elsewhere.
+	// To do: `kubectl annotate sampledb NAME toban.dev/reindex=now` rebuilds them and puts the version on record.
+	ReasonVersionNotRecorded = "VersionNotRecorded"
+
+	// ReasonCollationsNotRead: the primary has not looked yet, or could not; the message says why.
+	// To do: wait a minute. If it stays, see what the message says.
+	ReasonCollationsNotRead = "CollationsNotRead"
 )

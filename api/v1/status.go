@@ -75,6 +75,16 @@ type SampleDBStatus struct {
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
+	// What is left to do in the databases after a change of the image, or was done last. It exists after the first such
+	// change that leaves something, and after a request by the annotation toban.dev/reindex.
+	// +optional
+	Finish *FinishStatus `json:"finish,omitempty"`
+
+	// The image of the primary under which texts were last seen sorted as the databases have it on record. It is not
+	// there while they are not.
+	// +optional
+	SortedBy string `json:"sortedBy,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional

@@ -11,6 +11,11 @@ type UpdateSpec struct {
 	// +optional
 	Mode UpdateMode `json:"mode,omitempty"`
 
+	// What becomes of extensions that are older than what a new image has: Update updates them (ALTER EXTENSION … UPDATE)
+	// after a major upgrade, Keep leaves them and names them in status.finish. Where it is not given: Keep.
+	// +optional
+	Extensions ExtensionPolicy `json:"extensions,omitempty"`
+
 	// When an update may begin. One that has begun to replace instances goes on to its end.
 	// +optional
 	Window *UpdateWindow `json:"window,omitempty"`

@@ -29,6 +29,14 @@ type ImageStatus struct {
 	// +optional
 	ICU string `json:"icu,omitempty"`
 
+	// The C library in the image that instances are made from (runs), where that was looked into.
+	// +optional
+	RunsCLibrary string `json:"runsCLibrary,omitempty"`
+
+	// The version of ICU in the image that instances are made from, where that was looked into.
+	// +optional
+	RunsICU string `json:"runsICU,omitempty"`
+
 	// The extensions in it with their versions, for instance pgcrypto 1.3: as many as there is room for.
 	// +optional
 	Extensions []string `json:"extensions,omitempty"`

@@ -63,7 +63,7 @@ func command(program string) *cobra.Command {
 		return root
 	}
 	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Archive(), cli.Passwords(),
-		cli.Image(), cli.Upgrade())
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Finish(), cli.Archive(),
+		cli.Passwords(), cli.Image(), cli.Upgrade())
 	return root
 }

@@ -83,6 +83,10 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
 		},
 	}
+	r.collations = &collations{
+		primary: func() bool { return s.role() == ha.ServerPrimary && s.isOpen() }, connect: l.server.ConnectTo,
+		freeSpace: l.server.FreeSpace, status: l.status, log: l.log,
+	}
 	return r
 }
 

@@ -26,6 +26,8 @@ type running struct {
 	config   *configuration
 	control  *control
 	monitor  *monitor
+	// collations looks whether texts are sorted as before.
+	collations *collations
 	// poke makes the monitor look at once.
 	poke   poke
 	status *status.Board
@@ -50,6 +52,7 @@ func leading(current *atomic.Pointer[running]) *running {
 // attend begins to look after the server, and notices when it ends by itself.
 func (r *running) attend() {
 	r.tending.Go(func() { r.monitor.run(r.life) })
+	r.tending.Go(func() { r.collations.run(r.life) })
 	go func() {
 		<-r.process.Done()
 		if !r.ending.Load() {

@@ -58,12 +58,29 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	for _, c := range status.Conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
 	}
+	writeFinish(w, status.Finish)
 	writeWindows(w, status.Backup)
 	writeScrub(w, status.Backup)
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("show the status: %w", err)
 	}
 	return nil
+}
+
+// writeFinish shows what a change of the image has left to do in the databases.
+func writeFinish(w io.Writer, f *v1.FinishStatus) {
+	if f == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nafter the change of the image (%s): %s: %s\n", f.For, f.Step, f.Message)
+	if f.Step == v1.FinishRunning && f.Total > 0 {
+		fmt.Fprintf(w, "%d of %d done, at %s\n", f.Done, f.Total, f.Current)
+	}
+	for _, list := range [][]string{f.Duplicates, f.Failures, f.Left} {
+		for _, words := range list {
+			fmt.Fprintf(w, "left: %s\n", words)
+		}
+	}
 }
 
 // writeWindows shows what can be restored of which branch.

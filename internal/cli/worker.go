@@ -199,6 +199,27 @@ func Init() *cobra.Command {
 	return c
 }
 
+// Finish is the verb of the Job that does what is left after a change of the image.
+func Finish() *cobra.Command {
+	var o worker.FinishOptions
+	c := hidden(&cobra.Command{
+		Use:   "finish",
+		Short: "Do what is left in the databases after a change of the image (a Job's own command)",
+		Long: "Makes missing statistics, rebuilds indexes that another library leaves out of order, and updates " +
+			"extensions.\nThe Job NAME-finish runs it; a person has no need to.",
+		RunE: func(c *cobra.Command, _ []string) error { return worker.Finish(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Plan, "plan", filepath.Join(naming.PathConfig, naming.KeyInit), "file with the hosts")
+	authorityFlag(f, &o.Authority)
+	terminationFlag(f, &o.Termination, "file for the result")
+	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
+	f.DurationVar(&o.Patience, "patience", initPatience, "how long to wait for an instance that takes writes")
+	f.StringVar(&o.Parts, "parts", "Indexes", "what to do: Statistics, Indexes, Extensions, with commas between them")
+	f.BoolVar(&o.UpdateExtensions, "update-extensions", false, "update extensions; else those that are older are named")
+	return c
+}
+
 // podFlags are those of each process that works on an archive; the settings are in the file of this path.
 func podFlags(f *pflag.FlagSet, o *worker.PodOptions, settings string) {
 	f.StringVar(&o.Settings, "settings", settings, "file with the settings")

@@ -107,3 +107,9 @@ func hangUp(conn *pgx.Conn) {
 	defer cancel()
 	_ = conn.Close(ctx)
 }
+
+// Superuser opens a superuser's session in a database of the server that takes writes: for what other Jobs do that have
+// the plan of this one.
+func (j *Job) Superuser(ctx context.Context, database string) (*pgx.Conn, error) {
+	return j.connect(ctx, j.Plan.Hosts, login{database: database, role: naming.RoleSuperuser})
+}

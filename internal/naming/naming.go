@@ -48,6 +48,11 @@ const (
 	// AnnotationUpdate on a SampleDB asks for its update to a newer minor version: UpdateInWindow when the window opens
 	// next, any other value now. The operator removes it when instances are being replaced, or it is refused.
 	AnnotationUpdate = "toban.dev/update"
+	// AnnotationReindex on a SampleDB asks for the indexes to be rebuilt that another sort order leaves out of order:
+	// UpdateInWindow when the window opens next, any other value now. The operator removes it when that is done.
+	AnnotationReindex = "toban.dev/reindex"
+	// AnnotationFinish on the Job NAME-finish are the parts that it does.
+	AnnotationFinish = "toban.dev/finish"
 	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the
 	// former one are trusted, before the instances use the new one and again after. The operator removes it when it
 	// has begun.
@@ -80,7 +85,7 @@ const (
 
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
-	// UpdateInWindow is a value of AnnotationUpdate.
+	// UpdateInWindow is a value of AnnotationUpdate and AnnotationReindex.
 	UpdateInWindow = "in-window"
 
 	// SwitchoverAny leaves it to the instances which of them takes over.
@@ -96,6 +101,7 @@ const (
 	ComponentVerify   = "verify"
 	ComponentImage    = "image"
 	ComponentUpgrade  = "upgrade"
+	ComponentFinish   = "finish"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -134,6 +140,7 @@ const (
 	ContainerImage      = "image"
 	ContainerCollect    = "collect" // of an upgrade: it brings the former version's programs along
 	ContainerUpgrade    = "upgrade"
+	ContainerFinish     = "finish"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -249,6 +256,9 @@ func NodeImageJob(db string) string { return db + "-image-node" }
 
 // PullJob has the node of an instance pull the image of an update, and looks into it there.
 func PullJob(db string, ordinal int) string { return fmt.Sprintf("%s-pull-%d", db, ordinal) }
+
+// FinishJob does what is left to do in the databases after a change of the image.
+func FinishJob(db string) string { return db + "-finish" }
 
 // AuthorityRevision is what the Secret NAME-ca with the authority of an epoch belongs to: it goes with that.
 func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "-" + epoch }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
+	"toban.dev/internal/finish"
 	"toban.dev/internal/wal"
 )
 
@@ -182,6 +183,10 @@ type Status struct {
 
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
+
+	// Collations is what a leader has found of the orders in which texts are sorted; nil where it has not looked yet, or
+	// this is no leader, or the agent is of an earlier release, which does not look.
+	Collations *finish.Report `json:"collations,omitempty"`
 
 	// Closed says that no client is there any more, and none gets in.
 	Closed bool `json:"closed,omitempty"`

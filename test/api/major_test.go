@@ -145,7 +145,7 @@ func (m *majors) wants(db *v1.SampleDB) *v1.SampleDB {
 			if got := job.Spec.Template.Spec.Containers[0].Command; got[len(got)-1] != "18" {
 				m.Errorf("it is looked for %q", got)
 			}
-			m.imagePodOf(job, &protocol.ImageResult{Version: "18.1"}, majorImage)
+			m.imagePodOf(job, majorImage, &protocol.ImageResult{Version: "18.1"})
 		}
 		db = m.reconcile(m.reconcile(db))
 	}

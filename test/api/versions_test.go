@@ -29,11 +29,11 @@ func (w *world) looks(db *v1.SampleDB, after time.Duration, name string) (*v1.Sa
 // imagePod plays the Pod of such a Job: with a result it has ended, else its image can't be pulled.
 func (w *world) imagePod(job *batchv1.Job, result *protocol.ImageResult) {
 	w.Helper()
-	w.imagePodOf(job, result, newerImage)
+	w.imagePodOf(job, "docker.io/library/postgres@sha256:22", result)
 }
 
-// imagePodOf plays a Pod whose image is one by its digest.
-func (w *world) imagePodOf(job *batchv1.Job, result *protocol.ImageResult, image string) {
+// imagePodOf does so of an image.
+func (w *world) imagePodOf(job *batchv1.Job, image string, result *protocol.ImageResult) {
 	w.Helper()
 	pod := w.restorePod(job, job.Name+"-"+string(job.UID[:5]), nil)
 	status := corev1.ContainerStatus{Name: naming.ContainerImage, Image: "x"}

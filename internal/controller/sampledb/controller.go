@@ -82,6 +82,7 @@ func (r *Reconciler) phases() []phase {
 		{"backups", r.applyBackups, apart},
 		{"image", r.applyImage, apart},
 		{"update", r.applyUpdate, apart},
+		{"finish", r.applyFinish, apart},
 	}
 }
 
@@ -202,13 +203,15 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	if s.pulling() {
+	if s.pulling() || s.finishing() {
 		pause = min(pause, pauseStuck)
 	}
 	if s.upgrade.Closed() {
 		pause = min(pause, pauseShort)
 	}
-	for _, next := range []time.Time{s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext} {
+	for _, next := range []time.Time{
+		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext,
+	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
 		}

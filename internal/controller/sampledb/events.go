@@ -47,6 +47,9 @@ const (
 	eventUpgraded          = "Upgraded"              // it takes writes
 	eventUpgradeFailed     = "UpgradeFailed"         // the former version runs on, or again
 	eventUpgradeAccepted   = "UpgradeAccepted"       // the data of the former version is removed
+	eventCollations        = "CollationsCurrent"     // another library sorts texts in another order; or no more
+	eventFinished          = "Finished"              // what a change of the image has left in the databases is done
+	eventFinishFailed      = "FinishFailed"          // it could not be done
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive
@@ -97,6 +100,7 @@ func changes(old, now v1.SampleDBStatus) []event {
 		now.Phase == phaseReady { // else an update may be under way
 		add(corev1.EventTypeWarning, eventOutdated, c.Message)
 	}
+	out = append(out, collationChanges(old, now)...)
 	out = append(out, certificateChanges(old, now)...)
 	out = append(out, rotationChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)

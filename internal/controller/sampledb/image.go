@@ -151,7 +151,7 @@ func (s *scope) takeImage(l look) {
 	s.image = &v1.ImageStatus{
 		Name: s.image.Name, Runs: s.image.Runs, Reference: s.pulled(job), Version: from.result.Version,
 		CLibrary: from.result.CLibrary, ICU: from.result.ICU, Extensions: from.result.Extensions, LookedAt: &at,
-		Registry: registry,
+		Registry: registry, RunsCLibrary: s.image.RunsCLibrary, RunsICU: s.image.RunsICU,
 	}
 }
 
@@ -252,6 +252,8 @@ func upToDate(s *scope) verdict {
 	switch {
 	case reason == upgrade.Current:
 		return yes(versionReason(reason), sentence)
+	case reason == upgrade.MinorOutdated:
+		return no(versionReason(reason), sentence+s.sortingAhead())
 	case reason.Known():
 		return no(versionReason(reason), sentence)
 	}

@@ -35,6 +35,7 @@ type observed struct {
 	backupPods  []corev1.Pod
 	imagePods   []corev1.Pod        // of the Jobs that look into the image
 	upgradePods []corev1.Pod        // of the Jobs of an upgrade to another major version
+	finishPods  []corev1.Pod        // of the Job after a change of the image
 	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease       *coordinationv1.Lease
@@ -65,6 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
 	s.upgrade = s.db.Status.Upgrade.DeepCopy()
+	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
 	r.observePassword(s)
 	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
 	if known.SystemIdentifier == "" {
@@ -181,6 +183,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.imagePods = append(s.seen.imagePods, *pod)
 		case naming.ComponentUpgrade:
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
+		case naming.ComponentFinish:
+			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod

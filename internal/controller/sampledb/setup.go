@@ -103,6 +103,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
 	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
+	naming.AnnotationReindex,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.

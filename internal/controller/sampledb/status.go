@@ -51,6 +51,8 @@ func (s *scope) status() v1.SampleDBStatus {
 		Update:             s.update,
 		Major:              int32(s.config.Major), //nolint:gosec // of the spec
 		Upgrade:            s.upgrade,
+		Finish:             s.finish,
+		SortedBy:           s.sortedBy,
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -102,6 +104,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
 	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
 	s.setWhereKnown(&out, v1.ConditionUpgraded, s.upgraded)
+	s.setWhereKnown(&out, v1.ConditionCollationsCurrent, collationsCurrent(s))
 	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)

@@ -46,7 +46,13 @@ const (
 // Start makes a new server and stops it at the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Programs: programs(t), Port: freePort(t), run: User(t)}
+	return StartOf(t, programs(t))
+}
+
+// StartOf does so with the programs in a folder.
+func StartOf(t testing.TB, programs string) *Server {
+	t.Helper()
+	s := &Server{Programs: programs, Port: freePort(t), run: User(t)}
 	// A folder of t.TempDir is closed to other users, and PostgreSQL does not run as root.
 	folder, err := os.MkdirTemp("", "toban-single-") //nolint:usetesting // see above
 	must(t, err)
