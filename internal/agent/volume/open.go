@@ -37,6 +37,18 @@ func Open(ctx context.Context, volume, instance, restored string, waits func(who
 			return lock, nil, err
 		}
 	}
-	memory, err := OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
+	memory, err := Read(volume, instance)
 	return lock, memory, err
+}
+
+// TakeOver is Open for who has the lock from the program before, by its descriptors. That one has taken over what there
+// was to take over.
+func TakeOver(volume, instance string, descriptors [2]int) (*Lock, *StateStore, error) {
+	states, err := Read(volume, instance)
+	return taken(descriptors), states, err
+}
+
+// Read reads the hard state of an instance. Who does not have the lock must not write it.
+func Read(volume, instance string) (*StateStore, error) {
+	return OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
 }
