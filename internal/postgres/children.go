@@ -69,6 +69,12 @@ func (c *ChildSet) Others(than int) (n int) {
 	return n
 }
 
+// Hold keeps programs from being started until they are released.
+func (c *ChildSet) Hold() (release func()) {
+	c.mutex.Lock()
+	return c.mutex.Unlock
+}
+
 // Strangers calls reap for each of the pids that was not started here.
 func (c *ChildSet) Strangers(pids []int, reap func(pid int)) {
 	c.mutex.Lock()

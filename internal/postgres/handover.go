@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -126,4 +128,25 @@ func startOf(pid int) string {
 		return ""
 	}
 	return fields[19]
+}
+
+// EndHanded ends a server that another process has started, at once, as Process.Kill does.
+func EndHanded(ctx context.Context, h Handed, data string) error {
+	data, err := filepath.EvalSymlinks(data)
+	if err != nil {
+		return fmt.Errorf("fence the server: %w", err)
+	}
+	if startOf(h.PID) == h.Started {
+		_ = syscall.Kill(h.PID, syscall.SIGQUIT) // gone already: as well
+	}
+	for end := time.Now().Add(fenceGrace); time.Now().Before(end) && startOf(h.PID) == h.Started; {
+		if _, alive := parentOf(h.PID); !alive {
+			break
+		}
+		time.Sleep(pollInterval)
+	}
+	if err := killAll(ctx, data, endsInKernel); err != nil {
+		return fmt.Errorf("fence the server: %w", err)
+	}
+	return nil
 }

@@ -17,12 +17,16 @@ type Parent struct {
 // PostmastersParent is this process's.
 var PostmastersParent = &Parent{work: make(chan func())}
 
-// Serve has the calling goroutine's thread do the work until ended is closed. It does nothing if some thread does
-// already.
-func (p *Parent) Serve(ended <-chan struct{}) {
-	if !p.served.Swap(true) {
-		p.serve(ended)
-	}
+// Serve runs something aside, and has the calling goroutine's thread do the work until that has ended. It is called
+// before anything is done.
+func (p *Parent) Serve(run func()) {
+	p.served.Store(true)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run()
+	}()
+	p.serve(ended)
 }
 
 func (p *Parent) serve(ended <-chan struct{}) {

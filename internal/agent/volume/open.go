@@ -52,3 +52,15 @@ func TakeOver(volume, instance string, descriptors [2]int) (*Lock, *StateStore, 
 func Read(volume, instance string) (*StateStore, error) {
 	return OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
 }
+
+// Check says why the hard state on a volume could not be read. Nothing is written.
+func Check(volume string) error {
+	text, err := os.ReadFile(filepath.Join(StateFolder(volume), memoryFile))
+	if err == nil {
+		_, err = DecodeHardState(text)
+	}
+	if err != nil {
+		return fmt.Errorf("read the instance's hard state: %w", err)
+	}
+	return nil
+}
