@@ -31,6 +31,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -65,6 +66,9 @@ type Options struct {
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
 	Surroundings
+
+	// found are PostgreSQL's programs, once they have been looked for.
+	found postgres.Programs
 }
 
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
@@ -122,7 +126,7 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	}
 	if taking != nil {
 		taking.giveBackLater()
-		config = taking.Config // the file may be an earlier one
+		config, options.found = taking.Config, taking.Programs // the file may be an earlier one
 	}
 	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 const (
 	// exchangePatience is how long a good moment for an exchange is waited for.
 	exchangePatience = 10 * time.Second
-	// slowRehearsal is how long a rehearsal may take where a primary is to be taken over: the program would begin to
-	// lead too late for the fence.
-	slowRehearsal = 500 * time.Millisecond
+	// slowRehearsal is how long the last rehearsal may have taken where a primary is to be taken over: else the program
+	// might begin to lead too late for the fence.
+	slowRehearsal = 300 * time.Millisecond
 )
 
 // exchange gives this process to another program.
@@ -121,8 +121,8 @@ func (x *exchange) prepare(
 	if err != nil {
 		return "", 0, err //nolint:wrapcheck // it says what
 	}
-	took, err = program.Rehearse(ctx, path, os.Args[1:], EnvFormat+"="+strconv.Itoa(handoverFormat))
-	return path, took, err //nolint:wrapcheck // it says what
+	took, err = x.rehearse(ctx, path)
+	return path, took, err
 }
 
 // failed notes why a program is not gone on as.
@@ -148,14 +148,28 @@ func (x *exchange) tryFor(path, sha string, took time.Duration) error {
 	for {
 		err := x.agent.elections.handOver(ctx, func(m machine.Handover) error {
 			if m.Serves > 0 && took > slowRehearsal {
-				return fmt.Errorf("the machine is too slow at the moment: the rehearsal took %s", took)
+				return errSlow
 			}
 			return x.give(m, path, sha)
 		})
-		if !errors.Is(err, errBusy) || !pause.For(ctx, 100*time.Millisecond) {
+		if !errors.Is(err, errBusy) && !errors.Is(err, errSlow) || !pause.For(ctx, 100*time.Millisecond) {
 			return err
 		}
+		if errors.Is(err, errSlow) {
+			if took, err = x.rehearse(ctx, path); err != nil {
+				return err
+			}
+		}
 	}
+}
+
+// errSlow says that a program would take too long to begin.
+var errSlow = errors.New("the machine is too slow at the moment: the program would begin to lead too late")
+
+func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duration, err error) {
+	took, err = program.Rehearse(ctx, path, os.Args[1:], EnvFormat+"="+strconv.Itoa(handoverFormat))
+	x.agent.options.Log.Info("rehearsed a program", "took", took.String())
+	return took, err //nolint:wrapcheck // it says what
 }
 
 // give gives the process away. It is called between two steps of the elections, and returns only if it fails: then all
@@ -172,7 +186,7 @@ func (x *exchange) give(m machine.Handover, path, sha string) error {
 	}
 	h := &handover{
 		Format: handoverFormat, Former: x.former, Program: sha, Began: began, Machine: m, Config: a.configs.get(),
-		Status: a.status.Get(), Listeners: map[string]int{},
+		Status: a.status.Get(), Listeners: map[string]int{}, Programs: a.options.found,
 	}
 	undo := undoing{}
 	defer undo.all()

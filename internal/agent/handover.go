@@ -44,6 +44,8 @@ type handover struct {
 	Program string `json:"program"`
 	// Began is when the machine's time begins, by the kernel's monotonic clock, which all processes share.
 	Began time.Duration `json:"began"`
+	// Programs are PostgreSQL's, which are looked for when the container starts.
+	Programs postgres.Programs `json:"programs"`
 	// Lock, Listeners and Guard are open files, by their descriptors.
 	Lock       [2]int           `json:"lock"`
 	Listeners  map[string]int   `json:"listeners"`

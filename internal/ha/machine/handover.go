@@ -57,7 +57,7 @@ type HandedWitness struct {
 }
 
 // leastServe is how much time a primary must have left until its fence.
-const leastServe = 750 * time.Millisecond
+const leastServe = 950 * time.Millisecond
 
 // HandOver is what is to be handed over at a time. If the moment is not good for that, busy says why.
 func (i *Instance) HandOver(now time.Duration) (h Handover, busy string) {
