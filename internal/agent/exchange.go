@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 	"syscall"
@@ -98,7 +99,9 @@ func (x *exchange) offer(ctx context.Context, is protocol.Program, body io.Reade
 	if !x.under.TryLock() {
 		return errors.New("another program is being tried")
 	}
-	release := sync.OnceFunc(x.under.Unlock)
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
+	release := func() { signal.Stop(told); x.under.Unlock() }
 	path, took, err := x.prepare(ctx, is, body)
 	if err != nil {
 		defer release()
@@ -106,7 +109,7 @@ func (x *exchange) offer(ctx context.Context, is protocol.Program, body io.Reade
 	}
 	go func() {
 		defer release()
-		_ = x.failed(is, x.tryFor(path, is.SHA256, took)) // it is in the status, and in the log
+		_ = x.failed(is, x.tryFor(path, is.SHA256, took, told)) // it is in the status, and in the log
 	}()
 	return nil
 }
@@ -142,7 +145,7 @@ func (x *exchange) failed(is protocol.Program, why error) error {
 }
 
 // tryFor tries it again until the moment is good, and gives up after a while. It returns only if nothing came of it.
-func (x *exchange) tryFor(path, sha string, took time.Duration) error {
+func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(x.agent.life, exchangePatience)
 	defer cancel()
 	for {
@@ -150,7 +153,7 @@ func (x *exchange) tryFor(path, sha string, took time.Duration) error {
 			if m.Serves > 0 && took > slowRehearsal {
 				return errSlow
 			}
-			return x.give(m, path, sha)
+			return x.give(m, path, sha, told)
 		})
 		if !errors.Is(err, errBusy) && !errors.Is(err, errSlow) || !pause.For(ctx, 100*time.Millisecond) {
 			return err
@@ -174,7 +177,7 @@ func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duratio
 
 // give gives the process away. It is called between two steps of the elections, and returns only if it fails: then all
 // goes on as before.
-func (x *exchange) give(m machine.Handover, path, sha string) error {
+func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signal) error {
 	a := x.agent
 	r := a.current.Load()
 	if r == nil || r.run != m.Server.Run || r.ending.Load() {
@@ -209,11 +212,15 @@ func (x *exchange) give(m machine.Handover, path, sha string) error {
 		}
 	}
 	undo.add(postgres.Children.Hold())
-	return x.exec(h, path, &undo)
+	return x.exec(h, path, told, &undo)
 }
 
-// exec passes the open files on, writes the handover, and runs the program. No other one is started meanwhile.
-func (x *exchange) exec(h *handover, path string, undo *undoing) error {
+// errTold says that the agent is told to stop.
+var errTold = errors.New("the agent is told to stop")
+
+// exec passes the open files on, writes the handover, and runs the program. No other one is started meanwhile. A signal
+// that has come before is not taken along.
+func (x *exchange) exec(h *handover, path string, told chan os.Signal, undo *undoing) error {
 	var err error
 	var keep func()
 	if h.Lock, keep, err = x.agent.lock.HandOver(); err != nil {
@@ -239,7 +246,12 @@ func (x *exchange) exec(h *handover, path string, undo *undoing) error {
 	undo.add(func() { _ = os.Remove(file) })
 	x.agent.options.Log.Info("goes on as another program", "sha256", h.Program)
 	env := append(os.Environ(), envHandover+"="+file)
-	postgres.PostmastersParent.Do(func() { err = execBlocked(path, env) })
+	postgres.PostmastersParent.Do(func() {
+		signal.Stop(told) // it returns when all signals that have come are in the channel
+		if err = errTold; len(told) == 0 {
+			err = execBlocked(path, env)
+		}
+	})
 	return err
 }
 

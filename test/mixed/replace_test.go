@@ -217,7 +217,7 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 		text []byte
 		why  string
 	}{
-		"another hash": {protocol.Program{SHA256: hashOf(nil), Architecture: runtime.GOARCH}, good, "SHA-256"},
+		"another hash": {protocol.Program{SHA256: hashOf(nil), Architecture: runtime.GOARCH}, good[:2000], "SHA-256"},
 		"another architecture": {protocol.Program{SHA256: hashOf(good), Architecture: "riscv64"}, good,
 			"riscv64"},
 		"cut off":            {protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}, good[:1000], "SHA-256"},
@@ -253,7 +253,7 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 // late is a program that takes a process over and then hangs, before it takes part in elections.
 func late(t *testing.T) release {
 	t.Helper()
-	return changed(t, "late", "toban.dev/internal/cli", "agent.go", "return a.Run(ctx)", "select {}")
+	return changed(t, "late", "toban.dev/internal/cli", "agent.go", "return a.Run(ctx)", "_ = a\n\tselect {}")
 }
 
 // A program that hangs after the exchange gives the process back.

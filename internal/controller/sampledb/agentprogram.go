@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -236,14 +237,14 @@ func (s *scope) triedAgent(pod *corev1.Pod, target protocol.Program) (tried, lat
 	return true, err != nil || s.now.Sub(at) > agentPatience, words[2] != containerID(pod)
 }
 
-// containerID is that of the container with the agent.
+// containerID is that of the container with the agent, "none" where it is not known.
 func containerID(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name == naming.ContainerPostgreSQL {
-			return c.ContainerID
+			return cmp.Or(c.ContainerID, "none")
 		}
 	}
-	return ""
+	return "none"
 }
 
 // noteAgents says in the status which agents run the operator's program, and tells of one that can't.
