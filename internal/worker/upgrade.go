@@ -72,8 +72,8 @@ func shortenResult(result *protocol.UpgradeResult) {
 	}
 }
 
-// upgrade is one run.
-type upgrade struct {
+// upgradeRun is one run.
+type upgradeRun struct {
 	pod
 	former, volume string
 	settings       protocol.UpgradeSettings
@@ -82,13 +82,13 @@ type upgrade struct {
 	begun          chan struct{}
 }
 
-func newUpgrade(o UpgradeOptions) *upgrade {
-	u := &upgrade{pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume, begun: make(chan struct{})}
+func newUpgrade(o UpgradeOptions) *upgradeRun {
+	u := &upgradeRun{pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume, begun: make(chan struct{})}
 	u.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: u.onBegin}
 	return u
 }
 
-func (u *upgrade) do(ctx context.Context) error {
+func (u *upgradeRun) do(ctx context.Context) error {
 	u.progress.step("looks at the programs")
 	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
 	if err != nil {
@@ -115,7 +115,7 @@ func (u *upgrade) do(ctx context.Context) error {
 }
 
 // onBegin is told that no instance runs any more. It may be told again.
-func (u *upgrade) onBegin(w http.ResponseWriter, request *http.Request) {
+func (u *upgradeRun) onBegin(w http.ResponseWriter, request *http.Request) {
 	var begin protocol.UpgradeBegin
 	if err := json.NewDecoder(io.LimitReader(request.Body, maxTermination)).Decode(&begin); err != nil {
 		http.Error(w, "understand the request: "+err.Error(), http.StatusBadRequest)
@@ -130,7 +130,7 @@ func (u *upgrade) onBegin(w http.ResponseWriter, request *http.Request) {
 }
 
 // options find the programs of both versions.
-func (u *upgrade) options(ctx context.Context) (major.Options, error) {
+func (u *upgradeRun) options(ctx context.Context) (major.Options, error) {
 	s := u.settings
 	programs, err := postgres.FindPrograms(ctx, s.To)
 	if err != nil {
@@ -150,12 +150,12 @@ func (u *upgrade) options(ctx context.Context) (major.Options, error) {
 	}, nil
 }
 
-func (u *upgrade) step(words string) {
+func (u *upgradeRun) step(words string) {
 	u.progress.step(words)
 	u.log.Info("step", "step", words)
 }
 
-func (u *upgrade) waits(whom string) {
+func (u *upgradeRun) waits(whom string) {
 	u.progress.step("waits for the volume: " + whom + " still works on it")
 	u.log.Warn("the volume is in use", "by", whom)
 }
@@ -170,7 +170,7 @@ func Back(ctx context.Context, o UpgradeOptions) error {
 	return errors.Join(err, leave(o.Termination, &result, &result.Error))
 }
 
-func (u *upgrade) back(ctx context.Context) (protocol.UpgradeBack, error) {
+func (u *upgradeRun) back(ctx context.Context) (protocol.UpgradeBack, error) {
 	u.progress.step("gives the old data back")
 	stop, err := u.begin(ctx, naming.IdentityUpgrade, &u.settings, &u.settings.Operator)
 	if err != nil {
