@@ -158,7 +158,7 @@ func (i *instance) start(p postgres.Programs, data string) (stop func(syscall.Si
 
 func (i *instance) dial(database string) (*pgx.Conn, error) {
 	return pgx.Connect(i.Context(),
-		fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s sslmode=disable", i.Server.Run, database))
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s sslmode=disable", i.Server.Run, i.Port, database))
 }
 
 // do runs statements.
