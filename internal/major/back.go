@@ -24,6 +24,7 @@ func controlFile(data string) string { return filepath.Join(data, "global", "pg_
 func Back(ctx context.Context, o Options) (protocol.UpgradeBack, error) {
 	var result protocol.UpgradeBack
 	u := newUpgrade(o)
+	defer u.release()
 	if err := u.lock(ctx); err != nil {
 		return result, err
 	}
@@ -48,7 +49,7 @@ func (u *upgrade) undo(ctx context.Context) error {
 		return err
 	}
 	if taken {
-		return fmt.Errorf("%w back: the instance has taken the new data over, and its server may have written to files "+
+		return fmt.Errorf("%w: there is no way back, the instance has taken the new data over, and its server may have written to files "+
 			"of the old data. What was there before is in the backup that was taken before the upgrade", ErrRefused)
 	}
 	s, err := readState(u.Volume)
@@ -60,7 +61,7 @@ func (u *upgrade) undo(ctx context.Context) error {
 		return err
 	}
 	if gone {
-		return fmt.Errorf("%w again or back: with the method %q the old data is gone as soon as pg_upgrade has begun. "+
+		return fmt.Errorf("%w: there is no way on or back, with the method %q the old data is gone when pg_upgrade has begun. "+
 			"Restore the backup that was taken before the upgrade", ErrRefused, protocol.MethodSwap)
 	}
 	u.result.Recovered = s.Recovered && s.ID == u.ID
