@@ -15,8 +15,8 @@ import (
 // state is what a run notes on the volume for one after it.
 type state struct {
 	ID string `json:"id"`
-	// Recovered says that the old server has replayed its WAL, Method the method that pg_upgrade was started with, "" for
-	// not yet.
+	// Recovered says that the old server has replayed its WAL, Method the method that pg_upgrade was started with, ""
+	// for not yet.
 	Recovered bool   `json:"recovered,omitempty"`
 	Method    string `json:"method,omitempty"`
 }

@@ -68,7 +68,8 @@ func TestWordsOfADumpThatCannotBeRead(t *testing.T) {
 
 func TestWordsAreBounded(t *testing.T) {
 	output := t.TempDir()
-	write(t, filepath.Join(output, "many.txt"), strings.Repeat("a line that is as long as a table's name may be\n", 1000))
+	line := "a line that is as long as a table's name may be\n"
+	write(t, filepath.Join(output, "many.txt"), strings.Repeat(line, 1000))
 	got := words(saidCheck, output)
 	if len(got) > mostWords+3 || !strings.Contains(got, "and 988 lines more") {
 		t.Errorf("%d bytes: %q", len(got), got)

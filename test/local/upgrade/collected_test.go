@@ -20,7 +20,9 @@ func TestCollectedProgramsUseNothingElse(t *testing.T) {
 			old := collected(t, major)
 			folder, err := filepath.EvalSymlinks(formerFolder(t, major))
 			must(t, err)
-			for _, program := range []string{"postgres", "pg_ctl", "pg_controldata", "pg_resetwal", "initdb", "pg_dump", "psql"} {
+			for _, program := range []string{
+				"postgres", "pg_ctl", "pg_controldata", "pg_resetwal", "initdb", "pg_dump", "psql",
+			} {
 				out, err := exec.Command(filepath.Join(old.Dir, program), "--version").CombinedOutput()
 				if err != nil || !strings.Contains(string(out), old.Version) {
 					t.Errorf("%s: %v: %s", program, err, out)

@@ -171,7 +171,8 @@ func (h *house) serve(i *instance, programs postgres.Programs) {
 	port, _ := listener.Addr().(*net.TCPAddr)
 	must(h, listener.Close())
 	i.Programs, i.Listen, i.Port = programs, "127.0.0.1", port.Port
-	must(h, i.Configure(postgres.Settings{Name: "db-0", Parameters: map[string]string{"max_prepared_transactions": "5"}}))
+	parameters := map[string]string{"max_prepared_transactions": "5"}
+	must(h, i.Configure(postgres.Settings{Name: "db-0", Parameters: parameters}))
 	process, err := i.Start(i.Context(), &testLog{T: i.T})
 	must(h, err)
 	h.Cleanup(func() { process.Stop(context.Background(), postgres.StopImmediate) })
