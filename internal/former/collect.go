@@ -62,8 +62,8 @@ type collecting struct {
 	made   Collected
 }
 
-// Collect copies all that the programs need into a folder, which is to have the same path where they will run. It may be
-// cut off, and be called again. An ErrImage would come again.
+// Collect copies all that the programs need into a folder, which is to have the same path where they will run. It may
+// be cut off, and be called again. An ErrImage would come again.
 func Collect(ctx context.Context, s Source, to string) (Collected, error) {
 	if s.Locales == "" {
 		s.Locales = "/usr/lib/locale"
@@ -118,8 +118,8 @@ func (c *collecting) findLoader(ctx context.Context) error {
 	}
 	if err != nil || !strings.Contains(string(help), "--argv0") {
 		return fmt.Errorf("%w: they have to run in the new image, for which this one must have glibc 2.33 or newer "+
-			"(Debian 12, Ubuntu 22.04, RHEL 9), and no other C library as that of Alpine. Move the data with pg_dump, or "+
-			"move spec.image to such an image of the same major version first", ErrImage)
+			"(Debian 12, Ubuntu 22.04, RHEL 9), and no other C library as that of Alpine. Move the data with "+
+			"pg_dump, or move spec.image to such an image of the same major version first", ErrImage)
 	}
 	c.loader = loader
 	c.made.CLibrary = cLibrary(ctx, loader)

@@ -13,8 +13,8 @@ import (
 )
 
 // locales copies those of the C library: a database with one can be opened with it alone. The folders are copied. What
-// is in the one file of all (locale-archive) is put into folders too, because the C library reads that file from its own
-// place only.
+// is in the one file of all (locale-archive) is put into folders too, because the C library reads that file from its
+// own place only.
 func (c *collecting) locales(context.Context) error {
 	to := filepath.Join(c.to, folderLocales)
 	entries, err := os.ReadDir(c.Locales)

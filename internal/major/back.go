@@ -19,11 +19,12 @@ func disabled(data string) string { return controlFile(data) + ".old" }
 
 func controlFile(data string) string { return filepath.Join(data, "global", "pg_control") }
 
-// Back gives the old data back as it was before an upgrade, whatever that has done. It may be called again. Once the new
-// data has been taken over it refuses: the new server may have written to the files of the old data.
+// Back gives the old data back as it was before an upgrade, whatever that has done. It may be called again. Once the
+// new data has been taken over it refuses: the new server may have written to the files of the old data.
 func Back(ctx context.Context, o Options) (protocol.UpgradeBack, error) {
 	var result protocol.UpgradeBack
 	u := newUpgrade(o)
+	defer u.release()
 	if err := u.lock(ctx); err != nil {
 		return result, err
 	}
@@ -48,8 +49,9 @@ func (u *upgrade) undo(ctx context.Context) error {
 		return err
 	}
 	if taken {
-		return fmt.Errorf("%w back: the instance has taken the new data over, and its server may have written to files "+
-			"of the old data. What was there before is in the backup that was taken before the upgrade", ErrRefused)
+		return fmt.Errorf("%w: there is no way back, the instance has taken the new data over, and its server may have "+
+			"written to files of the old data. What was there before is in the backup that was taken before the "+
+			"upgrade", ErrRefused)
 	}
 	s, err := readState(u.Volume)
 	if err != nil {
@@ -60,8 +62,9 @@ func (u *upgrade) undo(ctx context.Context) error {
 		return err
 	}
 	if gone {
-		return fmt.Errorf("%w again or back: with the method %q the old data is gone as soon as pg_upgrade has begun. "+
-			"Restore the backup that was taken before the upgrade", ErrRefused, protocol.MethodSwap)
+		return fmt.Errorf("%w: there is no way on or back, with the method %q the old data is gone when "+
+			"pg_upgrade has begun. Restore the backup that was taken before the upgrade", ErrRefused,
+			protocol.MethodSwap)
 	}
 	u.result.Recovered = s.Recovered && s.ID == u.ID
 	if err := (&postgres.Server{Volume: volume.RestoreFolder(u.Volume)}).EndOrphans(ctx); err != nil {

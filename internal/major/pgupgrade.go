@@ -53,7 +53,8 @@ func (u *upgrade) pgUpgrade(ctx context.Context, more ...string) error {
 		return err
 	}
 	args := slices.Concat([]string{
-		"--old-bindir", u.Former.Dir, "--new-bindir", u.New.Dir, "--old-datadir", u.old.data, "--new-datadir", u.new.data,
+		"--old-bindir", u.Former.Dir, "--new-bindir", u.New.Dir, "--old-datadir", u.old.data,
+		"--new-datadir", u.new.data,
 		"--socketdir", u.Run, "--username", naming.RoleSuperuser, "--jobs", strconv.Itoa(u.Jobs),
 		"--old-options", former, "--new-options", next,
 	}, more)

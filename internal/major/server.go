@@ -168,8 +168,8 @@ func syncFileSystem(path string) error {
 	return nil
 }
 
-// statusWriter calls a function for each thing that pg_upgrade says it does, when it begins: that is then a line without
-// its end, which comes with "ok". What else it says is for a terminal.
+// statusWriter calls a function for each thing that pg_upgrade says it does, when it begins: that is then a line
+// without its end, which comes with "ok". What else it says is for a terminal.
 type statusWriter struct {
 	begins     func(what string)
 	rest, last string

@@ -17,8 +17,8 @@ type state struct {
 	ID string `json:"id"`
 	// To is the major version of the new data.
 	To int `json:"to"`
-	// Recovered says that the old server has replayed its WAL, Method the method that pg_upgrade was started with, "" for
-	// not yet.
+	// Recovered says that the old server has replayed its WAL, Method the method that pg_upgrade was started with, ""
+	// for not yet.
 	Recovered bool   `json:"recovered,omitempty"`
 	Method    string `json:"method,omitempty"`
 }

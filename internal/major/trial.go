@@ -77,8 +77,8 @@ func (t *trial) makeOld(ctx context.Context) error {
 	if err := os.RemoveAll(t.old.data); err != nil {
 		return fmt.Errorf("make room for the trial: %w", err)
 	}
-	cmd := t.command(ctx, t.Former, "initdb", "--pgdata", t.old.data, "--username", naming.RoleSuperuser, "--auth", "reject",
-		"--encoding", "UTF8", "--locale", "C", "--data-checksums", "--no-sync", "--no-instructions")
+	cmd := t.command(ctx, t.Former, "initdb", "--pgdata", t.old.data, "--username", naming.RoleSuperuser,
+		"--auth", "reject", "--encoding", "UTF8", "--locale", "C", "--data-checksums", "--no-sync", "--no-instructions")
 	return t.run(cmd)
 }
 
@@ -91,7 +91,8 @@ func (t *trial) copySchema(ctx context.Context) error {
 		return err
 	}
 	log := filepath.Join(t.Run, "former.log")
-	if err := t.run(t.command(ctx, t.Former, "pg_ctl", "-D", t.old.data, "-w", "-l", log, "-o", options, "start")); err != nil {
+	start := t.command(ctx, t.Former, "pg_ctl", "-D", t.old.data, "-w", "-l", log, "-o", options, "start")
+	if err := t.run(start); err != nil {
 		return fmt.Errorf("the old server can't start: %w: %s", err, tailOf(log, 5))
 	}
 	copied := t.copyAll(ctx)

@@ -98,6 +98,7 @@ func (u *upgrade) work() string { return filepath.Join(volume.RestoreFolder(u.Vo
 // cut off anywhere, and be called again. An ErrRefused would come again.
 func Upgrade(ctx context.Context, o Options) (protocol.UpgradeResult, error) {
 	u := newUpgrade(o)
+	defer u.release()
 	if err := u.lock(ctx); err != nil {
 		return u.result, err
 	}
@@ -136,6 +137,13 @@ func (u *upgrade) lock(ctx context.Context) error {
 		u.locks = append(u.locks, lock)
 	}
 	return nil
+}
+
+// release lets others work on the volume, when also the programs have ended that were started here.
+func (u *upgrade) release() {
+	for _, lock := range u.locks {
+		lock.Release()
+	}
 }
 
 func (u *upgrade) steps(ctx context.Context) error {

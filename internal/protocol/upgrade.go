@@ -2,8 +2,8 @@ package protocol
 
 import "context"
 
-// PathBegin is of the server in the Pod of an upgrade. POST UpgradeBegin: BackupProgress. For the operator. Until then the
-// Pod touches nothing on the volume.
+// PathBegin is of the server in the Pod of an upgrade. POST UpgradeBegin: BackupProgress. For the operator. Until then
+// the Pod touches nothing on the volume.
 const PathBegin = "/v1/begin"
 
 // StepAwaitsBegin is the step of an upgrade's Pod that is ready, and waits for PathBegin.
@@ -66,8 +66,8 @@ type UpgradeResult struct {
 	Recovered bool `json:"recovered,omitempty"`
 	// Statistics says that the planner's statistics came along. Else ANALYZE has to be run.
 	Statistics bool `json:"statistics,omitempty"`
-	// Extensions are those for which pg_upgrade says that they should be updated, each as "DATABASE: EXTENSION", of many
-	// the first; More is how many there are besides.
+	// Extensions are those for which pg_upgrade says that they should be updated, each as "DATABASE: EXTENSION", of
+	// many the first; More is how many there are besides.
 	Extensions []string `json:"extensions,omitempty"`
 	More       int      `json:"more,omitempty"`
 	// Steps are what was done, with the seconds that it took.

@@ -21,8 +21,8 @@ type Facts struct {
 	Locales, Former []string
 	// CLibraries are those of the old and the new image, each "" where it is not known.
 	CLibraries [2]string
-	// Rejected is what the new server says of the parameters, Trial what pg_upgrade has said of the schema without rows,
-	// Skipped what of the schema could not be tried. Each is "" for nothing.
+	// Rejected is what the new server says of the parameters, Trial what pg_upgrade has said of the schema without
+	// rows, Skipped what of the schema could not be tried. Each is "" for nothing.
 	Rejected, Trial, Skipped string
 	// Relations is how many there are.
 	Relations int
@@ -88,8 +88,9 @@ func Check(f Facts) (refusals, warnings []Finding) {
 	refuse(PreparedTransactions, f.Prepared, "There are prepared transactions. Commit them (COMMIT PREPARED) or roll "+
 		"them back (ROLLBACK PREPARED) first")
 	if f.From < 17 {
-		refuse(LogicalSlots, f.Slots, fmt.Sprintf("There are logical replication slots, which PostgreSQL %d can't give "+
-			"to another version. Have their consumers read all, drop the slots, and make them anew after the upgrade", f.From))
+		refuse(LogicalSlots, f.Slots, fmt.Sprintf("There are logical replication slots, which PostgreSQL %d can't "+
+			"give to another version. Have their consumers read all, drop the slots, and make them anew after "+
+			"the upgrade", f.From))
 	}
 	refuse(InvalidDatabases, f.where(func(d DatabaseFacts) bool { return d.Invalid }),
 		"The removal of a database was cut off. Drop it again (DROP DATABASE)")
@@ -108,8 +109,8 @@ func Check(f Facts) (refusals, warnings []Finding) {
 	refuse(TablespaceOutside, f.Outside, "Tablespaces are not on the volume. Move what is in them to another one")
 	refuse(ParameterRejected, said(f.Rejected), fmt.Sprintf("PostgreSQL %d does not accept "+
 		"spec.postgresql.parameters. Remove or change what it names", f.To))
-	refuse(TrialFailed, said(f.Trial), "pg_upgrade has failed on a copy of the schema without rows. Change what it names; "+
-		"where it names nothing of yours, take a newer minor version")
+	refuse(TrialFailed, said(f.Trial), "pg_upgrade has failed on a copy of the schema without rows. Change what it "+
+		"names; where it names nothing of yours, take a newer minor version")
 	return refusals, f.warnings()
 }
 
@@ -124,8 +125,8 @@ func (f Facts) checkLocales(refuse func(string, []string, string)) {
 	refuse(LocaleMissing, f.each(func(d DatabaseFacts) []string { return f.foreign(d, f.Locales) }),
 		"The new image lacks locales of databases. Take an image that has them (localedef)")
 	refuse(LocaleMissing, f.each(func(d DatabaseFacts) []string { return f.foreign(d, f.Former) }),
-		"The locales of databases are not where the old image has those of its C library (/usr/lib/locale), so the old "+
-			"server can't run in the new image. Move the data with pg_dump")
+		"The locales of databases are not where the old image has those of its C library (/usr/lib/locale), so the "+
+			"old server can't run in the new image. Move the data with pg_dump")
 }
 
 // warnings are what is to be known before.
@@ -136,21 +137,22 @@ func (f Facts) warnings() (all []Finding) {
 		}
 	}
 	warn(f.From >= 17 && len(f.Slots) > 0, SlotsMustBeRead, f.Slots, "Logical replication slots come along only if "+
-		"their consumers have read all when the database is closed. Else the upgrade fails, and the old data is given back")
+		"their consumers have read all when the database is closed. Else the upgrade fails, and the old data is given "+
+		"back")
 	updates := f.each(f.updates)
-	warn(len(updates) > 0, ExtensionUpdates, updates, "The new image has other versions of extensions. Update them after "+
-		"the upgrade (ALTER EXTENSION … UPDATE)")
+	warn(len(updates) > 0, ExtensionUpdates, updates, "The new image has other versions of extensions. Update them "+
+		"after the upgrade (ALTER EXTENSION … UPDATE)")
 	sorted := f.where(func(d DatabaseFacts) bool {
 		return !d.Invalid && d.Provider == "c" && !byCode(d.Collate)
 	})
 	differ := f.CLibraries[0] != "" && f.CLibraries[1] != "" && f.CLibraries[0] != f.CLibraries[1]
-	warn(differ && len(sorted) > 0, SortingMayDiffer, sorted, fmt.Sprintf("The C library sorts texts in these databases, "+
-		"and it is another one (%s, then %s). Build the indexes on texts anew after the upgrade (REINDEX)",
+	warn(differ && len(sorted) > 0, SortingMayDiffer, sorted, fmt.Sprintf("The C library sorts texts in these "+
+		"databases, and it is another one (%s, then %s). Build the indexes on texts anew after the upgrade (REINDEX)",
 		f.CLibraries[0], f.CLibraries[1]))
-	warn(f.To < 18, NoStatistics, nil, fmt.Sprintf("PostgreSQL %d takes the planner's statistics not over: run ANALYZE "+
-		"after the upgrade", f.To))
-	warn(f.Relations >= manyRelations, ManyRelations, nil, fmt.Sprintf("There are %d tables, indexes and other relations: "+
-		"the upgrade takes minutes for them, however small they are", f.Relations))
+	warn(f.To < 18, NoStatistics, nil, fmt.Sprintf("PostgreSQL %d does not take the planner's statistics over: run "+
+		"ANALYZE after the upgrade", f.To))
+	warn(f.Relations >= manyRelations, ManyRelations, nil, fmt.Sprintf("There are %d tables, indexes and other "+
+		"relations: the upgrade takes minutes for them, however small they are", f.Relations))
 	warn(f.Skipped != "", TrialIncomplete, said(f.Skipped), "Some of the schema could not be tried")
 	return all
 }
@@ -214,7 +216,8 @@ func (f Facts) foreign(d DatabaseFacts, known []string) (all []string) {
 	}
 	for _, name := range []string{d.Collate, d.CType} {
 		is := func(other string) bool { return plainLocale(other) == plainLocale(name) }
-		if name != "" && name != "C" && name != "POSIX" && !slices.ContainsFunc(known, is) && !slices.Contains(all, name) {
+		everywhere := slices.Contains([]string{"", "C", "POSIX"}, name)
+		if !everywhere && !slices.ContainsFunc(known, is) && !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}

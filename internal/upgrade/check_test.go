@@ -29,8 +29,10 @@ func TestCheck(t *testing.T) {
 		warnings []string
 		object   string
 	}{
-		"nothing":                {change: func(*Facts) {}},
-		"a prepared transaction": {func(f *Facts) { f.Prepared = []string{"x"} }, []string{PreparedTransactions}, nil, "x"},
+		"nothing": {change: func(*Facts) {}},
+		"a prepared transaction": {
+			func(f *Facts) { f.Prepared = []string{"x"} }, []string{PreparedTransactions}, nil, "x",
+		},
 		"a slot that comes along": {
 			func(f *Facts) { f.Slots = []string{"s"} }, nil, []string{SlotsMustBeRead}, "s",
 		},

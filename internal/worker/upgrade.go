@@ -34,8 +34,8 @@ type CollectOptions struct {
 	Termination string
 }
 
-// Collect copies the programs of the image that it runs in for an upgrade in another image. Where it can't, it leaves an
-// UpgradeResult that says why.
+// Collect copies the programs of the image that it runs in for an upgrade in another image. Where it can't, it leaves
+// an UpgradeResult that says why.
 func Collect(ctx context.Context, o CollectOptions) error {
 	programs, err := postgres.FindPrograms(ctx, o.Major)
 	if err == nil {

@@ -30,8 +30,8 @@ type UpgradeCheckOptions struct {
 	Port uint16
 }
 
-// CheckUpgrade looks whether a SampleDB can be upgraded, while it serves, and leaves what it has found where the kubelet
-// finds it.
+// CheckUpgrade looks whether a SampleDB can be upgraded, while it serves, and leaves what it has found where the
+// kubelet finds it.
 func CheckUpgrade(ctx context.Context, o UpgradeCheckOptions) error {
 	c := &upgradeCheck{pod: newPod(o.PodOptions), options: o}
 	err := c.do(ctx)
@@ -219,8 +219,11 @@ func shortenCheck(result *protocol.UpgradeCheck) {
 			}
 		}
 	}
-	for text, err := json.Marshal(result); err == nil && len(text) > maxTermination-256; text, err = json.Marshal(result) {
+	for {
+		text, err := json.Marshal(result)
 		switch {
+		case err != nil || len(text) <= maxTermination-256:
+			return
 		case len(result.Warnings) > 0:
 			result.Warnings = result.Warnings[:len(result.Warnings)-1]
 		case len(result.Refusals) > 1:

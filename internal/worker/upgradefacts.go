@@ -20,15 +20,16 @@ const (
 	queryRoles   = `select rolname::text from pg_roles where rolname ~ '^pg_' and oid >= 16384 order by 1`
 	queryOutside = `select spcname || ': ' || pg_tablespace_location(oid) from pg_tablespace
 		where oid >= 16384 and not starts_with(pg_tablespace_location(oid), $1 || '/') order by 1`
-	queryDatabases = `select datname::text, datconnlimit = -2, not datallowconn, datlocprovider::text, datcollate, datctype,
-		pg_database_size(oid) from pg_database order by 1`
+	queryDatabases = `select datname::text, datconnlimit = -2, not datallowconn, datlocprovider::text, datcollate,
+		datctype, pg_database_size(oid) from pg_database order by 1`
 )
 
 // What is asked in every database.
 const (
 	queryExtensions = `select extname::text, extversion from pg_extension`
-	queryLibraries  = `select distinct probin from pg_proc p where probin is not null and p.oid >= 16384 and not exists (
-		select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e') order by 1`
+	queryLibraries  = `select distinct probin from pg_proc p where probin is not null and p.oid >= 16384
+		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid
+		and d.deptype = 'e') order by 1`
 	// The types are those of pg_upgrade (check_for_reg_data_type_usage).
 	queryReferences = `select format('%I.%I.%I (%s)', n.nspname, c.relname, a.attname, t.typname)
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid

@@ -178,3 +178,27 @@ func TestWhatWasThereBeforeGoesWithItsTablespaces(t *testing.T) {
 		t.Errorf("again: %v, %v", removed, err)
 	}
 }
+
+// After an upgrade, the data of before and that of now have the same tablespaces, with a folder of each version.
+func TestTablespacesOfTwoVersionsGoByVersion(t *testing.T) {
+	volume := t.TempDir()
+	space := filepath.Join(volume, "tablespaces/1")
+	for data, version := range map[string]string{
+		(&postgres.Server{Volume: volume}).Data(): "18", filepath.Join(volume, "before-up/data"): "15",
+	} {
+		links := filepath.Join(data, "pg_tblspc")
+		if err := errors.Join(os.MkdirAll(links, 0o700), os.MkdirAll(filepath.Join(space, "PG_"+version+"_1"), 0o700),
+			os.Symlink(space, filepath.Join(links, "1")),
+			os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(version+"\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if removed, err := removeBefore(volume); err != nil || len(removed) != 1 {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	for name, there := range map[string]bool{"PG_15_1": false, "PG_18_1": true} {
+		if _, err := os.Stat(filepath.Join(space, name)); (err == nil) != there {
+			t.Errorf("%s is there: %v", name, err == nil)
+		}
+	}
+}

@@ -114,13 +114,16 @@ func (i *instance) start(p postgres.Programs, data string) (stop func(syscall.Si
 	hba := filepath.Join(i.Server.Run, "hba")
 	must(i, os.WriteFile(hba, []byte("local all all trust\nlocal replication all trust\n"), 0o600))
 	// As an agent does: that of a server that has ended may name somebody else by now.
-	for _, left := range []string{filepath.Join(data, "postmaster.pid"), filepath.Join(i.Server.Run, ".s.PGSQL.5432.lock")} {
+	for _, left := range []string{
+		filepath.Join(data, "postmaster.pid"), filepath.Join(i.Server.Run, ".s.PGSQL.5432.lock"),
+	} {
 		if err := os.Remove(left); err != nil && !errors.Is(err, os.ErrNotExist) {
 			i.Fatal(err)
 		}
 	}
 	var said bytes.Buffer
-	cmd := exec.Command(filepath.Join(p.Dir, "postgres"), "-D", data, "-k", i.Server.Run, "-p", "5432", "-c", "listen_addresses=",
+	cmd := exec.Command(filepath.Join(p.Dir, "postgres"), "-D", data, "-k", i.Server.Run, "-p", "5432",
+		"-c", "listen_addresses=",
 		"-c", "hba_file="+hba, "-c", "wal_level=logical", "-c", "max_prepared_transactions=5", "-c", "fsync=off")
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -158,7 +161,7 @@ func (i *instance) start(p postgres.Programs, data string) (stop func(syscall.Si
 
 func (i *instance) dial(database string) (*pgx.Conn, error) {
 	return pgx.Connect(i.Context(),
-		fmt.Sprintf("host=%s port=5432 user=postgres dbname=%s sslmode=disable", i.Server.Run, database))
+		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s sslmode=disable", i.Server.Run, i.Port, database))
 }
 
 // do runs statements.
@@ -228,7 +231,8 @@ func (i *instance) facts() map[string]string {
 		"password":   "select rolpassword from pg_authid where rolname = 'app'",
 		"setting":    "select setconfig::text from pg_db_role_setting s join pg_roles r on r.oid = s.setrole",
 		"checksums":  "select current_setting('data_checksums')",
-		"locale":     "select datcollate || datctype || pg_encoding_to_char(encoding) from pg_database where datname = 'shop'",
+		"locale": `select datcollate || datctype || pg_encoding_to_char(encoding)
+			from pg_database where datname = 'shop'`,
 	} {
 		all[name] = i.ask("shop", query)
 	}

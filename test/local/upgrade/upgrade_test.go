@@ -90,7 +90,8 @@ func TestAnUpgradeThatFailsInTheMiddleGoesBack(t *testing.T) {
 	stop(syscall.SIGINT)
 	o, _ := i.process(18, protocol.MethodLink, "", false)
 	t.Log(o.Error)
-	if !o.Refused || !strings.Contains(o.Error, `unrecognized parameter "pg_attver"`) || strings.Contains(o.Error, i.Volume) {
+	const why = `unrecognized parameter "pg_attver"`
+	if !o.Refused || !strings.Contains(o.Error, why) || strings.Contains(o.Error, i.Volume) {
 		t.Errorf("it says %q", o.Error)
 	}
 	i.back(18, want)
