@@ -61,33 +61,57 @@ func ServerTLS(
 	}
 }
 
-// VerifyClient verifies a client by the authority of the identity that it claims. A connection may be older than what
-// is trusted now, so a server asks at each request.
+// VerifyClient verifies a client by the authority of the identity that it claims.
 func VerifyClient(chain []*x509.Certificate, pools map[string]*x509.CertPool) error {
+	_, err := verifyClient(chain, pools)
+	return err
+}
+
+func verifyClient(chain []*x509.Certificate, pools map[string]*x509.CertPool) (validity, error) {
+	pool, err := claimed(chain, pools)
+	if err != nil {
+		return validity{}, err
+	}
+	return verified(chain, pool, x509.ExtKeyUsageClientAuth, chain[0].Subject.CommonName)
+}
+
+// claimed are the authorities of the identity that a client claims.
+func claimed(chain []*x509.Certificate, pools map[string]*x509.CertPool) (*x509.CertPool, error) {
 	if len(chain) == 0 {
-		return errors.New("no certificate was shown")
+		return nil, errors.New("no certificate was shown")
 	}
 	identity := chain[0].Subject.CommonName
 	pool, ok := pools[identity]
 	if !ok {
-		return fmt.Errorf("the certificate is for %q, expected one of %q", identity, slices.Sorted(maps.Keys(pools)))
+		return nil, fmt.Errorf("the certificate is for %q, expected one of %q",
+			identity, slices.Sorted(maps.Keys(pools)))
 	}
-	return trusted(chain, pool, x509.ExtKeyUsageClientAuth, identity)
+	return pool, nil
 }
 
 func trusted(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string) error {
+	_, err := verified(chain, roots, usage, identities...)
+	return err
+}
+
+// verified verifies a chain now, and returns from when to when the same holds.
+func verified(
+	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, identities ...string,
+) (validity, error) {
 	if len(chain) == 0 {
-		return errors.New("no certificate was shown")
+		return validity{}, errors.New("no certificate was shown")
 	}
 	options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{usage}}
 	for _, c := range chain[1:] {
 		options.Intermediates.AddCert(c)
 	}
-	if _, err := chain[0].Verify(options); err != nil {
-		return fmt.Errorf("the certificate of %q is not trusted: %w", chain[0].Subject.CommonName, err)
+	chains, err := chain[0].Verify(options)
+	if err != nil {
+		return validity{}, fmt.Errorf("the certificate of %q is not trusted: %w", chain[0].Subject.CommonName, err)
 	}
 	if !slices.Contains(identities, chain[0].Subject.CommonName) {
-		return fmt.Errorf("the certificate is for %q, expected one of %q", chain[0].Subject.CommonName, identities)
+		return validity{}, fmt.Errorf("the certificate is for %q, expected one of %q",
+			chain[0].Subject.CommonName, identities)
 	}
-	return nil
+	return validityOf(chains[0]), nil
 }

@@ -25,7 +25,7 @@ func (w *world) kubeconfig() string {
 	w.must(clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.Host, CertificateAuthorityData: server.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			"u": {ClientCertificateData: server.CertData, ClientKeyData: server.KeyData},
+			"u": {Token: server.BearerToken},
 		},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u", Namespace: w.namespace}},
 		CurrentContext: "x",

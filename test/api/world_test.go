@@ -89,8 +89,11 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 		T: t, server: server, agents: &agents{answers: map[string]protocol.Status{}},
 		events: events.NewFakeRecorder(100), writes: &writes{}, now: time.Now(),
 	}
-	var err error
-	if w.api, err = client.New(server, client.Options{Scheme: scheme}); err != nil {
+	mapper, err := mapperOf(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.api, err = client.New(server, client.Options{Scheme: scheme, Mapper: mapper}); err != nil {
 		t.Fatal(err)
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}
@@ -100,7 +103,7 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 	counted.Wrap(w.writes.wrap)
 	// The reconciler may do no more than config/rbac says.
 	counted.Impersonate.UserName = operatorUser
-	direct, err := client.New(counted, client.Options{Scheme: scheme})
+	direct, err := client.New(counted, client.Options{Scheme: scheme, Mapper: mapper})
 	w.must(err)
 	store, err := credentials.New([]byte("a root secret of thirty-two bytes"), time.Unix(1e9, 0))
 	w.must(err)

@@ -46,6 +46,8 @@ type Identity struct {
 	issued  []string // the names in leaf
 	pair    tls.Certificate
 	shown   shown
+	// instances and operator are the authorities that were asked for last.
+	instances, operator pool
 }
 
 // secret is what the Secret NAME-ca has.
@@ -309,16 +311,16 @@ func (i *Identity) Certificate() (tls.Certificate, error) {
 }
 
 // Roots are those by whom the other instances are known: the SampleDB's own authorities.
-func (i *Identity) Roots() (*x509.CertPool, error) { return pki.Pool(i.believed()) }
+func (i *Identity) Roots() (*x509.CertPool, error) { return i.instances.of(i.believed()) }
 
 // ClientCAs are the authorities of those who may ask: the SampleDB's own for its
-// instances, and the operator's for the operator.
+// instances, and the operator's for the operator. The pools are the same as long as the authorities are.
 func (i *Identity) ClientCAs(operatorPEM string) (map[string]*x509.CertPool, error) {
 	instances, err := i.Roots()
 	if err != nil {
 		return nil, err
 	}
-	operator, err := pki.Pool(operatorPEM)
+	operator, err := i.operator.of(operatorPEM)
 	if err != nil {
 		return nil, err
 	}

@@ -87,9 +87,24 @@ func (a *API) ServeWaiting(ctx context.Context) error {
 // serveMTLS serves those whom somebody vouches for.
 func (a *API) serveMTLS(ctx context.Context, mux *http.ServeMux) error {
 	server := &http.Server{Handler: a.trusted(mux), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
-		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs)}
+		TLSConfig: pki.ServerTLS(a.Certificate, a.ClientCAs), ConnContext: withClient}
 	return serveUntil(ctx, server, a.ListenAt, at(a.Listen, naming.PortAgent),
 		func(l net.Listener) error { return server.ServeTLS(l, "", "") })
+}
+
+// clientKey is under which the context of a connection has its client.
+type clientKey struct{}
+
+func withClient(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, clientKey{}, &pki.Client{})
+}
+
+// clientOf is the client of the connection that a request has come by.
+func clientOf(r *http.Request) *pki.Client {
+	if client, ok := r.Context().Value(clientKey{}).(*pki.Client); ok {
+		return client
+	}
+	return &pki.Client{}
 }
 
 // trusted lets in who is still trusted: a connection may be older than the last change of that.
@@ -97,7 +112,7 @@ func (a *API) trusted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pools, err := a.ClientCAs()
 		if err == nil {
-			err = pki.VerifyClient(r.TLS.PeerCertificates, pools)
+			err = clientOf(r).Verify(r.TLS.PeerCertificates, pools)
 		}
 		if err != nil {
 			w.Header().Set("Connection", "close")
