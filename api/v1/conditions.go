@@ -567,7 +567,7 @@ const (
 	ReasonInstancesDiffer = "InstancesDiffer"
 
 	// ReasonEndOfLife: the PostgreSQL project makes no fixes for this major version any more.
-	// To do: create a SampleDB with a newer version, and move the data with pg_dump and pg_restore.
+	// To do: raise `spec.version`, which upgrades the data (docs/upgrade.md).
 	ReasonEndOfLife = "EndOfLife"
 
 	// ReasonEndOfLifeNear: in less than 180 days there will be no fixes for this major version any more.

@@ -71,6 +71,9 @@ func Digest(image string) string {
 // registry mean those, as they do to the kubelet: postgres is docker.io/library/postgres.
 func SameRepository(a, b string) bool { return repository(a) == repository(b) }
 
+// InRepositoryOf is an image by its digest, by the name of the repository of another one.
+func InRepositoryOf(other, image string) string { return repository(other) + "@" + Digest(image) }
+
 func repository(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if slash := strings.LastIndexByte(name, '/'); strings.LastIndexByte(name, ':') > slash {

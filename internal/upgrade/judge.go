@@ -166,7 +166,7 @@ func move(major int) string {
 	if major >= Newest() {
 		return "install a newer release of Toban, which knows newer ones"
 	}
-	return fmt.Sprintf("create a SampleDB with version: %d, and move the data with pg_dump and pg_restore", Newest())
+	return fmt.Sprintf("raise spec.version, to %d for instance", Newest())
 }
 
 func date(t time.Time) string { return t.Format(time.DateOnly) }

@@ -193,7 +193,7 @@ func TestTablespacesOfTwoVersionsGoByVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if removed, err := removeBefore(volume); err != nil || len(removed) != 1 {
+	if removed, err := removeBefore(volume, ""); err != nil || len(removed) != 1 {
 		t.Fatalf("removed %v, %v", removed, err)
 	}
 	for name, there := range map[string]bool{"PG_15_1": false, "PG_18_1": true} {

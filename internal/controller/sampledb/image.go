@@ -155,12 +155,13 @@ func (s *scope) takeImage(l look) {
 	}
 }
 
-// pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled.
+// pulled is the image that a Job's Pod has run by its digest, "" where the kubelet gives none that can be pulled. It is
+// named by the repository that the Pod's image is of: a node that has the same image from another one may say that.
 func (s *scope) pulled(job string) string {
 	for _, pod := range s.seen.imagePods {
 		id := desired.ImageID(&pod, naming.ContainerImage)
 		if pod.Labels[batchv1.JobNameLabel] == job && desired.FixedImage(id) {
-			return id
+			return desired.InRepositoryOf(pod.Spec.Containers[0].Image, id)
 		}
 	}
 	return ""

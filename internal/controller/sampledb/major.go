@@ -404,6 +404,8 @@ func (r *Reconciler) actOnUpgrade(
 		return r.takeOverUpgrade(ctx, s, w)
 	case upgrade.PhaseUpgraded:
 		s.addEvent(eventUpgraded, s.upgradedSentence())
+		s.dueFinish(fmt.Sprintf("%d to %d", s.upgrade.From, s.upgrade.To),
+			v1.FinishStatistics, v1.FinishIndexes, v1.FinishExtensions)
 		return r.endUpgrade(ctx, s)
 	case upgrade.PhaseFailed:
 		if s.db.Status.Upgrade.Step != v1.UpgradeFailed {
