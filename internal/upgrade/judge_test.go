@@ -93,7 +93,7 @@ func TestJudge(t *testing.T) {
 		"an image by digest": {view(now, 17, three("17.12", "17.12", "17.12"),
 			Image{Name: image, Fixed: true, Version: "17.12"}), Current, "is not looked for"},
 		"the end of life": {view(day(2027, time.November, 11), 15, one("15.14"), found), EndOfLife,
-			"since 2027-11-11: create a SampleDB with version: 18"},
+			"since 2027-11-11: raise spec.version, to 18"},
 		"the day before it": {view(day(2027, time.November, 10), 15, one("15.14"), Image{}),
 			EndOfLifeNear, "from 2027-11-11 on"},
 		"half a year before it": {view(day(2027, time.May, 1), 15, one("15.14"),
