@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,8 +38,10 @@ func TestWhatTheAPIServerTakesCanBeDecoded(t *testing.T) {
 	if err != nil || len(files) < 4 {
 		t.Fatalf("the CRDs are %v, %v", files, err)
 	}
+	fed := map[fed]bool{}
 	for _, file := range files {
 		k := w.newKind(file)
+		k.fed = fed
 		t.Run(k.crd.Spec.Names.Kind, func(t *testing.T) {
 			k.feed(t, "spec")
 			k.feed(t, "status")
@@ -80,6 +83,74 @@ type kind struct {
 	// where is the path of its objects in the namespace.
 	where string
 	good  map[string]any
+	// fed is what needs no more garbage, of all kinds.
+	fed map[fed]bool
+}
+
+// fed is a field by all that its garbage is judged by: what it is decoded into, and its schema. Affinities, for
+// example, are in many places.
+type fed struct {
+	into   reflect.Type
+	schema string
+}
+
+// again says whether a field has had its garbage in another place, and notes that it has it.
+func (k *kind) again(t *testing.T, steps []string, s *props) bool {
+	t.Helper()
+	into := decodedInto(t, k.good, steps)
+	schema, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	this := fed{into, string(schema)}
+	again := k.fed[this]
+	k.fed[this] = true
+	return again
+}
+
+// decodedInto is the type that the operator has for a field of an object.
+func decodedInto(t *testing.T, object map[string]any, steps []string) reflect.Type {
+	t.Helper()
+	version, _ := object["apiVersion"].(string)
+	name, _ := object["kind"].(string)
+	whole, err := scheme.New(schema.FromAPIVersionAndKind(version, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := reflect.TypeOf(whole).Elem()
+	for _, step := range steps {
+		into := below(at, step)
+		if into == nil {
+			t.Fatalf("%v has no field %s, which is on the way of %v", at, step, steps)
+		}
+		at = into
+	}
+	return at
+}
+
+// below is the type of a field, or of what is in a list or map; nil where there is none.
+func below(at reflect.Type, step string) reflect.Type {
+	for at.Kind() == reflect.Pointer {
+		at = at.Elem()
+	}
+	switch at.Kind() {
+	case reflect.Slice, reflect.Map:
+		return at.Elem()
+	case reflect.Struct:
+		for i := range at.NumField() {
+			f := at.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == step {
+				return f.Type
+			}
+			if name == "" && f.Anonymous {
+				if found := below(f.Type, step); found != nil {
+					return found
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (w *world) newKind(file string) *kind {
@@ -157,7 +228,10 @@ func (k *kind) feed(t *testing.T, part string) {
 	var group errgroup.Group
 	group.SetLimit(8)
 	top := field(k.root, part)
-	walk(part, top, nil, func(path string, steps []string, s *props) {
+	walk(part, top, nil, func(path string, steps []string, s *props) (further bool) {
+		if k.again(t, append([]string{part}, steps...), s) {
+			return false
+		}
 		group.Go(func() error {
 			if _, err := k.try(t.Context(), part, place(part, top, steps, sample(path, s))); err != nil {
 				t.Errorf("%s can't be reached, so its garbage proves nothing (examples and companions are "+
@@ -179,6 +253,7 @@ func (k *kind) feed(t *testing.T, part string) {
 			}
 			return nil
 		})
+		return true
 	})
 	_ = group.Wait() // what is wrong is said at once
 }
@@ -219,9 +294,12 @@ func garbageFor(s *props) []string {
 	return shapes
 }
 
-// walk visits a field and all that are in it. The steps to a field are names, "[]" into a list and "{}" into a map.
-func walk(path string, s *props, steps []string, visit func(string, []string, *props)) {
-	visit(path, steps, s)
+// walk visits a field and all that are in it, if visit says so. The steps to a field are names, "[]" into a list and
+// "{}" into a map.
+func walk(path string, s *props, steps []string, visit func(string, []string, *props) bool) {
+	if !visit(path, steps, s) {
+		return
+	}
 	below := func(path, step string, s *props) { walk(path, s, append(steps[:len(steps):len(steps)], step), visit) }
 	for name := range s.Properties {
 		below(path+"."+name, name, field(s, name))

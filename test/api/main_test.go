@@ -110,7 +110,7 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a token for the tests: %w", err)
 	}
-	defer os.Remove(tokens) // it is read once, at the start
+	defer func() { _ = os.Remove(tokens) }() // it is read once, at the start
 	environment.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", tokens)
 	config, err := environment.Start()
 	if err != nil {
@@ -137,12 +137,17 @@ func tokenFile() (path, token string, err error) {
 }
 
 // mappers are what is known of the kinds of each API server, by its config.
-var mappers sync.Map
+var (
+	mappers     = map[*rest.Config]meta.RESTMapper{}
+	mappersLock sync.Mutex
+)
 
 // mapperOf is what is known of the kinds of an API server. It is asked once, and not for each client.
 func mapperOf(server *rest.Config) (meta.RESTMapper, error) {
-	if known, ok := mappers.Load(server); ok {
-		return known.(meta.RESTMapper), nil //nolint:forcetypeassert // nothing else is stored
+	mappersLock.Lock()
+	defer mappersLock.Unlock()
+	if known := mappers[server]; known != nil {
+		return known, nil
 	}
 	web, err := rest.HTTPClientFor(server)
 	if err != nil {
@@ -152,8 +157,8 @@ func mapperOf(server *rest.Config) (meta.RESTMapper, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, _ := mappers.LoadOrStore(server, mapper)
-	return known.(meta.RESTMapper), nil //nolint:forcetypeassert // the same
+	mappers[server] = mapper
+	return mapper, nil
 }
 
 // ownServer is an API server for one test, which does to it what the others would not survive.

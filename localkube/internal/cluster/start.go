@@ -208,10 +208,14 @@ func (c *Cluster) startOnNode(ctx context.Context, n plan.Node, name string, com
 	})
 }
 
-// environment is all that the processes get of one: where programs are. What
+// environment is all that the processes get of one: where programs are, and how seldom they collect garbage. What
 // prepare found, or installed, in this program's PATH is found by them too.
 func (c *Cluster) environment() []string {
-	return []string{"PATH=" + c.Programs.Containerd + ":" + filepath.Clean(c.Programs.Runc) + ":" + os.Getenv("PATH")}
+	env := []string{"PATH=" + c.Programs.Containerd + ":" + filepath.Clean(c.Programs.Runc) + ":" + os.Getenv("PATH")}
+	if percent := os.Getenv("GOGC"); percent != "" {
+		env = append(env, "GOGC="+percent)
+	}
+	return env
 }
 
 // together runs all steps at once and returns what went wrong. The first error

@@ -32,8 +32,16 @@ func TestNeedsAreThoseOfEveryPart(t *testing.T) {
 
 func TestProcessesFindProgramsWhereTheCallerDoes(t *testing.T) {
 	t.Setenv("PATH", "/declared")
+	t.Setenv("GOGC", "")
 	c := &Cluster{Config: Config{Programs: render.Programs{Containerd: "/containerd", Runc: "/runc/"}}}
 	if got, want := c.environment(), []string{"PATH=/containerd:/runc:/declared"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestProcessesCollectGarbageAsOftenAsTheCaller(t *testing.T) {
+	t.Setenv("GOGC", "200")
+	if got := (&Cluster{}).environment(); !slices.Contains(got, "GOGC=200") {
+		t.Errorf("got %q", got)
 	}
 }
