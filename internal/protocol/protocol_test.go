@@ -60,6 +60,9 @@ func TestReviseNotices(t *testing.T) {
 		"Prepares":         func(c *Config) { c.Prepares = true },
 		"Certificate":      func(c *Config) { c.Certificate = &Certificate{Secret: "shop-tls"} },
 		"Given":            func(c *Config) { c.Given = "another" },
+		"FirstMajor":       func(c *Config) { c.FirstMajor = 15 },
+		"Upgraded":         func(c *Config) { c.Upgraded = "18-0a1b2c" },
+		"RemoveUpgraded":   func(c *Config) { c.RemoveUpgraded = "18-0a1b2c" },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
 		"Members, by host":      func(c *Config) { c.Members[1].Host = "x-2" },
