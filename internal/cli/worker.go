@@ -155,7 +155,8 @@ func archiveServe() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.Folder, "folder", naming.PathArchive, "the folder with the objects")
 	authorityFlag(f, &o.Authority)
-	f.StringVar(&o.Path, "path", "", "the SampleDB's first archive in it: only that, and those of other major versions, may be written to")
+	f.StringVar(&o.Path, "path", "",
+		"the SampleDB's archive in it: only that, and those of other major versions, may be written to")
 	f.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to serve objects over HTTPS")
 	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
 	return c
