@@ -424,6 +424,10 @@ type FormerArchive struct {
 	// +optional
 	Windows []RestoreWindow `json:"windows,omitempty"`
 
+	// Whether nothing is left there. Then the SampleDB forgets it.
+	// +optional
+	Empty bool `json:"empty,omitempty"`
+
 	// What retention has kept there although its rules would remove it, or what the store has refused to remove, and
 	// what to do.
 	// +optional

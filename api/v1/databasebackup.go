@@ -178,6 +178,9 @@ type DatabaseBackupStatus struct {
 	Windows []RestoreWindow `json:"windows,omitempty"`
 	// +optional
 	Retention string `json:"retention,omitempty"`
+	// When it was complete: the archives of former major versions, and what retention has left there.
+	// +optional
+	Former []FormerArchive `json:"former,omitempty"`
 	// When it was complete: the keys of the archive.
 	// +optional
 	Keys []ArchiveKey `json:"keys,omitempty"`

@@ -368,6 +368,13 @@ func (in *DatabaseBackupStatus) DeepCopyInto(out *DatabaseBackupStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Former != nil {
+		in, out := &in.Former, &out.Former
+		*out = make([]FormerArchive, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Keys != nil {
 		in, out := &in.Keys, &out.Keys
 		*out = make([]ArchiveKey, len(*in))

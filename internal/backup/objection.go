@@ -19,7 +19,7 @@ func (c Catalogue) objection(p Policy, d Deletions, kept []keptBackup) string {
 		return "retention has removed nothing, because then " + broken +
 			". This is a mistake in Toban: report it, with a listing of the archive"
 	}
-	goes, stays := len(c.fulls())-len(after.fulls()), len(after.fulls())
+	goes, stays := len(c.fulls())-len(after.fulls()), len(after.fulls())+total(p.Newer)
 	if goes > stays {
 		return fmt.Sprintf("retention has removed nothing, because of %d full backups it would remove %d and keep %d. "+
 			"If that is meant, lower spec.backup.retention in steps, each to no less than half of what is kept, with "+
@@ -63,7 +63,7 @@ func (c Catalogue) breaks(p Policy, after Catalogue, kept []keptBackup) string {
 		left := after.windows(history)
 		for i, w := range c.windows(history) {
 			words := fmt.Sprintf("branch %d could not be restored to %s any more", branch.Name, w.To)
-			if n == 0 && i == 0 && !leads(left, w.To, func(Backup) bool { return true }) {
+			if n == 0 && i == 0 && p.Newer == nil && !leads(left, w.To, func(Backup) bool { return true }) {
 				return words
 			}
 			if broken := keptIn(w, left, kept); broken != "" {

@@ -24,6 +24,9 @@ type Policy struct {
 	// Pinned are ids of backups that are kept whatever the rules say, as they were when they ended; InUse those that
 	// are being restored or verified.
 	Pinned, InUse []string
+	// Newer is set for the archive of a former major version: how many backups of each kind that can be restored the
+	// newer archives have. They count before those here, and nothing is written here any more.
+	Newer map[string]int
 	// Unfinished is after how long without a new object a backup that did not end is given up; 0 is a day.
 	Unfinished time.Duration
 }
@@ -55,6 +58,8 @@ type Deletions struct {
 	Kept, Deleted []Verdict
 	// Held says what is not deleted though the rules would have it, why, and what to do.
 	Held []string
+	// Empty says that nothing in the archive of a former major version is of use any more: all of it may go.
+	Empty bool
 }
 
 func (d *Deletions) keep(name, reason, message string) {
@@ -101,9 +106,13 @@ func (c Catalogue) retain(p Policy) (d Deletions, kept []keptBackup) {
 		d.remove(Verdict{b.folder(), DeletedOutdated, "no rule keeps it"}, folderNames(b.folder(), c.contentsOf(b))...)
 	}
 	begun := c.retainUnfinished(p, &d)
+	if total(p.Newer) > 0 && len(d.Kept) == 0 {
+		d.Empty = true
+		return d, nil
+	}
 	// Where nothing can be restored, nothing says which WAL is of use.
 	if len(kept) > 0 && !held.wal {
-		c.retainWAL(kept, held.term, begun, &d)
+		c.retainWAL(kept, held.term, begun, p.Newer != nil, &d)
 	}
 	return d, kept
 }
@@ -138,8 +147,9 @@ func (c Catalogue) standAlone(p Policy, reasons map[string]Verdict) map[string]b
 		}
 	}
 	for _, b := range good {
-		alone[b.ID] = p.Count > 0 && len(scheduled) >= p.Count && b.kind() != naming.TriggerSchedule &&
-			reasons[b.ID].Reason == KeptCount && b.Stopped.Before(scheduled[0].Stopped)
+		alone[b.ID] = p.Count > 0 && p.Newer[naming.TriggerSchedule]+len(scheduled) >= p.Count &&
+			b.kind() != naming.TriggerSchedule && reasons[b.ID].Reason == KeptCount &&
+			(len(scheduled) == 0 || b.Stopped.Before(scheduled[0].Stopped))
 	}
 	for _, b := range slices.Backward(c.Backups) { // children before their parents
 		switch reasons[b.ID].Reason {
@@ -176,13 +186,17 @@ func (c Catalogue) keptBackups(p Policy, held held) map[string]Verdict {
 		}
 	}
 	good, windows := c.good(), c.allWindows()
-	if p.Age > 0 {
+	if p.Age > 0 && p.Newer == nil {
 		keepAge(p, c.Backups, good, windows, keep)
+	} else if p.Age > 0 { // the end of the archive has no moment of now
+		keepAge(p, c.Backups, nil, windows, keep)
 	}
-	keepCount(p.Count, c.Backups, restorable(windows), keep)
+	keepCount(p, c.Backups, restorable(windows), keep)
 	// Backups of a branch that was left may be newer: they evict none of those that lead to the end.
-	keepCount(p.Count, good, restorable([]Window{{Backups: good}}), keep)
-	c.keepLast(good, keep)
+	keepCount(p, good, restorable([]Window{{Backups: good}}), keep)
+	if total(p.Newer) == 0 {
+		c.keepLast(good, keep)
+	}
 	for _, b := range c.Backups {
 		if slices.Contains(p.Pinned, b.ID) {
 			keep(b, KeptPinned, "it is pinned")
@@ -213,17 +227,37 @@ func keepAge(p Policy, all, good []Backup, windows []Window, keep func(b Backup,
 
 // keepCount keeps the newest backups of each trigger, among them as many as count that can be restored. One that can't
 // be does not count, and stays for as long as it would otherwise: what it lacks may come back. The oldest is first.
-func keepCount(count int, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
+func keepCount(p Policy, backups []Backup, restorable map[string]bool, keep func(b Backup, reason, message string)) {
 	counted := map[string]int{}
+	maps.Copy(counted, p.Newer)
 	for _, b := range slices.Backward(backups) {
-		if counted[b.kind()] >= count {
+		if counted[b.kind()] >= p.Count {
 			continue
 		}
-		keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", count))
+		keep(b, KeptCount, fmt.Sprintf("it is one of the last %d", p.Count))
 		if restorable[b.ID] {
 			counted[b.kind()]++
 		}
 	}
+}
+
+// total is how many backups there are of all kinds.
+func total(kinds map[string]int) (all int) {
+	for _, count := range kinds {
+		all += count
+	}
+	return all
+}
+
+// Restorable is how many backups of each kind can be restored.
+func (c Catalogue) Restorable() map[string]int {
+	counted, in := map[string]int{}, restorable(c.allWindows())
+	for _, b := range c.Backups {
+		if in[b.ID] {
+			counted[b.kind()]++
+		}
+	}
+	return counted
 }
 
 // allWindows are those of all branches.
@@ -372,11 +406,12 @@ func (n need) has(s wal.Segment) bool {
 }
 
 // retainWAL decides on WAL. What was written after begun is kept, and that of the terms up to unknown.
-func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, d *Deletions) {
+// Of a former archive no next backup needs any.
+func (c Catalogue) retainWAL(kept []keptBackup, unknown uint64, begun time.Time, former bool, d *Deletions) {
 	var old []WAL
 	left := map[uint64]bool{} // terms whose folder is left with nothing but notes
 	for number, term := range c.Terms {
-		need, ok := c.need(number, kept)
+		need, ok := c.need(number, kept, former)
 		if !ok || number <= unknown {
 			d.keep(TermFolder(number), KeptUnknown, "it is not known whose WAL this continues")
 			continue
@@ -433,7 +468,7 @@ func (t *Term) notes() []string {
 
 // need is what kept backups may need of a term: along any term history that has them both, or has WAL in common with
 // it. The newest leader's WAL, and that of later terms, is for the next backup too.
-func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
+func (c Catalogue) need(term uint64, kept []keptBackup, former bool) (need, bool) {
 	histories := c.TermHistories()
 	all := need{from: math.MaxUint64, message: "nothing"}
 	found := false
@@ -460,7 +495,7 @@ func (c Catalogue) need(term uint64, kept []keptBackup) (need, bool) {
 				all.from, all.message = b.StartLSN, fmt.Sprintf("%s needs it from %s on", b.ID, b.StartLSN)
 			}
 		}
-		if n == 0 && own && !in {
+		if n == 0 && own && !in && !former {
 			return need{to: math.MaxUint64, message: "the next backup needs it"}, true
 		}
 	}

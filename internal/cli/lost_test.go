@@ -54,7 +54,8 @@ func TestABackupComesBackWithItsVersion(t *testing.T) {
 		b.Status.Manifest.Raw = []byte(`{"kind":"SampleDB","metadata":{"name":"x"},"spec":{"version":18}}`)
 		b.Status.ServerVersion = "17.6"
 	}
-	all := findLost([]v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, manifest), backupOf("x", "u", "x-2", 2, major18)}, nil)
+	backups := []v1.DatabaseBackup{backupOf("x", "u", "x-1", 1, manifest), backupOf("x", "u", "x-2", 2, major18)}
+	all := findLost(backups, nil)
 	from, err := choose(all, "x", "x-1")
 	if err != nil {
 		t.Fatal(err)

@@ -100,6 +100,7 @@ func Verify() *cobra.Command {
 	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
 	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
+	formerFlags(f, &o.Former)
 	return c
 }
 
@@ -116,6 +117,7 @@ func Inspect() *cobra.Command {
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for the socket")
 	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
+	formerFlags(f, &o.Former)
 	terminationFlag(f, &o.Termination, "file for the result")
 	return c
 }
@@ -153,7 +155,8 @@ func archiveServe() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.Folder, "folder", naming.PathArchive, "the folder with the objects")
 	authorityFlag(f, &o.Authority)
-	f.StringVar(&o.Path, "path", "", "the SampleDB's first archive in it: only that, and those of other major versions, may be written to")
+	f.StringVar(&o.Path, "path", "",
+		"the SampleDB's archive in it: only that, and those of other major versions, may be written to")
 	f.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to serve objects over HTTPS")
 	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
 	return c
@@ -228,6 +231,12 @@ func podFlags(f *pflag.FlagSet, o *worker.PodOptions, settings string) {
 	f.StringVar(&o.Address, "address", os.Getenv("POD_IP"), "address that the operator reaches this Pod by")
 	terminationFlag(f, &o.Termination, "file for the result")
 	f.StringVar(&o.Listen, "listen", ":"+strconv.Itoa(naming.PortAgent), "where to tell the operator how far it is")
+}
+
+// formerFlags say that a backup is of a former major version.
+func formerFlags(f *pflag.FlagSet, into *worker.Former) {
+	f.StringVar(&into.Archive, "archive", "", "path of the archive, if it is that of a former major version")
+	f.IntVar(&into.Major, "major", 0, "that major version of PostgreSQL")
 }
 
 func authorityFlag(f *pflag.FlagSet, into *string) {

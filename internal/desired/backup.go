@@ -54,9 +54,22 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 // Spared are backups that retention leaves alone whatever its rules say, by their ids.
 type Spared struct{ Pinned, InUse []string }
 
+// Former is the archive of a former major version, and what is spared there.
+type Former struct {
+	v1.FormerArchive
+	Spared
+}
+
 // BackupConfigMap is NAME-backup: the settings of the backups.
-func BackupConfigMap(db *v1.SampleDB, config protocol.Config, spared Spared) (*corev1.ConfigMap, error) {
+func BackupConfigMap(
+	db *v1.SampleDB, config protocol.Config, spared Spared, former ...Former,
+) (*corev1.ConfigMap, error) {
 	settings := BackupSettings(db, config)
+	for _, f := range former {
+		settings.Former = append(settings.Former, protocol.FormerArchive{
+			Path: f.Path, Major: int(f.Version), Pinned: f.Pinned, InUse: f.InUse,
+		})
+	}
 	settings.Keep.Pinned, settings.Keep.InUse = spared.Pinned, spared.InUse
 	text, err := json.MarshalIndent(settings, "", "  ")
 	if err != nil {

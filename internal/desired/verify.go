@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,8 +99,10 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 	if err != nil {
 		return corev1.PodSpec{}, err
 	}
-	pod := backupPod(db, settings, storeOf(db),
-		[]string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID})
+	image, former := ofFormer(db, backup, settings)
+	command := append([]string{naming.PathBinary, "backup", "verify", "--backup", backup.Status.ID}, former...)
+	pod := backupPod(db, settings, storeOf(db), command)
+	pod.Containers[0].Image = image
 	withKey(db, &pod)
 	data := corev1.VolumeMount{Name: scratch.Name, MountPath: naming.PathVolume}
 	restore := pod.Containers[0]
@@ -112,15 +115,27 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 	return pod, nil
 }
 
+// ofFormer is the image that verifies a backup. For the backup of a former major version that is the official one of
+// that version, with arguments that say which version and which archive it is.
+func ofFormer(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (image string, arguments []string) {
+	archive, major := backup.Status.Archive, Major(backup.Status.ServerVersion)
+	if archive == nil || archive.Path == PresentArchivePath(db) {
+		return Image(db, settings), nil
+	}
+	return fmt.Sprintf("%s:%d", settings.PostgreSQL, major),
+		[]string{"--archive", archive.Path, "--major", strconv.Itoa(major)}
+}
+
 // inspectContainer runs SQL. Its socket is in a folder of its own: in the other container's are keys.
 func inspectContainer(
 	db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount,
 ) corev1.Container {
+	image, former := ofFormer(db, backup, settings)
 	return corev1.Container{
 		Name:            naming.ContainerVerify,
-		Image:           Image(db, settings),
+		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID},
+		Command:         append([]string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID}, former...),
 		Env:             []corev1.EnvVar{{Name: "HOME", Value: pathTmp}},
 		Resources:       requests("100m", "512Mi"),
 		SecurityContext: containerSecurity(),

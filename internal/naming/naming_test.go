@@ -189,7 +189,9 @@ func TestOrdinal(t *testing.T) {
 
 func TestArchivesOfMajorVersions(t *testing.T) {
 	first := ArchivePath("shop", "main-pg17", "1a2b3c4d-5e6f")
-	for path, want := range map[string]int{first: 0, MajorArchivePath(first, 18): 18, first + "-pg": -1, first + "-pgx": -1} {
+	for path, want := range map[string]int{
+		first: 0, MajorArchivePath(first, 18): 18, first + "-pg": -1, first + "-pgx": -1,
+	} {
 		of, major := FirstArchivePath(path)
 		if want >= 0 && (of != first || major != want) || want < 0 && (of != path || major != 0) {
 			t.Errorf("%s is of %s, version %d", path, of, major)

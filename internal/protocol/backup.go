@@ -18,6 +18,8 @@ type BackupSettings struct {
 	Archive Archive `json:"archive"`
 	// Keep is what remains in the archive.
 	Keep Retention `json:"keep"`
+	// Former are the archives of former major versions, the newest first: retention goes on there.
+	Former []FormerArchive `json:"former,omitempty"`
 	// FullEvery is of how many backups one is a full one, 0 for all.
 	FullEvery int `json:"fullEvery,omitempty"`
 	// Verify is for the Pods that verify.
@@ -26,6 +28,27 @@ type BackupSettings struct {
 	Authority string `json:"authority"`
 	Operator  string `json:"operator"`
 	Given     string `json:"given,omitempty"`
+}
+
+// FormerArchive is that of a former major version.
+type FormerArchive struct {
+	Path  string `json:"path"`
+	Major int    `json:"major"`
+	// Pinned and InUse are as in Retention.
+	Pinned []string `json:"pinned,omitempty"`
+	InUse  []string `json:"inUse,omitempty"`
+}
+
+// FormerResult is what retention has found and done in the archive of a former major version.
+type FormerResult struct {
+	Path    string   `json:"path"`
+	Major   int      `json:"major"`
+	Windows []Window `json:"windows,omitempty"`
+	// Removed are the ids of backups that were removed, of many the first; Held is what was not, why, and what to do.
+	Removed []string `json:"removed,omitempty"`
+	Held    string   `json:"held,omitempty"`
+	// Empty says that nothing is left there.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // Retention is what of an archive is kept. One that both or either asks for stays.
@@ -93,6 +116,8 @@ type BackupResult struct {
 	Windows []Window `json:"windows,omitempty"`
 	// Held is what retention has not removed though the rules would have it, why, and what to do; "" for nothing.
 	Held string `json:"held,omitempty"`
+	// Former is the same of former major versions.
+	Former []FormerResult `json:"former,omitempty"`
 	// Refused is what the store does not let be removed that is not to be kept, and what to do; "" for nothing.
 	Refused string `json:"refused,omitempty"`
 }

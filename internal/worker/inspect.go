@@ -27,6 +27,7 @@ type InspectOptions struct {
 	Run string
 	// Backup is the name of the backup in the archive, Termination the file for the result.
 	Backup, Termination string
+	Former
 }
 
 // Inspect looks through what Verify has restored and asks it the assertions, in the container of a verification that
@@ -52,6 +53,7 @@ func (o InspectOptions) inspect(ctx context.Context, result *protocol.VerifyResu
 	if err := readSettings(o.Settings, &settings); err != nil {
 		return err
 	}
+	o.of(&settings)
 	programs, err := postgres.FindPrograms(ctx, settings.Verify.Major)
 	if err != nil {
 		return err

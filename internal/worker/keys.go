@@ -56,9 +56,9 @@ func LookAtKeys(o KeysOptions) error {
 	return nil
 }
 
-// keys are those that the archive needs, that the Secret has, and that everything is encrypted for from now on: nil
+// keys are those that archives need, that the Secret has, and that everything is encrypted for from now on: nil
 // without encryption, and where nobody has looked into the Secret.
-func (t *take) keys(c backup.Catalogue) []protocol.ArchiveKey {
+func (t *take) keys(archives ...backup.Catalogue) []protocol.ArchiveKey {
 	text, err := os.ReadFile(filepath.Join(t.Run, fileKeys))
 	if t.settings.Archive.Recipient == "" || err != nil {
 		return nil
@@ -76,9 +76,11 @@ func (t *take) keys(c backup.Catalogue) []protocol.ArchiveKey {
 		}
 		return &out[i]
 	}
-	for _, use := range c.KeyUses() {
-		key := at(use.Recipient)
-		key.Backups, key.WAL = use.Backups, use.WAL
+	for _, c := range archives { // those of former major versions need theirs too
+		for _, use := range c.KeyUses() {
+			key := at(use.Recipient)
+			key.Backups, key.WAL = key.Backups+use.Backups, key.WAL+use.WAL
+		}
 	}
 	for _, recipient := range held.Recipients {
 		at(recipient).Held = true

@@ -19,6 +19,10 @@ func leave(path string, result any, words ...*string) error {
 		shorten(words, 250)
 		text, err = json.Marshal(result)
 	}
+	if err == nil && len(text) > maxTermination {
+		shorten(words, 100)
+		text, err = json.Marshal(result)
+	}
 	if err != nil {
 		return fmt.Errorf("encode the result: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func Retain(ctx context.Context, o PodOptions) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	return errors.Join(err, leave(o.Termination, &t.result, &t.result.Error, &t.result.Held, &t.result.Refused))
+	return errors.Join(err, leave(o.Termination, &t.result, t.words(&t.result.Error)...))
 }
 
 // makeRoom removes what is not to be kept.
@@ -53,6 +54,7 @@ func (t *take) makeRoom(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
+	t.result.Archive = t.settings.Archive.Path
 	return t.retain(ctx)
 }
 
@@ -72,59 +74,82 @@ func (t *take) useDeletionCredentials() error {
 }
 
 // retain removes what is not to be kept, and sees from when on the archive can be restored. A Pod that keeps all
-// only sees.
+// only sees. Then it does the same in the archives of former major versions.
 func (t *take) retain(ctx context.Context) error {
 	t.progress.step("removes what is not to be kept")
-	catalogue, err := backup.Read(ctx, t.archive)
+	policy, former, err := t.policy()
 	if err != nil {
 		return err
 	}
-	policy, err := t.policy()
+	r := t.removal(t.archive)
+	catalogue, d, err := r.retain(ctx, policy)
+	t.result.Removed = append(t.result.Removed, r.removed...)
+	t.result.Removed = t.result.Removed[:min(len(t.result.Removed), mostRemoved)]
 	if err != nil {
 		return err
 	}
-	var d backup.Deletions
-	if t.keepsAll() {
-		d = backup.Retain(catalogue, policy)
-	} else if d, err = t.removeBy(ctx, catalogue, policy); err != nil {
-		return err
-	}
-	t.result.Held = strings.Join(d.Held, "; ")
+	t.result.Refused, t.result.Held = r.refused, strings.Join(d.Held, "; ")
 	if t.result.Held != "" {
 		t.log.Warn("retention holds back", "message", t.result.Held)
-	}
-	if len(d.Names) > 0 && !t.keepsAll() {
-		if catalogue, err = backup.Read(ctx, t.archive); err != nil {
-			return err
-		}
 	}
 	if w, ok := catalogue.Window(catalogue.NewestTermHistory()); ok {
 		t.result.Earliest = w.Since
 	}
-	t.result.Windows, t.result.Keys = windows(catalogue), t.keys(catalogue)
+	all := append([]backup.Catalogue{catalogue}, t.retainFormer(ctx, former, policy, catalogue.Restorable())...)
+	t.result.Windows, t.result.Keys = windows(catalogue), t.keys(all...)
+	if len(former) > 0 {
+		t.result.Windows = t.result.Windows[:min(len(t.result.Windows), mostWindows/2)]
+	}
 	return nil
 }
 
-// removeBy removes what a policy does not keep. A backup that the store does not let be removed, because it is too
+// removal removes from an archive.
+type removal struct {
+	archive bucket.Bucket
+	log     *slog.Logger
+	// keepsAll says that nothing is removed, and only looked.
+	keepsAll bool
+	// removed are the ids of backups that are, of many the first; refused is what the store did not let be removed.
+	removed []string
+	refused string
+}
+
+func (t *take) removal(archive bucket.Bucket) *removal {
+	return &removal{archive: archive, log: t.log, keepsAll: t.keepsAll()}
+}
+
+// retain removes what a policy does not keep, and says what is there then.
+func (r *removal) retain(ctx context.Context, policy backup.Policy) (backup.Catalogue, backup.Deletions, error) {
+	catalogue, err := backup.Read(ctx, r.archive)
+	if err != nil || r.keepsAll {
+		return catalogue, backup.Retain(catalogue, policy), err
+	}
+	d, err := r.by(ctx, catalogue, policy)
+	if err == nil && len(d.Names) > 0 {
+		catalogue, err = backup.Read(ctx, r.archive)
+	}
+	return catalogue, d, err
+}
+
+// by removes what a policy does not keep. A backup that the store does not let be removed, because it is too
 // young for that or because nothing may, stays with all that it needs, and the rest goes.
-func (t *take) removeBy(ctx context.Context, c backup.Catalogue, policy backup.Policy) (backup.Deletions, error) {
-	t.result.Refused = ""
+func (r *removal) by(ctx context.Context, c backup.Catalogue, policy backup.Policy) (backup.Deletions, error) {
 	gone, refused := map[string]bool{}, 0
 	for {
 		d := backup.Retain(c, policy)
 		for _, v := range d.Deleted {
 			if refused == 0 {
-				t.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
+				r.log.Info("removes", "what", v.Name, "reason", v.Reason, "message", v.Message)
 			}
 		}
-		stays, err := t.remove(ctx, d, gone)
+		stays, err := r.remove(ctx, d, gone)
 		if !errors.Is(err, bucket.ErrDenied) {
 			return d, err
 		}
 		refused++
-		t.result.Refused = refusal(refused, err)
+		r.refused = refusal(refused, err)
 		if id, ok := backupOfObject(stays); !ok || !spare(&policy, c, id) {
-			t.log.Warn("the store refuses to remove something", "message", t.result.Refused)
+			r.log.Warn("the store refuses to remove something", "message", r.refused)
 			return d, nil
 		}
 	}
@@ -151,18 +176,18 @@ func refusal(count int, why error) string {
 }
 
 // remove removes objects in their order, and notes which are gone. With an error it says which it has failed at.
-func (t *take) remove(ctx context.Context, d backup.Deletions, gone map[string]bool) (stays string, err error) {
+func (r *removal) remove(ctx context.Context, d backup.Deletions, gone map[string]bool) (stays string, err error) {
 	names := slices.DeleteFunc(slices.Clone(d.Names), func(name string) bool { return gone[name] })
 	for _, batch := range batches(names) {
-		if err := t.archive.Delete(ctx, batch...); err != nil {
+		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return batch[0], err
 		}
 		for _, name := range batch {
 			gone[name] = true
 		}
 		id, ok := backupOfObject(batch[0])
-		if ok && strings.HasSuffix(batch[0], "/"+backup.FileBackup) && len(t.result.Removed) < mostRemoved {
-			t.result.Removed = append(t.result.Removed, id)
+		if ok && strings.HasSuffix(batch[0], "/"+backup.FileBackup) && len(r.removed) < mostRemoved {
+			r.removed = append(r.removed, id)
 		}
 	}
 	return "", nil
@@ -177,16 +202,16 @@ func backupOfObject(name string) (id string, ok bool) {
 
 // policy is what is kept by the settings as they are now: a backup may have been pinned, or its restore have begun,
 // since this one has. Kubernetes renews the file.
-func (t *take) policy() (backup.Policy, error) {
+func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
 	var now protocol.BackupSettings
 	if err := readSettings(t.Settings, &now); err != nil {
-		return backup.Policy{}, err
+		return backup.Policy{}, nil, err
 	}
 	keep := now.Keep
 	return backup.Policy{
 		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
 		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: cmp.Or(t.unfinished, givenUp),
-	}, nil
+	}, now.Former, nil
 }
 
 // batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is

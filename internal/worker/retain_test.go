@@ -54,6 +54,20 @@ func (s small) Create(ctx context.Context, name string, content []byte) error {
 func filled(t *testing.T) small {
 	t.Helper()
 	folder := bucket.OpenFolder(t.TempDir())
+	fill(t, folder, 10)
+	s := small{Bucket: folder}
+	for o, err := range folder.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.room += o.Size
+	}
+	return s
+}
+
+// fill writes an archive of a hundred segments, with a backup in every tenth, the oldest of so many first.
+func fill(t *testing.T, folder bucket.Bucket, backups int) {
+	t.Helper()
 	put := func(name string, content []byte) {
 		t.Helper()
 		if err := folder.Put(t.Context(), name, content); err != nil {
@@ -65,7 +79,7 @@ func filled(t *testing.T) small {
 	for n := range uint64(100) {
 		put(term+wal.Segment{Timeline: 1, Number: n, Size: wal.SegmentSize}.String()+".zst", make([]byte, 1000))
 	}
-	for i := range 10 {
+	for i := range backups {
 		start := wal.LSN(10*i+1) * wal.SegmentSize
 		at := time.Now().Add(time.Duration(i-20) * time.Hour)
 		b := backup.Backup{
@@ -80,14 +94,6 @@ func filled(t *testing.T) small {
 		put(backup.FolderBase+b.ID+"/"+b.Pieces[0].Name, make([]byte, 10000))
 		put(backup.FolderBase+b.ID+"/"+backup.FileBackup, text)
 	}
-	s := small{Bucket: folder}
-	for o, err := range folder.List(t.Context(), "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.room += o.Size
-	}
-	return s
 }
 
 // In a store that is full, what is not to be kept goes, and nothing else; then there is room.

@@ -51,8 +51,7 @@ func Take(ctx context.Context, o TakeOptions) error {
 	if err != nil {
 		t.result.Error = err.Error()
 	}
-	left := leave(o.Termination, &t.result,
-		&t.result.Error, &t.result.Warning, &t.result.Held, &t.result.Refused)
+	left := leave(o.Termination, &t.result, t.words(&t.result.Error, &t.result.Warning)...)
 	if left != nil && err == nil {
 		return left
 	}
@@ -67,6 +66,7 @@ type take struct {
 	key, trigger         string
 	settings             protocol.BackupSettings
 	tls                  *tls.Config   // by which the servers are known
+	store                bucket.Bucket // with all archives
 	archive              bucket.Bucket // rooted at the archive
 	owner                backup.Owner  // of the archive
 	result               protocol.BackupResult
@@ -163,7 +163,7 @@ func (t *take) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.archive = bucket.Sub(whole, t.settings.Archive.Path)
+	t.store, t.archive = whole, bucket.Sub(whole, t.settings.Archive.Path)
 	owner, err := backup.ReadOwner(ctx, t.archive)
 	if err != nil {
 		return fmt.Errorf("see whose archive it is: %w", err)

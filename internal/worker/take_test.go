@@ -75,7 +75,7 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 		Keep: protocol.Retention{Count: 3, Days: 2, Pinned: []string{"a"}, InUse: []string{"b"}},
 	})
 	run := &take{pod: pod{PodOptions: PodOptions{Settings: file}}}
-	p, err := run.policy()
+	p, _, err := run.policy()
 	if err != nil || p.Count != 3 || p.Age != 48*time.Hour || !slices.Equal(p.Pinned, []string{"a"}) ||
 		!slices.Equal(p.InUse, []string{"b"}) || p.Now.IsZero() {
 		t.Errorf("the policy is %+v, %v", p, err)
@@ -83,8 +83,36 @@ func TestRetentionGoesByTheSettingsAsTheyAre(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := run.policy(); err == nil {
+	if p, _, err := run.policy(); err == nil {
 		t.Errorf("without settings the policy is %+v", p)
+	}
+}
+
+// What is said of former major versions fits too.
+func TestAResultWithFormerArchivesFitsIntoItsMessage(t *testing.T) {
+	long, id := strings.Repeat("retention has removed nothing. ", 200), "20261120T031500Z-3f2a"
+	window := protocol.Window{
+		Branch: 1<<40 + 1, Earliest: time.Now().UTC().Truncate(time.Second), EarliestLSN: "FFFFFFFF/FFFFFFFF",
+		Latest: time.Now().UTC().Truncate(time.Second), LatestLSN: "FFFFFFFF/FFFFFFFF",
+	}
+	run := &take{}
+	run.result = protocol.BackupResult{
+		Warning: long, Held: long, Refused: long, ID: id, Removed: slices.Repeat([]string{id}, mostRemoved),
+		Windows: slices.Repeat([]protocol.Window{window}, mostWindows/2),
+	}
+	for n := range mostFormer {
+		run.result.Former = append(run.result.Former, protocol.FormerResult{
+			Path: strings.Repeat("p", 100), Major: 17, Held: long, Removed: slices.Repeat([]string{id}, mostFormerRemoved),
+			Windows: slices.Repeat([]protocol.Window{window}, max(1, mostFormerWindows-n)),
+		})
+	}
+	file := filepath.Join(t.TempDir(), "message")
+	if err := leave(file, &run.result, run.words(&run.result.Error, &run.result.Warning)...); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || len(text) > maxTermination || !json.Valid(text) {
+		t.Errorf("it has %d bytes: %v", len(text), err)
 	}
 }
 

@@ -20,13 +20,27 @@ type VerifyOptions struct {
 	// Key is the folder with the key of the archive, Volume the scratch volume, Backup the name of the backup in the
 	// archive.
 	Key, Volume, Backup string
+	Former
+}
+
+// Former is the archive of a former major version, and that version; empty for the present one.
+type Former struct {
+	Archive string
+	Major   int
+}
+
+// of are settings for what is verified. A former archive is not read again besides.
+func (f Former) of(settings *protocol.BackupSettings) {
+	if f.Archive != "" {
+		settings.Archive.Path, settings.Verify.Major, settings.Verify.Scrub = f.Archive, f.Major, nil
+	}
 }
 
 // Verify restores a backup into a scratch volume and checks it, in the container of a verification that has the key.
 // The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
 // of it.
 func Verify(ctx context.Context, o VerifyOptions) error {
-	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup}
+	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former}
 	err := v.do(ctx)
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
 		err = leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
@@ -65,6 +79,7 @@ func first(text string, most int) string {
 type verify struct {
 	pod
 	key, volume, backup string
+	former              Former
 	settings            protocol.BackupSettings
 	archive             bucket.Bucket // rooted at the archive
 	decoder             *backup.Decoder
@@ -79,6 +94,7 @@ func (v *verify) do(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	v.former.of(&v.settings)
 	if err := v.open(ctx); err != nil {
 		return err
 	}

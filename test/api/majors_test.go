@@ -274,3 +274,53 @@ func TestTheRestoreVerbKnowsTheVersionOfThatTime(t *testing.T) {
 	o = k.asks("", func() {}, "x", "--into", "never", "--to", "latest", "--version", "16", "--wait=false")
 	o.check(t, "no archive of PostgreSQL 16")
 }
+
+// Retention goes on in a former archive, which is forgotten when nothing is left there; and a backup of it is verified
+// with its own version.
+func TestAFormerArchiveIsLookedAfter(t *testing.T) {
+	k, db, _ := newWorld(t).upgraded("x")
+	first := naming.ArchivePath(k.namespace, "x", string(db.UID))
+	old := &v1.DatabaseBackup{}
+	k.read(k.backups()[1], old)
+	old.Spec.Keep = true
+	k.must(k.api.Update(k.Context(), old))
+	db = k.reconcile(db)
+	settings := &corev1.ConfigMap{}
+	k.read("x-backup", settings)
+	told, err := desired.ParseBackupSettings(settings)
+	k.must(err)
+	if len(told.Former) != 1 || told.Former[0].Path != first || told.Former[0].Major != 17 ||
+		!slices.Equal(told.Former[0].Pinned, []string{old.Status.ID}) || len(told.Keep.Pinned) > 0 {
+		t.Errorf("the Pods of backups are told of %+v, pinned %v", told.Former, told.Keep.Pinned)
+	}
+	job, err := desired.VerifyJob(db, old, k.reconciler.Settings, "now")
+	k.must(err)
+	pod := job.Spec.Template.Spec
+	restore := pod.InitContainers[len(pod.InitContainers)-1]
+	for _, c := range []corev1.Container{restore, pod.Containers[0]} {
+		if words := strings.Join(c.Command, " "); !strings.HasSuffix(c.Image, ":17") ||
+			!strings.Contains(words, "--archive "+first+" --major 17") {
+			t.Errorf("%s runs %s: %s", c.Name, c.Image, words)
+		}
+	}
+	for n, empty := range []bool{false, true} {
+		b := k.ask("more-"+string(rune('a'+n)), "x")
+		result := taken
+		result.ID, result.ServerVersion, result.Archive = "more", "18.1", first+"-pg18"
+		result.Former = []protocol.FormerResult{{
+			Path: first, Major: 17, Removed: []string{taken.ID}, Held: "an object can't be understood", Empty: empty,
+		}}
+		k.completeWith(b, result)
+		k.now = k.now.Add(time.Hour)
+		db = k.reconcile(db)
+		if got := db.Status.Backup.Former; (len(got) == 0) != empty || !empty && got[0].Retention == "" {
+			t.Errorf("empty: %v, and there is %+v", empty, got)
+		}
+	}
+	for _, name := range k.backups()[:2] {
+		k.read(name, old)
+		if old.Status.Phase != "Removed" {
+			t.Errorf("%s is %s", name, old.Status.Phase)
+		}
+	}
+}

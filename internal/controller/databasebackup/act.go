@@ -1,6 +1,7 @@
 package databasebackup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -54,7 +55,13 @@ func (r *Reconciler) reportRemoved(ctx context.Context, s *scope) error {
 	if s.backup.Status.Archive == nil {
 		return nil
 	}
-	return removed.Note(ctx, r.Client, removed.By{
-		Archive: s.backup.Status.Archive.Path, IDs: s.removed(), When: "when " + s.backup.Name + " was taken",
-	}, s.seen.backups)
+	for _, said := range s.said() {
+		if err := removed.NoteAll(ctx, r.Client, said, removed.By{
+			Archive: cmp.Or(said.Archive, s.backup.Status.Archive.Path), Store: s.backup.Status.Archive.Store,
+			When: "when " + s.backup.Name + " was taken",
+		}, s.seen.backups); err != nil {
+			return err
+		}
+	}
+	return nil
 }

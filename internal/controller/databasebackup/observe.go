@@ -105,14 +105,14 @@ func (s *scope) lastWords() string {
 	return left[len(left)-1]
 }
 
-// removed are the ids of the backups that any of its Pods has removed.
-func (s *scope) removed() (ids []string) {
+// said is what any of its Pods has left: each may have removed backups.
+func (s *scope) said() (out []protocol.BackupResult) {
 	for _, text := range s.seen.run.Left(naming.ContainerBackup) {
 		if r := jobs.Result[protocol.BackupResult](text); r != nil {
-			ids = append(ids, r.Removed...)
+			out = append(out, *r)
 		}
 	}
-	return ids
+	return out
 }
 
 // view is what the decision depends on.

@@ -105,7 +105,7 @@ func setResult(out *v1.DatabaseBackupStatus, r *protocol.BackupResult) {
 	out.Progress = &v1.BackupProgress{Bytes: r.Bytes, Total: r.Bytes, Percent: 100}
 	out.Earliest, out.Windows = written.Moment(r.Earliest), written.Windows(r.Windows)
 	out.Retention, out.DeletionRefused = r.Held, r.Refused
-	out.Keys = written.Keys(r.Keys)
+	out.Keys, out.Former = written.Keys(r.Keys), written.Former(r.Former)
 	if a := out.Archive; a != nil && r.Archive != "" {
 		a.Path = r.Archive // a major upgrade may have begun another one before its Pod did
 	}

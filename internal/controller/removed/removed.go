@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/written"
+	"toban.dev/internal/protocol"
 )
 
 // Phase is that of a DatabaseBackup whose data is gone.
@@ -22,6 +24,9 @@ type By struct {
 	// Archive is the path of the one that it was of, IDs are what it has removed there.
 	Archive string
 	IDs     []string
+	// All says that nothing is left of an archive in this Store.
+	All   bool
+	Store v1.StoreSpec
 	// When says in words when that was.
 	When string
 }
@@ -31,7 +36,7 @@ func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBack
 	for i := range backups {
 		b := &backups[i]
 		if b.Status.Archive == nil || b.Status.Archive.Path != by.Archive || b.Status.Phase == Phase ||
-			!slices.Contains(by.IDs, b.Status.ID) {
+			!slices.Contains(by.IDs, b.Status.ID) && !by.all(b) {
 			continue
 		}
 		changed := b.DeepCopy()
@@ -42,6 +47,29 @@ func Note(ctx context.Context, c client.Client, by By, backups []v1.DatabaseBack
 		})
 		if _, err := written.Shared(ctx, c, b, changed); err != nil {
 			return fmt.Errorf("note that %s was removed: %w", b.Name, err)
+		}
+	}
+	return nil
+}
+
+// all says that it is of an archive of which nothing is left. One in another store may be as it was.
+func (by By) all(b *v1.DatabaseBackup) bool {
+	return by.All && b.Status.CompletedAt != nil && equality.Semantic.DeepEqual(b.Status.Archive.Store, by.Store) &&
+		meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete)
+}
+
+// NoteAll notes what a Pod has removed, also from the archives of former major versions.
+func NoteAll(
+	ctx context.Context, c client.Client, said protocol.BackupResult, by By, backups []v1.DatabaseBackup,
+) error {
+	by.IDs = said.Removed
+	if err := Note(ctx, c, by, backups); err != nil {
+		return err
+	}
+	for _, f := range said.Former {
+		of := By{Archive: f.Path, IDs: f.Removed, All: f.Empty, Store: by.Store, When: by.When}
+		if err := Note(ctx, c, of, backups); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ const archiveBehind = time.Minute
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	if s.backup != nil {
-		settings, err := desired.BackupConfigMap(s.db, s.config, s.spared())
+		settings, err := desired.BackupConfigMap(s.db, s.config, s.spared(s.archivePath()), s.former()...)
 		if err != nil {
 			return err
 		}
@@ -58,12 +58,12 @@ func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 }
 
 // spared are the backups that are pinned, and those that are being verified or restored, here or into another SampleDB
-// of the namespace.
-func (s *scope) spared() desired.Spared {
+// of the namespace, in one of its archives.
+func (s *scope) spared(path string) desired.Spared {
 	var out desired.Spared
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
-		if !s.inArchive(b) {
+		if !complete(b) || b.Status.Archive.Path != path {
 			continue
 		}
 		if b.Spec.Keep {
@@ -75,7 +75,7 @@ func (s *scope) spared() desired.Spared {
 		}
 	}
 	for _, r := range s.seen.restores {
-		if r.Archive == s.archivePath() && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
+		if r.Archive == path && r.Backup != "" && r.CompletedAt == nil && r.PreparedAt == nil {
 			out.InUse = append(out.InUse, r.Backup)
 		}
 	}
@@ -215,6 +215,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 			out.Windows = b.Status.Windows
 		}
 		out.Keys = b.Status.Keys
+		out.Former = looked(out.Former, b.Status.Former)
 	}
 	s.setRetained(&out, last)
 	for i := range s.seen.backups {

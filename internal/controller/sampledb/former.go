@@ -153,3 +153,29 @@ func (s *scope) rediscovered() []v1.FormerArchive {
 	slices.SortFunc(out, func(a, b v1.FormerArchive) int { return cmp.Compare(b.Version, a.Version) })
 	return out
 }
+
+// former are the former archives, and what is spared there.
+func (s *scope) former() (out []desired.Former) {
+	for _, f := range s.archives().Former {
+		out = append(out, desired.Former{FormerArchive: f, Spared: s.spared(f.Path)})
+	}
+	return out
+}
+
+// looked are former archives after retention has looked at some: one that is empty is forgotten.
+func looked(former, seen []v1.FormerArchive) (out []v1.FormerArchive) {
+	for _, f := range former {
+		i := slices.IndexFunc(seen, func(s v1.FormerArchive) bool { return s.Path == f.Path })
+		switch {
+		case i < 0:
+			out = append(out, f)
+		case !seen[i].Empty:
+			f.Retention = seen[i].Retention
+			if len(seen[i].Windows) > 0 {
+				f.Windows = seen[i].Windows
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}

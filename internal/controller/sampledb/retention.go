@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -29,8 +30,8 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 		if said := jobs.Result[protocol.BackupResult](
 			jobs.Of(job, s.seen.backupPods).Last(naming.ContainerBackup)); said != nil {
 			s.retained = &retained{*said, dueSince(job)}
-			return removed.Note(ctx, r.Client, removed.By{
-				Archive: s.archivePath(), IDs: said.Removed, When: "when Job " + job.Name + " ran",
+			return removed.NoteAll(ctx, r.Client, *said, removed.By{
+				Archive: cmp.Or(said.Archive, s.archivePath()), Store: s.backup.Store, When: "when Job " + job.Name + " ran",
 			}, s.seen.backups)
 		}
 		return nil
@@ -87,7 +88,11 @@ func (s *scope) setRetained(out *v1.BackupStatus, last *v1.DatabaseBackup) {
 	if x == nil || x.Error != "" || out.LastRetentionAt != nil && !out.LastRetentionAt.Before(&x.at) {
 		return
 	}
+	if x.Archive != "" && x.Archive != out.Archive {
+		return // another is the present by now
+	}
 	out.LastRetentionAt, out.Retention, out.DeletionRefused = &x.at, x.Held, x.Refused
+	out.Former = looked(out.Former, written.Former(x.Former))
 	out.Earliest, out.Windows = written.Moment(x.Earliest), written.Windows(x.Windows)
 	if len(x.Keys) > 0 {
 		out.Keys = written.Keys(x.Keys)

@@ -36,8 +36,13 @@ func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (vi
 	if client.IgnoreNotFound(err) != nil {
 		return v, nil, fmt.Errorf("read the SampleDB: %w", err)
 	}
-	v.possible = err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil &&
-		backup.Status.Archive.Path == desired.PresentArchivePath(db)
+	if err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil {
+		first, _ := naming.FirstArchivePath(backup.Status.Archive.Path)
+		v.possible = first == naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+		if backup.Status.Archive.Path != desired.PresentArchivePath(db) && db.Spec.Image != "" {
+			v.former = backup.Status.ServerVersion
+		}
+	}
 	err = r.observeJob(ctx, backup, &v)
 	return v, db, err
 }

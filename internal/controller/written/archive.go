@@ -30,6 +30,16 @@ func Windows(said []protocol.Window) (out []v1.RestoreWindow) {
 	return out
 }
 
+// Former are the archives of former major versions as a Pod has found them.
+func Former(said []protocol.FormerResult) (out []v1.FormerArchive) {
+	for _, f := range said {
+		out = append(out, v1.FormerArchive{
+			Path: f.Path, Version: bounded(f.Major), Windows: Windows(f.Windows), Retention: f.Held, Empty: f.Empty,
+		})
+	}
+	return out
+}
+
 // bounded is a number as a status can have it.
 func bounded(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
 
