@@ -48,7 +48,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Version:            old.Version,
 		Image:              s.image,
 		Update:             s.update,
-		Agents:             s.agents,
+		Agents:             cmp.Or(s.agents, old.Agents),
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
