@@ -118,7 +118,7 @@ func verifyPod(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (c
 // ofFormer is the image that verifies a backup. For the backup of a former major version that is the official one of
 // that version, with arguments that say which version and which archive it is.
 func ofFormer(db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings) (image string, arguments []string) {
-	archive, major := backup.Status.Archive, Major(backup.Status.ServerVersion)
+	archive, major := backup.Status.Archive, MajorOf(backup.Status.ServerVersion)
 	if archive == nil || archive.Path == PresentArchivePath(db) {
 		return Image(db, settings), nil
 	}

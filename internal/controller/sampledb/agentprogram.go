@@ -43,6 +43,8 @@ type agentView struct {
 	target protocol.Program
 	// asked, automatic and open say whether somebody asks, whether nobody has to, and whether now is a time for it.
 	asked, automatic, open bool
+	// opens is when the window opens next, zero where there is none.
+	opens time.Time
 	// busy says why no agent may be replaced, "" where one may be.
 	busy   string
 	agents []agentSeen
@@ -150,6 +152,9 @@ func (r *Reconciler) applyAgents(ctx context.Context, s *scope) error {
 	switch d.reason {
 	case agentsCurrent, agentsForeign, agentsFailed, agentsNotAsked:
 		return nil
+	case agentsWindow:
+		s.agentsNext = v.opens
+		return nil
 	case agentsGive:
 		s.agentsNext = s.now.Add(time.Second)
 		return r.giveProgram(ctx, s, d, target)
@@ -200,7 +205,7 @@ func (s *scope) agentView(target protocol.Program) (agentView, error) {
 		v.automatic = spec.Mode != v1.UpdateOnRequest
 	}
 	if permission.Window != nil {
-		v.open = permission.Window.Open(s.now)
+		v.open, v.opens = permission.Window.Open(s.now), permission.Window.Next(s.now)
 	}
 	switch {
 	case s.decision.action != actionNone || s.moving != "" || s.pulling() || s.restoreWanted() || s.asked():
