@@ -138,8 +138,8 @@ type index struct {
 }
 
 // dependent are the indexes with the collations that their order depends on: those of their columns; of what their
-// expressions and predicates compare, which pg_depend does not have where they are PostgreSQL's own; and those inside of
-// the columns' types, which are ranges, arrays, domains and composites. A btree compares the texts in jsonb by the
+// expressions and predicates compare, which pg_depend does not have where they are PostgreSQL's own; and those inside
+// of the columns' types, which are ranges, arrays, domains and composites. A btree compares the texts in jsonb by the
 // database's collation. System catalogs sort by "C", and temporary tables end with their sessions.
 const dependent = `
 with recursive candidate as (

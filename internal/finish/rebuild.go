@@ -75,7 +75,7 @@ func (w *work) rebuild(ctx context.Context, d *surveyed, i index) error {
 const lockTries = 20
 
 // reindex rebuilds an index beside the writes. PostgreSQL can't do so for an exclusion constraint (PostgreSQL 18
-// documentation, REINDEX): its table takes no writes meanwhile, and nobody waits long behind one who waits for the lock.
+// documentation, REINDEX): its table takes no writes meanwhile, and nobody waits long behind us for the lock.
 func (w *work) reindex(ctx context.Context, conn *pgx.Conn, i index) error {
 	name := quote(i.schema, i.name)
 	if !i.exclusion {
