@@ -209,7 +209,8 @@ func (w *work) dropLeftovers(ctx context.Context, conn *pgx.Conn, database strin
 		return fmt.Errorf("look for what former tries have left in database %s: %w", database, err)
 	}
 	for _, f := range found {
-		_, err := conn.Exec(ctx, "drop index concurrently if exists "+quote(f[0], f[1]), pgx.QueryExecModeSimpleProtocol)
+		_, err := conn.Exec(ctx, "drop index concurrently if exists "+quote(f[0], f[1]),
+			pgx.QueryExecModeSimpleProtocol)
 		if err != nil && (state(err) == "" || transient(state(err))) {
 			return fmt.Errorf("drop %s, which a former try has left: %w", f[1], err)
 		}

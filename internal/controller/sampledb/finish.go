@@ -206,7 +206,8 @@ func (s *scope) takeFinish(run jobs.Run) {
 	})
 	done := &v1.FinishStatus{
 		For: s.finish.For, Rebuilt: int32(result.Rebuilt), Checked: int32(result.Checked), //nolint:gosec // indexes
-		OutOfOrder: int32(result.Broken), Duplicates: result.Duplicates, Failures: result.Failures, //nolint:gosec // as above
+		OutOfOrder: int32(result.Broken), //nolint:gosec // as above
+		Duplicates: result.Duplicates, Failures: result.Failures,
 	}
 	for _, table := range result.Partitioned {
 		done.Left = append(done.Left, "rows of "+table+" may be in a wrong partition")
