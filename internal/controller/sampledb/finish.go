@@ -252,10 +252,10 @@ func (s *scope) noteSorting() {
 	if found == nil || found.Problem != "" {
 		return
 	}
-	runs := ""
+	runs := s.seen.answers[s.primary()].ServerVersion
 	for _, i := range s.instanceStatuses() {
 		if i.Name == s.primary() {
-			runs = cmp.Or(i.ImageID, i.Version)
+			runs = cmp.Or(i.ImageID, runs)
 		}
 	}
 	if !found.Changed() {
