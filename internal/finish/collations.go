@@ -138,8 +138,8 @@ type index struct {
 }
 
 // dependent are the indexes with the collations that their order depends on: those of their columns; of what their
-// expressions and predicates compare, which pg_depend does not have where they are PostgreSQL's own; and those inside of
-// the columns' types, which are ranges, arrays, domains and composites. A btree compares the texts in jsonb by the
+// expressions and predicates compare, which pg_depend does not have where they are PostgreSQL's own; and those inside
+// of the columns' types, which are ranges, arrays, domains and composites. A btree compares the texts in jsonb by the
 // database's collation. System catalogs sort by "C", and temporary tables end with their sessions.
 const dependent = `
 with recursive candidate as (
@@ -178,7 +178,8 @@ with recursive candidate as (
 select c.indexrelid, c.relfilenode, c.nspname::text, c.tablename::text, c.relname::text,
 	c.indisprimary, c.indisunique, c.indisexclusion, c.amname = 'btree', pg_relation_size(c.indexrelid),
 	array_agg(d.coll order by d.coll),
-	(select string_agg(pg_get_indexdef(c.indexrelid, k, false), ', ' order by k) from generate_series(1, c.indnkeyatts) k)
+	(select string_agg(pg_get_indexdef(c.indexrelid, k, false), ', ' order by k)
+		from generate_series(1, c.indnkeyatts) k)
 from candidate c join depends d using (indexrelid) where d.coll = any ($1)
 group by c.indexrelid, c.relfilenode, c.nspname, c.tablename, c.relname, c.indisprimary, c.indisunique,
 	c.indisexclusion, c.amname, c.indnkeyatts`

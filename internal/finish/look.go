@@ -196,7 +196,8 @@ func (r *Report) bound() {
 // application is how a session of the work calls itself, with its progress behind: that ends with the session.
 const application = "toban finish: "
 
-// readProgress is how far a Job is, nil where none works. Others may call their sessions the same, but not as this role.
+// readProgress is how far a Job is, nil where none works. Others may call their sessions the same, but not as this
+// role.
 func readProgress(ctx context.Context, conn *pgx.Conn) (*Progress, error) {
 	rows, err := conn.Query(ctx, `select substr(application_name, length($1) + 1) from pg_stat_activity
 		where starts_with(application_name, $1) and usename = current_user and pid <> pg_backend_pid()`, application)

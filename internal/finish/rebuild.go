@@ -75,7 +75,7 @@ func (w *work) rebuild(ctx context.Context, d *surveyed, i index) error {
 const lockTries = 20
 
 // reindex rebuilds an index beside the writes. PostgreSQL can't do so for an exclusion constraint (PostgreSQL 18
-// documentation, REINDEX): its table takes no writes meanwhile, and nobody waits long behind one who waits for the lock.
+// documentation, REINDEX): its table takes no writes meanwhile, and nobody waits long behind us for the lock.
 func (w *work) reindex(ctx context.Context, conn *pgx.Conn, i index) error {
 	name := quote(i.schema, i.name)
 	if !i.exclusion {
@@ -209,7 +209,8 @@ func (w *work) dropLeftovers(ctx context.Context, conn *pgx.Conn, database strin
 		return fmt.Errorf("look for what former tries have left in database %s: %w", database, err)
 	}
 	for _, f := range found {
-		_, err := conn.Exec(ctx, "drop index concurrently if exists "+quote(f[0], f[1]), pgx.QueryExecModeSimpleProtocol)
+		_, err := conn.Exec(ctx, "drop index concurrently if exists "+quote(f[0], f[1]),
+			pgx.QueryExecModeSimpleProtocol)
 		if err != nil && (state(err) == "" || transient(state(err))) {
 			return fmt.Errorf("drop %s, which a former try has left: %w", f[1], err)
 		}

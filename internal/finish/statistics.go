@@ -19,7 +19,8 @@ var stages = []string{
 // it should, as vacuumdb --missing-stats-only has them. One that is empty has none either.
 const missing = `
 select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
-where c.relkind in ('r', 'm', 'p') and c.relpersistence <> 't' and n.nspname <> 'pg_toast' and c.oid <> 'pg_statistic'::regclass
+where c.relkind in ('r', 'm', 'p') and c.relpersistence <> 't' and n.nspname <> 'pg_toast'
+	and c.oid <> 'pg_statistic'::regclass
 	and c.reltuples <> 0 and (
 	exists (select from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 		and a.attstattarget is distinct from 0 and not exists (select from pg_statistic s where s.starelid = c.oid

@@ -43,10 +43,10 @@ const (
 	FinishTake  FinishStep = "take"  // what it has left is taken over
 )
 
-// DecideFinish says what to do, in a sentence, and when that changes by itself (zero for never). Rows that are not found
-// cost more than the reading and writing of a rebuild, so it begins at once after an act that has made it due, also where
-// no window is given: whoever changes the image has chosen that time. What was found without such an act may have been
-// so for long: that waits for a window or a request.
+// DecideFinish says what to do, in a sentence, and when that changes by itself (zero for never). Rows that are not
+// found cost more than the reading and writing of a rebuild, so it begins at once after an act that has made it due,
+// also where no window is given: whoever changes the image has chosen that time. What was found without such an act may
+// have been so for long: that waits for a window or a request.
 func DecideFinish(f Finish) (step FinishStep, says string, at time.Time) {
 	now := f.Asked && (!f.InWindow || f.Window == nil)
 	byItself := !f.OnRequest && (f.Due || f.Stale && f.Window != nil)

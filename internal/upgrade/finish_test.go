@@ -18,10 +18,12 @@ func TestWhatIsLeftAfterAChangeOfTheImage(t *testing.T) {
 		want FinishStep
 		says string
 	}{
-		"nothing is to be done":           {Finish{Ready: true}, FinishNone, ""},
-		"an act has made it due":          {Finish{Ready: true, Due: true}, FinishBegin, ""},
-		"and the window is closed":        {Finish{Ready: true, Due: true, Permission: closed}, FinishBegin, ""},
-		"and it is only done on request":  {Finish{Ready: true, Due: true, OnRequest: true}, FinishWait, "reindex=now"},
+		"nothing is to be done":    {Finish{Ready: true}, FinishNone, ""},
+		"an act has made it due":   {Finish{Ready: true, Due: true}, FinishBegin, ""},
+		"and the window is closed": {Finish{Ready: true, Due: true, Permission: closed}, FinishBegin, ""},
+		"and it is only done on request": {
+			Finish{Ready: true, Due: true, OnRequest: true}, FinishWait, "reindex=now",
+		},
 		"and instances are replaced":      {Finish{Due: true}, FinishWait, "Ready"},
 		"it was so before":                {Finish{Ready: true, Stale: true}, FinishWait, "reindex=now"},
 		"it was so before, in the window": {Finish{Ready: true, Stale: true, Permission: open}, FinishBegin, ""},
@@ -36,12 +38,20 @@ func TestWhatIsLeftAfterAChangeOfTheImage(t *testing.T) {
 			Finish{Ready: true, Stale: true, Permission: with(closed, inWindow)}, FinishWait, "opens at"},
 		"somebody asks for the window, and there is none": {
 			Finish{Ready: true, Stale: true, Permission: with(Permission{}, inWindow)}, FinishBegin, ""},
-		"there is no room":               {Finish{Ready: true, Due: true, Cramped: true}, FinishWait, "spec.storage.size"},
-		"there is no room, and one asks": {Finish{Ready: true, Due: true, Cramped: true, Permission: with(open, asked)}, FinishBegin, ""},
-		"the Job works":                  {Finish{Ready: true, Due: true, Works: true}, FinishWatch, ""},
-		"it has ended":                   {Finish{Ended: true}, FinishTake, ""},
-		"it has failed":                  {Finish{Ready: true, Due: true, FailedAt: now.Add(-time.Minute)}, FinishWait, "tried again"},
-		"it has failed an hour ago":      {Finish{Ready: true, Due: true, FailedAt: now.Add(-time.Hour)}, FinishBegin, ""},
+		"there is no room": {
+			Finish{Ready: true, Due: true, Cramped: true}, FinishWait, "spec.storage.size",
+		},
+		"there is no room, and one asks": {
+			Finish{Ready: true, Due: true, Cramped: true, Permission: with(open, asked)}, FinishBegin, "",
+		},
+		"the Job works": {Finish{Ready: true, Due: true, Works: true}, FinishWatch, ""},
+		"it has ended":  {Finish{Ended: true}, FinishTake, ""},
+		"it has failed": {
+			Finish{Ready: true, Due: true, FailedAt: now.Add(-time.Minute)}, FinishWait, "tried again",
+		},
+		"it has failed an hour ago": {
+			Finish{Ready: true, Due: true, FailedAt: now.Add(-time.Hour)}, FinishBegin, "",
+		},
 		"it has failed, and somebody asks": {
 			Finish{Ready: true, FailedAt: now, Permission: with(Permission{}, asked)}, FinishBegin, ""},
 		"there are duplicates": {Finish{Ready: true, Stale: true, Due: true, Left: true}, FinishWait, "Mend"},

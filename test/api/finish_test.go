@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/finish"
@@ -134,7 +135,9 @@ func TestARebuildThatWaits(t *testing.T) {
 	if w.finishJob(db) == nil {
 		t.Fatal("it was asked for, and is not done")
 	}
-	db = w.finishes(db, finish.Result{Done: true, Rebuilt: 2, Duplicates: []string{"items_pkey on public.items (name)"}})
+	db = w.finishes(db, finish.Result{
+		Done: true, Rebuilt: 2, Duplicates: []string{"items_pkey on public.items (name)"},
+	})
 	message = w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionFalse, v1.ReasonDuplicateKeys)
 	if !strings.Contains(message, "items (name)") || db.Annotations[naming.AnnotationReindex] != "" {
 		t.Errorf("%s; %v", message, db.Annotations)
@@ -185,6 +188,9 @@ func TestAnUpdateSaysThatIndexesWillBeRebuilt(t *testing.T) {
 	if i := db.Status.Image; i.RunsCLibrary != "glibc 2.36" || i.RunsICU != "72.1" {
 		t.Fatalf("what runs has %+v", i)
 	}
+	// A Job takes its Pod along.
+	w.must(w.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(w.namespace),
+		client.MatchingLabels{naming.LabelComponent: naming.ComponentImage}, client.GracePeriodSeconds(0)))
 	db, job = w.looks(db, 26*time.Hour, naming.ImageJob("x"))
 	w.imagePod(job, &protocol.ImageResult{Version: "17.7", CLibrary: "glibc 2.41", ICU: "76.1"})
 	db = w.reconcile(w.reconcile(db))

@@ -57,9 +57,7 @@ func (s *scope) setFinishStep(step, message string) {
 }
 
 // finishDue says that something is left to do that an act has made due.
-func (s *scope) finishDue() bool {
-	return s.finish != nil && (s.finish.Step == v1.FinishWaiting || s.finish.Step == v1.FinishFailed)
-}
+func (s *scope) finishDue() bool { return s.finish != nil && s.finish.Step != v1.FinishDone }
 
 // finishing says that the Job works.
 func (s *scope) finishing() bool { return s.finish != nil && s.finish.Step == v1.FinishRunning }
@@ -78,6 +76,9 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 	permission.Asked = s.db.Annotations[naming.AnnotationReindex] != ""
 	permission.InWindow = s.db.Annotations[naming.AnnotationReindex] == naming.UpdateInWindow
 	job := s.job(naming.FinishJob(s.db.Name))
+	if job != nil && job.DeletionTimestamp != nil {
+		return nil // what it has left is taken over already; its end is watched
+	}
 	run := jobs.Of(job, s.seen.finishPods)
 	step, says, next := upgrade.DecideFinish(s.finishSituation(permission, run))
 	s.finishSays, s.finishNext = says, next
@@ -87,13 +88,9 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 	case upgrade.FinishWatch:
 		s.watchFinish(job.Annotations[naming.AnnotationFinish], run)
 	case upgrade.FinishTake:
-		s.takeFinish(run)
-		if err := r.annotate(ctx, s, map[string]string{naming.AnnotationReindex: ""}); err != nil {
-			return err
-		}
-		return r.jobs().Remove(ctx, job)
+		return r.endFinish(ctx, s, run)
 	case upgrade.FinishWait:
-		if s.finishDue() && s.finish.Step == v1.FinishWaiting {
+		if s.finishDue() && s.finish.Step != v1.FinishFailed {
 			s.setFinishStep(v1.FinishWaiting, says)
 		}
 	case upgrade.FinishNone:
@@ -107,14 +104,11 @@ func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upg
 		Now: s.now, Permission: permission, Due: s.finishDue(),
 		OnRequest: s.db.Spec.Update != nil && s.db.Spec.Update.Mode == v1.UpdateOnRequest,
 		Ready:     ready(s).status == metav1.ConditionTrue,
-		Works:     run.State() == jobs.Running || run.State() == jobs.Ending,
-		Ended:     run.Ended() && run.Job.DeletionTimestamp == nil,
-	}
-	if run.Ended() && !f.Ended {
-		f.Works = true // it is being deleted: one of its name can't be made yet
+		Works:     run.State() == jobs.Running,
+		Ended:     run.Ended(),
 	}
 	if found := s.collations(); found != nil && found.Problem == "" {
-		f.Stale, f.Cramped = found.Changed(), found.Cramped
+		f.Stale, f.Cramped = found.Changed(), found.Cramped && !s.finishOthers()
 	}
 	if l := s.finish; l != nil {
 		f.Left = l.Step == v1.FinishDone && len(l.Duplicates)+len(l.Failures) > 0
@@ -128,7 +122,13 @@ func (s *scope) finishSituation(permission upgrade.Permission, run jobs.Run) upg
 	return f
 }
 
-// beginFinish makes the Job.
+// finishOthers says that something else is due than a rebuild.
+func (s *scope) finishOthers() bool {
+	other := func(p v1.FinishPart) bool { return p != v1.FinishIndexes }
+	return s.finishDue() && slices.ContainsFunc(s.finish.Parts, other)
+}
+
+// beginFinish makes the Job. Where there may be no room for indexes, it does what needs none.
 func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) error {
 	if s.finish == nil || s.finish.Step == v1.FinishDone {
 		sentence := "another order of texts"
@@ -139,7 +139,11 @@ func (r *Reconciler) beginFinish(ctx context.Context, s *scope, asked bool) erro
 	} else if asked {
 		s.dueFinish("a request", v1.FinishIndexes)
 	}
-	if err := r.jobs().Create(ctx, desired.FinishJob(s.db, r.Settings, s.finish.Parts)); err != nil {
+	parts := slices.Clone(s.finish.Parts)
+	if found := s.collations(); found != nil && found.Cramped && !asked && s.finishOthers() {
+		parts = slices.DeleteFunc(parts, func(p v1.FinishPart) bool { return p == v1.FinishIndexes })
+	}
+	if err := r.jobs().Create(ctx, desired.FinishJob(s.db, r.Settings, parts)); err != nil {
 		return err
 	}
 	s.setFinishStep(v1.FinishRunning, "the Job "+naming.FinishJob(s.db.Name)+" is at work")
@@ -166,6 +170,20 @@ func (s *scope) watchFinish(parts string, run jobs.Run) {
 	}
 }
 
+// endFinish takes over what the Job has left, once, and removes it, and the request that it has fulfilled.
+func (r *Reconciler) endFinish(ctx context.Context, s *scope, run jobs.Run) error {
+	if s.finish == nil || s.finishing() {
+		s.takeFinish(run)
+		did := strings.Split(run.Job.Annotations[naming.AnnotationFinish], ",")
+		if slices.Contains(did, string(v1.FinishIndexes)) {
+			if err := r.annotate(ctx, s, map[string]string{naming.AnnotationReindex: ""}); err != nil {
+				return err
+			}
+		}
+	}
+	return r.jobs().Remove(ctx, run.Job)
+}
+
 // takeFinish takes over what the Job has left.
 func (s *scope) takeFinish(run jobs.Run) {
 	result := jobs.Result[finish.Result](run.Last(naming.ContainerFinish))
@@ -188,7 +206,8 @@ func (s *scope) takeFinish(run jobs.Run) {
 	})
 	done := &v1.FinishStatus{
 		For: s.finish.For, Rebuilt: int32(result.Rebuilt), Checked: int32(result.Checked), //nolint:gosec // indexes
-		OutOfOrder: int32(result.Broken), Duplicates: result.Duplicates, Failures: result.Failures, //nolint:gosec // as above
+		OutOfOrder: int32(result.Broken), //nolint:gosec // as above
+		Duplicates: result.Duplicates, Failures: result.Failures,
 	}
 	for _, table := range result.Partitioned {
 		done.Left = append(done.Left, "rows of "+table+" may be in a wrong partition")
@@ -233,10 +252,10 @@ func (s *scope) noteSorting() {
 	if found == nil || found.Problem != "" {
 		return
 	}
-	runs := ""
+	runs := s.seen.answers[s.primary()].ServerVersion
 	for _, i := range s.instanceStatuses() {
 		if i.Name == s.primary() {
-			runs = cmp.Or(i.ImageID, i.Version)
+			runs = cmp.Or(i.ImageID, runs)
 		}
 	}
 	if !found.Changed() {
@@ -262,8 +281,8 @@ func (s *scope) noteLibraries() {
 	}
 }
 
-// sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has the
-// same libraries, or that is not known.
+// sortingAhead is a sentence about what an update to the image that was looked into does to indexes, "" where it has
+// the same libraries, or that is not known.
 func (s *scope) sortingAhead() string {
 	i := s.image
 	var others []string

@@ -160,7 +160,8 @@ func TestAVersionThatIsNotOnRecord(t *testing.T) {
 		if r.Changed() || len(r.Unrecorded) != 1 || r.Indexes != 2 {
 			t.Fatalf("it is seen: %+v", r)
 		}
-		s.do("postgres", "update pg_database set datcollversion = '2.36' where datname = 'postgres'") // "C.UTF-8" has none
+		// The library has no version of "C.UTF-8".
+		s.do("postgres", "update pg_database set datcollversion = '2.36' where datname = 'postgres'")
 		if r := s.look(); len(r.Databases) != 1 || r.Databases[0].Actual != "" {
 			t.Errorf("it is seen: %+v", r)
 		}
@@ -214,7 +215,8 @@ func TestAnExclusionConstraintAndAForeignSchema(t *testing.T) {
 			create table t (s span, exclude using gist (s with &&)); insert into t values ('[a,b]')`)
 		s.resort()
 		s.do("postgres", "create role mallory; create schema toban authorization mallory")
-		if _, err := s.job(finish.Indexes).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "schema toban") {
+		_, err := s.job(finish.Indexes).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "schema toban") {
 			t.Errorf("it is %v", err)
 		}
 		if r := s.look(); !r.Changed() || r.Indexes != 1 {
