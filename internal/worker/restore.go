@@ -287,6 +287,7 @@ func Refused(err error) bool {
 	var short *backup.ShortError
 	var stuck *backup.StuckError
 	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
-		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) || errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
+		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) ||
+		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck)
 }

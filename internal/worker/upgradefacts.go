@@ -51,7 +51,7 @@ func (c *upgradeCheck) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	defer conn.Close(context.WithoutCancel(ctx))
 	for _, q := range []struct {
 		into  *[]string
 		query string
@@ -119,7 +119,7 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	defer conn.Close(context.WithoutCancel(ctx))
 	if d.Libraries, err = names(ctx, conn, queryLibraries); err != nil {
 		return err
 	}
