@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/initjob"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/upgrade"
 )
 
@@ -58,7 +57,7 @@ func (c *upgradeCheck) ask(ctx context.Context) error {
 		args  []any
 	}{
 		{&c.facts.Prepared, queryPrepared, nil}, {&c.facts.Slots, querySlots, nil}, {&c.facts.Roles, queryRoles, nil},
-		{&c.facts.Outside, queryOutside, []any{naming.PathVolume}},
+		{&c.facts.Outside, queryOutside, []any{c.options.Volume}},
 	} {
 		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
 			return err

@@ -194,7 +194,8 @@ func (h *house) check(i *instance, to int, parameters map[string]string) protoco
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run
 	err = worker.CheckUpgrade(i.Context(), worker.UpgradeCheckOptions{
-		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(), Port: uint16(i.Port)})
+		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
+		Volume: i.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)
 	if err != nil {
 		h.Fatalf("%v: %+v", err, r)
