@@ -67,6 +67,7 @@ func upgradeCheck() *cobra.Command {
 	podFlags(f, &o.PodOptions, filepath.Join(naming.PathUpgrade, naming.KeyUpgrade))
 	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")
 	f.StringVar(&o.Scratch, "scratch", naming.PathScratch, "folder for a copy of the schema")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "where the instances have their volumes")
 	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
 	return c
 }

@@ -97,7 +97,7 @@ func (c *collecting) empty() error {
 	}
 	c.made.Bin = strings.TrimPrefix(c.Programs.Dir, "/")
 	for _, folder := range []string{folderPrograms, folderLibraries, folderLoader, folderLocales, c.made.Bin} {
-		if err := os.MkdirAll(filepath.Join(c.to, folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(c.to, folder), 0o755); err != nil { //nolint:gosec // for everybody
 			return fmt.Errorf("make a folder for the collected programs: %w", err)
 		}
 	}
@@ -179,11 +179,11 @@ func (c *collecting) programs(ctx context.Context) error {
 // program copies one, and writes its script. The loader is run by the name of the program, which is then that of the
 // process.
 func (c *collecting) program(name, from string) error {
-	real, loader := filepath.Join(c.to, folderPrograms, name), filepath.Join(c.to, folderLoader, name)
-	if err := copyFile(from, real, 0o755); err != nil {
+	program, loader := filepath.Join(c.to, folderPrograms, name), filepath.Join(c.to, folderLoader, name)
+	if err := copyFile(from, program, 0o755); err != nil {
 		return err
 	}
-	if err := forgetPaths(real); err != nil {
+	if err := forgetPaths(program); err != nil {
 		return err
 	}
 	if err := os.Symlink("ld.so", loader); err != nil {
@@ -195,7 +195,8 @@ unset LD_LIBRARY_PATH LD_PRELOAD
 LOCPATH=%s
 export LOCPATH
 exec %s --inhibit-cache --library-path %s --argv0 "$0" %s "$@"
-`, shell(filepath.Join(c.to, folderLocales)), shell(loader), shell(filepath.Join(c.to, folderLibraries)), shell(real))
+`, shell(filepath.Join(c.to, folderLocales)), shell(loader), shell(filepath.Join(c.to, folderLibraries)),
+		shell(program))
 	//nolint:gosec // a program
 	if err := os.WriteFile(filepath.Join(c.to, c.made.Bin, name), []byte(script), 0o755); err != nil {
 		return fmt.Errorf("collect the program %s: %w", name, err)

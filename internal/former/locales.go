@@ -141,7 +141,7 @@ func (a *localeArchive) unpack(name string, record uint32, to string) error {
 }
 
 func (a *localeArchive) write(path string, begin uint32, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for everybody
 		return err
 	}
 	if first, ok := a.written[begin]; ok {

@@ -1,6 +1,7 @@
 package former
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -13,7 +14,7 @@ import (
 func archive(names ...string) []byte {
 	put := binary.NativeEndian.PutUint32
 	const table, records = 56, 400
-	text := make([]byte, records+len(names)*200)
+	text := bytes.Repeat([]byte{0}, records+len(names)*200)
 	put(text, archiveMagic)
 	put(text[8:], table)
 	put(text[16:], uint32(len(names)+1)) // with an empty entry

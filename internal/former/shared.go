@@ -50,7 +50,7 @@ func walk(from, to string, what func(path, target string) error, but ...string) 
 	if err != nil {
 		return fmt.Errorf("collect %s: %w", from, err)
 	}
-	if err := os.MkdirAll(to, 0o755); err != nil {
+	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // for everybody
 		return fmt.Errorf("collect %s: %w", from, err)
 	}
 	for _, entry := range entries {

@@ -49,8 +49,8 @@ func (u *upgrade) undo(ctx context.Context) error {
 		return err
 	}
 	if taken {
-		return fmt.Errorf("%w: there is no way back, the instance has taken the new data over, and its server may have "+
-			"written to files of the old data. What was there before is in the backup that was taken before the "+
+		return fmt.Errorf("%w: there is no way back, the instance has taken the new data over, and its server may "+
+			"have written to files of the old data. What was there before is in the backup that was taken before the "+
 			"upgrade", ErrRefused)
 	}
 	s, err := readState(u.Volume)

@@ -16,8 +16,8 @@ const (
 	mostLines = 12   // of each file
 )
 
-// failure is how pg_upgrade ends a check that has failed.
-var failure = regexp.MustCompile(`\b(fatal|error|failure)\b|\*failure\*`)
+// failure is how pg_upgrade ends a line about what has failed.
+var failure = regexp.MustCompile(`\s*(fatal|failed|\*failure\*)$`)
 
 // words are pg_upgrade's own about its failure: what it has said last, and what it has written into files, without the
 // places of our folders.
@@ -36,25 +36,25 @@ func words(said, output string, folders ...string) string {
 	return clip(tidy(strings.Join(parts, "; "), append(folders, output)...), mostWords)
 }
 
-// complaint is what pg_upgrade has said from its first line with a failure on, without those that only name a file.
+// complaint is what pg_upgrade has said since it last said "ok", without lines that only name a file.
 func complaint(said string) string {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
-	from := slices.IndexFunc(lines, func(line string) bool { return failure.MatchString(line) })
-	if from < 0 {
-		from = max(0, len(lines)-5)
-	}
 	var kept []string
-	for _, line := range lines[from:] {
+	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "/") || line == "Failure, exiting" || line == "fatal" ||
+		if strings.HasSuffix(line, " ok") || strings.HasPrefix(line, "---") {
+			kept = nil
+			continue
+		}
+		line = strings.TrimSpace(failure.ReplaceAllString(line, ""))
+		if line == "" || strings.HasPrefix(line, "/") || line == "Failure, exiting" ||
 			strings.HasPrefix(line, "A list of ") || strings.HasPrefix(line, "Consult the last few lines") ||
 			strings.HasPrefix(line, `"/`) || strings.HasPrefix(line, "the probable cause") ||
-			line == "*failure*" || strings.HasPrefix(line, "child process exited abnormally") {
+			strings.HasPrefix(line, "child process exited abnormally") {
 			continue
 		}
 		kept = append(kept, line)
 	}
-	return strings.Join(kept, " ")
+	return strings.Join(kept[max(0, len(kept)-mostLines):], " ")
 }
 
 // written are the lists and the logs that pg_upgrade has left, the newest folder's.

@@ -89,8 +89,8 @@ func Check(f Facts) (refusals, warnings []Finding) {
 		"them back (ROLLBACK PREPARED) first")
 	if f.From < 17 {
 		refuse(LogicalSlots, f.Slots, fmt.Sprintf("There are logical replication slots, which PostgreSQL %d can't "+
-			"give to another version. Have their consumers read all, drop the slots, and make them anew after "+
-			"the upgrade", f.From))
+			"give to another version. Have their consumers read all, drop the slots, and make them anew "+
+			"after the upgrade", f.From))
 	}
 	refuse(InvalidDatabases, f.where(func(d DatabaseFacts) bool { return d.Invalid }),
 		"The removal of a database was cut off. Drop it again (DROP DATABASE)")

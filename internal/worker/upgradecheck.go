@@ -26,6 +26,8 @@ type UpgradeCheckOptions struct {
 	PodOptions
 	// Former is the folder with the programs of the former version, Scratch one for a copy of the schema.
 	Former, Scratch string
+	// Volume is where the instances have theirs. It need not be here.
+	Volume string
 	// Port is that of the PostgreSQL servers.
 	Port uint16
 }

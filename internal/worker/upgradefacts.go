@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/initjob"
-	"toban.dev/internal/naming"
 	"toban.dev/internal/upgrade"
 )
 
@@ -51,14 +50,14 @@ func (c *upgradeCheck) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	defer conn.Close(context.WithoutCancel(ctx))
 	for _, q := range []struct {
 		into  *[]string
 		query string
 		args  []any
 	}{
 		{&c.facts.Prepared, queryPrepared, nil}, {&c.facts.Slots, querySlots, nil}, {&c.facts.Roles, queryRoles, nil},
-		{&c.facts.Outside, queryOutside, []any{naming.PathVolume}},
+		{&c.facts.Outside, queryOutside, []any{c.options.Volume}},
 	} {
 		if *q.into, err = names(ctx, conn, q.query, q.args...); err != nil {
 			return err
@@ -119,7 +118,7 @@ func (c *upgradeCheck) askIn(ctx context.Context, config *tls.Config, d *upgrade
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing was written
+	defer conn.Close(context.WithoutCancel(ctx))
 	if d.Libraries, err = names(ctx, conn, queryLibraries); err != nil {
 		return err
 	}

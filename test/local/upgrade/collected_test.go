@@ -39,26 +39,32 @@ func TestCollectedProgramsUseNothingElse(t *testing.T) {
 			must(t, err)
 			var pid int
 			must(t, conn.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid))
-			maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-			must(t, err)
-			libraries := 0
-			for line := range strings.Lines(string(maps)) {
-				fields := strings.Fields(line)
-				if len(fields) < 6 || !strings.HasPrefix(fields[5], "/") || !strings.Contains(fields[1], "x") {
-					continue
-				}
-				if libraries++; !strings.HasPrefix(fields[5], folder+"/") {
-					t.Errorf("the server has %s", fields[5])
-				}
-			}
-			if libraries < 10 {
-				t.Errorf("the server has only %d libraries:\n%s", libraries, maps)
-			}
+			usesOnly(t, pid, folder)
 			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 			if err != nil || strings.TrimSpace(string(name)) != "postgres" {
 				t.Errorf("its process is called %q, %v: nobody would find what is left of it", name, err)
 			}
 		})
+	}
+}
+
+// usesOnly fails where a process has code from outside of a folder.
+func usesOnly(t *testing.T, pid int, folder string) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	must(t, err)
+	libraries := 0
+	for line := range strings.Lines(string(maps)) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 || !strings.HasPrefix(fields[5], "/") || !strings.Contains(fields[1], "x") {
+			continue
+		}
+		if libraries++; !strings.HasPrefix(fields[5], folder+"/") {
+			t.Errorf("the server has %s", fields[5])
+		}
+	}
+	if libraries < 10 {
+		t.Errorf("the server has only %d libraries:\n%s", libraries, maps)
 	}
 }
 

@@ -54,7 +54,7 @@ func collected(t *testing.T, major int) postgres.Programs {
 	folder := collectedBy[major]
 	if folder == "" {
 		var err error
-		folder, err = os.MkdirTemp("", "former-")
+		folder, err = os.MkdirTemp("", "former-") //nolint:usetesting // for all tests
 		must(t, err)
 		_, err = former.Collect(t.Context(), former.Source{Programs: programs(t, major)}, folder)
 		must(t, err)
@@ -74,7 +74,7 @@ type instance struct {
 // newInstance makes one with data of a version, in a folder. Its server does not run.
 func newInstance(t *testing.T, major int, folder string) *instance {
 	t.Helper()
-	volume, err := os.MkdirTemp(folder, "v-")
+	volume, err := os.MkdirTemp(folder, "v-") //nolint:usetesting // on a file system of its own
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(volume) })
 	run, err := os.MkdirTemp("/tmp", "toban-up-") //nolint:usetesting // short: a socket's path has at most 107 bytes
@@ -83,15 +83,6 @@ func newInstance(t *testing.T, major int, folder string) *instance {
 	i := &instance{t, &postgres.Server{Programs: programs(t, major), Volume: volume, Run: run, Port: 5432}}
 	must(t, i.Initialise(t.Context(), &testLog{T: t}))
 	return i
-}
-
-// options are those of an upgrade of it.
-func (i *instance) options(to int) major.Options {
-	return major.Options{
-		ID: id, Instance: "db-0", Volume: i.Volume, Run: i.Server.Run, Former: collected(i.T, i.Programs.Major),
-		New: programs(i.T, to), Jobs: 2, Log: &testLog{T: i.T},
-		Waits: func(whom string) { i.Logf("waits for %s", whom) },
-	}
 }
 
 type testLog struct {

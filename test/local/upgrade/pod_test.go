@@ -47,6 +47,7 @@ func newHouse(t *testing.T) *house {
 // pod are the options of a Pod with settings.
 func (h *house) pod(i *instance, s protocol.UpgradeSettings) worker.PodOptions {
 	h.Helper()
+	h.Setenv("PATH", programs(h.T, s.To).Dir+":"+os.Getenv("PATH")) // as in the new image
 	s.ID, s.Instance, s.From, s.Operator = id, "db-0", i.Programs.Major, string(h.operator.CertPEM())
 	text, err := json.Marshal(s)
 	must(h, err)
@@ -103,11 +104,16 @@ func TestAPodBeginsWhenTheOperatorSaysSo(t *testing.T) {
 	before := listing(t, i.Volume)
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Upgrade(t.Context(), options) }()
+	early := false
 	operator := h.client(h.operator, naming.IdentityOperator, options.Listen)
 	i.eventually("it waits", func() bool {
 		p, err := operator.Backup(t.Context(), "127.0.0.1")
-		return err == nil && p.Step == protocol.StepAwaitsBegin
+		early = len(ended) > 0
+		return early || err == nil && p.Step == protocol.StepAwaitsBegin
 	})
+	if early {
+		t.Fatal(<-ended)
+	}
 	stranger := h.client(h.authority, naming.IdentityInstance, options.Listen)
 	if _, err := stranger.Begin(t.Context(), "127.0.0.1", protocol.UpgradeBegin{ID: id}); err == nil {
 		t.Error("an instance has begun it")
@@ -183,12 +189,13 @@ func (h *house) serve(i *instance, programs postgres.Programs) {
 func (h *house) check(i *instance, to int, parameters map[string]string) protocol.UpgradeCheck {
 	h.Helper()
 	o := h.pod(i, protocol.UpgradeSettings{To: to, Hosts: []string{"127.0.0.1"}, Parameters: parameters})
-	run, err := os.MkdirTemp("/tmp", "toban-up-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	run, err := os.MkdirTemp("/tmp", "toban-up-")
 	must(h, err)
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run
 	err = worker.CheckUpgrade(i.Context(), worker.UpgradeCheckOptions{
-		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(), Port: uint16(i.Port)})
+		PodOptions: o, Former: formerFolder(i.T, i.Programs.Major), Scratch: h.TempDir(),
+		Volume: i.Volume, Port: uint16(i.Port)})
 	r := read[protocol.UpgradeCheck](h)
 	if err != nil {
 		h.Fatalf("%v: %+v", err, r)

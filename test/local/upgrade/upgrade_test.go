@@ -176,3 +176,29 @@ func copyAll(t *testing.T, from, to string) {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
+
+// A volume that gets full ends an upgrade with that, and the old data is whole.
+func TestAFullVolume(t *testing.T) {
+	folder := os.Getenv(smallVariable)
+	if folder == "" {
+		t.Skip("there is no small file system")
+	}
+	i := newInstance(t, 15, folder)
+	stop := i.start(i.Programs, i.Data())
+	i.fill()
+	want := i.facts()
+	stop(syscall.SIGINT)
+	free, err := i.FreeSpace()
+	must(t, err)
+	filler, err := os.Create(filepath.Join(folder, "filler"))
+	must(t, err)
+	must(t, syscall.Fallocate(int(filler.Fd()), 0, 0, int64(free)-(60<<20)))
+	o, _ := i.process(18, protocol.MethodCopy, "", false)
+	t.Log(o.Error)
+	if !o.Refused || !strings.Contains(o.Error, "No space left on device") {
+		t.Errorf("it says %q", o.Error)
+	}
+	must(t, filler.Close())
+	must(t, os.Remove(filler.Name()))
+	i.back(18, want)
+}
