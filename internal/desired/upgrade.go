@@ -66,6 +66,7 @@ func UpgradeSettings(db *v1.SampleDB, config protocol.Config, u Upgrade) protoco
 		Hosts:      Plan(db).Hosts,
 		Parameters: config.Parameters,
 		Operator:   config.Operator,
+		Given:      config.Given,
 	}
 	if spec := db.Spec.Upgrade; spec != nil {
 		out.Method = strings.ToLower(string(spec.Method))
