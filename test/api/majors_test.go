@@ -181,9 +181,10 @@ func TestFormerArchivesAreFoundAgain(t *testing.T) {
 func (w *world) upgraded(name string) (k *taker, db *v1.SampleDB, before string) {
 	w.Helper()
 	k, db = w.ready(name)
-	k.now = k.now.Add(48 * time.Hour) // another backup is due
-	db = k.works(db, "0/7000000")
-	_, db = k.completeLast(db, "20261122T000000Z-bbbb", "17.6")
+	asked := taken
+	asked.ID, asked.Windows = "20261122T000000Z-bbbb", []protocol.Window{{Branch: 1, Earliest: k.now, EarliestLSN: "0/4"}}
+	k.completeWith(k.ask(name+"-1-asked", name), asked)
+	db = k.reconcile(db)
 	before = k.now.UTC().Format(time.RFC3339)
 	k.now = k.now.Add(time.Hour)
 	db = k.runs(db, 18, "77")
