@@ -1,6 +1,10 @@
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // UpgradeSpec says how the SampleDB moves on to another major version, when spec.version is raised.
 type UpgradeSpec struct {
@@ -100,11 +104,11 @@ type UpgradeStatus struct {
 	// +optional
 	Method string `json:"method,omitempty"`
 
-	// When clients could no longer connect, and when they could again.
+	// When clients could no longer connect, and when they could again, to the millisecond (RFC 3339).
 	// +optional
-	ClosedAt *metav1.MicroTime `json:"closedAt,omitempty"`
+	ClosedAt string `json:"closedAt,omitempty"`
 	// +optional
-	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
+	OpenedAt string `json:"openedAt,omitempty"`
 
 	// When it had ended well.
 	// +optional
@@ -149,6 +153,16 @@ func (u *UpgradeStatus) SameAs(other *UpgradeStatus) bool {
 		return u == other
 	}
 	return u.ID == other.ID
+}
+
+// ClosedFor is for how long no client was let in, and whether that is known.
+func (u *UpgradeStatus) ClosedFor() (time.Duration, bool) {
+	closed, err := time.Parse(time.RFC3339, u.ClosedAt)
+	if err != nil {
+		return 0, false
+	}
+	opened, err := time.Parse(time.RFC3339, u.OpenedAt)
+	return opened.Sub(closed), err == nil
 }
 
 // Closed says that no client is let in, because the data is being upgraded.

@@ -1413,14 +1413,6 @@ func (in *UpgradeStatus) DeepCopyInto(out *UpgradeStatus) {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()
 	}
-	if in.ClosedAt != nil {
-		in, out := &in.ClosedAt, &out.ClosedAt
-		*out = (*in).DeepCopy()
-	}
-	if in.OpenedAt != nil {
-		in, out := &in.OpenedAt, &out.OpenedAt
-		*out = (*in).DeepCopy()
-	}
 	if in.CompletedAt != nil {
 		in, out := &in.CompletedAt, &out.CompletedAt
 		*out = (*in).DeepCopy()

@@ -40,8 +40,8 @@ func Major(db *v1.SampleDB) int {
 	return int(db.Spec.Version)
 }
 
-// Upgrades says that the spec wants another major version than the data has.
-func Upgrades(db *v1.SampleDB) bool { return Major(db) != int(db.Spec.Version) }
+// Upgrades says that the spec wants a newer major version than the data has.
+func Upgrades(db *v1.SampleDB) bool { return Major(db) < int(db.Spec.Version) }
 
 // Image is the PostgreSQL image that instances are made from, and all else that needs its programs: the one by its
 // digest that the status has on record for the named one, else the named one itself.

@@ -401,10 +401,10 @@ func (k *taker) completeWith(b *v1.DatabaseBackup, result protocol.BackupResult)
 }
 
 // ready is a SampleDB whose archive works, and whose first backup is over.
-func (w *world) ready(name string) (*taker, *v1.SampleDB) {
+func (w *world) ready(name string, modify ...func(*v1.SampleDB)) (*taker, *v1.SampleDB) {
 	w.Helper()
 	k := w.taker()
-	db := w.started(name, instances(2), archived)
+	db := w.started(name, append(modify, instances(2), archived)...)
 	state := works
 	db = w.archive(db, &state)
 	db = w.reconcile(db)

@@ -31,8 +31,10 @@ func (k *taker) runs(db *v1.SampleDB, major int, system string) *v1.SampleDB {
 	object.Data[naming.KeyConfig] = string(text)
 	k.must(k.api.Update(k.Context(), object))
 	now := k.sample(db.Name)
-	now.Status.SystemIdentifier = system
+	now.Status.SystemIdentifier, now.Status.Major = system, int32(major)
 	k.must(k.api.Status().Update(k.Context(), now))
+	now.Spec.Version = int32(major)
+	k.must(k.api.Update(k.Context(), now))
 	k.agents.change("10.1.0.1", func(s *protocol.Status) { s.Archive, s.SystemIdentifier = nil, system })
 	k.now = k.now.Add(time.Minute)
 	return k.reconcile(db)
@@ -121,28 +123,28 @@ func TestAMajorUpgradeBeginsAnotherArchive(t *testing.T) {
 
 // An upgrade that is taken back goes on in the folder of before, and one after another has a folder each.
 func TestAnUpgradeThatIsTakenBackGoesOnInItsArchive(t *testing.T) {
-	k, db := newWorld(t).ready("x")
+	k, db := newWorld(t).ready("x", func(db *v1.SampleDB) { db.Spec.Version = 16 })
 	first := naming.ArchivePath(k.namespace, "x", string(db.UID))
 	db = k.reconcile(db)
 	last, windows := db.Status.Backup.LastBackup, len(k.backups())
-	db = k.runs(db, 18, "77")
-	db = k.runs(db, 17, identifier)
+	db = k.runs(db, 17, "77")
+	db = k.runs(db, 16, identifier)
 	db = k.works(db, "0/9000000")
 	if s := db.Status.Backup; k.agents.told().Archive.Path != first || k.agents.told().FirstMajor != 0 ||
-		s.Archive != first || s.Version != 17 || len(s.Former) > 0 || s.LastBackup != last {
+		s.Archive != first || s.Version != 16 || len(s.Former) > 0 || s.LastBackup != last {
 		t.Errorf("taken back it is %+v, the agents are told of %s", s, k.agents.told().Archive.Path)
 	}
 	if got := k.backups(); len(got) != windows {
 		t.Errorf("the backups are %v", got)
 	}
-	db = k.runs(db, 18, "78")
+	db = k.runs(db, 17, "78")
 	db = k.works(db, "0/A000000")
-	_, db = k.completeLast(db, "20261121T000000Z-aaaa", "18.1")
-	db = k.runs(db, 19, "79")
-	if got := former(db); len(got) != 2 || !strings.HasSuffix(got[0], "-pg18") || "ns/"+got[1] == first {
+	_, db = k.completeLast(db, "20261121T000000Z-aaaa", "17.7")
+	db = k.runs(db, 18, "79")
+	if got := former(db); len(got) != 2 || !strings.HasSuffix(got[0], "-pg17") || "ns/"+got[1] == first {
 		t.Errorf("the former archives are %v", got)
 	}
-	if f := db.Status.Backup.Former; f[0].Version != 18 || f[1].Version != 17 || !f[0].Since.Equal(f[1].Until) {
+	if f := db.Status.Backup.Former; f[0].Version != 17 || f[1].Version != 16 || !f[0].Since.Equal(f[1].Until) {
 		t.Errorf("the former archives are %+v", f)
 	}
 }

@@ -119,8 +119,8 @@ func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 		want          string
 	}{
 		"version": {
-			instances(1), func(db *v1.SampleDB) { db.Spec.Version = 18 },
-			"version can't be changed: a major upgrade is not an edit",
+			instances(1), func(db *v1.SampleDB) { db.Spec.Version = 16 },
+			"spec.version can't go below the major version of the data",
 		},
 		"shrinking": {
 			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" },

@@ -66,8 +66,8 @@ func TestAMajorUpgrade(t *testing.T) {
 	}
 	s.condition("shop", v1.ConditionUpgraded, "True", v1.ReasonUpgraded)
 	u := db.Status.Upgrade
-	t.Logf("from 15 to %s by %s: no client was let in for %s",
-		u.Version, u.Method, u.OpenedAt.Sub(u.ClosedAt.Time).Round(time.Millisecond))
+	closed, _ := u.ClosedFor()
+	t.Logf("from 15 to %s by %s: no client was let in for %s", u.Version, u.Method, closed)
 	folder := naming.PathVolume + "/before-" + u.ID
 	if _, err := s.Kubectl(s.ctx, "exec", "shop-0", "--", "ls", folder); err != nil {
 		t.Errorf("the former data is not kept: %v", err)
@@ -101,7 +101,7 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 		words, "prepared") {
 		t.Errorf("it says %q", words)
 	}
-	if db, err = s.SampleDB(s.ctx, "shop"); err != nil || db.Status.Upgrade.ClosedAt != nil {
+	if db, err = s.SampleDB(s.ctx, "shop"); err != nil || db.Status.Upgrade.ClosedAt != "" {
 		t.Errorf("clients were sent away: %+v, %v", db.Status.Upgrade, err)
 	}
 	if _, err := s.inside(db.Status.Primary, "ROLLBACK PREPARED 'left'"); err != nil {
@@ -117,8 +117,9 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 	}
 	u := db.Status.Upgrade
-	t.Logf("from 15 to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged", u.Version, u.Method,
-		u.OpenedAt.Sub(u.ClosedAt.Time).Round(time.Millisecond), writer.Outage(), writer.Acknowledged())
+	closed, _ := u.ClosedFor()
+	t.Logf("from 15 to %s by %s: no client was let in for %s; no write for %s; %d rows acknowledged",
+		u.Version, u.Method, closed, writer.Outage(), writer.Acknowledged())
 	if u.Backup == "" {
 		t.Error("no backup was taken before")
 	}

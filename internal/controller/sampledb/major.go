@@ -59,7 +59,7 @@ func (r *Reconciler) recordUpgrade(ctx context.Context, s *scope) (bool, error) 
 		status.Major = major
 	}
 	from := cmp.Or(status.Major, s.db.Spec.Version)
-	if old := status.Upgrade; from != s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) {
+	if old := status.Upgrade; from < s.db.Spec.Version && (old == nil || old.To != s.db.Spec.Version) {
 		status.Upgrade = r.newUpgrade(s, from)
 	}
 	if status.Major == s.db.Status.Major && status.Upgrade.SameAs(s.db.Status.Upgrade) {
@@ -331,15 +331,15 @@ func (s *scope) noteMajor(d upgrade.MajorDecision) {
 	s.upgradeNext = d.At
 	if u.Step != step {
 		at := metav1.NewTime(s.now).Rfc3339Copy()
-		exact := metav1.NewMicroTime(s.now)
+		exact := s.now.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 		switch d.Phase {
 		case upgrade.PhaseClosing:
-			u.ClosedAt, u.OpenedAt = &exact, nil
+			u.ClosedAt, u.OpenedAt = exact, ""
 		case upgrade.PhaseUpgraded:
-			u.OpenedAt, u.CompletedAt = &exact, &at
+			u.OpenedAt, u.CompletedAt = exact, &at
 		case upgrade.PhaseFailed:
 			if u.Closed() {
-				u.OpenedAt = &exact
+				u.OpenedAt = exact
 			}
 			u.FailedGeneration = s.db.Generation
 			u.Attempt++
@@ -557,8 +557,8 @@ func (r *Reconciler) keepFormer(ctx context.Context, s *scope) error {
 func (s *scope) upgradedSentence() string {
 	u := s.upgrade
 	text := fmt.Sprintf("PostgreSQL %s, from %d", u.Version, u.From)
-	if u.ClosedAt != nil && u.OpenedAt != nil {
-		text += fmt.Sprintf("; no client was let in for %.1f s", u.OpenedAt.Sub(u.ClosedAt.Time).Seconds())
+	if closed, known := u.ClosedFor(); known {
+		text += fmt.Sprintf("; no client was let in for %.1f s", closed.Seconds())
 	}
 	if u.Accepted {
 		return text + "; the former data is removed"
