@@ -306,6 +306,7 @@ func TestAFormerArchiveIsLookedAfter(t *testing.T) {
 			t.Errorf("%s runs %s: %s", c.Name, c.Image, words)
 		}
 	}
+	formers := k.backups()[:2]
 	for n, empty := range []bool{false, true} {
 		b := k.ask("more-"+string(rune('a'+n)), "x")
 		result := taken
@@ -320,7 +321,7 @@ func TestAFormerArchiveIsLookedAfter(t *testing.T) {
 			t.Errorf("empty: %v, and there is %+v", empty, got)
 		}
 	}
-	for _, name := range k.backups()[:2] {
+	for _, name := range formers {
 		k.read(name, old)
 		if old.Status.Phase != "Removed" {
 			t.Errorf("%s is %s", name, old.Status.Phase)
