@@ -89,13 +89,7 @@ func TestAnotherLibraryIsFollowedByARebuild(t *testing.T) {
 		t.Fatalf("%v: %s", job, message)
 	}
 	w.rebuildsIndexes(job)
-	working := changed()
-	working.Progress = &finish.Progress{Done: 1, Total: 3, Current: "items_pkey"}
-	db = w.sorts(db, working)
-	if f := db.Status.Finish; f == nil || f.Step != v1.FinishRunning || f.Done != 1 || f.Total != 3 ||
-		f.Current != "items_pkey" {
-		t.Errorf("the status is %+v", f)
-	}
+	db = w.showsProgress(db)
 	db = w.finishes(db, finish.Result{Done: true, Rebuilt: 3, Checked: 2, Broken: 1})
 	db = w.sorts(db, current())
 	w.expect(db, v1.ConditionCollationsCurrent, metav1.ConditionTrue, v1.ReasonCollationsCurrent)
@@ -118,6 +112,19 @@ func (w *world) rebuildsIndexes(job *batchv1.Job) {
 		slices.Contains(got, "--update-extensions") || job.Spec.Template.Labels[naming.LabelComponent] != "finish" {
 		w.Errorf("it runs %q", got)
 	}
+}
+
+// showsProgress has the primary say how far the rebuild is, and fails the test unless the status says that too.
+func (w *world) showsProgress(db *v1.SampleDB) *v1.SampleDB {
+	w.Helper()
+	working := changed()
+	working.Progress = &finish.Progress{Done: 1, Total: 3, Current: "items_pkey"}
+	db = w.sorts(db, working)
+	if f := db.Status.Finish; f == nil || f.Step != v1.FinishRunning || f.Done != 1 || f.Total != 3 ||
+		f.Current != "items_pkey" {
+		w.Errorf("the status is %+v", f)
+	}
+	return db
 }
 
 // rests fails the test if anything is written when nothing has changed.

@@ -187,7 +187,8 @@ func (w *world) upgraded(name string) (k *taker, db *v1.SampleDB, before string)
 	w.Helper()
 	k, db = w.ready(name)
 	asked := taken
-	asked.ID, asked.Windows = "20261122T000000Z-bbbb", []protocol.Window{{Branch: 1, Earliest: k.now, EarliestLSN: "0/4"}}
+	asked.ID = "20261122T000000Z-bbbb"
+	asked.Windows = []protocol.Window{{Branch: 1, Earliest: k.now, EarliestLSN: "0/4"}}
 	k.completeWith(k.ask(name+"-1-asked", name), asked)
 	db = k.reconcile(db)
 	before = k.now.UTC().Format(time.RFC3339)

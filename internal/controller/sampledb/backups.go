@@ -112,9 +112,9 @@ func (s *scope) backupPlan() backupPlan {
 }
 
 // since has a backup be needed at once since a moment, zero for none, unless something later needs one.
-func (p *backupPlan) since(at time.Time, why string) {
-	if at.After(p.anew) {
-		p.anew, p.why = at, why
+func (a *backupPlan) since(at time.Time, why string) {
+	if at.After(a.anew) {
+		a.anew, a.why = at, why
 	}
 }
 
