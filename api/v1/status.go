@@ -54,7 +54,8 @@ type SampleDBStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// The major version of PostgreSQL that it has begun with. The archive of that one is in the folder without a suffix.
+	// The major version of PostgreSQL that it has begun with. The archive of that one is in the folder without a
+	// suffix.
 	// +optional
 	FirstVersion int32 `json:"firstVersion,omitempty"`
 

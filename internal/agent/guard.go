@@ -28,7 +28,7 @@ func startGuard(of postgres.Handed, data string, at time.Duration) (*guard, erro
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
 	defer read.Close()
-	cmd := exec.Command("/proc/self/exe", CommandGuard, //nolint:gosec,noctx // it is this program
+	cmd := exec.Command("/proc/self/exe", CommandGuard, //nolint:noctx // it is this program
 		"--postmaster", strconv.Itoa(of.PID), "--started", of.Started, "--data", data, "--at", at.String())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -238,13 +238,13 @@ func execBlocked(path string, env []string) error {
 	if err := maskTerm(unix.SIG_BLOCK); err != nil {
 		return err
 	}
-	err := syscall.Exec(path, os.Args, env)
-	_ = maskTerm(unix.SIG_UNBLOCK) // it could be blocked
+	err := syscall.Exec(path, os.Args, env) //nolint:gosec // the arguments are those that this program was run with
+	_ = maskTerm(unix.SIG_UNBLOCK)          // it could be blocked
 	return fmt.Errorf("run %s: %w", path, err)
 }
 
-// handOver is what the next program has to know of the server that runs and its configuration; the process is not in it.
-// undo has all go on here. The configuration is not changed until then.
+// handOver is what the next program has to know of the server that runs and its configuration; the process is not in
+// it. undo has all go on here. The configuration is not changed until then.
 func (r *running) handOver(h *handover) (undo func(), err error) {
 	if !r.config.files.TryLock() {
 		return nil, fmt.Errorf("%w: the configuration is being applied", errBusy)

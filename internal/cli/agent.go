@@ -83,7 +83,8 @@ func Guard() *cobra.Command {
 	var data string
 	var at time.Duration
 	cmd := &cobra.Command{
-		Use: agent.CommandGuard, Short: "End a server unless its agent goes on in time", Hidden: true, Args: cobra.NoArgs,
+		Use: agent.CommandGuard, Short: "End a server unless its agent goes on in time",
+		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Guard(cmd.Context(), of, data, at) },
 	}
 	flags := cmd.Flags()

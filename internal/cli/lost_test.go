@@ -66,7 +66,7 @@ func TestABackupComesBackWithItsVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if spec := object.Object["spec"].(map[string]any); spec["version"] != int64(17) { //nolint:forcetypeassert // a test
+	if spec, is := object.Object["spec"].(map[string]any); !is || spec["version"] != int64(17) {
 		t.Errorf("it comes back as %v", spec)
 	}
 }

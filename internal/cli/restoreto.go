@@ -54,8 +54,8 @@ func RestoreTo() *cobra.Command {
 			"A restore in place leaves a branch of the WAL and begins another. --branch chooses a branch by its\n" +
 			"number, which is shown before the restore begins. It is needed if more than one branch has the target\n" +
 			"of --to, and to restore the end of a branch that was left.\n\n" +
-			"After a major upgrade of NAME, a moment before it is restored with the former version of PostgreSQL, so\n" +
-			"only with --into: the new SampleDB gets that version. For another target than a moment, name the\n" +
+			"After a major upgrade of NAME, a moment before it is restored with the former version of PostgreSQL, " +
+			"so\nonly with --into: the new SampleDB gets that version. For another target than a moment, name the\n" +
 			"version with --version.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -27,7 +27,8 @@ func TestOnlyBackupNoneDoesWithoutAnArchive(t *testing.T) {
 	if Archive(without, "CA", Versions{}) != nil || OnVolume(without) || Config(without, Known{}).Archive != nil {
 		t.Error("a SampleDB with backup.none has an archive")
 	}
-	if Archive(byDefault, "CA", Versions{}) == nil || !OnVolume(byDefault) || Config(byDefault, Known{}).Archive == nil {
+	if Archive(byDefault, "CA", Versions{}) == nil || !OnVolume(byDefault) ||
+		Config(byDefault, Known{}).Archive == nil {
 		t.Error("a SampleDB that says nothing about backups has no archive")
 	}
 }

@@ -119,8 +119,8 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 			{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
 		}
 	}
-	// Those of our own Pods that connect: standbys, the init Job, backups, the check before an upgrade, and the Job after
-	// a change of the image.
+	// Those of our own Pods that connect: standbys, the init Job, backups, the check before an upgrade, and the Job
+	// after a change of the image.
 	own := podsOf(db, naming.ComponentInstance, naming.ComponentInit, naming.ComponentBackup, naming.ComponentUpgrade,
 		naming.ComponentFinish)
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}

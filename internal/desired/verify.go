@@ -131,11 +131,12 @@ func inspectContainer(
 	db *v1.SampleDB, backup *v1.DatabaseBackup, settings Settings, data corev1.VolumeMount,
 ) corev1.Container {
 	image, former := ofFormer(db, backup, settings)
+	command := []string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID}
 	return corev1.Container{
 		Name:            naming.ContainerVerify,
 		Image:           image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         append([]string{naming.PathBinary, "backup", "inspect", "--backup", backup.Status.ID}, former...),
+		Command:         append(command, former...),
 		Env:             []corev1.EnvVar{{Name: "HOME", Value: pathTmp}},
 		Resources:       requests("100m", "512Mi"),
 		SecurityContext: containerSecurity(),

@@ -245,7 +245,8 @@ func incomplete(v View) *Decision {
 	}
 	if _, ok := v.leader(); !ok {
 		return decide(Wait, "DataIncomplete",
-			"the data can't be used (a rewind was cut short, or it is of another version), and there is no primary to copy from")
+			"the data can't be used (a rewind was cut short, or it is of another version), and there is no primary to "+
+				"copy from")
 	}
 	return v.rebuild(Clone, "DataIncomplete",
 		"the data can't be used (a rewind was cut short, or it is of another version): copying that of %s",

@@ -47,7 +47,8 @@ func giveUp(ctx context.Context, path string, s state, waits func(whom string)) 
 		return err
 	}
 	u := newUpgrade(Options{
-		ID: s.ID, Volume: path, Former: postgres.Programs{Major: old}, New: postgres.Programs{Major: s.To}, Waits: waits,
+		ID: s.ID, Volume: path, Former: postgres.Programs{Major: old}, New: postgres.Programs{Major: s.To},
+		Waits: waits,
 	})
 	if err := u.undo(ctx); err != nil {
 		return err

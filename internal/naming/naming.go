@@ -83,8 +83,8 @@ const (
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"
 
-	// AnnotationAgentTried on a Pod is the program (SHA-256) that its agent was last given to go on as, and the container
-	// that it ran in. Without it the operator tries again what has failed.
+	// AnnotationAgentTried on a Pod is the program (SHA-256) that its agent was last given to go on as, and the
+	// container that it ran in. Without it the operator tries again what has failed.
 	AnnotationAgentTried = "toban.dev/agent-tried"
 
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
@@ -274,8 +274,8 @@ func InitJob(db, hash string) string { return db + "-init-" + hash }
 // EnvUpgraded tells an agent the id of the upgrade whose data it must have.
 const EnvUpgraded = "TOBAN_UPGRADED"
 
-// UpgradeJob upgrades the data to another major version, UpgradeCheckJob looks before whether that can be done. Both are
-// named by the hash of what they work with, so that something that was mended gets new Jobs.
+// UpgradeJob upgrades the data to another major version, UpgradeCheckJob looks before whether that can be done. Both
+// are named by the hash of what they work with, so that something that was mended gets new Jobs.
 func UpgradeJob(db, hash string) string      { return db + "-upgrade-" + hash }
 func UpgradeCheckJob(db, hash string) string { return db + "-upgrade-check-" + hash }
 

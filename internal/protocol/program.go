@@ -10,8 +10,8 @@ import (
 )
 
 // PathProgram is where the operator gives an agent another program to go on as: POST, with the program as the body and
-// what it is in the headers. The answer is a Status: the program has been taken and rehearsed. When the agent goes on as
-// it, its Status says so.
+// what it is in the headers. The answer is a Status: the program has been taken and rehearsed. When the agent goes on
+// as it, its Status says so.
 const PathProgram = "/v1/agent"
 
 // Headers of a request to PathProgram: the program's hash (SHA-256, in hexadecimal) and its architecture.

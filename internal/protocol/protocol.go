@@ -68,8 +68,8 @@ type Config struct {
 	Restored     string `json:"restored,omitempty"`
 	RemoveBefore bool   `json:"removeBefore,omitempty"`
 	Prepares     bool   `json:"prepares,omitempty"`
-	// Upgraded is the id of the last upgrade to another major version, whose data the instances are to have, "" for none.
-	// RemoveUpgraded is that of one whose former data may go.
+	// Upgraded is the id of the last upgrade to another major version, whose data the instances are to have, "" for
+	// none. RemoveUpgraded is that of one whose former data may go.
 	Upgraded       string `json:"upgraded,omitempty"`
 	RemoveUpgraded string `json:"removeUpgraded,omitempty"`
 	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken; or it is being
@@ -188,8 +188,8 @@ type Status struct {
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
 
-	// Collations is what a leader has found of the orders in which texts are sorted; nil where it has not looked yet, or
-	// this is no leader, or the agent is of an earlier release, which does not look.
+	// Collations is what a leader has found of the orders in which texts are sorted; nil where it has not looked yet,
+	// or this is no leader, or the agent is of an earlier release, which does not look.
 	Collations *finish.Report `json:"collations,omitempty"`
 
 	// Closed says that no client is there any more, and none gets in.

@@ -48,9 +48,6 @@ const (
 // also where no window is given: whoever changes the image has chosen that time. What was found without such an act may
 // have been so for long: that waits for a window or a request.
 func DecideFinish(f Finish) (step FinishStep, says string, at time.Time) {
-	now := f.Asked && (!f.InWindow || f.Window == nil)
-	byItself := !f.OnRequest && (f.Due || f.Stale && f.Window != nil)
-	retry := f.FailedAt.Add(FinishRetry)
 	switch {
 	case f.Ended:
 		return FinishTake, "", time.Time{}
@@ -58,22 +55,47 @@ func DecideFinish(f Finish) (step FinishStep, says string, at time.Time) {
 		return FinishWatch, "The Job is at work", time.Time{}
 	case !f.Asked && !f.Due && !f.Stale:
 		return FinishNone, "", time.Time{}
-	case !f.Asked && f.Left:
-		return FinishWait, "Mend what status.finish names, and ask again with the annotation toban.dev/reindex=now",
-			time.Time{}
-	case !f.Asked && !byItself:
-		return FinishWait, "Rebuild them with the annotation toban.dev/reindex=now, or give spec.update.window, in " +
-			"which that is done by itself", time.Time{}
-	case !f.Asked && !f.FailedAt.IsZero() && f.Now.Before(retry):
-		return FinishWait, "It is tried again at " + stamp(retry), retry
-	case !now && !(f.Due && !f.Asked) && !f.Window.Open(f.Now):
-		next := f.Window.Next(f.Now)
-		return FinishWait, fmt.Sprintf("They are rebuilt in the next window, which opens at %s", stamp(next)), next
-	case f.Cramped && !f.Asked:
-		return FinishWait, "The volume may have no room for a second copy of the largest index: raise " +
-			"spec.storage.size, or ask with the annotation toban.dev/reindex=now", time.Time{}
-	case !f.Ready:
-		return FinishWait, "It begins when the SampleDB is Ready", time.Time{}
+	}
+	if !f.Asked {
+		says, at = f.unasked()
+	}
+	if says == "" {
+		says, at = f.waits()
+	}
+	if says != "" {
+		return FinishWait, says, at
 	}
 	return FinishBegin, "The Job is at work", time.Time{}
+}
+
+// unasked is what it waits for as long as nobody asks for it, and until when (zero for never), "" for nothing.
+func (f *Finish) unasked() (why string, until time.Time) {
+	byItself := !f.OnRequest && (f.Due || f.Stale && f.Window != nil)
+	retry := f.FailedAt.Add(FinishRetry)
+	switch {
+	case f.Left:
+		return "Mend what status.finish names, and ask again with the annotation toban.dev/reindex=now", time.Time{}
+	case !byItself:
+		return "Rebuild them with the annotation toban.dev/reindex=now, or give spec.update.window, in which that is " +
+			"done by itself", time.Time{}
+	case !f.FailedAt.IsZero() && f.Now.Before(retry):
+		return "It is tried again at " + stamp(retry), retry
+	}
+	return "", time.Time{}
+}
+
+// waits is what it waits for, asked for or not, and until when (zero for never), "" for nothing.
+func (f *Finish) waits() (why string, until time.Time) {
+	now := f.Asked && (!f.InWindow || f.Window == nil)
+	switch {
+	case !now && (!f.Due || f.Asked) && !f.Window.Open(f.Now):
+		next := f.Window.Next(f.Now)
+		return fmt.Sprintf("They are rebuilt in the next window, which opens at %s", stamp(next)), next
+	case f.Cramped && !f.Asked:
+		return "The volume may have no room for a second copy of the largest index: raise spec.storage.size, or ask " +
+			"with the annotation toban.dev/reindex=now", time.Time{}
+	case !f.Ready:
+		return "It begins when the SampleDB is Ready", time.Time{}
+	}
+	return "", time.Time{}
 }

@@ -102,7 +102,8 @@ func TestAResultWithFormerArchivesFitsIntoItsMessage(t *testing.T) {
 	}
 	for n := range mostFormer {
 		run.result.Former = append(run.result.Former, protocol.FormerResult{
-			Path: strings.Repeat("p", 100), Major: 17, Held: long, Removed: slices.Repeat([]string{id}, mostFormerRemoved),
+			Path: strings.Repeat("p", 100), Major: 17, Held: long,
+			Removed: slices.Repeat([]string{id}, mostFormerRemoved),
 			Windows: slices.Repeat([]protocol.Window{window}, max(1, mostFormerWindows-n)),
 		})
 	}

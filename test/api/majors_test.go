@@ -80,14 +80,7 @@ func TestAMajorUpgradeBeginsAnotherArchive(t *testing.T) {
 	if a := k.agents.told().Archive; a.Path != first+"-pg18" || k.agents.told().FirstMajor != 17 {
 		t.Fatalf("the agents are told of %s, first %d", a.Path, k.agents.told().FirstMajor)
 	}
-	b := db.Status.Backup
-	if b.Archive != first+"-pg18" || b.Version != 18 || b.LastBackup != "" || b.Latest != nil || len(b.Windows) > 0 {
-		t.Errorf("the status of the new archive is %+v", b)
-	}
-	if len(b.Former) != 1 || b.Former[0].Path != first || b.Former[0].Version != 17 || b.Former[0].Until == nil ||
-		b.Former[0].Since == nil {
-		t.Errorf("the former archives are %+v", b.Former)
-	}
+	k.turnedOver(db.Status.Backup, first)
 	if got := k.backups(); !slices.Equal(got, before) {
 		t.Errorf("a backup is asked for before the archive works: %v", got)
 	}
@@ -103,21 +96,33 @@ func TestAMajorUpgradeBeginsAnotherArchive(t *testing.T) {
 	if s := db.Status.Backup; s.LastBackup != taken18.Name || s.Earliest == nil || len(s.Windows) != 1 {
 		t.Errorf("then the status is %+v", s)
 	}
-	old := &v1.DatabaseBackup{}
-	k.read(before[0], old)
-	if old.Status.Archive.Path != first || old.Status.ServerVersion != "17.6" ||
-		!meta.IsStatusConditionTrue(old.Status.Conditions, v1.ConditionComplete) {
-		t.Errorf("the backup of before is %+v", old.Status)
-	}
-	k.writes.take()
-	for range 3 {
-		db = k.reconcile(db)
-	}
-	if writes := k.writes.take(); len(writes) > 0 {
-		t.Errorf("at rest it writes %v", writes)
-	}
+	k.staysComplete(before[0], first)
+	k.rests(db)
 	if got := k.backups(); len(got) != len(before)+1 {
 		t.Errorf("the backups are %v", got)
+	}
+}
+
+// turnedOver fails the test unless the archive is that of 18, with nothing in it yet, and that of 17 is on record.
+func (k *taker) turnedOver(b *v1.BackupStatus, first string) {
+	k.Helper()
+	if b.Archive != first+"-pg18" || b.Version != 18 || b.LastBackup != "" || b.Latest != nil || len(b.Windows) > 0 {
+		k.Errorf("the status of the new archive is %+v", b)
+	}
+	if len(b.Former) != 1 || b.Former[0].Path != first || b.Former[0].Version != 17 || b.Former[0].Until == nil ||
+		b.Former[0].Since == nil {
+		k.Errorf("the former archives are %+v", b.Former)
+	}
+}
+
+// staysComplete fails the test unless a backup is a complete one of 17.6 in an archive.
+func (k *taker) staysComplete(name, archive string) {
+	k.Helper()
+	b := &v1.DatabaseBackup{}
+	k.read(name, b)
+	if b.Status.Archive.Path != archive || b.Status.ServerVersion != "17.6" ||
+		!meta.IsStatusConditionTrue(b.Status.Conditions, v1.ConditionComplete) {
+		k.Errorf("the backup of before is %+v", b.Status)
 	}
 }
 
@@ -184,7 +189,8 @@ func (w *world) upgraded(name string) (k *taker, db *v1.SampleDB, before string)
 	w.Helper()
 	k, db = w.ready(name)
 	asked := taken
-	asked.ID, asked.Windows = "20261122T000000Z-bbbb", []protocol.Window{{Branch: 1, Earliest: k.now, EarliestLSN: "0/4"}}
+	asked.ID = "20261122T000000Z-bbbb"
+	asked.Windows = []protocol.Window{{Branch: 1, Earliest: k.now, EarliestLSN: "0/4"}}
 	k.completeWith(k.ask(name+"-1-asked", name), asked)
 	db = k.reconcile(db)
 	before = k.now.UTC().Format(time.RFC3339)

@@ -147,32 +147,12 @@ func TestLongAMajorUpgradeIsKilledAtEachStep(t *testing.T) {
 			k := &killer{story: s, what: what, steps: steps, done: map[string]bool{}}
 			s.patch("shop", `{"version":17}`)
 			for attempt := 0; ; attempt++ {
-				failed := false
-				s.until(func(ctx context.Context) error {
-					db, err := s.SampleDB(ctx, "shop")
-					if err != nil {
-						return err
-					}
-					step := k.see(db)
-					failed = step == v1.UpgradeFailed
-					if !failed && step != v1.UpgradeUpgraded {
-						return fmt.Errorf("the upgrade is at %s", step)
-					}
-					return nil
-				})
-				if !failed || attempt == 5 {
+				if failed := k.attempt("shop"); !failed || attempt == 5 {
 					break
 				}
 				s.condition("shop", v1.ConditionAvailable, "True", "")
 				t.Logf("it failed: %s", s.condition("shop", v1.ConditionUpgraded, "False", v1.ReasonUpgradeFailed))
-				s.run("annotate", "sampledb", "shop", naming.AnnotationUpdate+"=now")
-				s.until(func(ctx context.Context) error {
-					db, err := s.SampleDB(ctx, "shop")
-					if err == nil && db.Status.Upgrade.Step == v1.UpgradeFailed {
-						err = fmt.Errorf("it is not tried again yet")
-					}
-					return err
-				})
+				s.tryAgain("shop")
 			}
 			s.upgraded("shop", 17, func(string) {})
 			check()
@@ -186,6 +166,37 @@ type killer struct {
 	what  string
 	steps []string
 	done  map[string]bool
+}
+
+// attempt waits until an upgrade has ended, and kills on the way; it says whether the upgrade has failed.
+func (k *killer) attempt(name string) (failed bool) {
+	k.Helper()
+	k.until(func(ctx context.Context) error {
+		db, err := k.SampleDB(ctx, name)
+		if err != nil {
+			return err
+		}
+		step := k.see(db)
+		failed = step == v1.UpgradeFailed
+		if !failed && step != v1.UpgradeUpgraded {
+			return fmt.Errorf("the upgrade is at %s", step)
+		}
+		return nil
+	})
+	return failed
+}
+
+// tryAgain asks for an upgrade that has failed once more, and waits until it has begun.
+func (s *story) tryAgain(name string) {
+	s.Helper()
+	s.run("annotate", "sampledb", name, naming.AnnotationUpdate+"=now")
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, name)
+		if err == nil && db.Status.Upgrade.Step == v1.UpgradeFailed {
+			err = fmt.Errorf("it is not tried again yet")
+		}
+		return err
+	})
 }
 
 // see kills what is to be killed at the step of an upgrade, and returns the step.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -220,11 +219,14 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 		"another hash": {protocol.Program{SHA256: hashOf(nil), Architecture: runtime.GOARCH}, good[:2000], "SHA-256"},
 		"another architecture": {protocol.Program{SHA256: hashOf(good), Architecture: "riscv64"}, good,
 			"riscv64"},
-		"cut off":            {protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}, good[:1000], "SHA-256"},
-		"it ends":            {text: script("echo broken >&2; exit 7"), why: "broken"},
-		"it hangs":           {text: script("sleep 600"), why: "did not end"},
-		"it says nothing":    {text: script("exit 0"), why: "could take over"},
-		"it knows no format": {text: script("echo unknown format $TOBAN_HANDOVER_FORMAT >&2; exit 1"), why: "unknown format 1"},
+		"cut off": {protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}, good[:1000],
+			"SHA-256"},
+		"it ends":         {text: script("echo broken >&2; exit 7"), why: "broken"},
+		"it hangs":        {text: script("sleep 600"), why: "did not end"},
+		"it says nothing": {text: script("exit 0"), why: "could take over"},
+		"it knows no format": {
+			text: script("echo unknown format $TOBAN_HANDOVER_FORMAT >&2; exit 1"), why: "unknown format 1",
+		},
 	} {
 		if p.is.SHA256 == "" {
 			p.is = protocol.Program{SHA256: hashOf(p.text), Architecture: runtime.GOARCH}
@@ -297,7 +299,8 @@ func TestSIGTERMDuringAnExchange(t *testing.T) {
 	now, then := today(t), next(t)
 	c := newCluster(t, 113, now)
 	text := then.text(t)
-	for round, delay := range []time.Duration{0, 5, 20, 40, 80, 160} {
+	for round, milliseconds := range []int{0, 5, 20, 40, 80, 160} {
+		delay := time.Duration(milliseconds) * time.Millisecond
 		leader := c.whole()
 		name := c.names()[round%3]
 		is := then
@@ -305,7 +308,7 @@ func TestSIGTERMDuringAnExchange(t *testing.T) {
 			is, text = now, now.text(t)
 		}
 		c.must(c.giveText(name, text))
-		time.Sleep(delay * time.Millisecond) //nolint:forbidigo // the moment is what is tried
+		time.Sleep(delay) //nolint:forbidigo // the moment is what is tried
 		cmd := c.instances[name].cmd
 		c.must(cmd.Process.Signal(syscall.SIGTERM))
 		ended := make(chan error, 1)
@@ -316,7 +319,7 @@ func TestSIGTERMDuringAnExchange(t *testing.T) {
 		case <-time.After(deadline):
 			t.Fatalf("%s has not ended", name)
 		}
-		t.Logf("%s (leader: %t) ended, told after %s", name, name == leader, fmt.Sprint(delay*time.Millisecond))
+		t.Logf("%s (leader: %t) ended, told after %s", name, name == leader, delay)
 		c.instances[name].release = is
 		c.start(name)
 	}

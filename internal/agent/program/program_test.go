@@ -25,10 +25,12 @@ func TestAProgramIsWhatItIsSaidToBe(t *testing.T) {
 		is    protocol.Program
 		taken bool
 	}{
-		"right":                {protocol.Program{SHA256: sha(text), Architecture: runtime.GOARCH}, true},
-		"another hash":         {protocol.Program{SHA256: sha("x"), Architecture: runtime.GOARCH}, false},
-		"no hash":              {protocol.Program{Architecture: runtime.GOARCH}, false},
-		"a path as hash":       {protocol.Program{SHA256: "../../" + sha(text)[6:], Architecture: runtime.GOARCH}, false},
+		"right":        {protocol.Program{SHA256: sha(text), Architecture: runtime.GOARCH}, true},
+		"another hash": {protocol.Program{SHA256: sha("x"), Architecture: runtime.GOARCH}, false},
+		"no hash":      {protocol.Program{Architecture: runtime.GOARCH}, false},
+		"a path as hash": {
+			protocol.Program{SHA256: "../../" + sha(text)[6:], Architecture: runtime.GOARCH}, false,
+		},
 		"another architecture": {protocol.Program{SHA256: sha(text), Architecture: "riscv64"}, false},
 	} {
 		folder := Folder(filepath.Join(t.TempDir(), "programs"))
@@ -50,7 +52,9 @@ func TestARehearsal(t *testing.T) {
 		script string
 		passes bool
 	}{
-		"passes":                 {"#!/bin/sh\n[ \"$1 $2 $3\" = 'agent --name=x --rehearse' ] && echo could take over\n", true},
+		"passes": {
+			"#!/bin/sh\n[ \"$1 $2 $3\" = 'agent --name=x --rehearse' ] && echo could take over\n", true,
+		},
 		"fails":                  {"#!/bin/sh\necho no >&2\nexit 3\n", false},
 		"knows of no rehearsals": {"#!/bin/sh\necho hello\n", false},
 		"is no program":          {"hello\n", false},

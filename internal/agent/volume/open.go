@@ -13,9 +13,9 @@ import (
 func StateFolder(volume string) string { return filepath.Join(volume, folderState) }
 
 // Open locks the volume of an instance, takes over the data of a restore in place or of an upgrade where that is due,
-// by their ids, and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has the
-// lock it touches nothing on the volume. A lock that it has got is returned with an error too: it is to be held until
-// the process ends.
+// by their ids, and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has
+// the lock it touches nothing on the volume. A lock that it has got is returned with an error too: it is to be held
+// until the process ends.
 func Open(
 	ctx context.Context, volume, instance string, wanted []string, waits func(whom string),
 ) (*Lock, *StateStore, error) {

@@ -222,7 +222,8 @@ func (a *HTTPS) Progress(
 	return out, err
 }
 
-// Begin tells a Pod, at a host, to begin. Its certificate is for an identity, by the authority in the SampleDB's config.
+// Begin tells a Pod, at a host, to begin. Its certificate is for an identity, by the authority in the SampleDB's
+// config.
 func (a *HTTPS) Begin(
 	ctx context.Context, identity, host string, config protocol.Config, begin protocol.UpgradeBegin,
 ) error {

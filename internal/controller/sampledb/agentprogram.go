@@ -68,42 +68,56 @@ type agentDecision struct{ give, reason, message string }
 // runs it, the others follow whether that is asked for or not. A program that has failed is given to nobody any more.
 // Agents of releases that can't be given one keep theirs until their Pods are replaced.
 func decideAgent(v agentView) agentDecision {
-	var due []agentSeen
-	begun, foreign := false, false
+	t := v.tally()
+	switch {
+	case t.failed != "":
+		return agentDecision{"", agentsFailed, t.failed}
+	case len(t.due) == 0 && t.foreign:
+		return agentDecision{"", agentsForeign, "the other agents run on another architecture than the operator: " +
+			"they are replaced with their Pods"}
+	case len(t.due) == 0:
+		return agentDecision{reason: agentsCurrent}
+	case slices.ContainsFunc(t.due, func(a agentSeen) bool { return a.waits(v.target) }):
+		return agentDecision{"", agentsWait, "an agent has been given the operator's program"}
+	case v.busy != "":
+		return agentDecision{"", agentsNotReady, v.busy}
+	case !t.begun && !v.asked && !v.automatic:
+		return agentDecision{"", agentsNotAsked, "spec.update.mode is OnRequest: set the annotation " +
+			naming.AnnotationUpdate}
+	case !t.begun && !v.asked && !v.open:
+		return agentDecision{"", agentsWindow, "waits for spec.update.window"}
+	}
+	next := slices.MinFunc(t.due, func(a, b agentSeen) int {
+		return inOrder(instance{name: a.name, primary: a.primary}, instance{name: b.name, primary: b.primary})
+	})
+	return agentDecision{next.name, agentsGive, "goes on as the operator's program"}
+}
+
+// agentTally is how the agents stand to the program: which can be given it, whether one runs it, whether one is of
+// another architecture, and what failed, "" for nothing.
+type agentTally struct {
+	due            []agentSeen
+	begun, foreign bool
+	failed         string
+}
+
+// tally goes through the agents until one has failed.
+func (v *agentView) tally() (t agentTally) {
 	for _, a := range v.agents {
 		switch failed := a.failure(v.target); {
 		case a.runs == nil:
 		case a.runs.SHA256 == v.target.SHA256:
-			begun = true
+			t.begun = true
 		case failed != "":
-			return agentDecision{"", agentsFailed, fmt.Sprintf("%s does not go on as the operator's program: %s", a.name,
-				failed)}
+			t.failed = fmt.Sprintf("%s does not go on as the operator's program: %s", a.name, failed)
+			return t
 		case a.runs.Architecture != v.target.Architecture:
-			foreign = true
+			t.foreign = true
 		default:
-			due = append(due, a)
+			t.due = append(t.due, a)
 		}
 	}
-	switch {
-	case len(due) == 0 && foreign:
-		return agentDecision{"", agentsForeign, "the other agents run on another architecture than the operator: they " +
-			"are replaced with their Pods"}
-	case len(due) == 0:
-		return agentDecision{reason: agentsCurrent}
-	case slices.ContainsFunc(due, func(a agentSeen) bool { return a.waits(v.target) }):
-		return agentDecision{"", agentsWait, "an agent has been given the operator's program"}
-	case v.busy != "":
-		return agentDecision{"", agentsNotReady, v.busy}
-	case !begun && !v.asked && !v.automatic:
-		return agentDecision{"", agentsNotAsked, "spec.update.mode is OnRequest: set the annotation " +
-			naming.AnnotationUpdate}
-	case !begun && !v.asked && !v.open:
-		return agentDecision{"", agentsWindow, "waits for spec.update.window"}
-	}
-	next := slices.MinFunc(due, func(a, b agentSeen) int {
-		return inOrder(instance{name: a.name, primary: a.primary}, instance{name: b.name, primary: b.primary})
-	})
-	return agentDecision{next.name, agentsGive, "goes on as the operator's program"}
+	return t
 }
 
 // failure is why an agent does not go on as a program, "" where that is not known.

@@ -39,6 +39,8 @@ func TestDecideWhichAgentIsReplaced(t *testing.T) {
 	closed := func(v *agentView) { v.open = false }
 	asked := func(v *agentView) { v.asked = true }
 	busy := func(v *agentView) { v.busy = "something else" }
+	foreign := protocol.Program{SHA256: "a", Architecture: "arm64"}
+	once := protocol.Program{SHA256: "a", Architecture: "amd64", Failed: &protocol.ProgramFailure{SHA256: "0"}}
 	for name, c := range map[string]struct {
 		view         agentView
 		give, reason string
@@ -62,9 +64,9 @@ func TestDecideWhichAgentIsReplaced(t *testing.T) {
 		"asked for outside of it":        {with(closed, asked), "x-2", agentsGive},
 		"releases that can't":            {with(run(nil, 0, 1, 2)), "", agentsCurrent},
 		"one that has just started":      {with(run(nil, 2)), "x-1", agentsGive},
-		"another architecture":           {with(run(&protocol.Program{SHA256: "a", Architecture: "arm64"}, 0, 1, 2)), "", agentsForeign},
-		"of several architectures":       {with(run(&protocol.Program{SHA256: "a", Architecture: "arm64"}, 2)), "x-1", agentsGive},
-		"a failure of an earlier target": {with(run(&protocol.Program{SHA256: "a", Architecture: "amd64", Failed: &protocol.ProgramFailure{SHA256: "0"}}, 2)), "x-2", agentsGive},
+		"another architecture":           {with(run(&foreign, 0, 1, 2)), "", agentsForeign},
+		"of several architectures":       {with(run(&foreign, 2)), "x-1", agentsGive},
+		"a failure of an earlier target": {with(run(&once, 2)), "x-2", agentsGive},
 	} {
 		if d := decideAgent(c.view); d.give != c.give || d.reason != c.reason {
 			t.Errorf("%s: gives %q, %s (%s), want %q, %s", name, d.give, d.reason, d.message, c.give, c.reason)

@@ -91,21 +91,12 @@ func (s *scope) backupPlan() backupPlan {
 			out.anew, out.why = c.LastTransitionTime.Time, "the archive has a gap"
 		}
 	}
-	if at := s.leftBranch(); at.After(out.anew) {
-		out.anew, out.why = at, "the database was restored in place"
-	}
-	if at := s.newestBroken(); !at.IsZero() {
-		out.full = true // else it would be the change from what can't be restored
-		if at.After(out.anew) {
-			out.anew, out.why = at, "objects of the newest backup, or WAL since, are broken"
-		}
-	}
-	if at := s.keyChanged(); !at.IsZero() {
-		out.full = true // else it would need the former key
-		if at.After(out.anew) {
-			out.anew, out.why = at, "the key of the archive was changed"
-		}
-	}
+	out.since(s.leftBranch(), "the database was restored in place")
+	broken, key := s.newestBroken(), s.keyChanged()
+	// Else it would be the change from what can't be restored, or need the former key.
+	out.full = !broken.IsZero() || !key.IsZero()
+	out.since(broken, "objects of the newest backup, or WAL since, are broken")
+	out.since(key, "the key of the archive was changed")
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		if b.Labels[naming.LabelOwner] == string(s.db.UID) && !s.ofFormer(b) || s.inArchive(b) {
@@ -118,6 +109,13 @@ func (s *scope) backupPlan() backupPlan {
 	}
 	out.full = out.full || !out.complete && len(s.archives().Former) > 0
 	return out
+}
+
+// since has a backup be needed at once since a moment, zero for none, unless something later needs one.
+func (a *backupPlan) since(at time.Time, why string) {
+	if at.After(a.anew) {
+		a.anew, a.why = at, why
+	}
 }
 
 // leftBranch is when the database was restored in place, zero where it was not, or where a backup since is complete.
@@ -155,26 +153,9 @@ func ended(b *v1.DatabaseBackup) bool {
 
 // archiveChanges are the events about the archive.
 func archiveChanges(old, now v1.SampleDBStatus) []event {
-	var out []event
-	if c := turned(old, now, v1.ConditionArchiving); c != nil {
-		switch {
-		case c.Status == metav1.ConditionTrue:
-			out = append(out, event{corev1.EventTypeNormal, eventArchiving, c.Message})
-		case c.Reason == v1.ReasonArchiveGap:
-			out = append(out, event{corev1.EventTypeWarning, eventArchiveGap, c.Message})
-		case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
-			out = append(out,
-				event{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
-		}
-	}
-	is := now.Backup
-	if is != nil && old.Backup != nil && old.Backup.Archive != "" && old.Backup.Archive != is.Archive {
-		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
-			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
-				"retention removes it", is.Version, is.Archive, old.Backup.Archive)})
-	}
-	if is != nil && is.Retention != "" && (old.Backup == nil || old.Backup.Retention != is.Retention) {
-		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, is.Retention})
+	out := archivingChanges(turned(old, now, v1.ConditionArchiving))
+	if now.Backup != nil {
+		out = append(out, backupChanges(old.Backup, now.Backup)...)
 	}
 	if c := turned(old, now, v1.ConditionRetentionApplied); c != nil && c.Status == metav1.ConditionFalse &&
 		c.Reason != v1.ReasonRetentionHeld {
@@ -182,6 +163,34 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		out = append(out, event{corev1.EventTypeWarning, eventScheduleInvalid, c.Message})
+	}
+	return out
+}
+
+// archivingChanges is the event that tells of another state of the condition Archiving, nil for none.
+func archivingChanges(c *metav1.Condition) []event {
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionTrue:
+		return []event{{corev1.EventTypeNormal, eventArchiving, c.Message}}
+	case c.Reason == v1.ReasonArchiveGap:
+		return []event{{corev1.EventTypeWarning, eventArchiveGap, c.Message}}
+	case c.Status == metav1.ConditionFalse && c.Reason != v1.ReasonArchiveStarting:
+		return []event{{corev1.EventTypeWarning, eventArchiveFailing, fmt.Sprintf("%s: %s", c.Reason, c.Message)}}
+	}
+	return nil
+}
+
+// backupChanges are the events that tell of another archive, and of why retention is held. There may be no status of
+// before.
+func backupChanges(old, now *v1.BackupStatus) (out []event) {
+	if old != nil && old.Archive != "" && old.Archive != now.Archive {
+		out = append(out, event{corev1.EventTypeNormal, eventArchiving,
+			fmt.Sprintf("the archive of PostgreSQL %d is %s, and begins with a full backup; what %s has stays until "+
+				"retention removes it", now.Version, now.Archive, old.Archive)})
+	}
+	if now.Retention != "" && (old == nil || old.Retention != now.Retention) {
+		out = append(out, event{corev1.EventTypeWarning, eventRetentionHeld, now.Retention})
 	}
 	return out
 }

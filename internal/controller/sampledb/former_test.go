@@ -23,10 +23,12 @@ func TestTheFirstMajorIsFoundAgain(t *testing.T) {
 		backups []v1.DatabaseBackup
 		want    int
 	}{
-		"the status":                 {17, protocol.Config{Major: 18, FirstMajor: 16}, nil, 17},
-		"the config":                 {0, protocol.Config{Major: 18, FirstMajor: 17}, nil, 17},
-		"a backup":                   {0, protocol.Config{}, []v1.DatabaseBackup{backup("n/x-12345678", "17.6")}, 17},
-		"a backup of a later one":    {0, protocol.Config{}, []v1.DatabaseBackup{backup("n/x-12345678-pg18", "18.1")}, 0},
+		"the status": {17, protocol.Config{Major: 18, FirstMajor: 16}, nil, 17},
+		"the config": {0, protocol.Config{Major: 18, FirstMajor: 17}, nil, 17},
+		"a backup":   {0, protocol.Config{}, []v1.DatabaseBackup{backup("n/x-12345678", "17.6")}, 17},
+		"a backup of a later one": {
+			0, protocol.Config{}, []v1.DatabaseBackup{backup("n/x-12345678-pg18", "18.1")}, 0,
+		},
 		"a backup of another":        {0, protocol.Config{}, []v1.DatabaseBackup{backup("n/x-87654321", "17.6")}, 0},
 		"a config of before upgrade": {0, protocol.Config{Major: 17}, nil, 17},
 		"nothing":                    {0, protocol.Config{}, nil, 0},
@@ -48,14 +50,17 @@ func TestTurnOver(t *testing.T) {
 	was := v1.BackupStatus{
 		Archive: "n/x", ArchivedLSN: "0/9", Latest: &late, Windows: []v1.RestoreWindow{{Branch: 1, Earliest: &early}},
 	}
-	now := turnOver(was, v1.BackupStatus{Archive: "n/x-pg18", Version: 18}, v1.FormerArchive{Path: "n/x", Version: 17}, at)
+	turned := v1.FormerArchive{Path: "n/x", Version: 17}
+	now := turnOver(was, v1.BackupStatus{Archive: "n/x-pg18", Version: 18}, turned, at)
 	if len(now.Former) != 1 || !now.Former[0].Until.Equal(&metav1.Time{Time: at}) ||
-		!now.Former[0].Windows[0].Latest.Equal(&late) || now.Former[0].Windows[0].LatestLSN != "0/9" || now.Latest != nil {
+		!now.Former[0].Windows[0].Latest.Equal(&late) || now.Former[0].Windows[0].LatestLSN != "0/9" ||
+		now.Latest != nil {
 		t.Fatalf("it is %+v", now)
 	}
 	left := v1.FormerArchive{Path: "n/x-pg18", Version: 18}
 	back := turnOver(now, v1.BackupStatus{Archive: "n/x", Version: 17}, left, at)
-	if len(back.Former) != 0 || len(back.Windows) != 1 || back.Windows[0].Latest != nil || !back.Earliest.Equal(&early) {
+	if len(back.Former) != 0 || len(back.Windows) != 1 || back.Windows[0].Latest != nil ||
+		!back.Earliest.Equal(&early) {
 		t.Errorf("taken back it is %+v", back)
 	}
 }

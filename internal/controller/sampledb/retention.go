@@ -31,7 +31,8 @@ func (r *Reconciler) applyRetention(ctx context.Context, s *scope) error {
 			jobs.Of(job, s.seen.backupPods).Last(naming.ContainerBackup)); said != nil {
 			s.retained = &retained{*said, dueSince(job)}
 			return removed.NoteAll(ctx, r.Client, *said, removed.By{
-				Archive: cmp.Or(said.Archive, s.archivePath()), Store: s.backup.Store, When: "when Job " + job.Name + " ran",
+				Archive: cmp.Or(said.Archive, s.archivePath()), Store: s.backup.Store,
+				When: "when Job " + job.Name + " ran",
 			}, s.seen.backups)
 		}
 		return nil

@@ -55,9 +55,9 @@ type scope struct {
 	upgrade     *v1.UpgradeStatus
 	upgradeNext time.Time
 	upgraded    verdict
-	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays is
-	// what becomes of it, finishNext when that changes by itself, zero for never. sortedBy is the image under which texts
-	// were last seen sorted as on record.
+	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays
+	// is what becomes of it, finishNext when that changes by itself, zero for never. sortedBy is the image under which
+	// texts were last seen sorted as on record.
 	finish     *v1.FinishStatus
 	finishSays string
 	finishNext time.Time

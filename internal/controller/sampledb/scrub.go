@@ -21,7 +21,15 @@ func (s *scope) scrub() *v1.ScrubStatus {
 	if s.db.Status.Backup != nil && !s.archiveLeft() {
 		on = s.db.Status.Backup.Scrub
 	}
-	var last *v1.VerificationStatus
+	last := s.lastScrub()
+	if last == nil || on != nil && on.At != nil && (last.Scrub.At == nil || last.Scrub.At.Before(on.At)) {
+		return on
+	}
+	return last.Scrub
+}
+
+// lastScrub is the last verification of a backup in the archive that has read it again, nil for none.
+func (s *scope) lastScrub() (last *v1.VerificationStatus) {
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		if v := b.Status.Verification; v != nil && v.Scrub != nil && s.inArchive(b) &&
@@ -29,10 +37,7 @@ func (s *scope) scrub() *v1.ScrubStatus {
 			last = v
 		}
 	}
-	if last == nil || on != nil && on.At != nil && (last.Scrub.At == nil || last.Scrub.At.Before(on.At)) {
-		return on
-	}
-	return last.Scrub
+	return last
 }
 
 // intact is the condition Intact of what was read again, empty before anything was.

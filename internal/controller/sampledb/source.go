@@ -60,8 +60,8 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpe
 	own := naming.ArchivePath(s.db.Namespace, s.db.Name, string(s.db.UID))
 	if first, _ := naming.FirstArchivePath(named.Archive.Path); err == nil && first == own &&
 		named.Archive.Path != source.Archive.Path {
-		return source, otherVersion("the DatabaseBackup %s is of PostgreSQL %d, and %s runs %d now, which a restore in "+
-			"place does not change: kubectl toban restore %s --into OTHER --backup %s",
+		return source, otherVersion("the DatabaseBackup %s is of PostgreSQL %d, and %s runs %d now, which a restore "+
+			"in place does not change: kubectl toban restore %s --into OTHER --backup %s",
 			backup, named.Major, s.db.Name, s.config.Major, s.db.Name, backup)
 	}
 	if err == nil && named.Archive.Path != source.Archive.Path {

@@ -66,8 +66,8 @@ func decide(v view) decision {
 	case !v.possible:
 		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB that has its archive"}
 	case v.former != "":
-		return decision{over: true, reason: v1.ReasonVerificationFailed, message: fmt.Sprintf("it is of PostgreSQL %s, "+
-			"and spec.image is of the version that runs now: to check it, restore it into a new SampleDB "+
+		return decision{over: true, reason: v1.ReasonVerificationFailed, message: fmt.Sprintf("it is of PostgreSQL "+
+			"%s, and spec.image is of the version that runs now: to check it, restore it into a new SampleDB "+
 			"(kubectl toban restore NAME --into OTHER --backup BACKUP)", v.former)}
 	}
 	return decision{create: true, reason: v1.ReasonVerifying, message: "its Pod is being started"}

@@ -43,7 +43,8 @@ type HandedNews struct {
 	Counts    time.Duration `json:"counts"`
 	Voted     time.Duration `json:"voted"`
 	VotedTerm uint64        `json:"votedTerm,omitempty"`
-	// Progress is how far it has ever been, said by the process Boot, at ProgressAt; Met is when that was heard of first.
+	// Progress is how far it has ever been, said by the process Boot, at ProgressAt; Met is when that was heard of
+	// first.
 	Progress   ha.Progress   `json:"progress"`
 	ProgressAt time.Duration `json:"progressAt"`
 	Boot       string        `json:"boot,omitempty"`
@@ -94,17 +95,13 @@ func (h *heard) handOver() HandedNews {
 
 // busy says what the instance is at that the next program could not go on with, "" for nothing.
 func (i *Instance) busy() string {
-	switch s := i.server; {
-	case s.role == ha.ServerStopped || s.run == 0:
+	if i.server.role == ha.ServerStopped || i.server.run == 0 {
 		return "no server runs"
-	case !i.free() || i.storing != nil || len(i.waiting) > 0 || s.stopping:
-		return "something is being done with the server or the hard state"
-	case i.campaign != nil || i.preemption != nil || i.comeback != nil || len(i.votes) > 0:
-		return "an election is under way"
-	case i.wish.Resign || i.wish.restartServer:
-		return "the instance is to resign, to stop, or to restart its server"
-	case i.last.Action != ha.Lead && i.last.Action != ha.Follow || i.trouble.err != "" || i.watch.unelected:
-		return "the instance neither leads nor follows: " + i.last.Reason
+	}
+	if at := i.busyWith(); at != "" {
+		return at
+	}
+	switch s := i.server; {
 	case i.watch.unwritten > 0 && i.watch.unwritten >= ha.SlowLimit/2:
 		return "the volume is slow"
 	case !s.seen.Answers || s.seen.Failure != "":
@@ -113,6 +110,21 @@ func (i *Instance) busy() string {
 		return i.busyLeader()
 	case s.following != i.hardState.Ballot || !s.seen.Streaming:
 		return "the server does not stream"
+	}
+	return ""
+}
+
+// busyWith is what the instance itself is doing or is to do that has to end before, "" for nothing.
+func (i *Instance) busyWith() string {
+	switch {
+	case !i.free() || i.storing != nil || len(i.waiting) > 0 || i.server.stopping:
+		return "something is being done with the server or the hard state"
+	case i.campaign != nil || i.preemption != nil || i.comeback != nil || len(i.votes) > 0:
+		return "an election is under way"
+	case i.wish.Resign || i.wish.restartServer:
+		return "the instance is to resign, to stop, or to restart its server"
+	case i.last.Action != ha.Lead && i.last.Action != ha.Follow || i.trouble.err != "" || i.watch.unelected:
+		return "the instance neither leads nor follows: " + i.last.Reason
 	}
 	return ""
 }

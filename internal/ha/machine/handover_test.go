@@ -120,16 +120,18 @@ func TestNothingIsHandedOverInTheMiddle(t *testing.T) {
 	t.Parallel()
 	never := func(Effect) bool { return true }
 	for name, middle := range map[string]func(*rig){
-		"it is to resign":               func(r *rig) { r.holds = never; r.step(ResignAsked{}) },
-		"it is to stop":                 func(r *rig) { r.holds = never; r.step(LeaveAsked{}) },
-		"it is to restart its server":   func(r *rig) { r.holds = never; r.step(RestartAsked{}) },
-		"the server does not answer":    func(r *rig) { r.step(ServerSeen{Run: r.server.run, Failure: "it hangs"}) },
-		"the volume is slow":            func(r *rig) { r.step(VolumeSeen{Unwritten: ha.SlowLimit}) },
-		"no majority answers":           func(r *rig) { r.pass(ha.AnswerLimit) },
-		"the hard state is written":     func(r *rig) { r.holds = never; r.store(r.HardState(), nil) },
-		"the rule of commits changes":   func(r *rig) { r.holds = never; r.demand(r.rule(), false, false, nil) },
-		"it is being fenced":            func(r *rig) { r.holds = never; r.fenceServer("test") },
-		"a later term has been elected": func(r *rig) { r.other("db-1.b", func(p *ha.Peer) { p.Ballot.Term, p.Leading = 9, true }) },
+		"it is to resign":             func(r *rig) { r.holds = never; r.step(ResignAsked{}) },
+		"it is to stop":               func(r *rig) { r.holds = never; r.step(LeaveAsked{}) },
+		"it is to restart its server": func(r *rig) { r.holds = never; r.step(RestartAsked{}) },
+		"the server does not answer":  func(r *rig) { r.step(ServerSeen{Run: r.server.run, Failure: "it hangs"}) },
+		"the volume is slow":          func(r *rig) { r.step(VolumeSeen{Unwritten: ha.SlowLimit}) },
+		"no majority answers":         func(r *rig) { r.pass(ha.AnswerLimit) },
+		"the hard state is written":   func(r *rig) { r.holds = never; r.store(r.HardState(), nil) },
+		"the rule of commits changes": func(r *rig) { r.holds = never; r.demand(r.rule(), false, false, nil) },
+		"it is being fenced":          func(r *rig) { r.holds = never; r.fenceServer("test") },
+		"a later term has been elected": func(r *rig) {
+			r.other("db-1.b", func(p *ha.Peer) { p.Ballot.Term, p.Leading = 9, true })
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,11 +40,7 @@ func TestRowsAreFoundAgain(t *testing.T) {
 		if n := s.count(); n == 3000 {
 			s.Fatal("all rows are found: nothing is out of order")
 		}
-		r := s.look()
-		if !r.Changed() || r.Indexes != 2 || len(r.Databases) != 1 || r.Databases[0].Database != "shop" ||
-			r.Databases[0].Recorded != "former" || r.Databases[0].Actual == "" || r.Largest == 0 {
-			s.Errorf("it is seen: %+v", r)
-		}
+		s.seesChange()
 		result := s.run(s.job(finish.Indexes))
 		if result.Rebuilt != 2 || result.Checked != 2 || result.Broken != 2 || !result.Done {
 			s.Errorf("the result is %+v", result)
@@ -62,6 +58,16 @@ func TestRowsAreFoundAgain(t *testing.T) {
 			s.Errorf("again, it does %+v", result)
 		}
 	})
+}
+
+// seesChange fails the test unless it is seen that the library of shop has changed, and what depends on that.
+func (s *server) seesChange() {
+	s.Helper()
+	r := s.look()
+	if !r.Changed() || r.Indexes != 2 || len(r.Databases) != 1 || r.Databases[0].Database != "shop" ||
+		r.Databases[0].Recorded != "former" || r.Databases[0].Actual == "" || r.Largest == 0 {
+		s.Errorf("it is seen: %+v", r)
+	}
 }
 
 // Which indexes depend on an order that has changed: also by what they compare inside.
