@@ -24,19 +24,18 @@ type Surroundings struct {
 }
 
 // postgreSQL is the server, with the version of its programs.
-func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
+func (o Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
 	if o.Server != nil {
 		return o.Server, "", nil
 	}
-	if o.found.Major != major {
-		if o.found, err = postgres.FindPrograms(ctx, major); err != nil {
-			return nil, "", err
-		}
+	programs, err := postgres.FindPrograms(ctx, major)
+	if err != nil {
+		return nil, "", err
 	}
 	return realServer{&postgres.Server{
-		Programs: o.found, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
+		Programs: programs, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
 		Port: naming.PortPostgreSQL,
-	}}, o.found.Version, nil
+	}}, programs.Version, nil
 }
 
 func listenAddresses(listen string) string {
@@ -47,7 +46,7 @@ func listenAddresses(listen string) string {
 }
 
 // listener listens at an address.
-func (o *Options) listener(ctx context.Context, address string) (net.Listener, error) {
+func (o Options) listener(ctx context.Context, address string) (net.Listener, error) {
 	if o.ListenAt != nil {
 		return o.ListenAt(ctx, address)
 	}
