@@ -38,7 +38,7 @@ func (u *upgrade) create(ctx context.Context) error {
 	var said bytes.Buffer
 	cmd.Stderr = io.MultiWriter(u.Log, &said)
 	if err := u.run(cmd); err != nil {
-		return u.failed(ctx, err, lastLines(said.String(), 3))
+		return u.failed(ctx, err, lastLines(said.String(), 8))
 	}
 	return nil
 }

@@ -223,8 +223,9 @@ func TestCheck(t *testing.T) {
 	}
 	i.do("shop", `create extension oldonly;
 create table refers (id int, what regproc)`)
-	i.do("shop", `begin; insert into orders (item) values ('x'); prepare transaction 'left'`)
+	// Before the transaction: a slot waits for all that have begun.
 	i.do("postgres", `select pg_create_logical_replication_slot('consumer', 'pgoutput')`)
+	i.do("shop", `begin; insert into orders (item) values ('x'); prepare transaction 'left'`)
 	r := h.check(i, 18, map[string]string{"old_snapshot_threshold": "1h"})
 	t.Logf("%+v", r)
 	var reasons []string

@@ -1,7 +1,6 @@
 package upgrade_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 		folder       string
 	}{
 		{15, 17, "", protocol.MethodLink, ""},
-		{17, 18, protocol.MethodCopy, protocol.MethodCopy, ""},
+		{15, 17, protocol.MethodCopy, protocol.MethodCopy, ""},
 		{15, 18, protocol.MethodLink, protocol.MethodLink, ""},
 		{15, 18, "", protocol.MethodClone, reflinks},
 		{15, 18, protocol.MethodSwap, protocol.MethodSwap, ""},
@@ -32,9 +31,6 @@ func TestUpgrade(t *testing.T) {
 		t.Run(fmt.Sprintf("%d to %d by %s", c.from, c.to, c.want), func(t *testing.T) {
 			if c.want == protocol.MethodClone && c.folder == "" {
 				t.Skip("there is no file system with reflinks")
-			}
-			if lacksAttributeVersions(t, c.from, c.to) {
-				t.Skip("this minor version of the new server does not take over columns of that of the old one")
 			}
 			i := newInstance(t, c.from, c.folder)
 			stop := i.start(i.Programs, i.Data())
@@ -66,35 +62,23 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// lacksAttributeVersions says that the old version gives its columns an option that the new one does not know (17.12
-// gives them pg_attver, and 18.6 knows no such option).
-func lacksAttributeVersions(t *testing.T, from, to int) bool {
-	t.Helper()
-	knows := func(major int) bool {
-		text, err := os.ReadFile(filepath.Join(programs(t, major).Dir, "postgres"))
-		must(t, err)
-		return bytes.Contains(text, []byte("pg_attver\x00"))
-	}
-	return knows(from) && !knows(to)
-}
-
 // What pg_upgrade finds out only while it works ends the upgrade with its words, and the old data is whole.
 func TestAnUpgradeThatFailsInTheMiddleGoesBack(t *testing.T) {
-	if !lacksAttributeVersions(t, 17, 18) {
-		t.Skip("no two versions are here that don't go together")
-	}
-	i := newInstance(t, 17, "")
+	i := newInstance(t, 15, "")
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
+	// An option of a column that the new version does not know: 17.12 has one of its own, pg_attver, which 18.6 lacks.
+	i.do("shop", `set allow_system_table_mods = on;
+update pg_attribute set attoptions = '{pg_other=1}' where attrelid = 'orders'::regclass and attname = 'item'`)
 	want := i.facts()
 	stop(syscall.SIGINT)
-	o, _ := i.process(18, protocol.MethodLink, "", false)
+	o, _ := i.process(17, protocol.MethodLink, "", false)
 	t.Log(o.Error)
-	const why = `unrecognized parameter "pg_attver"`
+	const why = `unrecognized parameter "pg_other"`
 	if !o.Refused || !strings.Contains(o.Error, why) || strings.Contains(o.Error, i.Volume) {
 		t.Errorf("it says %q", o.Error)
 	}
-	i.back(18, want)
+	i.back(17, want)
 }
 
 // back gives the old data back, and looks whether it is as it was.
@@ -123,7 +107,7 @@ func (i *instance) back(to int, want map[string]string) {
 }
 
 // An upgrade may be killed anywhere: the old data can be given back, and it can be run again.
-func TestAnUpgradeThatIsKilled(t *testing.T) {
+func TestLongAnUpgradeThatIsKilled(t *testing.T) {
 	i := newInstance(t, 15, "")
 	stop := i.start(i.Programs, i.Data())
 	i.fill()
@@ -192,7 +176,7 @@ func TestAFullVolume(t *testing.T) {
 	must(t, err)
 	filler, err := os.Create(filepath.Join(folder, "filler"))
 	must(t, err)
-	must(t, syscall.Fallocate(int(filler.Fd()), 0, 0, int64(free)-(60<<20)))
+	must(t, syscall.Fallocate(int(filler.Fd()), 0, 0, int64(free)-(24<<20)))
 	o, _ := i.process(18, protocol.MethodCopy, "", false)
 	t.Log(o.Error)
 	if !o.Refused || !strings.Contains(o.Error, "No space left on device") {
