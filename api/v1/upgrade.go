@@ -114,11 +114,12 @@ type UpgradeStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Why it has failed, and the generation of the spec with which it has.
+	// Why it has failed, and what identifies the version, image and upgrade of the spec with which it has: another try is
+	// made when those change.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 	// +optional
-	FailedGeneration int64 `json:"failedGeneration,omitempty"`
+	FailedWith string `json:"failedWith,omitempty"`
 
 	// That the data of the former version was removed.
 	// +optional

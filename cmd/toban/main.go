@@ -56,14 +56,16 @@ func command(program string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	backup := cli.Backup()
-	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Undelete(), cli.Version(version))
+	backup, upgrade := cli.Backup(), cli.UpgradeTo()
+	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Undelete(), upgrade,
+		cli.Version(version))
 	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
 	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
+	upgrade.AddCommand(cli.UpgradePods()...)
 	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Finish(),
-		cli.Archive(), cli.Passwords(), cli.Image(), cli.Upgrade())
+		cli.Archive(), cli.Passwords(), cli.Image())
 	return root
 }

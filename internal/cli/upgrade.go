@@ -9,11 +9,9 @@ import (
 	"toban.dev/internal/worker"
 )
 
-// Upgrade is `toban upgrade`: what the Pods of an upgrade to another major version run.
-func Upgrade() *cobra.Command {
-	c := &cobra.Command{Use: "upgrade", Short: "Move a database to another major version", Hidden: true}
-	c.AddCommand(upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck())
-	return c
+// UpgradePods are the verbs of `toban upgrade` that the Pods of an upgrade to another major version run.
+func UpgradePods() []*cobra.Command {
+	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck()}
 }
 
 // upgradeCollect is the process in the container of the former image.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -410,4 +411,30 @@ func TestAVersionBelowThatOfTheDataIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "can't go below the major version of the data") {
 		t.Errorf("it says %v", err)
 	}
+}
+
+// The command asks for an upgrade, shows why one has failed, and accepts one that has ended well.
+func TestTheUpgradeVerb(t *testing.T) {
+	m := newMajors(t)
+	db := m.upgradable()
+	run := func(words string, args ...string) {
+		t.Helper()
+		out, err := m.command(t.Context(), cli.UpgradeTo(), append([]string{"x"}, args...)...)
+		if err != nil {
+			out += err.Error()
+		}
+		if !strings.Contains(out, words) {
+			t.Errorf("with %q it says %q, want %q", args, out, words)
+		}
+	}
+	run("say either to which version")
+	run("there is no upgrade of x to accept", "--accept")
+	run("it runs PostgreSQL 17.6 already", "--to", "17")
+	run("can't go below the major version of the data", "--to", "16")
+	run("the upgrade to PostgreSQL 18 is asked for", "--to", "18", "--wait=false")
+	db = m.wants(db)
+	checks, _ := m.upgradeJobs(db)
+	m.podOf(checks[0], `{"refusals":[{"reason":"PreparedTransactions","message":"app has a prepared transaction"}]}`)
+	m.at(m.reconcile(m.reconcile(db)), v1.UpgradeFailed)
+	run("because app has a prepared transaction", "--to", "18")
 }

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// upgradePoll is how often it is looked how far an upgrade is.
+const upgradePoll = 300 * time.Millisecond
+
+type upgradeToOptions struct {
+	cluster
+	to          int32
+	now, accept bool
+	wait        bool
+	timeout     time.Duration
+}
+
+// UpgradeTo is `toban upgrade`: it moves a SampleDB on to another major version.
+func UpgradeTo() *cobra.Command {
+	var o upgradeToOptions
+	c := &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Move a SampleDB on to another major version of PostgreSQL",
+		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up they\n" +
+			"serve as before; then no client is let in for some seconds. With --accept the data of the former version,\n" +
+			"which is kept after an upgrade, is removed.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
+	f.BoolVar(&o.now, "now", false, "don't wait for the window of spec.update, and try again what has failed")
+	f.BoolVar(&o.accept, "accept", false, "remove the data of the former version")
+	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
+	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait")
+	return c
+}
+
+func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) error {
+	if (o.to != 0) == o.accept {
+		return errors.New("say either to which version (--to 18), or --accept")
+	}
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	db, err := o.read(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	if o.accept {
+		return o.acceptUpgrade(ctx, out, api, db)
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"version":%d}}`, o.to)
+	if o.now {
+		patch = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"now"}},"spec":{"version":%d}}`,
+			naming.AnnotationUpdate, o.to)
+	}
+	if err := patchDB(ctx, api, db, patch); err != nil {
+		return fmt.Errorf("ask for the upgrade: %w", err)
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: the upgrade to PostgreSQL %d is asked for\n", name, o.to)
+		return nil
+	}
+	return o.await(ctx, out, api, db)
+}
+
+func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
+	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
+		client.FieldOwner("toban-cli"))
+}
+
+// acceptUpgrade has the data of the former version removed.
+func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB) error {
+	u := db.Status.Upgrade
+	if u == nil || u.Step != v1.UpgradeUpgraded {
+		return fmt.Errorf("there is no upgrade of %s to accept", db.Name)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"yes"}}}`, naming.AnnotationAcceptUpgrade)
+	if err := patchDB(ctx, api, db, patch); err != nil {
+		return fmt.Errorf("accept the upgrade: %w", err)
+	}
+	fmt.Fprintf(out, "%s: the data of PostgreSQL %d is removed\n", db.Name, u.From)
+	return nil
+}
+
+// await shows each step until the upgrade has ended.
+func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
+	limit, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	tick := time.NewTicker(upgradePoll)
+	defer tick.Stop()
+	shown := ""
+	for {
+		select {
+		case <-limit.Done():
+			return fmt.Errorf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
+				o.timeout, before.Name)
+		case <-tick.C:
+		}
+		db, err := o.read(limit, api, before.Name)
+		if err != nil {
+			continue // the API may be away for a moment, and the database does not mind
+		}
+		if db.UID != before.UID {
+			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
+		}
+		over, err := o.show(out, db, &shown)
+		if over || err != nil {
+			return err
+		}
+	}
+}
+
+// show prints a step that is new, and says whether the upgrade has ended; with an error where it has failed. What is on
+// record of a try before this one is none of it.
+func (o *upgradeToOptions) show(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+	u := db.Status.Upgrade
+	switch {
+	case u == nil && db.Status.Major == o.to:
+		fmt.Fprintf(out, "%s: it runs PostgreSQL %s already\n", db.Name, db.Status.Version)
+		return true, nil
+	case u == nil || u.To != o.to || u.Step == v1.UpgradeFailed && db.Annotations[naming.AnnotationUpdate] != "":
+		return false, nil
+	case u.Step == v1.UpgradeFailed:
+		return true, errors.New(u.Message)
+	}
+	if text := u.Step + ": " + u.Message; text != *shown {
+		*shown = text
+		fmt.Fprintf(out, "%s: %s\n", db.Name, text)
+	}
+	return u.Step == v1.UpgradeUpgraded, nil
+}
