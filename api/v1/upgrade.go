@@ -114,8 +114,8 @@ type UpgradeStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// Why it has failed, and what identifies the version, image and upgrade of the spec with which it has: another try is
-	// made when those change.
+	// Why it has failed, and what identifies the version, image and upgrade of the spec with which it has: another try
+	// is made when those change.
 	// +optional
 	Failure string `json:"failure,omitempty"`
 	// +optional

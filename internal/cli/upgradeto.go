@@ -31,9 +31,9 @@ func UpgradeTo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "upgrade NAME",
 		Short: "Move a SampleDB on to another major version of PostgreSQL",
-		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up they\n" +
-			"serve as before; then no client is let in for some seconds. With --accept the data of the former version,\n" +
-			"which is kept after an upgrade, is removed.",
+		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up\n" +
+			"they serve as before; then no client is let in for some seconds. With --accept the data of the former\n" +
+			"version, which is kept after an upgrade, is removed.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
@@ -106,8 +106,8 @@ func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.
 	for {
 		select {
 		case <-limit.Done():
-			return fmt.Errorf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
-				o.timeout, before.Name)
+			return fmt.Errorf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far "+
+				"it is", o.timeout, before.Name)
 		case <-tick.C:
 		}
 		db, err := o.read(limit, api, before.Name)
