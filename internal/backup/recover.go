@@ -141,11 +141,19 @@ const historyLimit = 1 << 20
 // one of WhileRunning.
 func (r *Recovery) Run(ctx context.Context, server Replayer) (Recovered, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ended := make(chan struct{})
+	// Nothing is put there any more when it returns: a restore that follows removes what is not of the backup.
+	defer func() {
+		cancel()
+		<-ended
+	}()
 	// Before it is consistent, the server needs all up to the stop of the backup, and may not say how far it is.
 	r.raise(r.Backup.StartLSN.Add(r.Ahead * wal.SegmentSize))
 	fed := make(chan error, 1)
-	go func() { fed <- r.feed(ctx, func(int) bool { return false }) }()
+	go func() {
+		defer close(ended)
+		fed <- r.feed(ctx, func(int) bool { return false })
+	}()
 	reached, err := r.watch(ctx, server, fed)
 	if err != nil {
 		return reached, fmt.Errorf("recover to %s: %w", r.Target, err)
