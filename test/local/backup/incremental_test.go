@@ -43,7 +43,7 @@ func everyNewer(t *testing.T, test func(t *testing.T, source *node)) {
 	}
 }
 
-func TestAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
+func TestLongAChainOfBackupsIsRestoredAsWhatItIsTheChangeTo(t *testing.T) {
 	everyNewer(t, func(t *testing.T, source *node) {
 		keys := newKey(t) + "\n" + newKey(t)
 		a := newArchive(t, source, keys)
