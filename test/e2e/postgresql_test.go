@@ -129,6 +129,11 @@ func (s *story) keepsOrDrops() {
 	}
 	s.apply(database("foodb", "foo", "secret five", "deletionPolicy: Delete"))
 	s.pgReason("foodb", "Ready")
+	// A kubelet may mount what the Secret was a moment ago; the operator sees that, and has it read again.
+	s.until(func(context.Context) error {
+		_, err := s.as("foo", "secret five", "foo", "SELECT 1")
+		return err
+	})
 	if n := s.mustAs("foo", "secret five", "foo", "SELECT count(*) FROM t"); n != "10" {
 		s.Errorf("the database that was retained has %s rows for its successor", n)
 	}

@@ -82,6 +82,9 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 	run := jobs.Of(job, s.seen.finishPods)
 	step, says, next := upgrade.DecideFinish(s.finishSituation(permission, run))
 	s.finishSays, s.finishNext = says, next
+	if s.finishedLately() {
+		s.finishNext = s.now.Add(finishSettles / 4)
+	}
 	switch step {
 	case upgrade.FinishBegin:
 		return r.beginFinish(ctx, s, permission.Asked)
@@ -96,6 +99,13 @@ func (r *Reconciler) applyFinish(ctx context.Context, s *scope) error {
 	case upgrade.FinishNone:
 	}
 	return nil
+}
+
+// finishedLately says that the Job ended a moment ago, so that the primary's agent looks at the indexes again soon, and
+// tells nobody.
+func (s *scope) finishedLately() bool {
+	f := s.finish
+	return f != nil && f.Step == v1.FinishDone && f.Since != nil && s.now.Sub(f.Since.Time) < 2*finishSettles
 }
 
 // finishSituation is what the decision is made of.
