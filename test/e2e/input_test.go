@@ -51,7 +51,7 @@ func TestWhatCannotChange(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 1))
 	for patch, words := range map[string]string{
-		`{"version":18}`: "version can't be changed",
+		`{"version":16}`: "can't go below the major version of the data",
 		`{"storage":{"storageClassName":"other"}}`: "storageClassName can't be changed",
 		`{"storage":{"size":"300Mi"}}`:             "can't shrink",
 	} {
