@@ -86,6 +86,11 @@ type UpgradeStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// What the check has found that will be otherwise after the upgrade, or that it could not find out.
+	// +listType=atomic
+	// +optional
+	Warnings []string `json:"warnings,omitempty"`
+
 	// The DatabaseBackup that was taken before.
 	// +optional
 	Backup string `json:"backup,omitempty"`

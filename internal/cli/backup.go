@@ -49,11 +49,7 @@ func Backup() *cobra.Command {
 }
 
 func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, err := o.connect()
-	if err != nil {
-		return err
-	}
-	db, err := o.read(ctx, api, name)
+	api, db, err := o.find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,16 @@ func (c *cluster) connect() (client.Client, error) {
 	return api, nil
 }
 
+// find makes a client, and reads a SampleDB.
+func (c *cluster) find(ctx context.Context, name string) (client.Client, *v1.SampleDB, error) {
+	api, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	db, err := c.read(ctx, api, name)
+	return api, db, err
+}
+
 func (c *cluster) read(ctx context.Context, api client.Reader, name string) (*v1.SampleDB, error) {
 	db := &v1.SampleDB{}
 	if err := api.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, db); err != nil {

@@ -48,11 +48,7 @@ func Switchover() *cobra.Command {
 }
 
 func (o *switchoverOptions) run(ctx context.Context, out io.Writer, name string) error {
-	api, err := o.connect()
-	if err != nil {
-		return err
-	}
-	before, err := o.read(ctx, api, name)
+	api, before, err := o.find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -51,11 +51,7 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 	if (o.to != 0) == o.accept {
 		return errors.New("say either to which version (--to 18), or --accept")
 	}
-	api, err := o.connect()
-	if err != nil {
-		return err
-	}
-	db, err := o.read(ctx, api, name)
+	api, db, err := o.find(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,6 @@ func restoreSelector(db string) map[string]string {
 // same way it ends at once.
 func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *batchv1.Job {
 	retries, kept, replace := restoreRetries, backupKept, batchv1.Failed
-	container := naming.ContainerRestore
 	object := meta(db, x.JobName(db))
 	object.Labels = merged(naming.Common(db.Name), restoreSelector(db.Name))
 	return &batchv1.Job{
@@ -144,14 +143,7 @@ func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *b
 			BackoffLimit:            &retries,
 			TTLSecondsAfterFinished: &kept,
 			PodReplacementPolicy:    &replace,
-			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-				Action: batchv1.PodFailurePolicyActionFailJob,
-				OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					ContainerName: &container,
-					Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-					Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
-				},
-			}}},
+			PodFailurePolicy:        failAtOnce(naming.ContainerRestore),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: object.Labels},
 				Spec:       restorePod(db, settings, x, source),

@@ -120,7 +120,7 @@ func UpgradeJob(db *v1.SampleDB, settings Settings, u Upgrade) *batchv1.Job {
 }
 
 func upgradeJob(db *v1.SampleDB, name string, pod corev1.PodSpec, deadline int64, retries int32) *batchv1.Job {
-	replace, container := batchv1.Failed, naming.ContainerUpgrade
+	replace := batchv1.Failed
 	object := meta(db, name)
 	object.Labels = merged(naming.Common(db.Name), upgradeSelector(db.Name))
 	return &batchv1.Job{
@@ -129,15 +129,8 @@ func upgradeJob(db *v1.SampleDB, name string, pod corev1.PodSpec, deadline int64
 			BackoffLimit:          &retries,
 			ActiveDeadlineSeconds: &deadline,
 			PodReplacementPolicy:  &replace,
-			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-				Action: batchv1.PodFailurePolicyActionFailJob,
-				OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-					ContainerName: &container,
-					Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
-					Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
-				},
-			}}},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod},
+			PodFailurePolicy:      failAtOnce(naming.ContainerUpgrade),
+			Template:              corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod},
 		},
 	}
 }

@@ -38,7 +38,7 @@ func Back(ctx context.Context, o Options) (protocol.UpgradeBack, error) {
 	if result.Forked, err = (&postgres.Server{Volume: u.Volume}).Forked(); err != nil {
 		return result, err
 	}
-	return result, syncFileSystem(u.Volume)
+	return result, postgres.SyncFileSystem(u.Volume)
 }
 
 // undo removes what was made for the new data, and gives the old data its control file back, last of all: without it no

@@ -53,5 +53,5 @@ func giveUp(ctx context.Context, path string, s state, waits func(whom string)) 
 	if err := u.undo(ctx); err != nil {
 		return err
 	}
-	return syncFileSystem(path)
+	return postgres.SyncFileSystem(path)
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
 )
@@ -154,18 +152,6 @@ func tailOf(path string, lines int) string {
 	}
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "; ")
-}
-
-func syncFileSystem(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("open %s to sync it: %w", path, err)
-	}
-	defer folder.Close()
-	if err := unix.Syncfs(int(folder.Fd())); err != nil {
-		return fmt.Errorf("write the file system of %s to disk: %w", path, err)
-	}
-	return nil
 }
 
 // statusWriter calls a function for each thing that pg_upgrade says it does, when it begins: that is then a line

@@ -196,7 +196,7 @@ func (u *upgrade) finish(ctx context.Context) error {
 	u.result.SystemIdentifier = control["Database system identifier"]
 	u.result.LSN, u.result.Timeline = begin.String(), uint32(timeline)
 	u.At("finished")
-	return syncFileSystem(u.Volume)
+	return postgres.SyncFileSystem(u.Volume)
 }
 
 // statisticsSince is the version whose pg_upgrade brings the planner's statistics along.

@@ -47,7 +47,7 @@ func (s *Server) grow(ctx context.Context, fill func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := syncFileSystem(s.incoming()); err != nil {
+	if err := SyncFileSystem(s.incoming()); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(s.Data()); err != nil {
@@ -87,9 +87,9 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// syncFileSystem writes a whole file system to disk, which is much faster than
+// SyncFileSystem writes a whole file system to disk, which is much faster than
 // one fsync for each of a thousand small files (syncfs(2)).
-func syncFileSystem(path string) error {
+func SyncFileSystem(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("open %s to sync it: %w", path, err)

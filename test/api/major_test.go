@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -162,7 +163,8 @@ func (m *majors) prepared(db *v1.SampleDB) (*v1.SampleDB, *corev1.Pod) {
 	if len(checks) != 1 {
 		m.Fatalf("there are the checks %v", checks)
 	}
-	m.podOf(checks[0], `{"from":"17.6","to":"18.1"}`)
+	m.podOf(checks[0], `{"from":"17.6","to":"18.1","warnings":[{"reason":"SortingMayDiffer","message":"Texts may be `+
+		`sorted otherwise","objects":["app"],"more":2}]}`)
 	db = m.reconcile(m.reconcile(db))
 	m.at(db, v1.UpgradePreparing)
 	_, jobs := m.upgradeJobs(db)
@@ -229,6 +231,9 @@ func (m *majors) expectPrepared(db *v1.SampleDB, pod *corev1.Pod) {
 	u := m.at(db, v1.UpgradePreparing)
 	if u.From != 17 || u.To != 18 || u.Instance != "x-0" || u.Image != majorImage || u.WayBack != v1.WayBackCancel {
 		m.Errorf("the upgrade is %+v", u)
+	}
+	if !slices.Equal(u.Warnings, []string{"Texts may be sorted otherwise: app, and 2 more"}) {
+		m.Errorf("it warns of %q", u.Warnings)
 	}
 	if pod.Spec.NodeName != "worker0" {
 		m.Errorf("its Pod goes to %q", pod.Spec.NodeName)
@@ -335,10 +340,10 @@ func TestAMajorUpgradeThatFails(t *testing.T) {
 		db := m.wants(m.upgradable())
 		checks, _ := m.upgradeJobs(db)
 		m.podOf(checks[0],
-			`{"refusals":[{"reason":"PreparedTransactions","message":"app has a prepared transaction"}]}`)
+			`{"refusals":[{"reason":"PreparedTransactions","message":"app has a prepared transaction","objects":["left"]}]}`)
 		db = m.reconcile(m.reconcile(db))
 		m.at(db, v1.UpgradeFailed)
-		m.failed(db, "app has a prepared transaction")
+		m.failed(db, "app has a prepared transaction: left")
 		if _, jobs := m.upgradeJobs(db); len(jobs) > 0 {
 			t.Error("the data is upgraded all the same")
 		}
@@ -353,6 +358,15 @@ func TestAMajorUpgradeThatFails(t *testing.T) {
 			t.Errorf("given up it is %+v", db.Status.Upgrade)
 		}
 		m.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	})
+	t.Run("the check leaves nothing", func(t *testing.T) {
+		m := newMajors(t)
+		db := m.wants(m.upgradable())
+		checks, _ := m.upgradeJobs(db)
+		m.podOf(checks[0], "Killed")
+		db = m.reconcile(m.reconcile(db))
+		m.at(db, v1.UpgradeFailed)
+		m.failed(db, "the Pod has left no result")
 	})
 	t.Run("the data", func(t *testing.T) {
 		m := newMajors(t)

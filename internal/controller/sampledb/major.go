@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -115,10 +117,6 @@ func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	d := upgrade.DecideMajor(view)
-	if d.Phase == upgrade.PhasePreparing && !work.job.Started && u.Instance != s.primary() {
-		u.Instance = s.primary()
-		x = s.upgradeOf()
-	}
 	s.noteMajor(d)
 	return r.actOnUpgrade(ctx, s, d, x, work)
 }
@@ -127,11 +125,10 @@ func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
 func (s *scope) upgradeOf() desired.Upgrade {
 	u := s.upgrade
 	ordinal, _ := naming.Ordinal(u.Instance)
-	out := desired.Upgrade{
+	return desired.Upgrade{
 		ID: u.ID, From: int(u.From), To: int(u.To), Image: u.Image, Ordinal: ordinal, Attempt: int(u.Attempt),
 		Node: u.Node,
 	}
-	return out
 }
 
 // upgradeWork is how far everything is that an upgrade needs.
@@ -185,34 +182,37 @@ func (s *scope) upgradeCheck(x desired.Upgrade) upgrade.Work {
 	result := jobs.Result[protocol.UpgradeCheck](run.Last(naming.ContainerUpgrade))
 	out := upgrade.Work{Started: run.State() != jobs.None}
 	switch {
-	case run.State() == jobs.Complete && result != nil && len(result.Refusals) > 0:
-		out.Failed = refusals(result.Refusals)
-	case run.State() == jobs.Complete:
-		out.Done = true
-	case run.State() > jobs.Complete:
-		out.Failed = lastWords(run, result)
+	case run.State() < jobs.Complete:
+	case result == nil: // what it has found is not known, which is not that nothing is in the way
+		out.Failed = whyEnded(run, "")
+	case run.State() > jobs.Complete || result.Error != "":
+		out.Failed = whyEnded(run, result.Error)
+	case len(result.Refusals) > 0:
+		out.Failed = strings.Join(findings(result.Refusals), "; ")
+	default:
+		out.Done, s.upgrade.Warnings = true, findings(result.Warnings)
 	}
 	return out
 }
 
-// refusals are what a check has found, in one sentence each.
-func refusals(all []protocol.UpgradeFinding) string {
-	text := ""
-	for i, f := range all {
-		if i > 0 {
-			text += "; "
+// findings are what a check has found, a sentence each, with the objects that it is about.
+func findings(all []protocol.UpgradeFinding) (out []string) {
+	for _, f := range all {
+		text := f.Message
+		if f.More > 0 {
+			f.Objects = append(slices.Clone(f.Objects), fmt.Sprintf("and %d more", f.More))
 		}
-		text += f.Message
+		if len(f.Objects) > 0 {
+			text += ": " + strings.Join(f.Objects, ", ")
+		}
+		out = append(out, text)
 	}
-	return text
+	return out
 }
 
-// lastWords are why a Job of an upgrade has failed.
-func lastWords(run jobs.Run, result *protocol.UpgradeCheck) string {
-	words := ""
-	if result != nil {
-		words = result.Error
-	}
+// whyEnded is why a Job of an upgrade has ended without a result that can be used: as its Pod says, else what keeps
+// that from running, else the Job's own words.
+func whyEnded(run jobs.Run, words string) string {
 	if pod := run.Newest(); pod != nil && words == "" {
 		if t := pods.TroubleOf(pod); t != nil {
 			words = t.Message
@@ -253,9 +253,8 @@ func (s *scope) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeRes
 	run := jobs.Of(job, s.seen.upgradePods)
 	result := jobs.Result[protocol.UpgradeResult](run.Last(naming.ContainerUpgrade))
 	out := upgrade.Work{Started: run.State() == jobs.Running}
-	words := ""
-	if result != nil {
-		words = result.Error
+	if result == nil {
+		result = &protocol.UpgradeResult{}
 	}
 	pod := run.Newest()
 	var trouble *pods.Trouble
@@ -263,10 +262,10 @@ func (s *scope) upgradeJob(job *batchv1.Job) (upgrade.Work, *protocol.UpgradeRes
 		trouble = pods.TroubleOf(pod)
 	}
 	switch {
-	case run.State() == jobs.Complete && result != nil && result.SystemIdentifier != "":
+	case run.State() == jobs.Complete && result.SystemIdentifier != "":
 		out.Done = true
 	case run.State() >= jobs.Complete:
-		out.Failed = cmp.Or(words, run.EndMessage(), "the Pod has left no result")
+		out.Failed = whyEnded(run, result.Error)
 	case trouble != nil && s.now.Sub(pod.CreationTimestamp.Time) > podPatience:
 		out.Failed = trouble.Message
 	case trouble != nil:

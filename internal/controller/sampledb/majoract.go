@@ -119,6 +119,7 @@ func (r *Reconciler) upgradeData(ctx context.Context, s *scope, w upgradeWork) e
 // version and whose data it is, in one write.
 func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWork) error {
 	u := s.upgrade
+	u.Method, u.Version = cmp.Or(w.result.Method, u.Method), cmp.Or(w.result.To, u.Version)
 	s.image = &v1.ImageStatus{Name: desired.WantedImage(s.db, r.Settings), Version: u.Version}
 	if desired.FixedImage(u.Image) {
 		s.image.Runs = u.Image
@@ -132,7 +133,6 @@ func (r *Reconciler) takeOverUpgrade(ctx context.Context, s *scope, w upgradeWor
 		return err
 	}
 	known.Upgraded, known.SystemIdentifier, known.Major = u.ID, w.result.SystemIdentifier, int(u.To)
-	u.Method, u.Version = w.result.Method, cmp.Or(w.result.To, u.Version)
 	next := s.db.DeepCopy()
 	next.Status.Major, next.Status.Upgrade = u.To, u
 	s.config = desired.Config(next, known)

@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/wal"
+	"toban.dev/test/local/aspostgres"
 )
 
 // deadline is for what must come true: generous, for busy machines.
@@ -146,7 +147,7 @@ func programs(t *testing.T) postgres.Programs {
 // release is PostgreSQL of a newer version.
 func release(t *testing.T, major int) postgres.Programs {
 	t.Helper()
-	found := os.Getenv(releaseVariable + strconv.Itoa(major))
+	found := aspostgres.Release(major)
 	if !filepath.IsAbs(found) {
 		t.Skipf("PostgreSQL %d is %s", major, found)
 	}

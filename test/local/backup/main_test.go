@@ -3,124 +3,22 @@
 package backup_test
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"os/user"
-	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 
-	"toban.dev/test/releases"
+	"toban.dev/test/local/aspostgres"
 )
-
-// releaseVariable has the folder of a newer PostgreSQL's programs by its major version, or why it is not there.
-const releaseVariable = "TOBAN_TEST_POSTGRESQL_"
 
 // newer are the versions that have incremental backups.
 var newer = []int{17, 18}
 
-// manualVariable has the text of docs/backup.md.
+// manualVariable has the text of docs/backup.md, which postgres may not be able to read.
 const manualVariable = "TOBAN_TEST_MANUAL"
 
-// TestMain runs the tests as the user postgres: the servers are started by this
-// process itself, and PostgreSQL refuses to run as root.
 func TestMain(m *testing.M) {
-	if os.Getuid() != 0 {
-		if manual, err := os.ReadFile("../../../docs/backup.md"); err == nil {
-			_ = os.Setenv(manualVariable, string(manual))
-		}
-		if os.Getenv(releaseVariable+"17") == "" {
-			setReleases()
-		}
-		os.Exit(m.Run())
+	if manual, err := os.ReadFile("../../../docs/backup.md"); err == nil {
+		_ = os.Setenv(manualVariable, string(manual))
 	}
-	code, err := again()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-// setReleases finds the newer versions, which takes root the first time.
-func setReleases() {
-	for _, major := range newer {
-		found, err := releases.Programs(context.Background(), major)
-		if err != nil {
-			found = "not here: " + err.Error()
-		}
-		_ = os.Setenv(releaseVariable+strconv.Itoa(major), found)
-	}
-}
-
-// again runs a copy of this program, which any user may read, as postgres.
-func again() (int, error) {
-	owner, err := user.Lookup("postgres")
-	if err != nil {
-		return 0, fmt.Errorf("the user postgres is missing (Debian package postgresql): %w", err)
-	}
-	uid, _ := strconv.Atoi(owner.Uid)
-	gid, _ := strconv.Atoi(owner.Gid)
-	folder, err := os.MkdirTemp("/tmp", "toban-backup-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	if err := os.Chown(folder, uid, gid); err != nil {
-		return 0, err
-	}
-	program := filepath.Join(folder, "tests")
-	if err := copyFile(os.Args[0], program); err != nil {
-		return 0, err
-	}
-	setReleases()
-	cmd := exec.Command(program, arguments()...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, os.Stdout, os.Stderr
-	manual, err := os.ReadFile("../../../docs/backup.md") // which postgres may not be able to read
-	if err != nil {
-		return 0, err
-	}
-	cmd.Env = append(os.Environ(), manualVariable+"="+string(manual), "HOME="+folder, "USER=postgres", "TMPDIR="+folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL,
-	}
-	runtime.LockOSThread() // the death signal is sent when the thread ends
-	err = cmd.Run()
-	if cmd.ProcessState == nil {
-		return 0, err
-	}
-	return cmd.ProcessState.ExitCode(), nil
-}
-
-// arguments are those of this program, but for files in go test's private folder.
-func arguments() []string {
-	var args []string
-	for _, arg := range os.Args[1:] {
-		if !strings.HasPrefix(arg, "-test.testlogfile") {
-			args = append(args, arg)
-		}
-	}
-	return args
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	return out.Close()
+	aspostgres.FindReleases(newer...)
+	os.Exit(aspostgres.Run(m, nil))
 }

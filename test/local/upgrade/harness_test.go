@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 	"toban.dev/internal/major"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/local/aspostgres"
 )
 
 // deadline is for what must come true: generous, for busy machines.
@@ -32,7 +32,7 @@ const id = "upgrade-1"
 // programs are those of a major version.
 func programs(t *testing.T, major int) postgres.Programs {
 	t.Helper()
-	found := os.Getenv(releaseVariable + strconv.Itoa(major))
+	found := aspostgres.Release(major)
 	if !filepath.IsAbs(found) {
 		t.Skip(found)
 	}
