@@ -123,6 +123,7 @@ func upgradeJob(db *v1.SampleDB, name string, pod corev1.PodSpec, deadline int64
 	replace := batchv1.Failed
 	object := meta(db, name)
 	object.Labels = merged(naming.Common(db.Name), upgradeSelector(db.Name))
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod}
 	return &batchv1.Job{
 		ObjectMeta: object,
 		Spec: batchv1.JobSpec{
@@ -130,7 +131,7 @@ func upgradeJob(db *v1.SampleDB, name string, pod corev1.PodSpec, deadline int64
 			ActiveDeadlineSeconds: &deadline,
 			PodReplacementPolicy:  &replace,
 			PodFailurePolicy:      failAtOnce(naming.ContainerUpgrade),
-			Template:              corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: object.Labels}, Spec: pod},
+			Template:              template,
 		},
 	}
 }

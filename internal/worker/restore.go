@@ -168,7 +168,7 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	return done, done.Write(r.volume)
 }
 
-// reserve is what must stay free for a server that runs on the volume: a tenth of it.
+// reserve is what must stay free for a server that runs on the volume.
 func (r *restore) reserve() (uint64, error) {
 	if r.settings.InPlace == "" {
 		return 0, nil
@@ -177,7 +177,13 @@ func (r *restore) reserve() (uint64, error) {
 	if err := unix.Statfs(r.volume, &stat); err != nil {
 		return 0, fmt.Errorf("see how large the volume is: %w", err)
 	}
-	return stat.Blocks * uint64(stat.Bsize) / 10, nil //nolint:gosec // the size of a block is positive
+	return reserveOf(stat.Blocks * uint64(stat.Bsize)), nil //nolint:gosec // the size of a block is positive
+}
+
+// reserveOf is a tenth of the bytes of a volume, at most 8 GiB: as much WAL as the server may write between two
+// checkpoints (max_wal_size in docs/parameters.md).
+func reserveOf(size uint64) uint64 {
+	return min(size/10, 8<<30)
 }
 
 func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {

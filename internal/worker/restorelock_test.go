@@ -56,3 +56,12 @@ func TestARestoreWaitsForTheVolume(t *testing.T) {
 		})
 	}
 }
+
+// What stays free for the server that runs on the volume is bounded: a large volume need not be a tenth empty.
+func TestReserveOf(t *testing.T) {
+	for size, want := range map[uint64]uint64{0: 0, 20 << 30: 2 << 30, 80 << 30: 8 << 30, 10 << 40: 8 << 30} {
+		if got := reserveOf(size); got != want {
+			t.Errorf("of %d bytes %d stay free, not %d", size, got, want)
+		}
+	}
+}

@@ -340,7 +340,8 @@ func TestAMajorUpgradeThatFails(t *testing.T) {
 		db := m.wants(m.upgradable())
 		checks, _ := m.upgradeJobs(db)
 		m.podOf(checks[0],
-			`{"refusals":[{"reason":"PreparedTransactions","message":"app has a prepared transaction","objects":["left"]}]}`)
+			`{"refusals":[{"reason":"PreparedTransactions","message":"app has a prepared transaction",`+
+				`"objects":["left"]}]}`)
 		db = m.reconcile(m.reconcile(db))
 		m.at(db, v1.UpgradeFailed)
 		m.failed(db, "app has a prepared transaction: left")

@@ -26,9 +26,9 @@ type Home struct {
 	UID, GID int
 }
 
-// Run is for a TestMain. Where the process is root it runs a copy of this program, which any user may read, as postgres,
-// and returns how that has ended; else it runs the tests. Before the copy runs, prepare does what takes root: it returns
-// more environment, and what is to be done at the end. It may be nil.
+// Run is for a TestMain. Where the process is root it runs a copy of this program, which any user may read, as
+// postgres, and returns how that has ended; else it runs the tests. Before the copy runs, prepare does what takes
+// root: it returns more environment, and what is to be done at the end. It may be nil.
 func Run(m *testing.M, prepare func(Home) (environment []string, end func(), err error)) int {
 	if os.Getuid() != 0 {
 		return m.Run()
