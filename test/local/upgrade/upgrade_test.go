@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"toban.dev/internal/agent/volume"
+	"toban.dev/internal/major"
 	"toban.dev/internal/protocol"
 )
 
@@ -89,6 +90,12 @@ func (i *instance) back(to int, want map[string]string) {
 			i.Fatal(o.Error)
 		}
 	}
+	i.serves(want)
+}
+
+// serves looks whether nothing but the old data is on the volume, as it was.
+func (i *instance) serves(want map[string]string) {
+	i.Helper()
 	entries, err := os.ReadDir(i.Volume)
 	must(i, err)
 	for _, entry := range entries {
@@ -104,6 +111,23 @@ func (i *instance) back(to int, want map[string]string) {
 	stop := i.start(i.Programs, i.Data())
 	i.has(want)
 	stop(syscall.SIGINT)
+}
+
+// An agent that starts without having been told to take the new data over goes on with the old data, also where the new
+// data is ready and shares its files.
+func TestAnAgentGivesUpWhatItDoesNotTakeOver(t *testing.T) {
+	i := newInstance(t, 15, "")
+	stop := i.start(i.Programs, i.Data())
+	i.fill()
+	want := i.facts()
+	stop(syscall.SIGINT)
+	if o, _ := i.process(17, protocol.MethodLink, "", false); o.Error != "<nil>" {
+		t.Fatal(o.Error)
+	}
+	for range 2 {
+		must(t, major.GiveUp(t.Context(), i.Volume, func(whom string) { t.Errorf("it waits for %s", whom) }))
+	}
+	i.serves(want)
 }
 
 // An upgrade may be killed anywhere: the old data can be given back, and it can be run again.
