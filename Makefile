@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= development
 .PHONY: help up down demo test soak check build generate images examples push deps clean
-.PHONY: bench-startup bench-backup drill soak-drill sbom vulnerabilities
+.PHONY: bench-startup bench-backup bench-upgrade drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -60,10 +60,16 @@ bench-startup: up ## Measure from kubectl apply to the first write and to three 
 bench-backup: deps ## Measure backups and restores against pg_basebackup and pgBackRest
 	@hack/bench-backup.sh $(ARGS)
 
+bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
+	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
+
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)
 
-soak-drill: up ## Break a database by two faults at random, again and again for 1 h: ARGS="-soak 3h -seed 7"
+soak-bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
+	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
+
+drill: up ## Break a database by two faults at random, again and again for 1 h: ARGS="-soak 3h -seed 7"
 	@hack/drill.sh -soak 1h $(ARGS)
 
 clean: ## Remove what was built here; the caches stay

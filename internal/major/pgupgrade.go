@@ -21,11 +21,15 @@ var methodOptions = map[string]string{
 	protocol.MethodClone: "--clone", protocol.MethodLink: "--link", protocol.MethodSwap: "--swap",
 }
 
-// check has pg_upgrade look at both servers, and change nothing.
+// check chooses the method. pg_upgrade begins with all of its checks, and changes nothing before they are through; only
+// where it destroys the old data they are made once more beforehand, so that what fails then has not begun.
 func (u *upgrade) check(ctx context.Context) error {
 	var err error
 	if u.result.Method, err = u.method(); err != nil {
 		return err
+	}
+	if u.result.Method != protocol.MethodSwap {
+		return nil
 	}
 	return u.pgUpgrade(ctx, "--check")
 }

@@ -153,7 +153,7 @@ func (u *upgrade) steps(ctx context.Context) error {
 	}{
 		{StepRecover, "looks whether the old data was shut down in order", u.recover},
 		{StepCreate, "makes an empty server of the new version", u.create},
-		{StepCheck, "has pg_upgrade check both", u.check},
+		{StepCheck, "chooses how the files get over", u.check},
 		{StepUpgrade, "runs pg_upgrade", u.upgrade},
 		{StepFinish, "writes the new data to disk", u.finish},
 	} {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"toban.dev/internal/backup"
 	"toban.dev/internal/naming"
@@ -77,6 +78,8 @@ func (p *pod) telling(ctx context.Context) context.Context {
 type progressServer struct {
 	// more are other questions that the operator may ask, by their patterns.
 	more map[string]http.HandlerFunc
+	// answered is called with what the operator has been told. It may be nil.
+	answered func(protocol.BackupProgress)
 
 	mu  sync.Mutex
 	now protocol.BackupProgress
@@ -104,7 +107,10 @@ func (p *progressServer) get() protocol.BackupProgress {
 // answer says how far it is.
 func (p *progressServer) answer(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(p.get()) // the operator asks again
+	now := p.get()
+	if json.NewEncoder(w).Encode(now) == nil && p.answered != nil { // else the operator asks again
+		p.answered(now)
+	}
 }
 
 // serve answers the operator, whose authority is given in PEM, and nobody else, and returns the port.
@@ -127,5 +133,13 @@ func (p *progressServer) serve(
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: connectPatience}
 	go func() { _ = server.Serve(tls.NewListener(listener, pki.ServerTLS(own.certificate, clientCAs))) }()
 	bound, _ := listener.Addr().(*net.TCPAddr)
-	return func() { _ = server.Close() }, bound.Port, nil
+	return func() { endServer(server) }, bound.Port, nil
+}
+
+// endServer ends a server. Answers that are under way reach the operator.
+func endServer(server *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = server.Shutdown(ctx)
+	_ = server.Close()
 }

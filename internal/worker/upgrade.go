@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"toban.dev/internal/former"
 	"toban.dev/internal/major"
@@ -80,11 +81,22 @@ type upgradeRun struct {
 	result         protocol.UpgradeResult
 	once           sync.Once
 	begun          chan struct{}
+	// told is closed when the operator knows the result.
+	toldOnce sync.Once
+	told     chan struct{}
 }
 
 func newUpgrade(o UpgradeOptions) *upgradeRun {
-	u := &upgradeRun{pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume, begun: make(chan struct{})}
+	u := &upgradeRun{
+		pod: newPod(o.PodOptions), former: o.Former, volume: o.Volume,
+		begun: make(chan struct{}), told: make(chan struct{}),
+	}
 	u.progress.more = map[string]http.HandlerFunc{"POST " + protocol.PathBegin: u.onBegin}
+	u.progress.answered = func(p protocol.BackupProgress) {
+		if p.Upgrade != nil {
+			u.toldOnce.Do(func() { close(u.told) })
+		}
+	}
 	return u
 }
 
@@ -107,11 +119,31 @@ func (u *upgradeRun) do(ctx context.Context) error {
 	}
 	u.progress.step("begins")
 	u.result, err = major.Upgrade(ctx, options)
-	if err == nil {
-		u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
-			"steps", u.result.Steps)
+	if err != nil {
+		return err
 	}
-	return err
+	u.log.Info("the data is upgraded", "from", u.result.From, "to", u.result.To, "method", u.result.Method,
+		"steps", u.result.Steps)
+	u.tell(ctx)
+	return nil
+}
+
+// tellPatience is for how long an upgrade waits for the operator to ask what has come of it. An operator that is away
+// reads it from the Pod's termination message.
+const tellPatience = 5 * time.Second
+
+// tell waits until the operator has asked what has come of the upgrade.
+func (u *upgradeRun) tell(ctx context.Context) {
+	result := u.result
+	shortenResult(&result)
+	u.progress.set(protocol.BackupProgress{Step: "the data is upgraded", Upgrade: &result})
+	patience := time.NewTimer(tellPatience)
+	defer patience.Stop()
+	select {
+	case <-u.told:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
 }
 
 // onBegin is told that no instance runs any more. It may be told again.

@@ -31,6 +31,8 @@ type upgradePods struct {
 	mu    sync.Mutex
 	waits bool
 	begun []string
+	// result is what they say that they have made.
+	result *protocol.UpgradeResult
 }
 
 func (p *upgradePods) Progress(
@@ -41,7 +43,7 @@ func (p *upgradePods) Progress(
 	if p.waits {
 		return protocol.BackupProgress{Step: protocol.StepAwaitsBegin}, nil
 	}
-	return protocol.BackupProgress{Step: "upgrades the data"}, nil
+	return protocol.BackupProgress{Step: "upgrades the data", Upgrade: p.result}, nil
 }
 
 func (p *upgradePods) Begin(
@@ -214,7 +216,13 @@ func TestAMajorUpgrade(t *testing.T) {
 	db, pod := m.prepared(m.upgradable())
 	m.expectPrepared(db, pod)
 	db = m.closes(db)
-	db = m.upgradesData(db, pod)
+	db = m.upgradesData(db, func() {
+		m.pods.mu.Lock()
+		defer m.pods.mu.Unlock()
+		m.pods.result = &protocol.UpgradeResult{
+			From: "17.6", To: "18.1", Method: protocol.MethodLink, SystemIdentifier: newIdentifier,
+		}
+	})
 	m.startsAnew(db)
 	db = m.reconcile(db)
 	m.at(db, v1.UpgradeUpgraded)
@@ -248,8 +256,18 @@ func (m *majors) expectPrepared(db *v1.SampleDB, pod *corev1.Pod) {
 	}
 }
 
-// upgradesData has the instances stop, the Pod upgrade the data, and the instances be asked to start with it.
-func (m *majors) upgradesData(db *v1.SampleDB, pod *corev1.Pod) *v1.SampleDB {
+// An operator that was away while the Pod of the upgrade could be asked finds what that has left.
+func TestAMajorUpgradeWhosePodHasEnded(t *testing.T) {
+	m := newMajors(t)
+	db, pod := m.prepared(m.upgradable())
+	m.upgradesData(m.closes(db), func() {
+		m.end(pod, `{"from":"17.6","to":"18.1","method":"link","systemIdentifier":"`+newIdentifier+`"}`)
+	})
+}
+
+// upgradesData has the instances stop, the Pod upgrade the data and say so, and the instances be asked to start with
+// it.
+func (m *majors) upgradesData(db *v1.SampleDB, says func()) *v1.SampleDB {
 	m.Helper()
 	id := db.Status.Upgrade.ID
 	if set, _ := m.template(db); *set.Spec.Replicas != 0 || len(m.pods.begun) > 0 {
@@ -261,7 +279,7 @@ func (m *majors) upgradesData(db *v1.SampleDB, pod *corev1.Pod) *v1.SampleDB {
 		m.Errorf("the Pod was told %q", m.pods.begun)
 	}
 	m.at(db, v1.UpgradeUpgrading)
-	m.end(pod, `{"from":"17.6","to":"18.1","method":"link","systemIdentifier":"`+newIdentifier+`"}`)
+	says()
 	db = m.reconcile(db)
 	m.at(db, v1.UpgradeStarting)
 	if db.Status.Major != 18 || db.Status.SystemIdentifier != newIdentifier {

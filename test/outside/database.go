@@ -20,7 +20,8 @@ import (
 type Access struct {
 	Host, User, Password, Database string
 	Port                           uint16
-	// name is the Service's in the cluster's DNS, roots the SampleDB's authority.
+	// name is the Service's in the cluster's DNS, roots the SampleDB's authority; without it there is no TLS, as for a
+	// server that is none of a SampleDB.
 	name  string
 	roots *x509.CertPool
 }
@@ -74,7 +75,9 @@ func (a Access) Settings() (*pgx.ConnConfig, error) {
 	}
 	config.Host, config.Port = a.Host, a.Port
 	config.User, config.Password, config.Database = a.User, a.Password, a.Database
-	config.TLSConfig = &tls.Config{RootCAs: a.roots, ServerName: a.name, MinVersion: tls.VersionTLS13}
+	if a.roots != nil {
+		config.TLSConfig = &tls.Config{RootCAs: a.roots, ServerName: a.name, MinVersion: tls.VersionTLS13}
+	}
 	config.ConnectTimeout = time.Second
 	return config, nil
 }

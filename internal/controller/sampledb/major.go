@@ -154,6 +154,9 @@ func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrad
 	if out.pod = jobs.Of(job, s.seen.upgradePods).Newest(); out.pod != nil && out.job.Started && !pods.Ended(out.pod) {
 		if p := pods.Ask(ctx, r.Client, r.Pods, naming.IdentityUpgrade, out.pod); p != nil {
 			out.waits, out.job.Says = p.Step == protocol.StepAwaitsBegin, p.Step
+			if p.Upgrade != nil && p.Upgrade.SystemIdentifier != "" {
+				out.job.Done, out.result = true, p.Upgrade
+			}
 		}
 	}
 	return out
