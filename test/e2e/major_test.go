@@ -125,6 +125,27 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 	}
 	s.condition("shop", v1.ConditionArchiving, "True", "")
 	s.condition("shop", v1.ConditionDurable, "True", "")
+	s.goesBackBefore(u)
+}
+
+// goesBackBefore restores the moment at which clients were sent away into another SampleDB, which has the former
+// version; in place it is refused, with the command that does it.
+func (s *story) goesBackBefore(u *v1.UpgradeStatus) {
+	s.Helper()
+	s.patch("shop", fmt.Sprintf(`{"restore":{"id":"back","confirm":"shop","target":{"time":%q}}}`, u.ClosedAt))
+	words := s.condition("shop", v1.ConditionRestored, "False", v1.ReasonRestoreFailed)
+	if !strings.Contains(words, "kubectl toban restore shop --into") {
+		s.Errorf("in place it says %q", words)
+	}
+	s.patch("shop", `{"restore":null}`)
+	s.restores("shop", "--into", "before", "--to", u.ClosedAt)
+	s.ready("before")
+	if got := s.ask("before", "SHOW server_version_num"); !strings.HasPrefix(got, "15") {
+		s.Errorf("the SampleDB from before the upgrade runs %s", got)
+	}
+	if got := s.count("before"); got < 50 {
+		s.Errorf("it has %d rows", got)
+	}
 }
 
 // Whatever is killed at whatever step, the upgrade goes on, or the former version serves again and it is tried once
