@@ -27,6 +27,7 @@ soak: build ## Run what takes too long for make test: many more schedules of ele
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9
 	@go run ./hack/gotest -count=1 -timeout 1h -run '^TestLong[A-Z]' ./test/local/...
+	@TOBAN_TEST_MAJOR=19 go run ./hack/gotest -count=1 -timeout 1h ./test/local ./test/local/upgrade
 	@hack/fuzz.sh 5m
 	@hack/reproducible.sh --whole
 	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'

@@ -2,7 +2,7 @@ package upgrade
 
 import "time"
 
-// Major is a major version and the day of its last minor release.
+// Major is a major version and the day of its last minor release, zero for one that is not released yet.
 type Major struct {
 	Number    int
 	EndOfLife time.Time
@@ -15,6 +15,7 @@ var Majors = []Major{
 	{16, day(2028, time.November, 9)},
 	{17, day(2029, time.November, 8)},
 	{18, day(2030, time.November, 14)},
+	{Number: 19},
 }
 
 // EndOfLifeWarning is how long before its end of life a major is told to be old.
@@ -24,14 +25,21 @@ func day(year int, month time.Month, day int) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// Newest is the newest major version that a SampleDB may have.
-func Newest() int { return Majors[len(Majors)-1].Number }
+// Newest is the newest major version that is released, of those that a SampleDB may have.
+func Newest() (newest int) {
+	for _, m := range Majors {
+		if !m.EndOfLife.IsZero() {
+			newest = m.Number
+		}
+	}
+	return newest
+}
 
 // endOfLife is that of a major version, false where the table does not have it.
 func endOfLife(major int) (time.Time, bool) {
 	for _, m := range Majors {
 		if m.Number == major {
-			return m.EndOfLife, true
+			return m.EndOfLife, !m.EndOfLife.IsZero()
 		}
 	}
 	return time.Time{}, false

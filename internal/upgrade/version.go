@@ -22,6 +22,17 @@ func ParseVersion(text string) (Version, error) {
 	return Version{a, b}, nil
 }
 
+// MajorOf is the major version that a version belongs to, as PostgreSQL's programs print it: also of what is no release
+// yet, such as "19rc1". It is 0 where that can't be read.
+func MajorOf(text string) int {
+	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+	major, err := strconv.Atoi(digits)
+	if err != nil || major < 10 {
+		return 0
+	}
+	return major
+}
+
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // Compare is negative where v is the older one, positive where it is the newer one.

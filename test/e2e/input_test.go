@@ -15,7 +15,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	s := begin(t)
 	edit := func(old, instead string) string { return strings.Replace(sampleDB("shop", 1), old, instead, 1) }
 	cases := map[string]struct{ manifest, words string }{
-		"an unknown version":       {edit("version: 17", "version: 14"), "15, 16, 17 or 18"},
+		"an unknown version":       {edit("version: 17", "version: 14"), "15, 16, 17, 18 or 19"},
 		"no instances":             {edit("instances: 1", "instances: 0"), "from 1 to 9"},
 		"negative instances":       {edit("instances: 1", "instances: -1"), "from 1 to 9"},
 		"too many instances":       {edit("instances: 1", "instances: 10"), "from 1 to 9"},

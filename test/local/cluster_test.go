@@ -76,6 +76,9 @@ func newCluster(t *testing.T, instances int) *cluster {
 	for i := range instances {
 		c.config.Members = append(c.config.Members, protocol.Member{Name: naming.Instance("db", i), Host: c.host(i)})
 	}
+	if major := releases.Wanted(); major > 0 {
+		c.newer(major)
+	}
 	c.writeAuthority()
 	t.Cleanup(c.stopAll)
 	return c

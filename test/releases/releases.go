@@ -12,11 +12,22 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
 // cache is where it is unpacked: any user may run it there.
 const cache = "/var/tmp/toban-postgres"
+
+// Wanted is the major version that tests are asked to run with in the place of the newest one that is installed, by
+// TOBAN_TEST_MAJOR; 0 where they are not.
+func Wanted() int {
+	major, err := strconv.Atoi(os.Getenv("TOBAN_TEST_MAJOR"))
+	if err != nil {
+		return 0
+	}
+	return major
+}
 
 // Programs is the folder with the programs of a major version. The first time it takes root, and what makes the image.
 func Programs(ctx context.Context, major int) (string, error) {

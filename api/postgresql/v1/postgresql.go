@@ -106,7 +106,7 @@ type PostgreSQLSpec struct {
 	Instances *int32 `json:"instances,omitempty"`
 
 	// The PostgreSQL major version of its own server: 17 by default.
-	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 18",message="version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18"
+	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 19",message="version must be a PostgreSQL major version that is supported: 15, 16, 17, 18 or 19"
 	// +optional
 	Version *int32 `json:"version,omitempty"`
 

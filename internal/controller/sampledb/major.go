@@ -143,8 +143,7 @@ type upgradeWork struct {
 func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrade) upgradeWork {
 	var out upgradeWork
 	out.pulls = s.pulls(func(version string) bool {
-		v, err := upgrade.ParseVersion(version)
-		return err == nil && v.Major == x.To
+		return upgrade.MajorOf(version) == x.To
 	})
 	out.pull = s.upgradePull(out.pulls)
 	out.check = s.upgradeCheck(x)
@@ -294,8 +293,7 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 		TakenOver: s.config.Upgraded == u.ID,
 	}
 	answer := s.seen.answers[view.Primary]
-	v, err := upgrade.ParseVersion(answer.ServerVersion)
-	view.Serves = view.Primary != "" && err == nil && v.Major == view.To
+	view.Serves = view.Primary != "" && upgrade.MajorOf(answer.ServerVersion) == view.To
 	return view, nil
 }
 

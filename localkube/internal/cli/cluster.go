@@ -126,7 +126,12 @@ func execCommand() *cobra.Command {
 			run := exec.CommandContext(cmd.Context(), "nsenter",
 				append([]string{"--net=" + node.NetnsPath(), "--"}, args[1:]...)...)
 			run.Stdin, run.Stdout, run.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			return run.Run()
+			err = run.Run()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return spokenError{exit}
+			}
+			return err
 		},
 	}
 }

@@ -24,17 +24,20 @@ func Run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := root().ExecuteContext(ctx)
-	var exit *exec.ExitError
+	var spoken spokenError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &exit): // a command run by `localkube exec` has spoken for itself
-		return max(exit.ExitCode(), 1)
+	case errors.As(err, &spoken):
+		return max(spoken.ExitCode(), 1)
 	default:
 		fmt.Fprintln(os.Stderr, "localkube:", err)
 		return 1
 	}
 }
+
+// spokenError is how a command has ended that has said itself what is wrong.
+type spokenError struct{ *exec.ExitError }
 
 func root() *cobra.Command {
 	command := &cobra.Command{

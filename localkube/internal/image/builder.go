@@ -36,6 +36,7 @@ var recipes = map[string]func(Builder, context.Context) (string, error){
 	"postgres:15": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 15) },
 	"postgres:17": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 17) },
 	"postgres:18": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 18) },
+	"postgres:19": func(b Builder, ctx context.Context) (string, error) { return b.Postgres(ctx, 19) },
 	"postgres:17-stable": func(b Builder, ctx context.Context) (string, error) {
 		return b.PostgresBeforeSecurity(ctx, 17)
 	},

@@ -84,13 +84,21 @@ func (b Builder) bootstrap(ctx context.Context, d debian, work, rootfs string) e
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
-	_, err := run(d.mmdebstrap(ctx, tmp, rootfs, "--skip=cleanup/run", // /run/postgresql is to stay
-		"--essential-hook="+users, "--customize-hook="+layout))
+	cmd, err := d.mmdebstrap(ctx, tmp, rootfs, "--skip=cleanup/run", // /run/postgresql is to stay
+		"--essential-hook="+users, "--customize-hook="+layout)
+	if err != nil {
+		return err
+	}
+	_, err = run(cmd)
 	return err
 }
 
 // mmdebstrap is the command that makes the root file system, in tmp, with further options.
-func (d debian) mmdebstrap(ctx context.Context, tmp, rootfs string, options ...string) *exec.Cmd {
+func (d debian) mmdebstrap(ctx context.Context, tmp, rootfs string, options ...string) (*exec.Cmd, error) {
+	pin, err := d.pin(tmp)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.CommandContext(ctx, "mmdebstrap", slices.Concat([]string{
 		"--mode=root", "--variant=essential", "--format=tar",
 		// A mirror that stands still carries a testing release past its date. Its
@@ -100,9 +108,9 @@ func (d debian) mmdebstrap(ctx context.Context, tmp, rootfs string, options ...s
 		"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*/LC_MESSAGES/*.mo",
 		"--include=" + strings.Join(d.Packages, ","),
-	}, options, []string{d.Suite, rootfs}, d.sources(ctx))...)
+	}, pin, options, []string{d.Suite, rootfs}, d.sources(ctx))...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "SOURCE_DATE_EPOCH=0", "LC_ALL=C.UTF-8")
-	return cmd
+	return cmd, nil
 }
 
 // run runs a long command and returns its output, which an error has too.

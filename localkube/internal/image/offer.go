@@ -127,7 +127,11 @@ func (b Builder) ask(ctx context.Context, d debian) (map[string]string, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(work) }() // nothing but apt's lists
-	output, err := run(d.mmdebstrap(ctx, work, filepath.Join(work, "rootfs.tar"), "--simulate", "--verbose"))
+	cmd, err := d.mmdebstrap(ctx, work, filepath.Join(work, "rootfs.tar"), "--simulate", "--verbose")
+	if err != nil {
+		return nil, err
+	}
+	output, err := run(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +157,9 @@ func planned(output string, packages []string) (map[string]string, error) {
 
 var planLine = regexp.MustCompile(`(?m)^Inst (\S+) (?:\[\S+\] )?\((\S+) `)
 
+// sid is where Debian is made. It has no archive of security updates.
+const sid = "sid"
+
 // sources are where an image gets its packages from, as mmdebstrap takes them. Minor releases of PostgreSQL are in the
 // security archive first, and stay there until the next point release of Debian.
 func (d debian) sources(ctx context.Context) []string {
@@ -165,11 +172,31 @@ func (d debian) sources(ctx context.Context) []string {
 	if d.WithoutSecurity { // to a bare address mmdebstrap would add the archives of updates
 		return []string{fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, d.Suite)}
 	}
+	if d.Suite == sid {
+		return []string{
+			fmt.Sprintf("deb [signed-by=%s] %s %s main", keyring, mirror, sid),
+			fmt.Sprintf("deb [signed-by=%s] %s experimental main", keyring, mirror),
+		}
+	}
 	list := []string{mirror}
 	if security != "" {
 		list = append(list, fmt.Sprintf("deb [signed-by=%s] %s %s-security main", keyring, security, d.Suite))
 	}
 	return list
+}
+
+// pin has apt take PostgreSQL and its libraries from experimental, where it takes nothing from by itself
+// (apt_preferences of Debian). The preferences are in a folder that stays while it works.
+func (d debian) pin(folder string) ([]string, error) {
+	if d.Suite != sid {
+		return nil, nil
+	}
+	file := filepath.Join(folder, "preferences")
+	text := fmt.Sprintf("Package: src:%s\nPin: release a=experimental\nPin-Priority: 990\n", d.Packages[0])
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("write apt's preferences: %w", err)
+	}
+	return []string{fmt.Sprintf("--aptopt=Dir::Etc::preferences %q", file)}, nil
 }
 
 // archives reads where this machine gets Debian from, so that a mirror or a cache

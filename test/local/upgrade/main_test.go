@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"toban.dev/test/local/aspostgres"
+	"toban.dev/test/releases"
 )
 
 // Folders on file systems of their own: reflinksVariable on one that has reflinks, smallVariable on one that is
@@ -26,6 +27,9 @@ func TestMain(m *testing.M) {
 		os.Exit(child())
 	}
 	aspostgres.FindReleases(15, 17, 18)
+	if major := releases.Wanted(); major > 0 {
+		aspostgres.FindReleases(major)
+	}
 	os.Exit(aspostgres.Run(m, fileSystems))
 }
 

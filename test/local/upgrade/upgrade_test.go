@@ -13,22 +13,29 @@ import (
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/major"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/releases"
 )
 
 // All that is in a database comes along, from each version to each later one, and by each method.
 func TestUpgrade(t *testing.T) {
 	reflinks := os.Getenv(reflinksVariable)
-	for _, c := range []struct {
+	type move struct {
 		from, to     int
 		method, want string
 		folder       string
-	}{
+	}
+	moves := []move{
 		{15, 17, "", protocol.MethodLink, ""},
 		{15, 17, protocol.MethodCopy, protocol.MethodCopy, ""},
 		{15, 18, protocol.MethodLink, protocol.MethodLink, ""},
 		{15, 18, "", protocol.MethodClone, reflinks},
 		{15, 18, protocol.MethodSwap, protocol.MethodSwap, ""},
-	} {
+	}
+	if next := releases.Wanted(); next > 18 {
+		moves = append(moves, move{15, next, protocol.MethodLink, protocol.MethodLink, ""},
+			move{18, next, protocol.MethodSwap, protocol.MethodSwap, ""})
+	}
+	for _, c := range moves {
 		t.Run(fmt.Sprintf("%d to %d by %s", c.from, c.to, c.want), func(t *testing.T) {
 			if c.want == protocol.MethodClone && c.folder == "" {
 				t.Skip("there is no file system with reflinks")
