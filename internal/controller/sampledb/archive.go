@@ -189,6 +189,15 @@ func firstAfterBackup(was, is *v1.BackupStatus) bool {
 	return is.Earliest != nil && was.Latest.Before(is.Earliest) && !is.Latest.Before(is.Earliest)
 }
 
+// latestAfter is up to when can be restored: at least to the end of the backup that the window begins with, which is
+// complete only when all WAL up to its end is archived.
+func latestAfter(latest, earliest *metav1.Time) *metav1.Time {
+	if latest.Before(earliest) {
+		return earliest
+	}
+	return latest
+}
+
 // backupStatus is what the status says of the archive, nil where there is none.
 func (s *scope) backupStatus() *v1.BackupStatus {
 	if s.backup == nil {
@@ -218,6 +227,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		out.Former = looked(out.Former, b.Status.Former)
 	}
 	s.setRetained(&out, last)
+	out.Latest = latestAfter(out.Latest, out.Earliest)
 	for i := range s.seen.backups {
 		b := &s.seen.backups[i]
 		v := b.Status.Verification

@@ -49,3 +49,19 @@ func TestTheStatusSaysHowFarTheArchiveIsNowAndThen(t *testing.T) {
 		t.Errorf("the first time all is told: %+v", got)
 	}
 }
+
+// Where nothing was written since a backup, the archive's last transaction is from before its end.
+func TestAWindowDoesNotEndBeforeItBegins(t *testing.T) {
+	early := metav1.NewTime(time.Date(2026, 11, 23, 18, 4, 0, 0, time.UTC))
+	late := metav1.NewTime(early.Add(time.Second))
+	for name, c := range map[string]struct{ latest, earliest, want *metav1.Time }{
+		"nothing since the backup": {&early, &late, &late},
+		"something since":          {&late, &early, &late},
+		"no backup yet":            {&early, nil, &early},
+		"nothing is known":         {nil, &early, nil},
+	} {
+		if got := latestAfter(c.latest, c.earliest); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
