@@ -45,8 +45,8 @@ type SampleDB struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
 type SampleDBSpec struct {
-	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded in place (pg_upgrade),
-	// which takes some seconds without writes. It can't be lowered below the version of the data.
+	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded in place
+	// (pg_upgrade), which takes some seconds without writes. It can't be lowered below the version of the data.
 	// +kubebuilder:validation:XValidation:rule="self >= 15 && self <= 19",message="version must be a PostgreSQL major version that is supported: 15, 16, 17, 18 or 19"
 	// +required
 	Version int32 `json:"version"`

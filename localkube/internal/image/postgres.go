@@ -8,8 +8,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// suites names the Debian release that carries each major version of PostgreSQL. Release candidates are in experimental,
-// which is on top of sid.
+// suites names the Debian release that carries each major version of PostgreSQL. Release candidates are in
+// experimental, which is on top of sid.
 var suites = map[int]string{15: "bookworm", 17: "trixie", 18: "forky", 19: sid}
 
 // Postgres makes an image that stands in for the official postgres:MAJOR in the
