@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What can be said of the code without running a server: format, vet, lint,
-# pure tests, and whether the generated files are those of the code.
+# pure tests, and whether the generated files are those of the code. Arguments
+# are more for go test: -count=1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. hack/go.sh
 step() { echo "== $*"; }
 
 hack/deps.sh tests
@@ -32,6 +34,6 @@ hack/generate.sh --check
 
 step pure tests
 # The simulated elections take about a minute on two cores.
-go run ./hack/gotest -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
+go run ./hack/gotest "$@" -timeout 30m ./api/... ./cmd/... ./examples/... ./hack/... ./internal/... \
   ./test/demo/... ./test/docs/... ./test/drill/... ./test/outside/... ./test/virtual/...
-go run ./hack/gotest -C localkube ./...
+go run ./hack/gotest -C localkube "$@" ./...

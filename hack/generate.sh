@@ -4,6 +4,7 @@
 # commands, which the test of cmd/toban checks).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. hack/go.sh
 
 generate() {
   local gen

@@ -56,7 +56,7 @@ func newCluster(t *testing.T, instances int) *cluster {
 		logs: map[string]*bytes.Buffer{}, owner: single.User(t),
 	}
 	var err error
-	if c.folder, err = os.MkdirTemp("/tmp", //nolint:usetesting // short: a socket's path has at most 107 bytes
+	if c.folder, err = os.MkdirTemp("", //nolint:usetesting // short: a socket's path has at most 107 bytes
 		"toban-db-"); err != nil {
 		t.Fatal(err)
 	}

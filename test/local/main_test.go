@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if command := commands[os.Getenv(agentVariable)]; command != nil {
 		os.Exit(run(command()))
 	}
-	folder, err := os.MkdirTemp("/tmp", "toban-local-")
+	folder, err := os.MkdirTemp("", "toban-local-")
 	if err == nil {
 		err = os.Chmod(folder, 0o755)
 	}

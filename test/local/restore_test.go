@@ -31,7 +31,7 @@ func (c *cluster) plainCommand(
 	c.Helper()
 	text, err := json.Marshal(settings)
 	c.must(err)
-	folder, err := os.MkdirTemp("/tmp", "toban-job-")
+	folder, err := os.MkdirTemp("", "toban-job-")
 	c.must(err)
 	c.Cleanup(func() { _ = os.RemoveAll(folder) })
 	c.own(folder)

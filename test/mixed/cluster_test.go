@@ -50,7 +50,7 @@ type instance struct {
 func newCluster(t *testing.T, subnet int, of ...release) *cluster {
 	t.Helper()
 	c := &cluster{T: t, subnet: subnet, instances: map[string]*instance{}, owner: single.User(t)}
-	folder, err := os.MkdirTemp("/tmp", "toban-db-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	folder, err := os.MkdirTemp("", "toban-db-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	c.must(err)
 	c.folder = folder
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	var err error
-	if programs, err = os.MkdirTemp("/tmp", "toban-mixed-"); err == nil {
+	if programs, err = os.MkdirTemp("", "toban-mixed-"); err == nil {
 		err = os.Chmod(programs, 0o755)
 	}
 	if err != nil {

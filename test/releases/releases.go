@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -32,7 +31,7 @@ func Wanted() int {
 // Programs is the folder with the programs of a major version. The first time it takes root, and what makes the image.
 func Programs(ctx context.Context, major int) (string, error) {
 	bin := fmt.Sprintf("usr/lib/postgresql/%d/bin", major)
-	if installed := "/" + bin; isProgram(filepath.Join(installed, "postgres")) {
+	if installed := "/" + bin; isFile(filepath.Join(installed, "postgres")) {
 		return installed, nil
 	}
 	image, err := image(ctx, major)
@@ -40,7 +39,7 @@ func Programs(ctx context.Context, major int) (string, error) {
 		return "", fmt.Errorf("PostgreSQL %d: %w", major, err)
 	}
 	root := filepath.Join(cache, strings.TrimSuffix(filepath.Base(image), ".tar"))
-	if programs := filepath.Join(root, bin); isProgram(filepath.Join(programs, "postgres")) {
+	if programs := filepath.Join(root, bin); isFile(filepath.Join(programs, "postgres")) {
 		return programs, nil
 	}
 	if err := unpack(ctx, image, root, bin); err != nil {
@@ -49,9 +48,26 @@ func Programs(ctx context.Context, major int) (string, error) {
 	return filepath.Join(root, bin), nil
 }
 
-func isProgram(path string) bool {
+func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// Repository is the folder of the repository in which the tests run: the next one up with a go.mod. The program does
+// not know it: it is built with -trimpath, so that every copy of the repository shares what was compiled.
+func Repository() (string, error) {
+	begin, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for folder := begin; ; folder = filepath.Dir(folder) {
+		if isFile(filepath.Join(folder, "go.mod")) {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("%s is in no folder with a go.mod", begin)
+		}
+	}
 }
 
 // image has the local cluster's image made, which is kept, and is its path.
@@ -59,9 +75,12 @@ func image(ctx context.Context, major int) (string, error) {
 	if os.Getuid() != 0 {
 		return "", errors.New("it is not installed, and only root can make it of an image")
 	}
-	_, file, _, _ := runtime.Caller(0)
-	localkube := filepath.Join(filepath.Dir(file), "../../bin/localkube")
-	if !isProgram(localkube) {
+	repository, err := Repository()
+	if err != nil {
+		return "", err
+	}
+	localkube := filepath.Join(repository, "bin/localkube")
+	if !isFile(localkube) {
 		return "", errors.New("bin/localkube is not there: make build")
 	}
 	out, err := output(exec.CommandContext(ctx, localkube, "image", "build", fmt.Sprintf("postgres:%d", major)))
@@ -121,7 +140,7 @@ func unpack(ctx context.Context, image, root, bin string) error {
 	if err := settle(ctx, made, root, filepath.Join(made, bin)); err != nil {
 		return err
 	}
-	if err := os.Rename(made, root); err != nil && !isProgram(filepath.Join(root, bin, "postgres")) {
+	if err := os.Rename(made, root); err != nil && !isFile(filepath.Join(root, bin, "postgres")) {
 		return err // and not another's, who was first
 	}
 	return nil

@@ -81,7 +81,7 @@ func newHome() (Home, error) {
 	}
 	uid, _ := strconv.Atoi(owner.Uid)
 	gid, _ := strconv.Atoi(owner.Gid)
-	folder, err := os.MkdirTemp("/tmp", "toban-tests-")
+	folder, err := os.MkdirTemp("", "toban-tests-")
 	if err != nil {
 		return Home{}, err
 	}

@@ -121,7 +121,7 @@ func newNode(t *testing.T) *node { t.Helper(); return newNodeOf(t, programs(t)) 
 // newNodeOf is one of certain programs.
 func newNodeOf(t *testing.T, programs postgres.Programs) *node {
 	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	folder, err := os.MkdirTemp("", "toban-bk-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
 	n := &node{T: t, log: &bytes.Buffer{}, Server: &postgres.Server{
 		Programs: programs, Volume: filepath.Join(folder, "volume"), Run: filepath.Join(folder, "run"), Port: 5432,

@@ -57,7 +57,7 @@ func (b *buffer) String() string {
 // nodes are servers with certificates of one authority, and no data.
 func nodes(t *testing.T, n int) []*node {
 	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "toban-pg-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	folder, err := os.MkdirTemp("", "toban-pg-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	authority, err := pki.NewAuthority(bytes.Repeat([]byte{7}, 32), "test", time.Now())

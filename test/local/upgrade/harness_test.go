@@ -77,7 +77,7 @@ func newInstance(t *testing.T, major int, folder string) *instance {
 	volume, err := os.MkdirTemp(folder, "v-") //nolint:usetesting // on a file system of its own
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(volume) })
-	run, err := os.MkdirTemp("/tmp", "toban-up-") //nolint:usetesting // short: a socket's path has at most 107 bytes
+	run, err := os.MkdirTemp("", "toban-up-") //nolint:usetesting // short: a socket's path has at most 107 bytes
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(run) })
 	i := &instance{t, &postgres.Server{Programs: programs(t, major), Volume: volume, Run: run, Port: 5432}}

@@ -189,7 +189,7 @@ func (h *house) serve(i *instance, programs postgres.Programs) {
 func (h *house) check(i *instance, to int, parameters map[string]string) protocol.UpgradeCheck {
 	h.Helper()
 	o := h.pod(i, protocol.UpgradeSettings{To: to, Hosts: []string{"127.0.0.1"}, Parameters: parameters})
-	run, err := os.MkdirTemp("/tmp", "toban-up-")
+	run, err := os.MkdirTemp("", "toban-up-")
 	must(h, err)
 	h.Cleanup(func() { _ = os.RemoveAll(run) })
 	o.Run = run

@@ -56,7 +56,7 @@ const s3Denied = `<?xml version="1.0" encoding="UTF-8"?>
 // DocumentedPolicy is one of docs/backup.md: "instances" or "deletion".
 func DocumentedPolicy(t *testing.T, name string) Policy {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository(), "docs", "backup.md"))
+	text, err := os.ReadFile(filepath.Join(repository(t), "docs", "backup.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

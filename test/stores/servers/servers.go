@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"toban.dev/internal/bucket"
+	"toban.dev/test/releases"
 )
 
 const (
@@ -276,7 +276,7 @@ func freePort(t *testing.T) int {
 // tool builds a program of tools/, once.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), filepath.Join(repository(), "hack", "tool.sh"), name)
+	command := exec.CommandContext(t.Context(), filepath.Join(repository(t), "hack", "tool.sh"), name)
 	command.Stderr = os.Stderr
 	path, err := command.Output()
 	if err != nil {
@@ -285,9 +285,13 @@ func tool(t *testing.T, name string) string {
 	return strings.TrimSpace(string(path))
 }
 
-func repository() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+func repository(t *testing.T) string {
+	t.Helper()
+	folder, err := releases.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // azuriteProgram is the path of Azure's emulator, which npm installs once per
