@@ -17,10 +17,14 @@ const rehearsalRetries int32 = 2
 // RehearsalID identifies a rehearsal that is not one of an upgrade.
 const RehearsalID = "rehearsal"
 
-// RehearsalName is that of the Job that upgrades a copy, whatever volume the data will be upgraded on.
+// RehearsalName is that of the Job that upgrades a copy by a method, whatever volume the data will be upgraded on.
 func (u Upgrade) RehearsalName(db *v1.SampleDB) string {
 	u.Ordinal, u.Node = 0, ""
-	return naming.RehearsalJob(db.Name, Hash(u))
+	method := v1.UpgradeMethod("")
+	if db.Spec.Upgrade != nil {
+		method = db.Spec.Upgrade.Method
+	}
+	return naming.RehearsalJob(db.Name, Hash([]any{u, method}))
 }
 
 // rehearsalSelector selects the Pods of a SampleDB's rehearsals. They are none of those that may reach a server.

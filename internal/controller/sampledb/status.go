@@ -51,6 +51,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Update:             s.update,
 		Major:              int32(s.config.Major), //nolint:gosec // of the spec
 		Upgrade:            s.upgrade,
+		Rehearsal:          s.rehearsal,
 		Finish:             s.finish,
 		SortedBy:           s.sortedBy,
 		SystemIdentifier:   s.config.SystemIdentifier,
