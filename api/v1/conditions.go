@@ -604,8 +604,8 @@ const (
 
 	// ReasonNotRehearsed: the upgrade was to be rehearsed, and that could not be done, so that it is not known whether
 	// there are problems; the message says why. PostgreSQL runs with the former version and all data.
-	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or upgrade without
-	// a rehearsal, with `spec.upgrade.rehearse: Never`; or set `spec.version` back.
+	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or upgrade
+	// without a rehearsal, with `spec.upgrade.rehearse: Never`; or set `spec.version` back.
 	ReasonNotRehearsed = "NotRehearsed"
 )
 

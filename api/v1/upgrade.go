@@ -19,8 +19,8 @@ type UpgradeSpec struct {
 	Method UpgradeMethod `json:"method,omitempty"`
 
 	// Whether the upgrade is done before on a copy, which is restored from the last backup, with all rows: Always or
-	// Never. What is a problem there ends the upgrade before any client is sent away, and so does a rehearsal that can't
-	// be done. Where it is not given: Always, where there is an archive with a backup.
+	// Never. What is a problem there ends the upgrade before any client is sent away, and so does a rehearsal that
+	// can't be done. Where it is not given: Always, where there is an archive with a backup.
 	// +optional
 	Rehearse UpgradeRehearsal `json:"rehearse,omitempty"`
 

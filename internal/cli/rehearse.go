@@ -20,8 +20,8 @@ func (o *upgradeToOptions) rehearseUpgrade(
 	ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB,
 ) error {
 	if db.Annotations[naming.AnnotationRehearse] != "" {
-		return fmt.Errorf("a rehearsal of %s is under way: `kubectl get sampledb %s -o jsonpath='{.status.rehearsal}'` "+
-			"says how far it is", db.Name, db.Name)
+		return fmt.Errorf("a rehearsal of %s is under way: `kubectl get sampledb %s "+
+			"-o jsonpath='{.status.rehearsal}'` says how far it is", db.Name, db.Name)
 	}
 	asked := strings.TrimSpace(fmt.Sprintf("%d %s", o.to, o.image))
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRehearse, asked)

@@ -36,8 +36,8 @@ func UpgradeTo() *cobra.Command {
 		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up\n" +
 			"they serve as before; then no client is let in for some seconds. With --accept the data of the former\n" +
 			"version, which is kept after an upgrade, is removed.\n" +
-			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how long\n" +
-			"clients would be away, and whether there are problems.",
+			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
+			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
@@ -54,11 +54,8 @@ func UpgradeTo() *cobra.Command {
 }
 
 func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) error {
-	if (o.to != 0) == o.accept {
-		return errors.New("say either to which version (--to 18), or --accept")
-	}
-	if o.rehearse && (o.accept || o.now) || o.image != "" && !o.rehearse {
-		return errors.New("--rehearse upgrades nothing: it goes without --accept and --now, and --image only with it")
+	if err := o.check(); err != nil {
+		return err
 	}
 	api, db, err := o.find(ctx, name)
 	if err != nil {
@@ -83,6 +80,17 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 		return nil
 	}
 	return o.await(ctx, out, api, db)
+}
+
+// check says what does not go together.
+func (o *upgradeToOptions) check() error {
+	if (o.to != 0) == o.accept {
+		return errors.New("say either to which version (--to 18), or --accept")
+	}
+	if o.rehearse && (o.accept || o.now) || o.image != "" && !o.rehearse {
+		return errors.New("--rehearse upgrades nothing: it goes without --accept and --now, and --image only with it")
+	}
+	return nil
 }
 
 func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {

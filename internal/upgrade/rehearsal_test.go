@@ -98,10 +98,14 @@ func TestRehearsalSentence(t *testing.T) {
 		without  time.Duration
 		problems []string
 	}{
-		"rehearsed at 03:12: would take 9 s without writes, 0 problems":         {9240 * time.Millisecond, nil},
-		"rehearsed at 03:12: would take 0.8 s without writes, 1 problem: one":   {800 * time.Millisecond, []string{"one"}},
-		"rehearsed at 03:12: would take 600 s without writes, 2 problems: a; b": {10 * time.Minute, []string{"a", "b"}},
-		"rehearsed at 03:12: 1 problem: pg_upgrade refuses":                     {0, []string{"pg_upgrade refuses"}},
+		"rehearsed at 03:12: would take 9 s without writes, 0 problems": {9240 * time.Millisecond, nil},
+		"rehearsed at 03:12: would take 0.8 s without writes, 1 problem: one": {
+			800 * time.Millisecond, []string{"one"},
+		},
+		"rehearsed at 03:12: would take 600 s without writes, 2 problems: a; b": {
+			10 * time.Minute, []string{"a", "b"},
+		},
+		"rehearsed at 03:12: 1 problem: pg_upgrade refuses": {0, []string{"pg_upgrade refuses"}},
 	} {
 		if got := RehearsalSentence(at, c.without, c.problems); got != want {
 			t.Errorf("%q, want %q", got, want)

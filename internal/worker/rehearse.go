@@ -202,8 +202,8 @@ func (r *rehearsal) databases(ctx context.Context, connect backup.Connect) error
 	defer func() { r.took = time.Since(begin) }()
 	r.step("makes statistics, and rebuilds indexes that another library leaves out of order")
 	job := finish.Job{
-		Connect: finish.Connect(connect), Parts: []finish.Part{finish.Statistics, finish.Indexes}, Patience: time.Minute,
-		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+		Connect: finish.Connect(connect), Parts: []finish.Part{finish.Statistics, finish.Indexes},
+		Patience: time.Minute, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	}
 	done, err := job.Run(ctx)
 	if err != nil {
@@ -250,19 +250,24 @@ func (r *rehearsal) judge(ctx context.Context, report backup.Report, err error) 
 		r.problem("%s", failed.Problem)
 		return nil
 	}
-	asked := false
-	for _, a := range report.Answers {
-		if a.Unanswered {
-			return err
-		}
-		if asked = asked || a.Problem != ""; a.Problem != "" {
-			r.problem("the assertion %s: %s", a.Name, a.Problem)
-		}
-	}
-	if !asked {
+	if !r.judgeAnswers(report.Answers) {
 		return err
 	}
 	return nil
+}
+
+// judgeAnswers tells which answers are problems, and says whether that is all that there is to say.
+func (r *rehearsal) judgeAnswers(answers []backup.Answer) (known bool) {
+	if slices.ContainsFunc(answers, func(a backup.Answer) bool { return a.Unanswered }) {
+		return false
+	}
+	for _, a := range answers {
+		if a.Problem != "" {
+			r.problem("the assertion %s: %s", a.Name, a.Problem)
+			known = true
+		}
+	}
+	return known
 }
 
 // ended says that a program has ended by itself, and was not killed.

@@ -86,8 +86,10 @@ func (m *rehearsals) rehearsing() (batchv1.Job, *corev1.Pod) {
 	}
 	pod := m.podOf(jobs[0], "")
 	pod.Status.Phase = corev1.PodPending
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerRestore, Image: "x", ImageID: "x",
-		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: naming.ContainerRestore, Image: "x", ImageID: "x",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
 	m.must(m.api.Status().Update(m.Context(), pod))
 	return jobs[0], pod
 }
@@ -129,7 +131,7 @@ var sound = protocol.RehearsalResult{
 func TestAnUpgradeIsRehearsed(t *testing.T) {
 	m := newRehearsals(t)
 	db := m.backedUp(m.archived())
-	u := m.at(db, v1.UpgradeRehearsing)
+	m.at(db, v1.UpgradeRehearsing)
 	job, pod := m.rehearsing()
 	m.expectRehearsalJob(job)
 	db = m.reconcile(db)
@@ -150,7 +152,7 @@ func TestAnUpgradeIsRehearsed(t *testing.T) {
 	m.drainEvents()
 	m.found(job, pod, 0, sound)
 	db = m.reconcile(db)
-	u = m.at(db, v1.UpgradePreparing)
+	u := m.at(db, v1.UpgradePreparing)
 	r := u.Rehearsal
 	if r == nil || r.Result != v1.RehearsalPassed || r.Backup != u.Backup || r.Time == nil || len(r.Steps) != 2 ||
 		r.WithoutWrites.Duration != 9200*time.Millisecond || r.Method != "link" || r.Bytes != 25<<20 {
@@ -161,7 +163,8 @@ func TestAnUpgradeIsRehearsed(t *testing.T) {
 		"; rehearsed at ") || !strings.Contains(words, sentence) {
 		t.Errorf("then it says %q", words)
 	}
-	if events := m.drainEvents(); !strings.Contains(events, "Normal Rehearsed from PostgreSQL 17 to 18: rehearsed at ") {
+	if events := m.drainEvents(); !strings.Contains(events,
+		"Normal Rehearsed from PostgreSQL 17 to 18: rehearsed at ") {
 		t.Errorf("the events are %s", events)
 	}
 	db = m.reconcile(m.reconcile(db))
@@ -299,8 +302,8 @@ func TestARehearsalWhosePodDoesNotRun(t *testing.T) {
 	m.now = pod.CreationTimestamp.Add(11 * time.Minute)
 	db = m.reconcile(db)
 	m.at(db, v1.UpgradeFailed)
-	if words := m.expect(db, v1.ConditionUpgraded, metav1.ConditionFalse, v1.ReasonNotRehearsed); !strings.Contains(words,
-		"does not run for 10m0s") {
+	words := m.expect(db, v1.ConditionUpgraded, metav1.ConditionFalse, v1.ReasonNotRehearsed)
+	if !strings.Contains(words, "does not run for 10m0s") {
 		t.Errorf("then it says %q", words)
 	}
 }
@@ -350,7 +353,8 @@ func TestARehearsalAlone(t *testing.T) {
 			t.Errorf("it says of the rehearsal %+v", r)
 		}
 		db = m.reconcile(m.reconcile(db))
-		if db.Annotations[naming.AnnotationRehearse] != "" || len(m.rehearsalJobs()) > 0 || !db.Status.Rehearsal.Ended() {
+		if db.Annotations[naming.AnnotationRehearse] != "" || len(m.rehearsalJobs()) > 0 ||
+			!db.Status.Rehearsal.Ended() {
 			t.Errorf("it goes on: %q, %v, %+v", db.Annotations, m.rehearsalJobs(), db.Status.Rehearsal)
 		}
 		m.must(client.IgnoreNotFound(m.api.Delete(t.Context(), pod, client.GracePeriodSeconds(0))))
@@ -375,8 +379,8 @@ func TestARehearsalThatIsRefused(t *testing.T) {
 		"17": "17 is not newer", "soon": "is no major version", "99": "is no major version",
 	} {
 		db = m.reconcile(m.wantsOnly(db, what))
-		if r := db.Status.Rehearsal; r == nil || r.Result != v1.RehearsalNotDone || !strings.Contains(r.Message, words) ||
-			db.Annotations[naming.AnnotationRehearse] != "" {
+		if r := db.Status.Rehearsal; r == nil || r.Result != v1.RehearsalNotDone ||
+			!strings.Contains(r.Message, words) || db.Annotations[naming.AnnotationRehearse] != "" {
 			t.Errorf("%s: it is %+v, %v", what, r, db.Annotations)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
+
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -29,8 +31,8 @@ func (r *Reconciler) applyRehearsal(ctx context.Context, s *scope) error {
 	if err != nil {
 		return r.refuseRehearsal(ctx, s, err)
 	}
-	job, before := s.job(x.RehearsalName(s.db)), s.rehearsal
-	if job != nil && before.Ended() && before.ID == string(job.UID) { // it is on record
+	job := s.job(x.RehearsalName(s.db))
+	if job != nil && s.rehearsal.Ended() && s.rehearsal.ID == string(job.UID) { // it is on record
 		if err := r.jobs().Remove(ctx, job); err != nil {
 			return err
 		}
@@ -41,16 +43,25 @@ func (r *Reconciler) applyRehearsal(ctx context.Context, s *scope) error {
 	if job == nil && out.status.Ended() {
 		return r.refuseRehearsal(ctx, s, errors.New(out.Says))
 	}
-	s.rehearsal = out.status
+	s.noteRehearsal(out.status, job)
 	if job == nil {
 		return r.startRehearsal(ctx, s, x, out.backup)
 	}
-	s.rehearsal.ID = string(job.UID)
-	if !before.Ended() && before != nil {
-		s.rehearsal.Backup = cmp.Or(before.Backup, s.rehearsal.Backup) // of many the one with which it began
-	}
 	s.tellRehearsal(nil, s.rehearsal)
 	return nil
+}
+
+// noteRehearsal puts into the status how far the rehearsal is that a Job does, nil where it is only about to be made.
+func (s *scope) noteRehearsal(now *v1.RehearsalStatus, job *batchv1.Job) {
+	before := s.rehearsal
+	s.rehearsal = now
+	if job == nil {
+		return
+	}
+	now.ID = string(job.UID)
+	if before != nil && !before.Ended() {
+		now.Backup = cmp.Or(before.Backup, now.Backup) // of many the one with which it began
+	}
 }
 
 // rehearsalAsked is what is asked for.

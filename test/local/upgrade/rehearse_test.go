@@ -86,7 +86,7 @@ func (i *instance) restored(from *bucket.Folder, folder string) *rehearsal {
 		into   *string
 		folder string
 	}{{&r.volume, folder}, {&r.run, "/tmp"}} {
-		made, err := os.MkdirTemp(f.folder, "toban-re-") //nolint:usetesting // a file system of its own, a short path
+		made, err := os.MkdirTemp(f.folder, "toban-re-")
 		must(i, err)
 		i.Cleanup(func() { _ = os.RemoveAll(made) })
 		*f.into = made
@@ -105,9 +105,8 @@ func (i *instance) restored(from *bucket.Folder, folder string) *rehearsal {
 		Folder: filepath.Join(r.volume, "scratch"), Programs: i.Programs, Log: &testLog{T: i.T}, Workers: 2,
 	})
 	must(i, err)
-	text, err := json.Marshal(protocol.VerifyResult{LSN: report.LSN, Commit: report.Commit, Steps: []protocol.VerifyStep{
-		{Name: backup.StepUnpack, Seconds: 1},
-	}})
+	text, err := json.Marshal(protocol.VerifyResult{LSN: report.LSN, Commit: report.Commit,
+		Steps: []protocol.VerifyStep{{Name: backup.StepUnpack, Seconds: 1}}})
 	must(i, err)
 	must(i, os.WriteFile(filepath.Join(r.volume, naming.FileVerified), text, 0o600))
 	return r
@@ -172,7 +171,8 @@ func (r *rehearsal) sound(got protocol.RehearsalResult, err error) {
 			r.Errorf("%s was left out: %s", s.Name, s.Skipped)
 		}
 	}
-	want := []string{"unpack", "recover", "create", "check", "upgrade", "finish", "start", "databases", "amcheck", "ask"}
+	want := []string{"unpack", "recover", "create", "check", "upgrade", "finish", "start", "databases",
+		"amcheck", "ask"}
 	if !slices.Equal(steps, want) {
 		r.Errorf("the steps are %q", steps)
 	}
@@ -184,8 +184,8 @@ func (r *rehearsal) sound(got protocol.RehearsalResult, err error) {
 	}
 }
 
-// A backup is restored, upgraded with all rows and looked through, while the server that it is of goes on; with problems
-// that only the new version or the rows show, these are told, each in a sentence.
+// A backup is restored, upgraded with all rows and looked through, while the server that it is of goes on. Problems are
+// told, each in a sentence; that something is not known is no problem.
 func TestRehearsal(t *testing.T) {
 	i := newInstance(t, 15, "")
 	i.start(i.Programs, i.Data())
@@ -254,7 +254,8 @@ create index damaged_n on damaged (n ordered);
 create or replace function ordered(a int, b int) returns int language sql immutable as 'select sign(b - a)::int'`)
 	into := i.archived()
 	got, err := i.restored(into, "").rehearse(17, "")
-	if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "damaged_n") || got.WithoutWrites == 0 {
+	if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0], "damaged_n") ||
+		got.WithoutWrites == 0 {
 		t.Errorf("of an index out of order it says %q, %q, %v", got.Problems, got.Error, err)
 	}
 	i.do("shop", `create table refers (id int, what regproc)`)
