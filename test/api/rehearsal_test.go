@@ -139,13 +139,7 @@ func TestAnUpgradeIsRehearsed(t *testing.T) {
 		"step Rehearsing: The upgrade is rehearsed on a copy: the copy: ") {
 		t.Errorf("meanwhile it says %q", words)
 	}
-	settings := &corev1.ConfigMap{}
-	m.read("x-backup", settings)
-	told, err := desired.ParseBackupSettings(settings)
-	m.must(err)
-	if !slices.Contains(told.Keep.InUse, "20261122T031500Z-beef") {
-		t.Errorf("retention may remove the backup: in use are %v", told.Keep.InUse)
-	}
+	m.expectSpared("20261122T031500Z-beef")
 	if _, upgrades := m.upgradeJobs(db); len(upgrades) > 0 || db.Status.Upgrade.ClosedAt != "" {
 		t.Error("it goes on without the rehearsal")
 	}
@@ -154,10 +148,7 @@ func TestAnUpgradeIsRehearsed(t *testing.T) {
 	db = m.reconcile(db)
 	u := m.at(db, v1.UpgradePreparing)
 	r := u.Rehearsal
-	if r == nil || r.Result != v1.RehearsalPassed || r.Backup != u.Backup || r.Time == nil || len(r.Steps) != 2 ||
-		r.WithoutWrites.Duration != 9200*time.Millisecond || r.Method != "link" || r.Bytes != 25<<20 {
-		t.Errorf("it says of the rehearsal %+v", r)
-	}
+	m.expectPassed(u)
 	const sentence = "would take 9 s without writes, 0 problems"
 	if words := m.expect(db, v1.ConditionUpgraded, metav1.ConditionFalse, v1.ReasonUpgrading); !strings.Contains(words,
 		"; rehearsed at ") || !strings.Contains(words, sentence) {
@@ -177,6 +168,28 @@ func TestAnUpgradeIsRehearsed(t *testing.T) {
 	_, upgrades := m.upgradeJobs(db)
 	m.podOf(upgrades[0], "")
 	m.closes(db)
+}
+
+// expectSpared expects retention to leave a backup alone.
+func (m *rehearsals) expectSpared(id string) {
+	m.Helper()
+	settings := &corev1.ConfigMap{}
+	m.read("x-backup", settings)
+	told, err := desired.ParseBackupSettings(settings)
+	m.must(err)
+	if !slices.Contains(told.Keep.InUse, id) {
+		m.Errorf("retention may remove the backup: in use are %v", told.Keep.InUse)
+	}
+}
+
+// expectPassed expects what the sound result says in the status.
+func (m *rehearsals) expectPassed(u *v1.UpgradeStatus) {
+	m.Helper()
+	r := u.Rehearsal
+	if r == nil || r.Result != v1.RehearsalPassed || r.Backup != u.Backup || r.Time == nil || len(r.Steps) != 2 ||
+		r.WithoutWrites.Duration != 9200*time.Millisecond || r.Method != "link" || r.Bytes != 25<<20 {
+		m.Fatalf("it says of the rehearsal %+v", r)
+	}
 }
 
 // expectRehearsalJob expects the backup to be restored with the former image, and the new one to have no Secret.
@@ -362,12 +375,18 @@ func TestARehearsalAlone(t *testing.T) {
 			t.Errorf("it is upgraded: %+v", db.Status.Upgrade)
 		}
 	}
+	m.restsNow(db)
+}
+
+// restsNow expects nothing to be written any more.
+func (m *rehearsals) restsNow(db *v1.SampleDB) {
+	m.Helper()
 	m.writes.take()
 	for range 3 {
 		db = m.reconcile(db)
 	}
 	if writes := m.writes.take(); len(writes) > 0 {
-		t.Errorf("at rest it writes: %v", writes)
+		m.Errorf("at rest it writes: %v", writes)
 	}
 }
 
