@@ -601,6 +601,12 @@ const (
 	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or set
 	// `spec.version` back.
 	ReasonUpgradeFailed = "UpgradeFailed"
+
+	// ReasonNotRehearsed: the upgrade was to be rehearsed, and that could not be done, so that it is not known whether
+	// there are problems; the message says why. PostgreSQL runs with the former version and all data.
+	// To do: mend what the message names, then `kubectl annotate sampledb NAME toban.dev/update=now`; or upgrade
+	// without a rehearsal, with `spec.upgrade.rehearse: Never`; or set `spec.version` back.
+	ReasonNotRehearsed = "NotRehearsed"
 )
 
 // Reasons of CollationsCurrent. docs/upgrade.md has more about it, under "Sorting".

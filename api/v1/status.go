@@ -76,6 +76,11 @@ type SampleDBStatus struct {
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
+	// The last rehearsal of an upgrade that was asked for alone, with the annotation toban.dev/rehearse. That of an
+	// upgrade is in upgrade.
+	// +optional
+	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"`
+
 	// What is left to do in the databases after a change of the image, or was done last. It exists after the first such
 	// change that leaves something, and after a request by the annotation toban.dev/reindex.
 	// +optional

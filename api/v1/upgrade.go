@@ -18,6 +18,12 @@ type UpgradeSpec struct {
 	// +optional
 	Method UpgradeMethod `json:"method,omitempty"`
 
+	// Whether the upgrade is done before on a copy, which is restored from the last backup, with all rows: Always or
+	// Never. What is a problem there ends the upgrade before any client is sent away, and so does a rehearsal that
+	// can't be done. Where it is not given: Always, where there is an archive with a backup.
+	// +optional
+	Rehearse UpgradeRehearsal `json:"rehearse,omitempty"`
+
 	// For how long the data of the former version is kept after an upgrade, for instance 24h. It is removed
 	// earlier with the annotation toban.dev/accept-upgrade. Where it is not given: 168h, a week.
 	// +kubebuilder:validation:Type=string
@@ -36,6 +42,16 @@ type UpgradeBackup string
 const (
 	UpgradeBackupTake UpgradeBackup = "Take"
 	UpgradeBackupNone UpgradeBackup = "None"
+)
+
+// UpgradeRehearsal says whether an upgrade is rehearsed.
+// +kubebuilder:validation:Enum=Always;Never
+type UpgradeRehearsal string
+
+// The values of UpgradeRehearsal.
+const (
+	RehearseAlways UpgradeRehearsal = "Always"
+	RehearseNever  UpgradeRehearsal = "Never"
 )
 
 // UpgradeMethod says how files become those of the new version.
@@ -58,7 +74,7 @@ type UpgradeStatus struct {
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
 
-	// Waiting, Pulling, Checking, BackingUp, Preparing, Closing, Upgrading, Starting, Upgraded or Failed. The database
+	// Waiting, Pulling, Checking, BackingUp, Rehearsing, Preparing, Closing, Upgrading, Starting, Upgraded or Failed. The database
 	// serves before Closing, after Starting, and again when an upgrade has failed.
 	Step string `json:"step"`
 
@@ -94,6 +110,10 @@ type UpgradeStatus struct {
 	// The DatabaseBackup that was taken before.
 	// +optional
 	Backup string `json:"backup,omitempty"`
+
+	// What the rehearsal has found.
+	// +optional
+	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"`
 
 	// On whose volume the data is upgraded.
 	// +optional
@@ -133,16 +153,17 @@ type UpgradeStatus struct {
 
 // The values of UpgradeStatus.Step.
 const (
-	UpgradeWaiting   = "Waiting"
-	UpgradePulling   = "Pulling"
-	UpgradeChecking  = "Checking"
-	UpgradeBackingUp = "BackingUp"
-	UpgradePreparing = "Preparing"
-	UpgradeClosing   = "Closing"
-	UpgradeUpgrading = "Upgrading"
-	UpgradeStarting  = "Starting"
-	UpgradeUpgraded  = "Upgraded"
-	UpgradeFailed    = "Failed"
+	UpgradeWaiting    = "Waiting"
+	UpgradePulling    = "Pulling"
+	UpgradeChecking   = "Checking"
+	UpgradeBackingUp  = "BackingUp"
+	UpgradeRehearsing = "Rehearsing"
+	UpgradePreparing  = "Preparing"
+	UpgradeClosing    = "Closing"
+	UpgradeUpgrading  = "Upgrading"
+	UpgradeStarting   = "Starting"
+	UpgradeUpgraded   = "Upgraded"
+	UpgradeFailed     = "Failed"
 )
 
 // The values of UpgradeStatus.WayBack.

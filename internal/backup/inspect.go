@@ -12,11 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -32,9 +34,15 @@ type InspectOptions struct {
 	Parameters map[string]string
 	Assertions []Assertion
 	Workers    int
+	// Before, if set, is called when the server takes connections and nothing has been looked through, with a way to a
+	// superuser's sessions.
+	Before func(context.Context, Connect) error
 	// Log gets what the server says.
 	Log io.Writer
 }
+
+// Connect opens a superuser's session in a database.
+type Connect func(ctx context.Context, database string) (*pgx.Conn, error)
 
 type inspecting struct {
 	InspectOptions
@@ -57,11 +65,20 @@ func Inspect(ctx context.Context, o InspectOptions) (Report, error) {
 	i := &inspecting{InspectOptions: o, report: Report{Backup: o.Backup}, scratch: newScratch(o.Programs, o.Folder,
 		o.Run, o.Parameters, o.Log)}
 	defer i.kill(ctx)
+	begin := time.Now()
 	if err := i.restart(ctx); err != nil {
 		return i.report, fmt.Errorf("verify backup %s: start the restored server again: %w", o.Backup, err)
 	}
+	i.report.Start = time.Since(begin)
 	ctx, cancel := WhileRunning(ctx, i.process)
 	defer cancel()
+	if o.Before != nil {
+		if err := o.Before(ctx, func(ctx context.Context, database string) (*pgx.Conn, error) {
+			return connectSuperuser(ctx, i.server, database)
+		}); err != nil {
+			return i.report, err
+		}
+	}
 	err := i.report.run(ctx, verifyStep{StepAmcheck, i.amcheck}, verifyStep{StepAsk, i.ask})
 	return i.report, err
 }
@@ -168,13 +185,20 @@ func (i *inspecting) answer(ctx context.Context, a Assertion) Answer {
 	answer.Took = time.Since(begin)
 	switch {
 	case err != nil:
-		answer.Problem = err.Error()
+		answer.Problem, answer.Unanswered = err.Error(), !answered(err)
 	case a.Want != nil && answer.Rows == 0:
 		answer.Problem = fmt.Sprintf("it gives no row, expected %q", *a.Want)
 	case a.Want != nil && answer.Got != *a.Want:
 		answer.Problem = fmt.Sprintf("it gives %q, expected %q", answer.Got, *a.Want)
 	}
 	return answer
+}
+
+// answered says that an error is PostgreSQL's own about the question, and not about the connection, about resources, an
+// operator's intervention or the system (classes 08, 53, 57 and 58 of its error codes).
+func answered(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && len(pg.Code) == 5 && !slices.Contains([]string{"08", "53", "57", "58"}, pg.Code[:2])
 }
 
 // query gives the first value of the first row as text ("" for NULL), and the number of rows.

@@ -26,8 +26,10 @@ type Answer struct {
 	Rows int           `json:"rows"`
 	Got  string        `json:"got"` // the first column of the first row
 	Took time.Duration `json:"took"`
-	// Problem is "" if it is as wanted.
-	Problem string `json:"problem,omitempty"`
+	// Problem is "" if it is as wanted. Unanswered says that it is none of the data's: the server has ended, has no
+	// room, or takes too long.
+	Problem    string `json:"problem,omitempty"`
+	Unanswered bool   `json:"unanswered,omitempty"`
 }
 
 // Step is a part of a verification.
@@ -58,6 +60,8 @@ type Report struct {
 	Commit time.Time `json:"commit,omitzero"`
 	// Objects are those of the archive that are missing, truncated or altered.
 	Objects []string `json:"objects,omitempty"`
+	// Start is how long the server took to start that Inspect asks, 0 where it has not.
+	Start time.Duration `json:"start,omitzero"`
 }
 
 // VerifyOptions say what is verified, and where.

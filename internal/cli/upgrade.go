@@ -11,7 +11,7 @@ import (
 
 // UpgradePods are the verbs of `toban upgrade` that the Pods of an upgrade to another major version run.
 func UpgradePods() []*cobra.Command {
-	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck()}
+	return []*cobra.Command{upgradeCollect(), upgradeRun(), upgradeBack(), upgradeCheck(), upgradeRehearse()}
 }
 
 // upgradeCollect is the process in the container of the former image.
@@ -67,6 +67,25 @@ func upgradeCheck() *cobra.Command {
 	f.StringVar(&o.Scratch, "scratch", naming.PathScratch, "folder for a copy of the schema")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "where the instances have their volumes")
 	f.Uint16Var(&o.Port, "port", naming.PortPostgreSQL, "port of the PostgreSQL servers")
+	return c
+}
+
+// upgradeRehearse is the process that upgrades a copy.
+func upgradeRehearse() *cobra.Command {
+	var o worker.RehearseOptions
+	c := hidden(&cobra.Command{
+		Use:   "rehearse",
+		Short: "Upgrade what `toban backup verify` has restored, and look through it (in the Pod of a rehearsal)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Rehearse(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathUpgrade, naming.KeyUpgrade), "file with the settings")
+	f.StringVar(&o.Backup, "backup-settings", filepath.Join(naming.PathBackup, naming.KeyBackup),
+		"file with the settings of a verification")
+	f.StringVar(&o.Former, "former", naming.PathFormer, "folder with the programs of the former version")
+	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
+	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for the socket")
+	terminationFlag(f, &o.Termination, "file for the result")
 	return c
 }
 

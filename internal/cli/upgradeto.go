@@ -21,6 +21,8 @@ type upgradeToOptions struct {
 	cluster
 	to          int32
 	now, accept bool
+	rehearse    bool
+	image       string
 	wait        bool
 	timeout     time.Duration
 }
@@ -33,7 +35,9 @@ func UpgradeTo() *cobra.Command {
 		Short: "Move a SampleDB on to another major version of PostgreSQL",
 		Long: "Sets spec.version, and shows each step of the upgrade. While the databases are checked and backed up\n" +
 			"they serve as before; then no client is let in for some seconds. With --accept the data of the former\n" +
-			"version, which is kept after an upgrade, is removed.",
+			"version, which is kept after an upgrade, is removed.\n" +
+			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
+			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
 	}
@@ -42,14 +46,16 @@ func UpgradeTo() *cobra.Command {
 	f.Int32Var(&o.to, "to", 0, "the major version to move on to")
 	f.BoolVar(&o.now, "now", false, "don't wait for the window of spec.update, and try again what has failed")
 	f.BoolVar(&o.accept, "accept", false, "remove the data of the former version")
+	f.BoolVar(&o.rehearse, "rehearse", false, "upgrade only a copy, and say what came of it")
+	f.StringVar(&o.image, "image", "", "with --rehearse: the image of the new version, if spec.image is set")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	f.DurationVar(&o.timeout, "timeout", time.Hour, "how long to wait")
 	return c
 }
 
 func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) error {
-	if (o.to != 0) == o.accept {
-		return errors.New("say either to which version (--to 18), or --accept")
+	if err := o.check(); err != nil {
+		return err
 	}
 	api, db, err := o.find(ctx, name)
 	if err != nil {
@@ -57,6 +63,9 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 	}
 	if o.accept {
 		return o.acceptUpgrade(ctx, out, api, db)
+	}
+	if o.rehearse {
+		return o.rehearseUpgrade(ctx, out, api, db)
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"version":%d}}`, o.to)
 	if o.now {
@@ -71,6 +80,17 @@ func (o *upgradeToOptions) run(ctx context.Context, out io.Writer, name string) 
 		return nil
 	}
 	return o.await(ctx, out, api, db)
+}
+
+// check says what does not go together.
+func (o *upgradeToOptions) check() error {
+	if (o.to != 0) == o.accept {
+		return errors.New("say either to which version (--to 18), or --accept")
+	}
+	if o.rehearse && (o.accept || o.now) || o.image != "" && !o.rehearse {
+		return errors.New("--rehearse upgrades nothing: it goes without --accept and --now, and --image only with it")
+	}
+	return nil
 }
 
 func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {

@@ -100,6 +100,7 @@ func Verify() *cobra.Command {
 	f.StringVar(&o.Key, "key", naming.PathKey, "folder with the key of the archive")
 	f.StringVar(&o.Volume, "volume", naming.PathVolume, "the scratch volume")
 	f.StringVar(&o.Backup, "backup", "", "name of the backup in the archive")
+	f.BoolVar(&o.WithoutScrub, "without-scrub", false, "read nothing of the archive but what is restored")
 	formerFlags(f, &o.Former)
 	return c
 }

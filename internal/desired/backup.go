@@ -312,10 +312,11 @@ func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.
 	return append(volumes, store...), append(mounts, storeMounts...)
 }
 
-// BackupPolicy lets the operator ask the Pods of backups and verifications how far they are, and nobody else in.
+// BackupPolicy lets the operator ask the Pods of backups, verifications and rehearsals how far they are, and nobody
+// else in.
 func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
-	return operatorOnly(db, naming.BackupPolicy(db.Name), podsOf(db, naming.ComponentBackup, naming.ComponentVerify),
-		settings)
+	return operatorOnly(db, naming.BackupPolicy(db.Name), podsOf(db, naming.ComponentBackup, naming.ComponentVerify,
+		naming.ComponentRehearse), settings)
 }
 
 // operatorOnly lets the operator reach what listens for it in the selected Pods, and nobody else in.

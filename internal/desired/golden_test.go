@@ -138,6 +138,14 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 				FormerImage: "docker.io/library/postgres:17",
 			}
 		}),
+		"rehearsed": sampleDB("rehearsed", inS3, func(db *v1.SampleDB) {
+			db.Spec.Version, db.Status.Major = 18, 17
+			db.Spec.Upgrade = &v1.UpgradeSpec{Method: v1.UpgradeCopy}
+			db.Status.Upgrade = &v1.UpgradeStatus{
+				ID: "18-0a1b2c", From: 17, To: 18, Step: v1.UpgradeRehearsing,
+				FormerImage: "docker.io/library/postgres:17",
+			}
+		}),
 		"restored": sampleDB("restored", withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.RestoreFrom = &v1.RestoreSpec{
 				SampleDB: "other", Target: &v1.RestoreTarget{Time: "2026-11-20T03:15:00.25+09:00"},
@@ -240,10 +248,20 @@ func upgradeObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []client.Object{
+	out := []client.Object{
 		UpgradePolicy(db, settings), told, UpgradeCheckJob(db, settings, u), UpgradeJob(db, settings, u),
 		UpgradeBackup(db, u.ID),
 	}
+	if Backup(db) == nil {
+		return out
+	}
+	backup := UpgradeBackup(db, u.ID)
+	backup.Status.ID = "20261120T030000Z-3f2a"
+	rehearsal, err := RehearsalJob(db, settings, u, backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, rehearsal)
 }
 
 // archiveObjects are those that come with spec.backup.

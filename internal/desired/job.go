@@ -101,12 +101,16 @@ func sqlVolume(name string, source v1.SQLSource) corev1.Volume {
 	}}
 }
 
-// failAtOnce ends a Job where another try of a container would fail in the same way.
+// failAtOnce ends a Job where another try of a container, "" for any, would fail in the same way.
 func failAtOnce(container string) *batchv1.PodFailurePolicy {
+	var name *string
+	if container != "" {
+		name = &container
+	}
 	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action: batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
-			ContainerName: &container,
+			ContainerName: name,
 			Operator:      batchv1.PodFailurePolicyOnExitCodesOpIn,
 			Values:        []int32{naming.ExitRefused, naming.ExitImageUnusable},
 		},

@@ -27,6 +27,7 @@ const (
 	volumeKey       = "key"
 	volumeFormer    = "former"
 	volumeScratch   = "scratch"
+	volumeUpgrade   = "upgrade"
 
 	pathTmp    = "/tmp"
 	pathMemory = "/dev/shm"

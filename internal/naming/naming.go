@@ -83,6 +83,9 @@ const (
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"
 
+	// AnnotationRehearse asks for a rehearsal of an upgrade, and for nothing else: to a major version, and with a space
+	// after it to an image. The operator removes it when that has ended.
+	AnnotationRehearse = "toban.dev/rehearse"
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
 	// UpdateInWindow is a value of AnnotationUpdate and AnnotationReindex.
@@ -101,6 +104,7 @@ const (
 	ComponentVerify   = "verify"
 	ComponentImage    = "image"
 	ComponentUpgrade  = "upgrade"
+	ComponentRehearse = "rehearse"
 	ComponentFinish   = "finish"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
@@ -274,6 +278,9 @@ const EnvUpgraded = "TOBAN_UPGRADED"
 // are named by the hash of what they work with, so that something that was mended gets new Jobs.
 func UpgradeJob(db, hash string) string      { return db + "-upgrade-" + hash }
 func UpgradeCheckJob(db, hash string) string { return db + "-upgrade-check-" + hash }
+
+// RehearsalJob upgrades a copy of the data, which it restores from a backup.
+func RehearsalJob(db, hash string) string { return db + "-rehearsal-" + hash }
 
 // UpgradeBackup is the DatabaseBackup that is taken before an upgrade.
 func UpgradeBackup(db, id string) string { return db + "-before-" + id }

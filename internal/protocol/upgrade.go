@@ -1,6 +1,9 @@
 package protocol
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // PathBegin is of the server in the Pod of an upgrade. POST UpgradeBegin: BackupProgress. For the operator. Until then
 // the Pod touches nothing on the volume.
@@ -104,6 +107,26 @@ type UpgradeCheck struct {
 	Bytes     int64 `json:"bytes,omitempty"`
 	// Steps are what was done, with the seconds that it took.
 	Steps []UpgradeStep `json:"steps,omitempty"`
+}
+
+// RehearsalResult is what the Pod leaves that upgrades a copy.
+type RehearsalResult struct {
+	// Error is why it has not come to its end, so that it is not known whether there are (more) problems; "" where it
+	// has.
+	Error string `json:"error,omitempty"`
+	// Problems are what is in the way of an upgrade, a sentence each; of many the first.
+	Problems []string `json:"problems,omitempty"`
+	// From and To are the exact versions, Method how the files became those of the new version.
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Method string `json:"method,omitempty"`
+	// WithoutWrites is how long the part took that clients wait for (seconds), 0 where it did not come to its end.
+	WithoutWrites float64 `json:"withoutWrites,omitempty"`
+	// Commit is the time of the last transaction in the copy, Bytes the size of its databases.
+	Commit time.Time `json:"commit,omitzero"`
+	Bytes  int64     `json:"bytes,omitempty"`
+	// Steps are what was done, those of the restore included.
+	Steps []VerifyStep `json:"steps,omitempty"`
 }
 
 // UpgradeFinding is something that is in the way of an upgrade, or is to be known before it.

@@ -10,16 +10,17 @@ type Phase string
 
 // The phases in their order. The database serves before Closing, after Starting, and again after Failed.
 const (
-	PhaseWaiting   Phase = "Waiting"
-	PhasePulling   Phase = "Pulling"
-	PhaseChecking  Phase = "Checking"
-	PhaseBackingUp Phase = "BackingUp"
-	PhasePreparing Phase = "Preparing"
-	PhaseClosing   Phase = "Closing"
-	PhaseUpgrading Phase = "Upgrading"
-	PhaseStarting  Phase = "Starting"
-	PhaseUpgraded  Phase = "Upgraded"
-	PhaseFailed    Phase = "Failed"
+	PhaseWaiting    Phase = "Waiting"
+	PhasePulling    Phase = "Pulling"
+	PhaseChecking   Phase = "Checking"
+	PhaseBackingUp  Phase = "BackingUp"
+	PhaseRehearsing Phase = "Rehearsing"
+	PhasePreparing  Phase = "Preparing"
+	PhaseClosing    Phase = "Closing"
+	PhaseUpgrading  Phase = "Upgrading"
+	PhaseStarting   Phase = "Starting"
+	PhaseUpgraded   Phase = "Upgraded"
+	PhaseFailed     Phase = "Failed"
 )
 
 // ClosePatience is for how long clients are sent away and instances stop, before an upgrade is given up and the
@@ -56,8 +57,8 @@ type MajorView struct {
 	// Window is that of spec.update, nil for none; Asked says that somebody asks not to wait for it.
 	Window *Window
 	Asked  bool
-	// Pull, Check, Backup and Job are the work. Backup is done where none is wanted.
-	Pull, Check, Backup, Job Work
+	// Pull, Check, Backup, Rehearsal and Job are the work. Backup and Rehearsal are done where none is wanted.
+	Pull, Check, Backup, Rehearsal, Job Work
 	// Waits says that the Job waits to be told to begin.
 	Waits bool
 	// Instance is the one on whose volume the data is upgraded, Primary the present one, "" where none takes writes.
@@ -111,6 +112,7 @@ func (v MajorView) prepare() MajorDecision {
 		{PhasePulling, v.Pull, "The nodes of the instances get the image"},
 		{PhaseChecking, v.Check, "The new version's programs check the databases"},
 		{PhaseBackingUp, v.Backup, "A backup is taken"},
+		{PhaseRehearsing, v.Rehearsal, "The upgrade is rehearsed on a copy"},
 		{PhasePreparing, v.Job, "The Pod that upgrades the data is being started"},
 	} {
 		switch {

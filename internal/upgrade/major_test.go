@@ -13,7 +13,7 @@ func readyToClose() MajorView {
 	done := Work{Started: true, Done: true}
 	return MajorView{
 		Now: noon, From: 17, To: 18, Phase: PhasePreparing, Since: noon, Ready: true,
-		Pull: done, Check: done, Backup: done, Job: Work{Started: true}, Waits: true,
+		Pull: done, Check: done, Backup: done, Rehearsal: done, Job: Work{Started: true}, Waits: true,
 		Instance: "db-0", Primary: "db-0",
 	}
 }
@@ -35,6 +35,20 @@ func TestDecideMajor(t *testing.T) {
 			PhaseFailed, "PostgreSQL 17 runs as before"},
 		"the backup is being taken": {func(v *MajorView) { v.Backup = Work{Started: true, Says: "30 %"} },
 			PhaseBackingUp, "30 %"},
+		"it is rehearsed": {func(v *MajorView) { v.Rehearsal = Work{Started: true, Says: "replays WAL: 30 %"} },
+			PhaseRehearsing, "30 %"},
+		"the rehearsal has found something": {func(v *MajorView) {
+			v.Rehearsal = RehearsalDecision{Outcome: OutcomeProblems, Says: "an index is damaged"}.Work()
+		}, PhaseFailed, "because the rehearsal on a copy has found: an index is damaged"},
+		"the rehearsal could not be done": {func(v *MajorView) {
+			v.Rehearsal = RehearsalDecision{Outcome: OutcomeNotDone, Says: "no room"}.Work()
+		}, PhaseFailed, "could not be rehearsed: no room"},
+		"a problem is told only after the backup": {func(v *MajorView) {
+			v.Backup, v.Rehearsal = Work{Started: true}, Work{Failed: "an index is damaged"}
+		}, PhaseBackingUp, "backup"},
+		"clients go, whatever the rehearsal says now": {func(v *MajorView) {
+			v.Phase, v.Rehearsal = PhaseClosing, Work{}
+		}, PhaseClosing, "end"},
 		"the Pod starts":      {func(v *MajorView) { v.Waits = false }, PhasePreparing, "Pod"},
 		"another leads":       {func(v *MajorView) { v.Primary = "db-1" }, PhasePreparing, "db-1"},
 		"outside the window":  {func(v *MajorView) { v.Window = &night }, PhasePreparing, "2026-11-21T03:00:00Z"},

@@ -21,6 +21,8 @@ type VerifyOptions struct {
 	// archive.
 	Key, Volume, Backup string
 	Former
+	// WithoutScrub says that the rest of the archive is not read besides.
+	WithoutScrub bool
 }
 
 // Former is the archive of a former major version, and that version; empty for the present one.
@@ -40,7 +42,8 @@ func (f Former) of(settings *protocol.BackupSettings) {
 // The one that runs SQL comes after it, and is Inspect. The result is left where the kubelet finds it, whatever came
 // of it.
 func Verify(ctx context.Context, o VerifyOptions) error {
-	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former}
+	v := &verify{pod: newPod(o.PodOptions), key: o.Key, volume: o.Volume, backup: o.Backup, former: o.Former,
+		withoutScrub: o.WithoutScrub}
 	err := v.do(ctx)
 	if err == nil { // for Inspect: the kubelet hands a termination message to nobody in the Pod
 		err = leave(filepath.Join(o.Volume, naming.FileVerified), &v.result)
@@ -80,6 +83,7 @@ type verify struct {
 	pod
 	key, volume, backup string
 	former              Former
+	withoutScrub        bool
 	settings            protocol.BackupSettings
 	archive             bucket.Bucket // rooted at the archive
 	decoder             *backup.Decoder
@@ -95,6 +99,9 @@ func (v *verify) do(ctx context.Context) error {
 	}
 	defer stop()
 	v.former.of(&v.settings)
+	if v.withoutScrub {
+		v.settings.Verify.Scrub = nil
+	}
 	if err := v.open(ctx); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ func former(name string, instances int, more ...string) string {
 func (s *story) upgraded(name string, version int32, told func(step string)) v1.SampleDB {
 	s.Helper()
 	step := ""
-	s.until(func(ctx context.Context) error {
+	must(s.T, outside.Until(s.ctx, 2*patience, func(ctx context.Context) error { // a rehearsal takes its time
 		db, err := s.SampleDB(ctx, name)
 		if err != nil {
 			return err
@@ -41,7 +42,7 @@ func (s *story) upgraded(name string, version int32, told func(step string)) v1.
 			return fmt.Errorf("the upgrade is at %s: %s", u.Step, u.Message)
 		}
 		return nil
-	})
+	}))
 	db := s.ready(name)
 	for _, i := range db.Status.InstanceStatuses {
 		if !strings.HasPrefix(i.Version, fmt.Sprint(version)+".") {
@@ -123,6 +124,7 @@ func TestLongAMajorUpgradeUnderLoad(t *testing.T) {
 	if u.Backup == "" {
 		t.Error("no backup was taken before")
 	}
+	s.expectRehearsed(db)
 	s.condition("shop", v1.ConditionArchiving, "True", "")
 	s.condition("shop", v1.ConditionDurable, "True", "")
 	s.goesBackBefore(u)
@@ -153,15 +155,19 @@ func (s *story) goesBackBefore(u *v1.UpgradeStatus) {
 func TestLongAMajorUpgradeIsKilledAtEachStep(t *testing.T) {
 	for what, steps := range map[string][]string{
 		"operator": {
-			v1.UpgradePulling, v1.UpgradeChecking, v1.UpgradeBackingUp, v1.UpgradePreparing, v1.UpgradeClosing,
-			v1.UpgradeUpgrading, v1.UpgradeStarting,
+			v1.UpgradePulling, v1.UpgradeChecking, v1.UpgradeBackingUp, v1.UpgradeRehearsing, v1.UpgradePreparing,
+			v1.UpgradeClosing, v1.UpgradeUpgrading, v1.UpgradeStarting,
 		},
 		"job":     {v1.UpgradeUpgrading},
 		"primary": {v1.UpgradePreparing, v1.UpgradeClosing, v1.UpgradeStarting},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := beginAlone(t)
-			s.apply(former("shop", 3))
+			rehearse := v1.RehearseNever // which takes longer than all the rest
+			if slices.Contains(steps, v1.UpgradeRehearsing) {
+				rehearse = v1.RehearseAlways
+			}
+			s.apply(former("shop", 3, fmt.Sprintf("upgrade: {rehearse: %s}", rehearse)))
 			s.ready("shop")
 			s.condition("shop", v1.ConditionArchiving, "True", "")
 			check := s.writing("shop")
@@ -192,7 +198,7 @@ type killer struct {
 // attempt waits until an upgrade has ended, and kills on the way; it says whether the upgrade has failed.
 func (k *killer) attempt(name string) (failed bool) {
 	k.Helper()
-	k.until(func(ctx context.Context) error {
+	must(k.T, outside.Until(k.ctx, 2*patience, func(ctx context.Context) error {
 		db, err := k.SampleDB(ctx, name)
 		if err != nil {
 			return err
@@ -203,7 +209,7 @@ func (k *killer) attempt(name string) (failed bool) {
 			return fmt.Errorf("the upgrade is at %s", step)
 		}
 		return nil
-	})
+	}))
 	return failed
 }
 

@@ -79,6 +79,9 @@ func (s *scope) spared(path string) desired.Spared {
 			out.InUse = append(out.InUse, r.Backup)
 		}
 	}
+	if path == s.archivePath() {
+		out.InUse = append(out.InUse, s.rehearsedBackups()...)
+	}
 	slices.Sort(out.Pinned)
 	slices.Sort(out.InUse)
 	out.InUse = slices.Compact(out.InUse)

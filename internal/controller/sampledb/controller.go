@@ -72,6 +72,7 @@ func (r *Reconciler) phases() []phase {
 		{"storage", r.applyStorage, gates},
 		{"restore", r.applyRestore, gates},
 		{"upgrade", r.applyUpgrade, gates},
+		{"rehearsal", r.applyRehearsal, apart},
 		{"instances", r.applyInstances, gates},
 		{"network", r.applyNetwork, apart},
 		{"init", r.applyInitial, gates},
@@ -203,7 +204,7 @@ const (
 // pause is how long until the SampleDB is looked at again.
 func (s *scope) pause() time.Duration {
 	pause := s.untilChange()
-	if s.pulling() || s.finishing() {
+	if s.pulling() || s.finishing() || s.rehearsing() {
 		pause = min(pause, pauseStuck)
 	}
 	if s.upgrade.Closed() {

@@ -43,6 +43,7 @@ const (
 	eventUpdated           = "Updated"               // all of them run it
 	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
 	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
+	eventRehearsed         = "Rehearsed"             // an upgrade was done on a copy, or that could not be
 	eventUpgrading         = "Upgrading"             // the data is that of another major version now
 	eventUpgraded          = "Upgraded"              // it takes writes
 	eventUpgradeFailed     = "UpgradeFailed"         // the former version runs on, or again

@@ -111,6 +111,7 @@ func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
 		return r.keepFormer(ctx, s)
 	}
 	x := s.upgradeOf()
+	s.forgetRehearsal()
 	work := r.upgradeWork(ctx, s, x)
 	view, err := s.majorView(work)
 	if err != nil {
@@ -135,6 +136,7 @@ func (s *scope) upgradeOf() desired.Upgrade {
 type upgradeWork struct {
 	pulls                    []nodePull
 	pull, check, backup, job upgrade.Work
+	rehearsal                rehearsed
 	waits                    bool
 	result                   *protocol.UpgradeResult
 	pod                      *corev1.Pod
@@ -148,6 +150,11 @@ func (r *Reconciler) upgradeWork(ctx context.Context, s *scope, x desired.Upgrad
 	out.pull = s.upgradePull(out.pulls)
 	out.check = s.upgradeCheck(x)
 	out.backup = s.upgradeBackup()
+	if out.pull.Done && out.check.Done && out.backup.Done && !s.upgrade.Closed() {
+		out.rehearsal = r.rehearseUpgrade(ctx, s, x)
+		s.tellRehearsal(s.upgrade.Rehearsal, out.rehearsal.status)
+		s.upgrade.Rehearsal = out.rehearsal.status
+	}
 	job := s.job(x.JobName(s.db))
 	out.job, out.result = s.upgradeJob(job)
 	if out.pod = jobs.Of(job, s.seen.upgradePods).Newest(); out.pod != nil && out.job.Started && !pods.Ended(out.pod) {
@@ -285,10 +292,11 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 	}
 	view := upgrade.MajorView{
 		Now: s.now, From: int(u.From), To: int(u.To), Phase: upgrade.Phase(u.Step), Since: u.Since.Time,
-		Failure: u.Failure, Tried: u.FailedWith == s.wantedUpgrade() && !s.updateAsked(),
+		Failure: u.Failure, Tried: s.triedUpgrade(),
 		Ready: unready(s) == nil, Busy: s.busyBesides(u), Window: permission.Window,
 		Asked: permission.Asked && !permission.InWindow,
-		Pull:  w.pull, Check: w.check, Backup: w.backup, Job: w.job, Waits: w.waits,
+		Pull:  w.pull, Check: w.check, Backup: w.backup, Rehearsal: w.rehearsal.Work(),
+		Job: w.job, Waits: w.waits,
 		Instance: u.Instance, Primary: s.primary(), Closed: s.allClosed(), Stopped: len(s.seen.pods) == 0,
 		TakenOver: s.config.Upgraded == u.ID,
 	}
@@ -300,6 +308,11 @@ func (s *scope) majorView(w upgradeWork) (upgrade.MajorView, error) {
 // wantedUpgrade identifies what of the spec an upgrade is made with.
 func (s *scope) wantedUpgrade() string {
 	return desired.Hash([]any{s.db.Spec.Version, s.db.Spec.Image, s.db.Spec.Upgrade})
+}
+
+// triedUpgrade says that what the spec wants has been tried, and nobody asks for another try.
+func (s *scope) triedUpgrade() bool {
+	return s.upgrade.FailedWith == s.wantedUpgrade() && !s.updateAsked()
 }
 
 // busyBesides is what else is under way that an upgrade does not begin beside, "" for nothing.
@@ -350,6 +363,9 @@ func (s *scope) noteMajor(d upgrade.MajorDecision) {
 		u.Step, u.Since = step, &at
 	}
 	u.Message, u.Failure = d.Says, d.Failure
+	if d.Phase == upgrade.PhasePreparing && u.Rehearsal.Ended() {
+		u.Message += "; " + u.Rehearsal.Message
+	}
 	u.WayBack = s.wayBack()
 	s.upgraded = s.upgradeVerdict()
 }
@@ -359,6 +375,9 @@ func (s *scope) upgradeVerdict() verdict {
 	u := s.upgrade
 	switch u.Step {
 	case v1.UpgradeFailed:
+		if u.Rehearsal != nil && u.Rehearsal.Result == v1.RehearsalNotDone {
+			return no(v1.ReasonNotRehearsed, u.Message)
+		}
 		return no(v1.ReasonUpgradeFailed, u.Message)
 	case v1.UpgradeUpgraded:
 		return yes(v1.ReasonUpgraded, s.upgradedSentence())
@@ -394,6 +413,9 @@ func (s *scope) upgradedSentence() string {
 	text := fmt.Sprintf("PostgreSQL %s, from %d", u.Version, u.From)
 	if closed, known := u.ClosedFor(); known {
 		text += fmt.Sprintf("; no client was let in for %.1f s", closed.Seconds())
+	}
+	if r := u.Rehearsal; r != nil && r.WithoutWrites != nil {
+		text += fmt.Sprintf(" (in the rehearsal the data alone took %.1f s)", r.WithoutWrites.Seconds())
 	}
 	if u.Accepted {
 		return text + "; the former data is removed"

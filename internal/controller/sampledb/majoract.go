@@ -31,6 +31,11 @@ func (r *Reconciler) actOnUpgrade(
 		return r.startUpgradeJob(ctx, s, x, desired.UpgradeCheckJob(s.db, r.Settings, x))
 	case upgrade.PhaseBackingUp:
 		return r.startUpgradeBackup(ctx, s)
+	case upgrade.PhaseRehearsing:
+		if err := r.keepUpgradeJobs(ctx, s, x.CheckName(s.db), x.RehearsalName(s.db)); err != nil {
+			return err
+		}
+		return r.startRehearsal(ctx, s, x, w.rehearsal.backup)
 	case upgrade.PhasePreparing:
 		return r.prepareUpgrade(ctx, s)
 	case upgrade.PhaseUpgrading:
@@ -54,7 +59,11 @@ func (r *Reconciler) actOnUpgrade(
 
 // startUpgradeJob makes a Job of an upgrade with what its Pod mounts. Others that are left are removed.
 func (r *Reconciler) startUpgradeJob(ctx context.Context, s *scope, x desired.Upgrade, job *batchv1.Job) error {
-	if err := r.keepUpgradeJobs(ctx, s, x.CheckName(s.db), job.Name); err != nil || s.job(job.Name) != nil {
+	kept := []string{x.CheckName(s.db), job.Name}
+	if u := s.db.Status.Upgrade; !u.Rehearsal.Ended() { // what was found is not on record yet
+		kept = append(kept, x.RehearsalName(s.db))
+	}
+	if err := r.keepUpgradeJobs(ctx, s, kept...); err != nil || s.job(job.Name) != nil {
 		return err
 	}
 	for i := range s.seen.upgradePods {
@@ -162,8 +171,9 @@ func (r *Reconciler) endUpgrade(ctx context.Context, s *scope) error {
 func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...string) error {
 	for i := range s.seen.jobs {
 		job := &s.seen.jobs[i]
-		if job.Labels[naming.LabelComponent] != naming.ComponentUpgrade || !metav1.IsControlledBy(job, s.db) ||
-			slices.Contains(names, job.Name) {
+		component := job.Labels[naming.LabelComponent]
+		if component != naming.ComponentUpgrade && component != naming.ComponentRehearse ||
+			!metav1.IsControlledBy(job, s.db) || slices.Contains(names, job.Name) {
 			continue
 		}
 		if err := r.jobs().Remove(ctx, job); err != nil {

@@ -31,14 +31,15 @@ type observed struct {
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
 	// room.
-	restorePods []corev1.Pod
-	backupPods  []corev1.Pod
-	imagePods   []corev1.Pod        // of the Jobs that look into the image
-	upgradePods []corev1.Pod        // of the Jobs of an upgrade to another major version
-	finishPods  []corev1.Pod        // of the Job after a change of the image
-	backups     []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
-	restores    []v1.RestoreStatus  // of the namespace's SampleDBs; as above
-	lease       *coordinationv1.Lease
+	restorePods   []corev1.Pod
+	backupPods    []corev1.Pod
+	imagePods     []corev1.Pod        // of the Jobs that look into the image
+	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
+	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
+	finishPods    []corev1.Pod        // of the Job after a change of the image
+	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
+	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
+	lease         *coordinationv1.Lease
 	// podsRefused is why the last Pod of an instance could not be made, "" where that is not so.
 	podsRefused string
 	// answers are those of the agents that answered, by the name of the instance. One that is
@@ -65,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
-	s.upgrade = s.db.Status.Upgrade.DeepCopy()
+	s.upgrade, s.rehearsal = s.db.Status.Upgrade.DeepCopy(), s.db.Status.Rehearsal.DeepCopy()
 	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
 	r.observePassword(s)
 	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
@@ -183,6 +184,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.imagePods = append(s.seen.imagePods, *pod)
 		case naming.ComponentUpgrade:
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
+		case naming.ComponentRehearse:
+			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
 		case naming.ComponentFinish:
 			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentInstance:

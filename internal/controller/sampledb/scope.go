@@ -55,6 +55,8 @@ type scope struct {
 	upgrade     *v1.UpgradeStatus
 	upgradeNext time.Time
 	upgraded    verdict
+	// rehearsal is the last one that was asked for alone, nil where there was none.
+	rehearsal *v1.RehearsalStatus
 	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays
 	// is what becomes of it, finishNext when that changes by itself, zero for never. sortedBy is the image under which
 	// texts were last seen sorted as on record.

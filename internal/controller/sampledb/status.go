@@ -51,6 +51,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Update:             s.update,
 		Major:              int32(s.config.Major), //nolint:gosec // of the spec
 		Upgrade:            s.upgrade,
+		Rehearsal:          s.rehearsal,
 		Finish:             s.finish,
 		SortedBy:           s.sortedBy,
 		SystemIdentifier:   s.config.SystemIdentifier,
@@ -253,6 +254,7 @@ var (
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
 		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound, v1.ReasonUpgradeFailed,
+		v1.ReasonNotRehearsed,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// rehearseUpgrade asks for a rehearsal, and shows what comes of it.
+func (o *upgradeToOptions) rehearseUpgrade(
+	ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB,
+) error {
+	if db.Annotations[naming.AnnotationRehearse] != "" {
+		return fmt.Errorf("a rehearsal of %s is under way: `kubectl get sampledb %s "+
+			"-o jsonpath='{.status.rehearsal}'` says how far it is", db.Name, db.Name)
+	}
+	asked := strings.TrimSpace(fmt.Sprintf("%d %s", o.to, o.image))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRehearse, asked)
+	if err := patchDB(ctx, api, db, patch); err != nil {
+		return fmt.Errorf("ask for the rehearsal: %w", err)
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: the rehearsal of an upgrade to PostgreSQL %d is asked for\n", db.Name, o.to)
+		return nil
+	}
+	return o.awaitRehearsal(ctx, out, api, db)
+}
+
+// awaitRehearsal shows how far it is until it has ended, which is when the request is gone.
+func (o *upgradeToOptions) awaitRehearsal(
+	ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB,
+) error {
+	limit, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	tick := time.NewTicker(upgradePoll)
+	defer tick.Stop()
+	shown := ""
+	for {
+		select {
+		case <-limit.Done():
+			return fmt.Errorf("the rehearsal has not ended after %s; it goes on, and its result will be in "+
+				"status.rehearsal of %s", o.timeout, before.Name)
+		case <-tick.C:
+		}
+		db, err := o.read(limit, api, before.Name)
+		if err != nil {
+			continue // the API may be away for a moment
+		}
+		if db.UID != before.UID {
+			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
+		}
+		if r := db.Status.Rehearsal; r.Ended() && equality.Semantic.DeepEqual(r, before.Status.Rehearsal) {
+			continue // that of before
+		}
+		if over, err := showRehearsal(out, db, &shown); over || err != nil {
+			return err
+		}
+	}
+}
+
+// showRehearsal prints what is new of a rehearsal, and says whether it has ended; with an error where it has not
+// passed.
+func showRehearsal(out io.Writer, db *v1.SampleDB, shown *string) (over bool, err error) {
+	r, asked := db.Status.Rehearsal, db.Annotations[naming.AnnotationRehearse] != ""
+	switch {
+	case asked && (r == nil || r.Ended()): // it is about to begin, or to be over
+		return false, nil
+	case !asked && r == nil:
+		return true, errors.New("the rehearsal was given up")
+	case !asked && r.Result == v1.RehearsalPassed:
+		fmt.Fprintf(out, "%s: %s\n", db.Name, r.Message)
+		return true, nil
+	case !asked && r.Result == v1.RehearsalNotDone:
+		return true, fmt.Errorf("the upgrade could not be rehearsed: %s", r.Message)
+	case !asked && r.Ended():
+		return true, errors.New(r.Message)
+	}
+	if r.Message != *shown {
+		*shown = r.Message
+		fmt.Fprintf(out, "%s: %s\n", db.Name, r.Message)
+	}
+	return false, nil
+}
