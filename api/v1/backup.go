@@ -7,7 +7,7 @@ import (
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.spread) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
 	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
@@ -34,6 +34,18 @@ type BackupSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
+
+	// How much later than their schedules say backups and verifications may begin, so that those of SampleDBs with the
+	// same schedule do not all begin at once. Each SampleDB has a fixed share of this time, and no run begins later
+	// than the next one is due. With 0s they begin exactly when the schedules say. It does not apply to a schedule that is
+	// not given, which is at a minute of the SampleDB's own. Where it is not given: a tenth of the time until the next
+	// run, and at most 15m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="backup.spread must be from 0s to 24h"
+	// +optional
+	Spread *metav1.Duration `json:"spread,omitempty"`
 
 	// Which backups have only what has changed since the one before. It needs PostgreSQL 17 or newer. Where it is not
 	// given every backup has everything.

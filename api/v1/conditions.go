@@ -46,8 +46,8 @@ const (
 	// private half of every key that the archive needs. Its message says which former keys have to stay, and which
 	// nothing needs any more. It is there with encryption, when a backup has looked.
 	ConditionKeysHeld = "KeysHeld"
-	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default schedule. It
-	// exists if there is a schedule.
+	// ConditionScheduled is true when backups are taken by `spec.backup.schedule`, or by the default schedule, and the
+	// last complete one is as new as it should be by that. It exists if there is a schedule.
 	ConditionScheduled = "Scheduled"
 	// ConditionIntact is true when the verifications, which read the archive again part by part, have found no broken
 	// or lost object. It exists after the first of them.
@@ -447,6 +447,13 @@ const (
 	// backups are taken.
 	// To do: correct what the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
+
+	// ReasonBackupOverdue: the schedule has asked for a backup, and neither that one nor a later one was complete in
+	// time: in twice the time until the next run, at least an hour and at most a day. WAL is archived as before; a
+	// restore from an older backup takes longer.
+	// To do: see what the message says of the last attempt, and mend that. The next run tries again;
+	// `kubectl toban backup NAME` does so at once. If backups take longer than that, use a schedule with fewer runs.
+	ReasonBackupOverdue = "BackupOverdue"
 )
 
 // Reasons of Restored. While it is not true, its reason is also the reason of Ready. The exception is a restore in

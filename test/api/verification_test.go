@@ -184,7 +184,9 @@ func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 	}
 	at := k.now.UTC().Add(2 * time.Hour)
 	schedule := fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
-	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = schedule })
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Verification.Schedule, db.Spec.Backup.Spread = schedule, &metav1.Duration{}
+	})
 	last := &v1.DatabaseBackup{}
 	k.read(k.backups()[0], last)
 	if last.Annotations[naming.AnnotationVerify] != "" {
