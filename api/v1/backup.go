@@ -37,9 +37,9 @@ type BackupSpec struct {
 
 	// How much later than their schedules say backups and verifications may begin, so that those of SampleDBs with the
 	// same schedule do not all begin at once. Each SampleDB has a fixed share of this time, and no run begins later
-	// than the next one is due. With 0s they begin exactly when the schedules say. It does not apply to a schedule that is
-	// not given, which is at a minute of the SampleDB's own. Where it is not given: a tenth of the time until the next
-	// run, and at most 15m.
+	// than the next one is due. With 0s they begin exactly when the schedules say. It does not apply to a schedule that
+	// is not given, which is at a minute of the SampleDB's own. Where it is not given: a tenth of the time until the
+	// next run, and at most 15m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32

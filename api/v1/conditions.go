@@ -495,6 +495,14 @@ const (
 	ReasonObjectsBroken = "ObjectsBroken"
 )
 
+// Reasons of Complete and Verified. They are those of a DatabaseBackup.
+const (
+	// ReasonQueued: as many backups, or verifications, run in all namespaces as the operator allows at once.
+	// To do: wait; the oldest begins first, and what somebody has asked for goes before what a schedule has. If many
+	// wait for long, see "How many at once" in docs/backup.md.
+	ReasonQueued = "Queued"
+)
+
 // Reasons of Complete. They are those of a DatabaseBackup.
 const (
 	// ReasonCompleted: the backup is in the archive.

@@ -27,7 +27,7 @@ func (k *taker) verify(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.now = k.now.Add(10 * time.Second)
 	r := &verification.Reconciler{
 		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: replaying{}, Settings: k.reconciler.Settings,
-		Events: k.events, Now: func() time.Time { return k.now },
+		Events: k.events, Turns: k.turns, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	k.must(err)

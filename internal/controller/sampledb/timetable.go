@@ -27,8 +27,8 @@ type spread struct {
 func ofBackups(spec v1.BackupSpec) string       { return spec.Schedule }
 func ofVerifications(spec v1.BackupSpec) string { return spec.Verification.Schedule }
 
-// spreadOf is the spread of a schedule of the spec. That of Toban's own choice, where the spec gives none, is at a minute
-// of the SampleDB's own already.
+// spreadOf is the spread of a schedule of the spec. That of Toban's own choice, where the spec gives none, is at a
+// minute of the SampleDB's own already.
 func spreadOf(db *v1.SampleDB, schedule func(v1.BackupSpec) string) spread {
 	if db.Spec.Backup == nil || schedule(*db.Spec.Backup) == "" {
 		return spread{}
