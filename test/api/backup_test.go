@@ -827,7 +827,7 @@ func TestBackupsOfOneMomentRunOneAfterTheOther(t *testing.T) {
 	}
 	wait.Wait()
 	began := 0
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "b", "c"} {
 		b := &v1.DatabaseBackup{}
 		k.read(name, b)
 		if k.find(name, &batchv1.Job{}) {
