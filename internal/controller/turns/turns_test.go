@@ -15,7 +15,8 @@ import (
 var night = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 
 func waiter(name string, minutes int, asked bool) Waiter {
-	return Waiter{types.NamespacedName{Namespace: "n", Name: name}, night.Add(time.Duration(minutes) * time.Minute), asked}
+	since := night.Add(time.Duration(minutes) * time.Minute)
+	return Waiter{types.NamespacedName{Namespace: "n", Name: name}, since, asked}
 }
 
 func TestWhoComesBeforeWhom(t *testing.T) {
@@ -31,7 +32,7 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both := []Waiter{c.second, c.first}
 			if ahead(c.first, both) != 0 || ahead(c.second, both) != 1 {
-				t.Errorf("%d are before %v, %d before %v", ahead(c.first, both), c.first, ahead(c.second, both), c.second)
+				t.Errorf("%d are before the first, %d before the second", ahead(c.first, both), ahead(c.second, both))
 			}
 		})
 	}
@@ -41,7 +42,8 @@ func TestWhoComesBeforeWhom(t *testing.T) {
 func TestNobodyStarves(t *testing.T) {
 	waiting := []Waiter{waiter("scheduled", 0, false)}
 	for minute := range 1000 {
-		waiting = append(waiting, waiter(fmt.Sprint("asked-", minute), minute, true)) // one of them begins in each minute
+		// One begins in each minute, and one more is asked for.
+		waiting = append(waiting, waiter(fmt.Sprint("asked-", minute), minute, true))
 		first := waiting[rand.IntN(len(waiting))]
 		for ahead(first, waiting) > 0 {
 			for _, w := range waiting {
@@ -98,7 +100,7 @@ func TestWhichJobsCount(t *testing.T) {
 		"one whose Pod the quota refuses":           {of(time.Hour), nil, false},
 		"one between two tries":                     {of(time.Hour), pods(pod(corev1.PodFailed)), false},
 		"one that has ended":                        {ended, pods(pod(corev1.PodFailed)), false},
-		"one that makes room in an archive":         {job(time.Second, "SampleDB"), pods(pod(corev1.PodRunning)), false},
+		"one that makes room":                       {job(time.Second, "SampleDB"), pods(pod(corev1.PodRunning)), false},
 		"one whose Pod has ended well, a moment on": {of(time.Second), pods(pod(corev1.PodSucceeded)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
