@@ -134,6 +134,11 @@ func (in *BackupSpec) DeepCopyInto(out *BackupSpec) {
 		*out = new(EncryptionSpec)
 		**out = **in
 	}
+	if in.Spread != nil {
+		in, out := &in.Spread, &out.Spread
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.Incremental != nil {
 		in, out := &in.Incremental, &out.Incremental
 		*out = new(IncrementalSpec)

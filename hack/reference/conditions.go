@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// constant is one of the constants of conditions.go.
+// constant is one of the constants of conditions.go, or of a file beside it such as conditionsbackup.go.
 type constant struct{ name, value, says, todo string }
 
 // group are the constants of one declaration, with the heading of their reasons
@@ -35,7 +35,11 @@ func conditionsPage(path string) (string, error) {
 	}
 	var conditions []constant
 	var reasons []group
-	for _, d := range file.Decls {
+	decls, err := declarations(path)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range decls {
 		g, err := readGroup(d)
 		switch {
 		case err != nil:
@@ -47,6 +51,26 @@ func conditionsPage(path string) (string, error) {
 		}
 	}
 	return render(path, kinds, conditions, reasons), nil
+}
+
+// declarations are those of a conditions.go and of the files beside it whose names begin with conditions.
+func declarations(path string) ([]ast.Decl, error) {
+	files, err := filepath.Glob(strings.TrimSuffix(path, ".go") + "*.go")
+	if err != nil {
+		return nil, fmt.Errorf("list the files beside %s: %w", path, err)
+	}
+	var out []ast.Decl
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		out = append(out, file.Decls...)
+	}
+	return out, nil
 }
 
 // kindsOf are the kinds of the package of a conditions.go: those first that its own comments name.

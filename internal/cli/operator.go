@@ -33,6 +33,7 @@ import (
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/secrets"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -51,6 +52,8 @@ type operatorOptions struct {
 	probeAddress   string
 	election       bool
 	debug          bool
+	backups        int
+	verifications  int
 	namespaces     namespaces.Choice
 }
 
@@ -61,6 +64,12 @@ const (
 	leaseDuration      = 60 * time.Second
 	leaseRenewDeadline = 40 * time.Second
 	leaseRetry         = 15 * time.Second
+)
+
+// The options for how many Jobs run at once.
+const (
+	flagBackups       = "backups-at-once"
+	flagVerifications = "verifications-at-once"
 )
 
 // Operator is `toban operator`: the process in the operator's Deployment.
@@ -85,6 +94,10 @@ func Operator(version string) *cobra.Command {
 	f.BoolVar(&o.election, "leader-election", true,
 		"act only while holding the lease, so that several replicas may run")
 	f.BoolVar(&o.debug, "debug", false, "log more")
+	f.IntVar(&o.backups, flagBackups, 20,
+		"how many backups of all SampleDBs may run at once; 0 for any number")
+	f.IntVar(&o.verifications, flagVerifications, 10,
+		"how many verifications of backups may run at once; 0 for any number")
 	f.StringSliceVar(&o.namespaces.Watched, "watch-namespace", listed("WATCH_NAMESPACE"),
 		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE; default: all)")
 	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
@@ -104,6 +117,9 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 	if o.namespace == "" || o.image == "" {
 		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
 			"OPERATOR_IMAGE in the environment)")
+	}
+	if o.backups < 0 || o.verifications < 0 {
+		return fmt.Errorf("--%s and --%s must be 0 (any number) or more", flagBackups, flagVerifications)
 	}
 	if err := o.namespaces.Check(); err != nil {
 		return err
@@ -225,13 +241,21 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Credentials: r.Credentials,
 		Settings:    r.Settings,
 		Events:      r.Events,
-		Now:         time.Now,
+		Turns: &turns.Turns{
+			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
+			Condition: v1.ConditionComplete, Waits: databasebackup.Waits,
+		},
+		Now: time.Now,
 	}
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
 	v := &verification.Reconciler{
 		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+		Turns: &turns.Turns{
+			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
+			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
+		},
 	}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)

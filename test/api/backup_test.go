@@ -21,6 +21,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -57,9 +58,11 @@ func (p *backupPods) Progress(context.Context, string, string, protocol.Config) 
 type taker struct {
 	*world
 	pods *backupPods
+	// turns bounds how many run at once, nil for any number.
+	turns *turns.Turns
 }
 
-func (w *world) taker() *taker { return &taker{w, &backupPods{}} }
+func (w *world) taker() *taker { return &taker{world: w, pods: &backupPods{}} }
 
 func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.Helper()
@@ -74,7 +77,7 @@ func (k *taker) take(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 func (k *taker) controller() *databasebackup.Reconciler {
 	return &databasebackup.Reconciler{
 		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: k.pods, Credentials: k.reconciler.Credentials,
-		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+		Settings: k.reconciler.Settings, Events: k.events, Turns: k.turns, Now: func() time.Time { return k.now },
 	}
 }
 
@@ -334,6 +337,92 @@ func TestMissedRunsAreCaughtUpOnce(t *testing.T) {
 	if got := w.backups(); len(got) != 2 {
 		t.Errorf("after two days there are %v", got)
 	}
+}
+
+// SampleDBs with one schedule do not begin in the same second, each has its own time, and one may ask for exact times.
+func TestBackupsOfOneScheduleAreSpread(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", daily("0 3 * * *"))
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	next := db.Status.Backup.NextBackupAt.Time
+	run, own := next.Truncate(time.Hour), next.UTC().Format("15:04:05")
+	if run.Hour() != 3 || next.Sub(run) >= 15*time.Minute {
+		t.Fatalf("the next one is at %s", next)
+	}
+	w.taker().complete(w.backup(w.backups()[0]))
+	w.now = next.Add(-time.Minute)
+	db = w.reconcile(db)
+	if got := w.backups(); len(got) != 1 {
+		t.Errorf("before its time there are %v", got)
+	}
+	w.now = next
+	db = w.reconcile(db)
+	if got := w.backups(); !slices.Contains(got, naming.ScheduledBackup("x", next)) {
+		t.Errorf("at %s there are %v", next, got)
+	}
+	db = w.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Spread = &metav1.Duration{} })
+	if got := db.Status.Backup.NextBackupAt.UTC().Format("15:04:05"); got != "03:00:00" {
+		t.Errorf("with spread: 0s the next one is at %s", got)
+	}
+	apart := false
+	for _, name := range []string{"a", "b"} {
+		other := w.started(name, daily("0 3 * * *"))
+		apart = apart || other.Status.Backup.NextBackupAt.UTC().Format("15:04:05") != own
+	}
+	if !apart {
+		t.Errorf("three SampleDBs begin at %s", own)
+	}
+}
+
+// A schedule that is not kept is told, with why, until a backup is complete.
+func TestABackupThatIsOverdueIsTold(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	db := w.started("x", daily("@hourly"))
+	state := works
+	db = w.archive(db, &state)
+	db = w.reconcile(db)
+	k.complete(w.backup(w.backups()[0]))
+	w.now = w.now.Add(75 * time.Minute)
+	db = w.reconcile(db)
+	second := w.backup(w.backups()[1])
+	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
+	second = k.take(second)
+	k.phase(k.pod(second, "a"), corev1.PodFailed, nil)
+	job := &batchv1.Job{}
+	w.read(second.Name, job)
+	now := metav1.Now()
+	job.Status.StartTime = &now
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, Message: "no route",
+		})
+	}
+	w.must(w.api.Status().Update(t.Context(), job))
+	k.take(second)
+	w.now = w.now.Add(2 * time.Hour)
+	db = w.reconcile(db)
+	words := w.expect(db, v1.ConditionScheduled, metav1.ConditionFalse, v1.ReasonBackupOverdue)
+	if !strings.Contains(words, second.Name+" has failed") {
+		t.Errorf("it says %q", words)
+	}
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	if events := w.drainEvents(); !strings.Contains(events, "BackupOverdue") {
+		t.Errorf("events: %s", events)
+	}
+	names := w.backups()
+	k.complete(w.backup(names[len(names)-1]))
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionScheduled, metav1.ConditionTrue, v1.ReasonScheduled)
+}
+
+func (w *world) backup(name string) *v1.DatabaseBackup {
+	w.Helper()
+	b := &v1.DatabaseBackup{}
+	w.read(name, b)
+	return b
 }
 
 func TestAGapAsksForABackup(t *testing.T) {

@@ -214,7 +214,7 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 		"00001.zst is missing") {
 		t.Errorf("it says %q", words)
 	}
-	(&taker{k.world, nil}).failJob(job.Name, batchv1.JobReasonPodFailurePolicy)
+	(&taker{world: k.world}).failJob(job.Name, batchv1.JobReasonPodFailurePolicy)
 	db = k.reconcile(db)
 	if words := k.expect(db, v1.ConditionReady, metav1.ConditionFalse, v1.ReasonRestoreFailed); !strings.Contains(words,
 		"00001.zst is missing") {
@@ -229,7 +229,7 @@ func TestARestoreThatFailsIsTriedAgainAndCanBeMended(t *testing.T) {
 	// Each try downloads all again, so the next one is later.
 	job = k.restoreJob(db)
 	k.restorePod(job, "y-restore-a2", &protocol.RestoreResult{Error: "base/b1/base.tar.00001.zst is missing"})
-	(&taker{k.world, nil}).failLater(job.Name, k.now)
+	(&taker{world: k.world}).failLater(job.Name, k.now)
 	failed := k.now
 	db = k.reconcile(db)
 	k.now = failed.Add(restoreRetryInTests)

@@ -27,7 +27,7 @@ func (k *taker) verify(b *v1.DatabaseBackup) *v1.DatabaseBackup {
 	k.now = k.now.Add(10 * time.Second)
 	r := &verification.Reconciler{
 		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Pods: replaying{}, Settings: k.reconciler.Settings,
-		Events: k.events, Now: func() time.Time { return k.now },
+		Events: k.events, Turns: k.turns, Now: func() time.Time { return k.now },
 	}
 	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	k.must(err)
@@ -184,7 +184,9 @@ func TestTheLastBackupIsVerifiedBySchedule(t *testing.T) {
 	}
 	at := k.now.UTC().Add(2 * time.Hour)
 	schedule := fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())
-	db = k.edit(db, func(db *v1.SampleDB) { db.Spec.Backup.Verification.Schedule = schedule })
+	db = k.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Backup.Verification.Schedule, db.Spec.Backup.Spread = schedule, &metav1.Duration{}
+	})
 	last := &v1.DatabaseBackup{}
 	k.read(k.backups()[0], last)
 	if last.Annotations[naming.AnnotationVerify] != "" {

@@ -3,6 +3,7 @@ package databasebackup
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,6 +12,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/removed"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -27,24 +29,58 @@ func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, e
 	return d, nil
 }
 
-// begin makes the Job, unless that of another backup of the SampleDB was made by then. A cache may not have that one
-// yet, and two that run at once take each other's pieces for what a former one has left.
+// begin makes the Job when it is the backup's turn, unless that of another backup of the SampleDB was made by then.
 func (r *Reconciler) begin(ctx context.Context, s *scope, d Decision) (Decision, error) {
 	r.beginning.Lock()
 	defer r.beginning.Unlock()
+	job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
+	ahead, taken, err := r.Turns.Take(ctx, s.backup, job.Name, s.now, func() error {
+		if err := r.alone(ctx, s); err != nil {
+			return err
+		}
+		return r.jobs().Create(ctx, job)
+	})
+	var other *otherError
+	switch {
+	case errors.As(err, &other):
+		return wait(v1.ReasonWaiting, other.Error()), nil
+	case err != nil || taken:
+		return d, err
+	}
+	s.ahead = ahead
+	return wait(v1.ReasonQueued, r.Turns.Message()), nil
+}
+
+// otherError names the Job of another backup of the SampleDB.
+type otherError struct{ job string }
+
+func (e *otherError) Error() string {
+	return fmt.Sprintf("waits for Job %s of another backup to end", e.job)
+}
+
+// alone is an error where the Job of another backup of the SampleDB runs. A cache may not have that one yet, and two
+// that run at once take each other's pieces for what a former one has left.
+func (r *Reconciler) alone(ctx context.Context, s *scope) error {
 	var all batchv1.JobList
 	if err := r.Reader.List(ctx, &all, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
 		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	}); err != nil {
-		return d, fmt.Errorf("list the Jobs of other backups: %w", err)
+		return fmt.Errorf("list the Jobs of other backups: %w", err)
 	}
 	for i := range all.Items {
 		if other := &all.Items[i]; other.Name != s.backup.Name && !jobs.Of(other, s.seen.pods).Ended() {
-			return wait(v1.ReasonWaiting, fmt.Sprintf("waits for Job %s of another backup to end", other.Name)), nil
+			return &otherError{other.Name}
 		}
 	}
-	job := desired.BackupJob(s.seen.db, s.backup, r.Settings, s.deadline().Sub(s.now))
-	return d, r.jobs().Create(ctx, job)
+	return nil
+}
+
+// Waits is what a backup waits as when as many run as may: from when it was created.
+func Waits(b *v1.DatabaseBackup) turns.Waiter {
+	return turns.Waiter{
+		Key: client.ObjectKeyFromObject(b), Since: b.CreationTimestamp.Time,
+		Asked: b.Annotations[naming.AnnotationDue] == "",
+	}
 }
 
 func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

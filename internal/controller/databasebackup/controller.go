@@ -17,6 +17,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
 )
@@ -35,6 +36,8 @@ type Reconciler struct {
 	Settings desired.Settings
 	// Events takes the events.
 	Events events.EventRecorder
+	// Turns bounds how many backups run at once; without it there is no bound.
+	Turns *turns.Turns
 	// Now is the clock.
 	Now func() time.Time
 
@@ -46,6 +49,7 @@ type Reconciler struct {
 const (
 	pauseRunning = 3 * time.Second  // how far it is, only its Pod knows
 	pauseWaiting = 10 * time.Second // whom it waits for is not watched from here
+	pauseQueued  = time.Minute      // at most, where many wait before it
 )
 
 // scope is what one reconcile knows.
@@ -55,6 +59,8 @@ type scope struct {
 	store  *credentials.Store
 	now    time.Time
 	seen   observed
+	// ahead is how many backups of all SampleDBs wait before it.
+	ahead int
 }
 
 // Reconcile brings one DatabaseBackup nearer to its end. It has no finalizer: its Job goes with it by its owner
@@ -85,17 +91,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.report(ctx, s, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: s.pause(d)}, nil
+	return reconcile.Result{RequeueAfter: r.pause(s, d)}, nil
 }
 
 // pause is how long until the backup is looked at again, 0 when it is over.
-func (s *scope) pause(d Decision) time.Duration {
+func (r *Reconciler) pause(s *scope, d Decision) time.Duration {
 	pause := pauseWaiting
 	switch {
 	case d.Over:
 		return 0
 	case d.Reason == v1.ReasonRunning:
 		pause = pauseRunning
+	case d.Reason == v1.ReasonQueued:
+		pause = r.Turns.Pause(s.ahead, pauseWaiting, pauseQueued)
 	}
 	return max(min(pause, s.deadline().Sub(s.now)), time.Second)
 }

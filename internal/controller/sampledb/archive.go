@@ -70,7 +70,7 @@ func (s *scope) spared(path string) desired.Spared {
 			out.Pinned = append(out.Pinned, b.Status.ID)
 		}
 		c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionVerified)
-		if c != nil && c.Reason == v1.ReasonVerifying {
+		if c != nil && (c.Reason == v1.ReasonVerifying || c.Reason == v1.ReasonQueued) {
 			out.InUse = append(out.InUse, b.Status.ID)
 		}
 	}

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,42 +49,58 @@ func (r *Reconciler) applyBackups(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
 	}
-	decided, err := s.backupPlan().decide()
-	s.planned, s.scheduled = decided, scheduled(s.backup.Schedule, err)
-	if err := r.applyVerification(ctx, s); err != nil {
-		return err
-	}
+	plan := s.backupPlan()
+	decided, invalid := plan.decide()
+	begun, err := r.beginBackup(ctx, s, decided)
+	s.planned, s.scheduled = decided, s.keepsSchedule(plan, begun, invalid)
+	return errors.Join(err, r.applyVerification(ctx, s))
+}
+
+// beginBackup creates the DatabaseBackup that is due, nil where none is.
+func (r *Reconciler) beginBackup(
+	ctx context.Context, s *scope, decided plannedBackup,
+) (*v1.DatabaseBackup, error) {
 	if decided.due.IsZero() {
-		return nil
+		return nil, nil //nolint:nilnil // none is due, and that is no error
 	}
 	backup := desired.ScheduledBackup(s.db, decided.due)
 	backup.Spec.Full = decided.full
-	err = r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
+	err := r.Client.Create(ctx, backup, client.FieldOwner(naming.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		return backup, nil
 	}
 	if err != nil {
-		return refused(err, "DatabaseBackup", backup.Name)
+		return nil, refused(err, "DatabaseBackup", backup.Name)
 	}
 	s.addEvent(eventBackup, fmt.Sprintf("%s is taken: %s", backup.Name, decided.reason))
-	return nil
+	return backup, nil
 }
 
-// scheduled is the condition Scheduled, empty where there is no schedule.
-func scheduled(schedule string, err error) verdict {
+// keepsSchedule is the condition Scheduled, empty where there is no schedule. begun is the backup that was created just
+// now, nil for none; invalid is what is wrong with the schedule.
+func (s *scope) keepsSchedule(plan backupPlan, begun *v1.DatabaseBackup, invalid error) verdict {
 	switch {
-	case schedule == "":
+	case plan.schedule == "":
 		return verdict{}
-	case err != nil:
+	case invalid != nil:
+		return no(v1.ReasonScheduleInvalid, invalid.Error())
+	}
+	schedule, err := parseSchedule("spec.backup.schedule", plan.schedule, plan.zone)
+	if err != nil {
 		return no(v1.ReasonScheduleInvalid, err.Error())
 	}
-	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+schedule)
+	if words := s.promise(timetable{schedule, plan.spread}, begun).overdue(); words != "" {
+		return no(v1.ReasonBackupOverdue, words)
+	}
+	return yes(v1.ReasonScheduled, "backups are taken by the schedule "+plan.schedule)
 }
 
 // backupPlan is what the next backup depends on. Since when the archive works is read from the status, where it is
 // on record, and not from what is just being seen.
 func (s *scope) backupPlan() backupPlan {
-	out := backupPlan{schedule: s.backup.Schedule, zone: s.backup.TimeZone, now: s.now}
+	out := backupPlan{
+		schedule: s.backup.Schedule, zone: s.backup.TimeZone, spread: spreadOf(s.db, ofBackups), now: s.now,
+	}
 	if c := meta.FindStatusCondition(s.db.Status.Conditions, v1.ConditionArchiving); c != nil &&
 		archiveWorks(c) && !s.starting() && !s.archiveLeft() {
 		out.working = s.workingSince(c.LastTransitionTime.Time)
@@ -162,7 +179,7 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 		out = append(out, event{corev1.EventTypeWarning, eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
 	}
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
-		out = append(out, event{corev1.EventTypeWarning, eventScheduleInvalid, c.Message})
+		out = append(out, event{corev1.EventTypeWarning, scheduleEvents[c.Reason], c.Message})
 	}
 	return out
 }

@@ -61,11 +61,17 @@ const (
 	eventKeyMissing        = "KeyMissing"            // the Secret lacks a key that the archive needs
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
+	eventBackupOverdue     = "BackupOverdue"         // the last complete backup is older than the schedule promises
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
 
 	eventCertificateServed  = "CertificateServed"  // clients are shown the certificate that the spec gives
 	eventCertificateRefused = "CertificateRefused" // what is in its Secret can't be shown
 )
+
+// scheduleEvents are the events by the reasons for which the schedule is not kept.
+var scheduleEvents = map[string]string{
+	v1.ReasonScheduleInvalid: eventScheduleInvalid, v1.ReasonBackupOverdue: eventBackupOverdue,
+}
 
 // event is one event about the SampleDB.
 type event struct {

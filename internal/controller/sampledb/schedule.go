@@ -14,6 +14,7 @@ const failedPause = time.Hour
 type backupPlan struct {
 	// schedule and zone are as in the spec.
 	schedule, zone string
+	spread         spread
 	now            time.Time
 	// working is since when the archive works, zero while it does not; anew since when a backup is needed at once,
 	// for the reason why: the archive has a gap, goes on along another branch or with another key, or is broken. It is
@@ -44,8 +45,9 @@ type plannedBackup struct {
 func (a backupPlan) decide() (plannedBackup, error) {
 	schedule, err := parseSchedule("spec.backup.schedule", a.schedule, a.zone)
 	out := plannedBackup{full: a.full}
+	table := timetable{schedule, a.spread}
 	if schedule != nil {
-		out.next = schedule.Next(a.now)
+		out.next = table.next(a.now)
 	}
 	if a.working.IsZero() || a.busy {
 		return out, err
@@ -60,7 +62,7 @@ func (a backupPlan) decide() (plannedBackup, error) {
 	case !a.complete && a.now.Sub(a.last) >= failedPause:
 		out.due, out.reason = a.last.Add(failedPause), "the archive has no complete one"
 	case schedule != nil:
-		if out.due = latest(schedule, a.last, a.now); !out.due.IsZero() {
+		if out.due = table.latest(a.last, a.now); !out.due.IsZero() {
 			out.reason = "the schedule asks for it"
 		}
 	}

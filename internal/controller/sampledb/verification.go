@@ -24,8 +24,9 @@ func (r *Reconciler) applyVerification(ctx context.Context, s *scope) error {
 	if schedule == nil || last == nil {
 		return nil
 	}
-	s.verifiesNext = schedule.Next(s.now)
-	due := latest(schedule, s.verificationAsked(last), s.now)
+	table := timetable{schedule, spreadOf(s.db, ofVerifications)}
+	s.verifiesNext = table.next(s.now)
+	due := table.latest(s.verificationAsked(last), s.now)
 	if due.IsZero() {
 		return nil
 	}

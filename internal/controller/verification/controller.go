@@ -13,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/desired"
 )
 
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Settings desired.Settings
 	// Events takes the events.
 	Events events.EventRecorder
+	// Turns bounds how many verifications run at once; without it there is no bound.
+	Turns *turns.Turns
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -49,7 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	d := decide(v)
 	if d.create {
-		if err := r.create(ctx, db, backup, v.asked); err != nil {
+		if d, err = r.begin(ctx, db, backup, v, d); err != nil {
 			return reconcile.Result{}, err
 		}
 	}

@@ -1,0 +1,161 @@
+package v1
+
+// StoreSpec is where archives are kept: one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.volume), has(self.s3), has(self.gcs), has(self.azure)].filter(x, x).size() <= 1",message="backup.store must have only one of volume, s3, gcs and azure"
+type StoreSpec struct {
+	// A PersistentVolumeClaim with a small server before it: NAME-archive.
+	// +optional
+	Volume *VolumeStore `json:"volume,omitempty"`
+
+	// Amazon S3, or what speaks its protocol.
+	// +optional
+	S3 *S3Store `json:"s3,omitempty"`
+
+	// Google Cloud Storage.
+	// +optional
+	GCS *GCSStore `json:"gcs,omitempty"`
+
+	// Azure Blob Storage.
+	// +optional
+	Azure *AzureStore `json:"azure,omitempty"`
+}
+
+// VolumeStore is a volume that the operator makes. It outlives the SampleDB, whatever
+// deletionPolicy says: the operator never deletes it.
+type VolumeStore struct {
+	// The size of the volume. By default twice storage.size, and at least 10Gi. It can grow but not shrink.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.store.volume.size must be a quantity such as 20Gi"
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// Its StorageClass; the cluster's default class if not given.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+}
+
+// S3Store is a bucket of S3.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.s3.deletionCredentials must name another Secret than backup.store.s3.credentials, which the instances have"
+type S3Store struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address with its protocol, such as https://minio.example.com:9000. Amazon's by default.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^/]+/?$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// The region.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// Put the bucket's name into the path and not into the host's name, as most servers other than Amazon's want it.
+	// +optional
+	PathStyle bool `json:"pathStyle,omitempty"`
+
+	// A Secret with accessKeyID, secretAccessKey and, if there is one, sessionToken. Where
+	// it is not given, the Pods' own identity is used, as the cloud gives it to their ServiceAccount.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
+
+	// A Secret with ca.crt: the authority of the server's certificate, if it is not a public one.
+	// +optional
+	CA *SecretReference `json:"ca,omitempty"`
+}
+
+// GCSStore is a bucket of Google Cloud Storage.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.gcs.deletionCredentials must name another Secret than backup.store.gcs.credentials, which the instances have"
+type GCSStore struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=222
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// A Secret with credentials.json: a service account's key. Where it is not given, the Pods' own identity is used.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
+}
+
+// AzureStore is a container of Azure Blob Storage.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.azure.deletionCredentials must name another Secret than backup.store.azure.credentials, which the instances have"
+type AzureStore struct {
+	// The storage account.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=24
+	// +required
+	Account string `json:"account"`
+
+	// The container. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Container string `json:"container"`
+
+	// A folder in the container under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address, if it is not Azure's own, such as https://azurite.example.com:10000/account.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// A Secret with accountKey or sasToken. Where it is not given, the Pods' own identity is used.
+	// +optional
+	Credentials *SecretReference `json:"credentials,omitempty"`
+
+	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
+	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
+	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
+	// the other credentials are used for everything.
+	// +optional
+	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
+}
+
+// SecretReference names a Secret of the same namespace.
+type SecretReference struct {
+	// Its name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+)
+
+// origin is what a restore begins from: a SampleDB, nil if it is gone, and the backup that was named, nil for none.
+type origin struct {
+	name   string
+	db     *v1.SampleDB
+	backup *v1.DatabaseBackup
+}
+
+func (o *restoreToOptions) origin(ctx context.Context, api client.Client, name string) (origin, error) {
+	from := origin{name: name}
+	db, err := o.read(ctx, api, name)
+	switch {
+	case err == nil:
+		from.db = db
+	case !apierrors.IsNotFound(err):
+		return from, err
+	case o.backup == "":
+		return from, o.gone(ctx, api, name)
+	}
+	if o.backup == "" {
+		return from, nil
+	}
+	b := &v1.DatabaseBackup{}
+	if err := api.Get(ctx, types.NamespacedName{Namespace: o.namespace, Name: o.backup}, b); err != nil {
+		return from, fmt.Errorf("read the DatabaseBackup %s in namespace %s: %w", o.backup, o.namespace, err)
+	}
+	if err := ofUse(b, name); err != nil {
+		return from, err
+	}
+	from.backup = b
+	return from, nil
+}
+
+// ofUse is an error where a backup can't be restored as one of a SampleDB.
+func ofUse(b *v1.DatabaseBackup, name string) error {
+	c := meta.FindStatusCondition(b.Status.Conditions, v1.ConditionComplete)
+	switch {
+	case b.Spec.SampleDB != name:
+		return fmt.Errorf("the DatabaseBackup %s is of the SampleDB %s, not of %s", b.Name, b.Spec.SampleDB, name)
+	case c == nil:
+		return fmt.Errorf("the DatabaseBackup %s has not begun yet", b.Name)
+	case c.Status != metav1.ConditionTrue || b.Status.Archive == nil || b.Status.ID == "":
+		return fmt.Errorf("the DatabaseBackup %s can't be restored: %s: %s", b.Name, c.Reason, c.Message)
+	}
+	return nil
+}
+
+// gone says that there is no SampleDB, and what is left of it.
+func (o *restoreToOptions) gone(ctx context.Context, api client.Reader, name string) error {
+	var all v1.DatabaseBackupList
+	if err := api.List(ctx, &all, client.InNamespace(o.namespace)); err != nil {
+		return fmt.Errorf("look for backups of %s: %w", name, err)
+	}
+	var left []string
+	for i := range all.Items {
+		if ofUse(&all.Items[i], name) == nil {
+			left = append(left, all.Items[i].Name)
+		}
+	}
+	if len(left) == 0 {
+		return fmt.Errorf("there is no SampleDB %s in namespace %s, and no backup of one", name, o.namespace)
+	}
+	slices.Sort(left)
+	return fmt.Errorf("there is no SampleDB %s in namespace %s any more, but backups of it: name one with --backup: %s",
+		name, o.namespace, strings.Join(left, ", "))
+}
+
+// window says what can be restored, as far as the operator has seen it.
+func (f origin) window() string {
+	if f.db == nil {
+		return fmt.Sprintf("the backup %s ended at %s", f.backup.Name, at(f.backup.Status.CompletedAt))
+	}
+	b := f.db.Status.Backup
+	switch {
+	case b == nil || b.Earliest == nil:
+		return "no backup is complete yet: there may be nothing to restore"
+	case len(b.Windows) < 2 && len(b.Former) == 0:
+		return fmt.Sprintf("every moment from %s to %s can be restored", at(b.Earliest), at(b.Latest))
+	}
+	words := "every moment can be restored"
+	for _, w := range b.Windows {
+		words += "\n  " + windowLine(w, b)
+	}
+	for _, f := range b.Former {
+		for _, w := range f.Windows {
+			words += fmt.Sprintf("\n  with PostgreSQL %d, only --into: %s", f.Version, windowLine(w, b))
+		}
+	}
+	return words
+}
+
+// windowLine says from where to where a window goes. The one that goes on goes to where the archive is.
+func windowLine(w v1.RestoreWindow, b *v1.BackupStatus) string {
+	latest, lsn, left := w.Latest, w.LatestLSN, ""
+	if latest == nil {
+		latest, lsn, left = b.Latest, b.ArchivedLSN, ", and on"
+	}
+	return fmt.Sprintf("of branch %d from %s (%s) to %s (%s)%s",
+		w.Branch, at(w.Earliest), w.EarliestLSN, at(latest), lsn, left)
+}
+
+func at(t *metav1.Time) string {
+	if t == nil {
+		return "a moment that is not known yet"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
