@@ -74,8 +74,8 @@ type UpgradeStatus struct {
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
 
-	// Waiting, Pulling, Checking, BackingUp, Rehearsing, Preparing, Closing, Upgrading, Starting, Upgraded or Failed. The database
-	// serves before Closing, after Starting, and again when an upgrade has failed.
+	// Waiting, Pulling, Checking, BackingUp, Rehearsing, Preparing, Closing, Upgrading, Starting, Upgraded or Failed.
+	// The database serves before Closing, after Starting, and again when an upgrade has failed.
 	Step string `json:"step"`
 
 	// When the step began.

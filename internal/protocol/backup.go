@@ -75,8 +75,8 @@ type BackupProgress struct {
 	Rate int64 `json:"rate,omitempty"`
 	// Backup is the id of the base backup that a restore fetches, "" before it is chosen.
 	Backup string `json:"backup,omitempty"`
-	// Upgrade is what the Pod of an upgrade has made, nil before it is whole and nobody works on the volume any more. The
-	// Pod leaves the same as its termination message, which the kubelet tells seconds later.
+	// Upgrade is what the Pod of an upgrade has made, nil before it is whole and nobody works on the volume any more.
+	// The Pod leaves the same as its termination message, which the kubelet tells seconds later.
 	Upgrade *UpgradeResult `json:"upgrade,omitempty"`
 }
 

@@ -397,7 +397,8 @@ func TestABackupThatIsOverdueIsTold(t *testing.T) {
 	job.Status.StartTime = &now
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-			Type: kind, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, Message: "no route",
+			Type: kind, Status: corev1.ConditionTrue,
+			Reason: batchv1.JobReasonBackoffLimitExceeded, Message: "no route",
 		})
 	}
 	w.must(w.api.Status().Update(t.Context(), job))

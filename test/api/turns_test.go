@@ -95,7 +95,8 @@ func TestNoMoreVerificationsRunThanTheOperatorAllows(t *testing.T) {
 	w.archiving("y")
 	y := k.complete(k.ask("by", "y", verify))
 	k.turns = k.one()
-	k.turns.Component, k.turns.Condition, k.turns.Waits = naming.ComponentVerify, v1.ConditionVerified, verification.Waits
+	k.turns.Component, k.turns.Condition = naming.ComponentVerify, v1.ConditionVerified
+	k.turns.Waits = verification.Waits
 	k.expectVerified(k.verify(x), metav1.ConditionFalse, v1.ReasonVerifying)
 	k.expectVerified(k.verify(y), metav1.ConditionFalse, v1.ReasonQueued)
 	k.verifies(x, "spec.verify", protocol.VerifyResult{LSN: "0/5000000"})

@@ -93,15 +93,15 @@ func TestWhichJobsCount(t *testing.T) {
 		pods []corev1.Pod
 		want bool
 	}{
-		"one that was just created":                 {of(time.Second), nil, true},
-		"one whose Pod runs":                        {of(time.Hour), pods(pod(corev1.PodRunning)), true},
-		"one whose Pod restores first":              {of(time.Hour), pods(pod(corev1.PodPending, running)), true},
-		"one whose Pod fits on no node":             {of(time.Hour), pods(pod(corev1.PodPending)), false},
-		"one whose Pod the quota refuses":           {of(time.Hour), nil, false},
-		"one between two tries":                     {of(time.Hour), pods(pod(corev1.PodFailed)), false},
-		"one that has ended":                        {ended, pods(pod(corev1.PodFailed)), false},
-		"one that makes room":                       {job(time.Second, "SampleDB"), pods(pod(corev1.PodRunning)), false},
-		"one whose Pod has ended well, a moment on": {of(time.Second), pods(pod(corev1.PodSucceeded)), false},
+		"one that was just created":             {of(time.Second), nil, true},
+		"one whose Pod runs":                    {of(time.Hour), pods(pod(corev1.PodRunning)), true},
+		"one whose Pod restores first":          {of(time.Hour), pods(pod(corev1.PodPending, running)), true},
+		"one whose Pod fits on no node":         {of(time.Hour), pods(pod(corev1.PodPending)), false},
+		"one whose Pod the quota refuses":       {of(time.Hour), nil, false},
+		"one between two tries":                 {of(time.Hour), pods(pod(corev1.PodFailed)), false},
+		"one that has ended":                    {ended, pods(pod(corev1.PodFailed)), false},
+		"one that makes room":                   {job(time.Second, "SampleDB"), pods(pod(corev1.PodRunning)), false},
+		"one whose Pod ended well a moment ago": {of(time.Second), pods(pod(corev1.PodSucceeded)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := counts(c.job, c.pods, night); got != c.want {
