@@ -86,6 +86,10 @@ type SampleDBStatus struct {
 	// +optional
 	SortedBy string `json:"sortedBy,omitempty"`
 
+	// Which agents run the operator's own program.
+	// +optional
+	Agents *AgentsStatus `json:"agents,omitempty"`
+
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
 	// +optional

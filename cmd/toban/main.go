@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	// Schedules have time zones, and our image no files of them.
@@ -25,6 +26,13 @@ import (
 
 // version is set when a release is built.
 var version = "development"
+
+// The main goroutine of an agent is the first thread of its process, which has to start postmasters (postgres.Parent).
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		runtime.LockOSThread()
+	}
+}
 
 func main() { os.Exit(run()) }
 
@@ -65,7 +73,7 @@ func command(program string) *cobra.Command {
 	}
 	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
 	upgrade.AddCommand(cli.UpgradePods()...)
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Finish(),
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Guard(), cli.Install(), cli.Init(), cli.Finish(),
 		cli.Archive(), cli.Passwords(), cli.Image())
 	return root
 }

@@ -31,6 +31,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	Certificate string
 	// Volume is the persistent volume, Run a folder in memory.
 	Volume, Run string
+	// Programs is a folder for programs that the agent is given to go on as. It is neither on the volume nor in memory.
+	Programs string
 	// Listen is the address to listen on, "" for all. Address is what the others
 	// reach this instance by, if that is known.
 	Listen, Address string
@@ -65,6 +68,9 @@ type Options struct {
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
 	Surroundings
+
+	// found are PostgreSQL's programs, once they have been looked for.
+	found postgres.Programs
 }
 
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
@@ -74,6 +80,9 @@ const reasonStarting, messageStarting = "Starting", "the agent is starting"
 // out what the machine wants.
 type Agent struct {
 	options Options
+	// taking is what the program before has handed over, nil for nothing; exchange hands over to the next.
+	taking   *taking
+	exchange *exchange
 	// lock is the right to work on the volume; the hard state is read when it is there, and elections begin.
 	lock   *volume.Lock
 	states *volume.StateStore
@@ -109,25 +118,36 @@ type Agent struct {
 
 // New reads the config and looks for PostgreSQL's programs. The volume is not touched before Run.
 func New(ctx context.Context, options Options) (*Agent, error) {
+	taking, err := takeProcess()
+	if err != nil {
+		return nil, err
+	}
 	config, err := readConfig(options.ConfigFile)
 	if err != nil {
 		return nil, err
+	}
+	if taking != nil {
+		taking.giveBackLater()
+		config, options.found = taking.Config, taking.Programs // the file may be an earlier one
 	}
 	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(options, config, server, version)
+	return newAgent(options, config, server, version, taking)
 }
 
 // newAgent puts together what there is before elections begin.
-func newAgent(options Options, config protocol.Config, server PostgreSQL, version string) (*Agent, error) {
-	a := &Agent{options: options, server: server}
+func newAgent(
+	options Options, config protocol.Config, server PostgreSQL, version string, taking *taking,
+) (*Agent, error) {
+	a := &Agent{options: options, server: server, taking: taking}
+	a.exchange = newExchange(a)
 	a.configs.set(config)
-	a.status = status.New(protocol.Status{
+	a.status = status.New(firstStatus(protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting,
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
-	})
+	}, taking))
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
 	a.identity, err = identity.New(identity.Options{
@@ -170,7 +190,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
 	a.api = &serve.API{
-		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major,
+		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.exchange.listen, Major: a.configs.get().Major,
 		Status: a.status, Config: a.configs.get, Certificate: a.identity.Certificate,
 		ClientCAs: func() (map[string]*x509.CertPool, error) {
 			return a.identity.ClientCAs(a.configs.get().Operator)
@@ -180,7 +200,7 @@ func (a *Agent) answerOthers() {
 			return a.elections.ask(ctx, event)
 		},
 		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
-		Connect: a.server.ConnectTo, Log: a.options.Log,
+		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {
@@ -189,7 +209,7 @@ func (a *Agent) answerOthers() {
 		return a.elections.silence(), true
 	}}
 	a.probes = &serve.Probes{
-		Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status,
+		Listen: a.options.Listen, ListenAt: a.exchange.listen, Status: a.status,
 		Alive: vitals.alive, Ready: vitals.ready,
 	}
 }
@@ -214,7 +234,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
-	a.beginElections(life)
+	a.beginElections(life, a.resume(ctx))
+	go a.exchange.identify()
 	tidier := &volume.Tidier{Volume: a.options.Volume, Config: a.configs.get, Log: a.options.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
@@ -236,13 +257,22 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // beginElections makes the machine, of what is on the volume, and what carries out what it wants, for as long as life.
-func (a *Agent) beginElections(life context.Context) {
+func (a *Agent) beginElections(life context.Context, before *resumed) {
 	a.life = life
-	config := machineConfig(a.configs.get(), a.options.Cluster != nil)
-	a.elections = newElections(machine.Options{
-		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.states.Get(), Config: config,
-		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
-	}, a, a.options.Log)
+	options := machine.Options{
+		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.states.Get(),
+		Config: machineConfig(a.configs.get(), a.options.Cluster != nil), Rules: machine.DefaultRules(),
+		Limits: ha.OwnLimits(),
+	}
+	began := time.Now()
+	if before != nil {
+		options.Handover, began = before.machine, before.began
+		options.Now = time.Since(began)
+	}
+	a.elections = newElections(options, began, a, a.options.Log)
+	if a.taking != nil {
+		a.elections.first = a.taking.hasBegun
+	}
 	a.peers.CountFrom(a.elections.began)
 	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
@@ -252,6 +282,9 @@ func (a *Agent) beginElections(life context.Context) {
 	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}
 	a.operate(life)
 	a.begun.Store(true)
+	if before != nil {
+		a.commands.launcher.takeOver(life, a.taking, before.process)
+	}
 	// One that has come since is not lost.
 	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)})
 }

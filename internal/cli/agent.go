@@ -8,23 +8,30 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/agent"
 	"toban.dev/internal/agent/kube"
+	"toban.dev/internal/agent/program"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/postgres"
 )
 
 // Agent is `toban agent`: the process with id 1 in an instance's Pod.
 func Agent() *cobra.Command {
 	var options agent.Options
 	var terminationLog string
+	var rehearse bool
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run one PostgreSQL instance (in its Pod, as process 1)",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if rehearse {
+				return rehearseAgent(cmd, options)
+			}
 			err := runAgent(cmd.Context(), options)
 			if err != nil {
 				// The kubelet shows this as the container's message; a failure to write it hides nothing.
@@ -48,11 +55,47 @@ func Agent() *cobra.Command {
 	flags.StringVar(&options.Upgraded, "upgraded", os.Getenv(naming.EnvUpgraded),
 		"id of the upgrade to another major version whose data the instance must have")
 	flags.StringVar(&options.Run, "run", naming.PathRun, "folder in memory for the socket and keys")
+	flags.StringVar(&options.Programs, "programs", filepath.Join(os.TempDir(), "toban-programs"),
+		"folder for programs that the operator gives the agent to go on as")
+	flags.BoolVar(&rehearse, "rehearse", false, "only say whether this program could take an agent's process over")
 	flags.StringVar(&terminationLog, "termination-log", "/dev/termination-log", "file that takes the last words")
 	return cmd
 }
 
-func runAgent(ctx context.Context, options agent.Options) error {
+// runAgent runs the agent. This goroutine's thread, the first of the process, meanwhile starts postmasters: they are
+// its children also after another program has taken the process over.
+func runAgent(ctx context.Context, options agent.Options) (err error) {
+	postgres.PostmastersParent.Serve(func() { err = runAgentAside(ctx, options) })
+	return err
+}
+
+func rehearseAgent(cmd *cobra.Command, options agent.Options) error {
+	if err := agent.Rehearse(cmd.Context(), options, os.Getenv(agent.EnvFormat)); err != nil {
+		return err
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), program.Rehearsed)
+	return nil
+}
+
+// Guard is what an agent runs beside a primary that another program takes over.
+func Guard() *cobra.Command {
+	var of postgres.Handed
+	var data string
+	var at time.Duration
+	cmd := &cobra.Command{
+		Use: agent.CommandGuard, Short: "End a server unless its agent goes on in time",
+		Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Guard(cmd.Context(), of, data, at) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&of.PID, "postmaster", 0, "the server's first process")
+	flags.StringVar(&of.Started, "started", "", "when that was started, as the kernel counts")
+	flags.StringVar(&data, "data", "", "the server's data directory")
+	flags.DurationVar(&at, "at", 0, "when to end it, by the monotonic clock")
+	return cmd
+}
+
+func runAgentAside(ctx context.Context, options agent.Options) error {
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {

@@ -207,6 +207,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Client:      m.GetClient(),
 		Reader:      m.GetAPIReader(),
 		Agents:      asks,
+		Programs:    asks,
 		Pods:        asks,
 		Credentials: store,
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},

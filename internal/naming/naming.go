@@ -83,6 +83,10 @@ const (
 	// AnnotationManifest on a SampleDB is the manifest of the object that it was made for, where that is another kind.
 	AnnotationManifest = "toban.dev/manifest"
 
+	// AnnotationAgentTried on a Pod is the program (SHA-256) that its agent was last given to go on as, and the
+	// container that it ran in. Without it the operator tries again what has failed.
+	AnnotationAgentTried = "toban.dev/agent-tried"
+
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
 	// UpdateInWindow is a value of AnnotationUpdate and AnnotationReindex.

@@ -43,6 +43,38 @@ func (c *ChildSet) Run(cmd *exec.Cmd) error {
 	return c.Wait(cmd)
 }
 
+// Adopt remembers a process that was started before this program took its process over.
+func (c *ChildSet) Adopt(pid int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.pids[pid] = true
+}
+
+// Forget notes that a process which was adopted has been waited for.
+func (c *ChildSet) Forget(pid int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.pids, pid)
+}
+
+// Others are the processes that were started here and are waited for, without one.
+func (c *ChildSet) Others(than int) (n int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for pid := range c.pids {
+		if pid != than {
+			n++
+		}
+	}
+	return n
+}
+
+// Hold keeps programs from being started until they are released.
+func (c *ChildSet) Hold() (release func()) {
+	c.mutex.Lock()
+	return c.mutex.Unlock
+}
+
 // Strangers calls reap for each of the pids that was not started here.
 func (c *ChildSet) Strangers(pids []int, reap func(pid int)) {
 	c.mutex.Lock()

@@ -181,6 +181,10 @@ type Status struct {
 	// agent is of an earlier release, which knows one authority only.
 	Identity *Identity `json:"identity,omitempty"`
 
+	// Program is which one the agent runs, and how others fared that it was given; nil where that is not known yet, or
+	// the agent can't be given one.
+	Program *Program `json:"program,omitempty"`
+
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
 

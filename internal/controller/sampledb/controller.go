@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ import (
 	"toban.dev/internal/metrics"
 )
 
-// Reconciler reconciles SampleDBs. All fields must be set.
+// Reconciler reconciles SampleDBs. All fields must be set, unless they say what nil is.
 type Reconciler struct {
 	// Client reads from the cache, which has our own objects only, and writes.
 	Client client.Client
@@ -38,6 +39,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Agents talks to the instances.
 	Agents Agents
+	// Programs gives agents the operator's program; nil where they keep theirs until their Pods are replaced.
+	Programs AgentPrograms
 	// Pods asks the Pods of restores and upgrades.
 	Pods Pods
 	// Credentials derives passwords, keys and certificates.
@@ -52,6 +55,9 @@ type Reconciler struct {
 	Now func() time.Time
 	// NoClasses says that StorageClasses can't be read.
 	NoClasses bool
+
+	// giving is held while an agent is given a program: one at a time.
+	giving sync.Mutex
 
 	attempts   attempts
 	statuses   written.Statuses[v1.SampleDBStatus]
@@ -77,6 +83,7 @@ func (r *Reconciler) phases() []phase {
 		{"init", r.applyInitial, gates},
 		{"budget", r.applyBudget, apart},
 		{"restarts", r.applyRestarts, gates},
+		{"agents", r.applyAgents, apart},
 		{"archive", r.applyArchive, apart},
 		{"retention", r.applyRetention, apart},
 		{"backups", r.applyBackups, apart},
@@ -210,7 +217,7 @@ func (s *scope) pause() time.Duration {
 		pause = min(pause, pauseShort)
 	}
 	for _, next := range []time.Time{
-		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext,
+		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)

@@ -42,6 +42,8 @@ const (
 	eventUpdating          = "Updating"              // the instances move on to a newer minor version
 	eventUpdated           = "Updated"               // all of them run it
 	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
+	eventAgentReplaced     = "AgentReplaced"         // an agent goes on as the operator's program
+	eventAgentFailed       = "AgentFailed"           // one could not; the others keep theirs
 	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
 	eventUpgrading         = "Upgrading"             // the data is that of another major version now
 	eventUpgraded          = "Upgraded"              // it takes writes

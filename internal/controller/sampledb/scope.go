@@ -62,6 +62,9 @@ type scope struct {
 	finishSays string
 	finishNext time.Time
 	sortedBy   string
+	// agents is which agents run the operator's program; agentsNext is when they are looked at again, zero for never.
+	agents     *v1.AgentsStatus
+	agentsNext time.Time
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where

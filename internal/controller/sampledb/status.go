@@ -53,6 +53,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Upgrade:            s.upgrade,
 		Finish:             s.finish,
 		SortedBy:           s.sortedBy,
+		Agents:             cmp.Or(s.agents, old.Agents),
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),

@@ -1,0 +1,327 @@
+package mixed
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/protocol"
+)
+
+// next is a release to come: today's code under another name, so that its program is another one.
+func next(t *testing.T) release {
+	t.Helper()
+	return release{version: "next"}.built(t)
+}
+
+// text is a release's program.
+func (r release) text(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(r.program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// give gives the agent of an instance a program, as the operator does.
+func (c *cluster) give(name string, is protocol.Program, text []byte) error {
+	ctx, cancel := context.WithTimeout(c.Context(), deadline)
+	defer cancel()
+	_, err := c.operator.GiveProgram(ctx, c.hostOf(name), is, int64(len(text)), bytes.NewReader(text))
+	return err
+}
+
+func (c *cluster) giveText(name string, text []byte) error {
+	return c.give(name, protocol.Program{SHA256: hashOf(text), Architecture: runtime.GOARCH}, text)
+}
+
+// awaitProgram waits until an instance runs a program.
+func (c *cluster) awaitProgram(name, sha string) {
+	c.Helper()
+	c.await(name+" runs "+sha[:8], func(found map[string]protocol.Status) bool {
+		p := found[name].Program
+		if p != nil && p.Failed != nil && p.Failed.SHA256 == sha {
+			c.Fatalf("%s does not run it: %s", name, p.Failed.Message)
+		}
+		return p != nil && p.SHA256 == sha
+	})
+}
+
+// awaitFailed waits until an instance says that it does not run a program, and tells why.
+func (c *cluster) awaitFailed(name, sha string) (why string) {
+	c.Helper()
+	c.await(name+" does not run "+sha[:8], func(found map[string]protocol.Status) bool {
+		p := found[name].Program
+		if p == nil || p.Failed == nil || p.Failed.SHA256 != sha {
+			return false
+		}
+		why = p.Failed.Message
+		return true
+	})
+	return why
+}
+
+// postmaster is the process of an instance's server, with when that was started.
+func (c *cluster) postmaster(name string) string {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.folder, name, "volume", "data", "postmaster.pid"))
+	c.must(err)
+	pid, _, _ := strings.Cut(string(text), "\n")
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	c.must(err)
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):]))
+	if parent := strconv.Itoa(c.instances[name].cmd.Process.Pid); fields[2] != parent {
+		c.Fatalf("the server of %s is a child of process %s, and the agent is %s", name, fields[2], parent)
+	}
+	return pid + " since " + fields[20]
+}
+
+// session is a client's that stays connected.
+type session struct {
+	*pgx.Conn
+	pid uint32
+}
+
+func (c *cluster) session(name string) session {
+	c.Helper()
+	conn, err := c.connect(name)
+	c.must(err)
+	c.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return session{conn, conn.PgConn().PID()}
+}
+
+// still says that it is the same session.
+func (s session) still(c *cluster) {
+	c.Helper()
+	var pid uint32
+	if err := s.QueryRow(c.Context(), "select pg_backend_pid()").Scan(&pid); err != nil || pid != s.pid {
+		c.Errorf("the session has not stayed: process %d, before %d, %v", pid, s.pid, err)
+	}
+}
+
+// strict writes by one session that it does not renew, and counts.
+type strict struct {
+	writes, failed atomic.Int64
+	longest        atomic.Int64 // nanoseconds
+	stop           func()
+}
+
+func (c *cluster) strictWriter(name string) *strict {
+	c.Helper()
+	conn := c.session(name)
+	_, err := conn.Exec(c.Context(), "create table if not exists strict (id bigint)")
+	c.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &strict{}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			if _, err := conn.Exec(context.Background(), "insert into strict values (1)"); err != nil {
+				s.failed.Add(1)
+				return
+			}
+			s.longest.Store(max(s.longest.Load(), int64(time.Since(began))))
+			s.writes.Add(1)
+		}
+	})
+	s.stop = func() { cancel(); wait.Wait() }
+	c.Cleanup(s.stop)
+	return s
+}
+
+// Every agent is replaced, standbys first, under a writer and with sessions that stay.
+func TestAgentsAreReplacedInPlace(t *testing.T) {
+	t.Parallel()
+	now, then := today(t), next(t)
+	c := newCluster(t, 110, now)
+	leader := c.whole()
+	before, err := c.status(leader)
+	c.must(err)
+	postmasters, sessions := map[string]string{}, map[string]session{}
+	for _, name := range c.names() {
+		postmasters[name], sessions[name] = c.postmaster(name), c.session(name)
+	}
+	w := c.strictWriter(leader)
+	for _, to := range []release{then, now} { // there and back
+		text := to.text(t)
+		for {
+			name := c.turn(to, leader)
+			if name == "" {
+				break
+			}
+			began := time.Now()
+			c.must(c.giveText(name, text))
+			c.awaitProgram(name, hashOf(text))
+			took := time.Since(began)
+			c.instances[name].release = to
+			if got := c.whole(); got != leader {
+				t.Fatalf("%s leads, and before %s", got, leader)
+			}
+			t.Logf("%s is %s after %.2f s (leader: %t)", name, to.version, took.Seconds(), name == leader)
+		}
+	}
+	for _, name := range c.names() {
+		if got := c.postmaster(name); got != postmasters[name] {
+			t.Errorf("the server of %s is process %s, and before %s", name, got, postmasters[name])
+		}
+		sessions[name].still(c)
+		if s, err := c.status(name); err != nil || s.Term != before.Term {
+			t.Errorf("%s is in term %d, before %d, %v", name, s.Term, before.Term, err)
+		}
+	}
+	w.stop()
+	t.Logf("%d writes, %d failed, the longest took %s", w.writes.Load(), w.failed.Load(),
+		time.Duration(w.longest.Load()))
+	if w.failed.Load() > 0 || w.writes.Load() < 100 {
+		t.Error("writes have failed")
+	}
+	// What was taken over can still be stopped, and started anew.
+	c.end(leader, syscall.SIGTERM)
+	c.leader(leader)
+	c.start(leader)
+	c.whole()
+}
+
+// What is no program to go on as is not gone on as, and changes nothing.
+func TestAProgramThatIsNoneIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 111, today(t))
+	leader := c.whole()
+	server, open := c.postmaster(leader), c.session(leader)
+	w := c.strictWriter(leader)
+	good := next(t).text(t)
+	script := func(lines string) []byte { return []byte("#!/bin/sh\n" + lines + "\n") }
+	for name, p := range map[string]struct {
+		is   protocol.Program
+		text []byte
+		why  string
+	}{
+		"another hash": {protocol.Program{SHA256: hashOf(nil), Architecture: runtime.GOARCH}, good[:2000], "SHA-256"},
+		"another architecture": {protocol.Program{SHA256: hashOf(good), Architecture: "riscv64"}, good,
+			"riscv64"},
+		"cut off": {protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}, good[:1000],
+			"SHA-256"},
+		"it ends":         {text: script("echo broken >&2; exit 7"), why: "broken"},
+		"it hangs":        {text: script("sleep 600"), why: "did not end"},
+		"it says nothing": {text: script("exit 0"), why: "could take over"},
+		"it knows no format": {
+			text: script("echo unknown format $TOBAN_HANDOVER_FORMAT >&2; exit 1"), why: "unknown format 1",
+		},
+	} {
+		if p.is.SHA256 == "" {
+			p.is = protocol.Program{SHA256: hashOf(p.text), Architecture: runtime.GOARCH}
+		}
+		if err := c.give(leader, p.is, p.text); err == nil || !strings.Contains(err.Error(), p.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if why := c.awaitFailed(leader, p.is.SHA256); !strings.Contains(why, p.why) {
+			t.Errorf("%s: the status says %q", name, why)
+		}
+	}
+	open.still(c)
+	w.stop()
+	if got := c.postmaster(leader); got != server || w.failed.Load() > 0 {
+		t.Errorf("the server is process %s, and before %s; %d writes have failed", got, server, w.failed.Load())
+	}
+	// Nobody but the operator may give a program.
+	stranger := protocol.NewClient(c.clientTLS(c.authority, "instance"), 8443)
+	is := protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}
+	if _, err := stranger.GiveProgram(t.Context(), c.hostOf(leader), is, int64(len(good)),
+		bytes.NewReader(good)); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("another instance gives a program: %v", err)
+	}
+}
+
+// late is a program that takes a process over and then hangs, before it takes part in elections.
+func late(t *testing.T) release {
+	t.Helper()
+	return changed(t, "late", "toban.dev/internal/cli", "agent.go", "return a.Run(ctx)", "_ = a\n\tselect {}")
+}
+
+// A program that hangs after the exchange gives the process back.
+func TestAHangingProgramGivesTheProcessBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 112, today(t))
+	leader := c.whole()
+	standby := c.names()[0]
+	if standby == leader {
+		standby = c.names()[1]
+	}
+	server, open := c.postmaster(standby), c.session(standby)
+	w := c.strictWriter(leader)
+	text := late(t).text(t)
+	c.must(c.giveText(standby, text))
+	if why := c.awaitFailed(standby, hashOf(text)); !strings.Contains(why, "elections") {
+		t.Errorf("the status says %q", why)
+	}
+	c.whole()
+	open.still(c)
+	if got := c.postmaster(standby); got != server {
+		t.Errorf("the server is process %s, and before %s", got, server)
+	}
+	w.stop()
+	if w.failed.Load() > 0 {
+		t.Error("a write has failed")
+	}
+	// At the primary the guard ends the server at the fence: another leads before the process is given back.
+	c.must(c.giveText(leader, text))
+	c.leader(leader)
+	if why := c.awaitFailed(leader, hashOf(text)); !strings.Contains(why, "elections") {
+		t.Errorf("the status says %q", why)
+	}
+	c.whole()
+	c.writeOn().goesOn()
+}
+
+// A SIGTERM during the exchange is not lost.
+func TestSIGTERMDuringAnExchange(t *testing.T) {
+	t.Parallel()
+	now, then := today(t), next(t)
+	c := newCluster(t, 113, now)
+	text := then.text(t)
+	for round, milliseconds := range []int{0, 5, 20, 40, 80, 160} {
+		delay := time.Duration(milliseconds) * time.Millisecond
+		leader := c.whole()
+		name := c.names()[round%3]
+		is := then
+		if c.instances[name].release == then {
+			is, text = now, now.text(t)
+		}
+		c.must(c.giveText(name, text))
+		time.Sleep(delay) //nolint:forbidigo // the moment is what is tried
+		cmd := c.instances[name].cmd
+		c.must(cmd.Process.Signal(syscall.SIGTERM))
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err := <-ended:
+			c.must(err)
+		case <-time.After(deadline):
+			t.Fatalf("%s has not ended", name)
+		}
+		t.Logf("%s (leader: %t) ended, told after %s", name, name == leader, delay)
+		c.instances[name].release = is
+		c.start(name)
+	}
+	c.whole()
+}
