@@ -144,10 +144,10 @@ func newAgent(
 	a := &Agent{options: options, server: server, taking: taking}
 	a.exchange = newExchange(a)
 	a.configs.set(config)
-	a.status = status.New(firstStatus(protocol.Status{
+	a.status = status.New(protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting,
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
-	}, taking))
+	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
 	var err error
 	a.identity, err = identity.New(identity.Options{
@@ -268,6 +268,7 @@ func (a *Agent) beginElections(life context.Context, before *resumed) {
 	if before != nil {
 		options.Handover, began = before.machine, before.began
 		options.Now = time.Since(began)
+		a.status.Change(func(s *protocol.Status) { *s = takenOver(*s, a.taking.Status, options.HardState.Progress()) })
 	}
 	a.elections = newElections(options, began, a, a.options.Log)
 	if a.taking != nil {

@@ -23,7 +23,10 @@ import (
 
 const (
 	// exchangePatience is how long a good moment for an exchange is waited for.
-	exchangePatience = 10 * time.Second
+	exchangePatience = 30 * time.Second
+	// exchangeLook is how often it is looked whether the moment is good: an answer of another instance makes it good
+	// for a fraction of a heartbeat.
+	exchangeLook = 20 * time.Millisecond
 	// slowRehearsal is how long the last rehearsal may have taken where a primary is to be taken over: else the program
 	// might begin to lead too late for the fence.
 	slowRehearsal = 300 * time.Millisecond
@@ -94,10 +97,10 @@ func (x *exchange) inherited(address string) (net.Listener, error) {
 	return t.takeListener(address)
 }
 
-// offer takes a program and rehearses it. It is tried after that, without the caller.
-func (x *exchange) offer(ctx context.Context, is protocol.Program, body io.Reader) error {
+// offer takes a program and rehearses it. The agent tries to go on as it when begin is called.
+func (x *exchange) offer(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error) {
 	if !x.under.TryLock() {
-		return errors.New("another program is being tried")
+		return nil, errors.New("another program is being tried")
 	}
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
@@ -105,13 +108,14 @@ func (x *exchange) offer(ctx context.Context, is protocol.Program, body io.Reade
 	path, took, err := x.prepare(ctx, is, body)
 	if err != nil {
 		defer release()
-		return x.failed(is, err)
+		return nil, x.failed(is, err)
 	}
-	go func() {
-		defer release()
-		_ = x.failed(is, x.tryFor(path, is.SHA256, took, told)) // it is in the status, and in the log
-	}()
-	return nil
+	return func() {
+		go func() {
+			defer release()
+			_ = x.failed(is, x.tryFor(path, is.SHA256, took, told)) // it is in the status, and in the log
+		}()
+	}, nil
 }
 
 func (x *exchange) prepare(
@@ -148,26 +152,42 @@ func (x *exchange) failed(is protocol.Program, why error) error {
 func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Signal) error {
 	ctx, cancel := context.WithTimeout(x.agent.life, exchangePatience)
 	defer cancel()
+	var g *guard
+	defer func() { g.dismiss() }()
 	for {
-		err := x.agent.elections.handOver(ctx, func(m machine.Handover) error {
-			if m.Serves > 0 && took > slowRehearsal {
+		why := x.agent.elections.handOver(ctx, func(m machine.Handover) error {
+			switch {
+			case m.Serves > 0 && took > slowRehearsal:
 				return errSlow
+			case m.Serves > 0 && g == nil:
+				return errUnguarded
 			}
-			return x.give(m, path, sha, told)
+			return x.give(m, path, sha, told, g)
 		})
-		if !errors.Is(err, errBusy) && !errors.Is(err, errSlow) || !pause.For(ctx, 100*time.Millisecond) {
+		var err error
+		switch {
+		case errors.Is(why, errSlow):
+			took, err = x.rehearse(ctx, path)
+		case errors.Is(why, errUnguarded):
+			g, err = startGuard(ctx)
+		case !errors.Is(why, errBusy):
+			return why
+		}
+		if err != nil {
 			return err
 		}
-		if errors.Is(err, errSlow) {
-			if took, err = x.rehearse(ctx, path); err != nil {
-				return err
-			}
+		if !pause.For(ctx, exchangeLook) {
+			return why
 		}
 	}
 }
 
-// errSlow says that a program would take too long to begin.
-var errSlow = errors.New("the machine is too slow at the moment: the program would begin to lead too late")
+var (
+	// errSlow says that a program would take too long to begin.
+	errSlow = errors.New("the machine is too slow at the moment: the program would begin to lead too late")
+	// errUnguarded says that a primary's server needs a guard meanwhile.
+	errUnguarded = errors.New("no guard runs")
+)
 
 func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duration, err error) {
 	took, err = program.Rehearse(ctx, path, os.Args[1:], EnvFormat+"="+strconv.Itoa(handoverFormat))
@@ -176,8 +196,8 @@ func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duratio
 }
 
 // give gives the process away. It is called between two steps of the elections, and returns only if it fails: then all
-// goes on as before.
-func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signal) error {
+// goes on as before. A primary has a guard.
+func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signal, g *guard) error {
 	a := x.agent
 	r := a.current.Load()
 	if r == nil || r.run != m.Server.Run || r.ending.Load() {
@@ -198,17 +218,12 @@ func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signa
 		return err
 	}
 	undo.add(resume)
-	if postgres.Children.Others(h.Postmaster.PID) > 0 {
+	if postgres.Children.Others(h.Postmaster.PID, g.pid()) > 0 {
 		return fmt.Errorf("%w: a program of PostgreSQL runs", errBusy)
 	}
 	if m.Serves > 0 {
-		guard, err := startGuard(h.Postmaster, r.server.Data(), began+m.Serves)
-		if err != nil {
+		if h.Guard, err = g.arm(h.Postmaster, began+m.Serves); err != nil {
 			return err
-		}
-		undo.add(guard.dismiss)
-		if h.Guard, err = postgres.Inherit(guard.pipe, true); err != nil {
-			return err //nolint:wrapcheck // it says what
 		}
 	}
 	undo.add(postgres.Children.Hold())
@@ -247,10 +262,12 @@ func (x *exchange) exec(h *handover, path string, told chan os.Signal, undo *und
 	x.agent.options.Log.Info("goes on as another program", "sha256", h.Program)
 	env := append(os.Environ(), envHandover+"="+file)
 	postgres.PostmastersParent.Do(func() {
+		postgres.HoldTerm(true)
 		signal.Stop(told) // it returns when all signals that have come are in the channel
 		if err = errTold; len(told) == 0 {
-			err = execBlocked(path, env)
+			err = execHeld(path, env)
 		}
+		postgres.HoldTerm(false)
 	})
 	return err
 }

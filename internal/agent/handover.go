@@ -181,7 +181,9 @@ func (t *taking) giveBack() {
 		return // strings can be encoded
 	}
 	t.inherited(false)
-	_ = execBlocked(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text)))
+	postgres.HoldTerm(true)
+	_ = execHeld(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text)))
+	postgres.HoldTerm(false)
 	t.inherited(true)
 }
 
@@ -198,7 +200,7 @@ func (t *taking) hasBegun() {
 		_ = syscall.Close(t.Guard)
 	}
 	_ = os.Remove(t.path) // in memory
-	postgres.PostmastersParent.Do(func() { _ = maskTerm(unix.SIG_UNBLOCK) })
+	postgres.PostmastersParent.Do(func() { postgres.HoldTerm(false) })
 }
 
 // takeListener is the listener at an address that was handed over, nil where none was. The file that was handed over
@@ -221,25 +223,10 @@ func (t *taking) takeListener(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// maskTerm blocks SIGTERM for this thread, or no longer does.
-func maskTerm(how int) error {
-	var set unix.Sigset_t
-	set.Val[0] = 1 << (uint(syscall.SIGTERM) - 1)
-	if err := unix.PthreadSigmask(how, &set, nil); err != nil {
-		return fmt.Errorf("mask SIGTERM: %w", err)
-	}
-	return nil
-}
-
-// execBlocked gives the process to a program, with the arguments of this one. SIGTERM waits until that program takes
-// signals: as process 1 it would lose one that comes before, or end by it. It is called by the thread that has
-// started the postmaster, and returns only if it fails.
-func execBlocked(path string, env []string) error {
-	if err := maskTerm(unix.SIG_BLOCK); err != nil {
-		return err
-	}
+// execHeld gives the process to a program, with the arguments of this one. It is called by the thread that has started
+// the postmaster while SIGTERM is held (postgres.HoldTerm), and returns only if it fails.
+func execHeld(path string, env []string) error {
 	err := syscall.Exec(path, os.Args, env) //nolint:gosec // the arguments are those that this program was run with
-	_ = maskTerm(unix.SIG_UNBLOCK)          // it could be blocked
 	return fmt.Errorf("run %s: %w", path, err)
 }
 

@@ -90,14 +90,14 @@ func (c *configuration) takeOver(process Process, t *taking) {
 	c.started(process)
 }
 
-// firstStatus is what the instance says at first: what it said before, as what it is now.
-func firstStatus(fresh protocol.Status, t *taking) protocol.Status {
-	if t == nil {
-		return fresh
-	}
-	s := t.Status
-	s.Name, s.Protocol, s.Boot, s.Number = fresh.Name, fresh.Protocol, fresh.Boot, 0
-	s.Election.Limits, s.Program, s.Identity, s.Certificate = ha.OwnLimits(), nil, nil, nil
+// takenOver is what an instance says at first that goes on with its server: what it said before, as the process that it
+// is now. What this one began with is not what the one before began with: others would take that for a volume that has
+// gone back in time.
+func takenOver(fresh, before protocol.Status, began ha.Progress) protocol.Status {
+	s := before
+	s.Name, s.Protocol, s.Boot, s.Number = fresh.Name, fresh.Protocol, fresh.Boot, fresh.Number
+	s.Election.Began, s.Election.Limits = began, ha.OwnLimits()
+	s.Program, s.Identity, s.Certificate = fresh.Program, fresh.Identity, fresh.Certificate
 	return s
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,20 +78,11 @@ func rehearseAgent(cmd *cobra.Command, options agent.Options) error {
 
 // Guard is what an agent runs beside a primary that another program takes over.
 func Guard() *cobra.Command {
-	var of postgres.Handed
-	var data string
-	var at time.Duration
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: agent.CommandGuard, Short: "End a server unless its agent goes on in time",
 		Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Guard(cmd.Context(), of, data, at) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.Guard(cmd.Context(), os.Stdin, os.Stdout) },
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&of.PID, "postmaster", 0, "the server's first process")
-	flags.StringVar(&of.Started, "started", "", "when that was started, as the kernel counts")
-	flags.StringVar(&data, "data", "", "the server's data directory")
-	flags.DurationVar(&at, "at", 0, "when to end it, by the monotonic clock")
-	return cmd
 }
 
 func runAgentAside(ctx context.Context, options agent.Options) error {

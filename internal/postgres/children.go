@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"os/exec"
+	"slices"
 	"sync"
 )
 
@@ -19,7 +20,7 @@ var Children = &ChildSet{pids: map[int]bool{}}
 func (c *ChildSet) Start(cmd *exec.Cmd) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if err := cmd.Start(); err != nil {
+	if err := unmasked(cmd.Start); err != nil {
 		return err
 	}
 	c.pids[cmd.Process.Pid] = true
@@ -57,12 +58,12 @@ func (c *ChildSet) Forget(pid int) {
 	delete(c.pids, pid)
 }
 
-// Others are the processes that were started here and are waited for, without one.
-func (c *ChildSet) Others(than int) (n int) {
+// Others are how many processes were started here and are waited for, without some.
+func (c *ChildSet) Others(than ...int) (n int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	for pid := range c.pids {
-		if pid != than {
+		if !slices.Contains(than, pid) {
 			n++
 		}
 	}

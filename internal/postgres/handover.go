@@ -19,6 +19,8 @@ type Handed struct {
 	PID int `json:"pid"`
 	// Started is when it was started, as the kernel counts: another process may get the same id.
 	Started string `json:"started"`
+	// Data is its data directory, as the kernel has it.
+	Data string `json:"data"`
 	// Log is the descriptor of the pipe with its log.
 	Log int `json:"log"`
 }
@@ -44,7 +46,7 @@ func (p *Process) HandOver() (h Handed, resume func(), err error) {
 		p.log.resume()
 		return h, nil, err
 	}
-	h.PID = p.process.Pid
+	h.PID, h.Data = p.process.Pid, p.data
 	return h, func() {
 		_, _ = Inherit(p.log.read, false) // a server that has it open too does no harm
 		p.log.resume()
@@ -130,12 +132,9 @@ func startOf(pid int) string {
 	return fields[19]
 }
 
-// EndHanded ends a server that another process has started, at once, as Process.Kill does.
-func EndHanded(ctx context.Context, h Handed, data string) error {
-	data, err := filepath.EvalSymlinks(data)
-	if err != nil {
-		return fmt.Errorf("fence the server: %w", err)
-	}
+// EndHanded ends a server that another process has started, at once, as Process.Kill does. It reads nothing on the
+// volume, which may hang.
+func EndHanded(ctx context.Context, h Handed) error {
 	if startOf(h.PID) == h.Started {
 		_ = syscall.Kill(h.PID, syscall.SIGQUIT) // gone already: as well
 	}
@@ -145,7 +144,7 @@ func EndHanded(ctx context.Context, h Handed, data string) error {
 		}
 		time.Sleep(pollInterval)
 	}
-	if err := killAll(ctx, data, endsInKernel); err != nil {
+	if err := killAll(ctx, h.Data, endsInKernel); err != nil {
 		return fmt.Errorf("fence the server: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +44,27 @@ type cluster struct {
 type instance struct {
 	release release
 	cmd     *exec.Cmd
-	log     bytes.Buffer
+	log     text
+}
+
+// text is what somebody writes, to be read meanwhile.
+type text struct {
+	mutex sync.Mutex
+	said  bytes.Buffer
+}
+
+// Write takes more of it.
+func (t *text) Write(p []byte) (int, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.said.Write(p)
+}
+
+// String is all of it.
+func (t *text) String() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.said.String()
 }
 
 // newCluster starts a cluster whose agents are of these releases in turn, and waits until it is whole.

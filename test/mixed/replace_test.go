@@ -21,14 +21,36 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// next is a release to come: today's code under another name, so that its program is another one.
+// next is a release to come: today's program with a byte behind it, so that it is another one.
 func next(t *testing.T) release {
 	t.Helper()
-	return release{version: "next"}.built(t)
+	return today(t).with(t, "next", func(text []byte) []byte { return append(text, 0) })
 }
 
-// text is a release's program.
-func (r release) text(t *testing.T) []byte {
+// then is a release to come that does something else than today's once it is given the agent's process: the lines of a
+// script. In a rehearsal it is today's.
+func then(t *testing.T, version, lines string) release {
+	t.Helper()
+	r := today(t)
+	return r.with(t, version, func([]byte) []byte {
+		return []byte("#!/bin/sh\ncase \"$*\" in *--rehearse) exec " + r.program + " \"$@\" ;; esac\n" + lines + "\n")
+	})
+}
+
+// with is a release whose program is made of this one's.
+func (r release) with(t *testing.T, version string, made func([]byte) []byte) release {
+	t.Helper()
+	building.Lock()
+	defer building.Unlock()
+	changed := release{version: version, program: filepath.Join(programs, "toban-"+version)}
+	if err := os.WriteFile(changed.program, made(r.bytes(t)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// bytes are a release's program.
+func (r release) bytes(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(r.program)
 	if err != nil {
@@ -54,13 +76,19 @@ func (c *cluster) giveText(name string, text []byte) error {
 	return c.give(name, protocol.Program{SHA256: hashOf(text), Architecture: runtime.GOARCH}, text)
 }
 
-// awaitProgram waits until an instance runs a program.
-func (c *cluster) awaitProgram(name, sha string) {
+// replace has an instance go on as a program. As the operator does, it gives it again where the moment was not good.
+func (c *cluster) replace(name string, text []byte) {
 	c.Helper()
+	sha := hashOf(text)
+	c.must(c.giveText(name, text))
 	c.await(name+" runs "+sha[:8], func(found map[string]protocol.Status) bool {
 		p := found[name].Program
 		if p != nil && p.Failed != nil && p.Failed.SHA256 == sha {
-			c.Fatalf("%s does not run it: %s", name, p.Failed.Message)
+			if !p.Failed.Busy {
+				c.Fatalf("%s does not run it: %s", name, p.Failed.Message)
+			}
+			c.Logf("%s is given it again: %s", name, p.Failed.Message)
+			c.must(c.giveText(name, text))
 		}
 		return p != nil && p.SHA256 == sha
 	})
@@ -152,7 +180,7 @@ func (c *cluster) strictWriter(name string) *strict {
 // Every agent is replaced, standbys first, under a writer and with sessions that stay.
 func TestAgentsAreReplacedInPlace(t *testing.T) {
 	t.Parallel()
-	now, then := today(t), next(t)
+	now, next := today(t), next(t)
 	c := newCluster(t, 110, now)
 	leader := c.whole()
 	before, err := c.status(leader)
@@ -161,17 +189,18 @@ func TestAgentsAreReplacedInPlace(t *testing.T) {
 	for _, name := range c.names() {
 		postmasters[name], sessions[name] = c.postmaster(name), c.session(name)
 	}
+	_, err = sessions[leader].Exec(c.Context(), "begin; create temp table kept as select 7 as n")
+	c.must(err)
 	w := c.strictWriter(leader)
-	for _, to := range []release{then, now} { // there and back
-		text := to.text(t)
+	for _, to := range []release{next, now} { // there and back
+		text := to.bytes(t)
 		for {
 			name := c.turn(to, leader)
 			if name == "" {
 				break
 			}
 			began := time.Now()
-			c.must(c.giveText(name, text))
-			c.awaitProgram(name, hashOf(text))
+			c.replace(name, text)
 			took := time.Since(began)
 			c.instances[name].release = to
 			if got := c.whole(); got != leader {
@@ -188,6 +217,9 @@ func TestAgentsAreReplacedInPlace(t *testing.T) {
 		if s, err := c.status(name); err != nil || s.Term != before.Term {
 			t.Errorf("%s is in term %d, before %d, %v", name, s.Term, before.Term, err)
 		}
+	}
+	if _, err := sessions[leader].Exec(c.Context(), "insert into strict select n from kept; commit"); err != nil {
+		t.Errorf("a transaction that was open all the time: %v", err)
 	}
 	w.stop()
 	t.Logf("%d writes, %d failed, the longest took %s", w.writes.Load(), w.failed.Load(),
@@ -209,7 +241,7 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 	leader := c.whole()
 	server, open := c.postmaster(leader), c.session(leader)
 	w := c.strictWriter(leader)
-	good := next(t).text(t)
+	good := next(t).bytes(t)
 	script := func(lines string) []byte { return []byte("#!/bin/sh\n" + lines + "\n") }
 	for name, p := range map[string]struct {
 		is   protocol.Program
@@ -252,14 +284,9 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// late is a program that takes a process over and then hangs, before it takes part in elections.
-func late(t *testing.T) release {
-	t.Helper()
-	return changed(t, "late", "toban.dev/internal/cli", "agent.go", "return a.Run(ctx)", "_ = a\n\tselect {}")
-}
-
-// A program that hangs after the exchange gives the process back.
-func TestAHangingProgramGivesTheProcessBack(t *testing.T) {
+// A program that fails only when it has the process costs what the end of the container costs: the kubelet starts it
+// again with the program that its Pod was created with. At a primary that hangs the guard ends the server in time.
+func TestAProgramThatFailsOnceItHasTheProcess(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 112, today(t))
 	leader := c.whole()
@@ -267,9 +294,65 @@ func TestAHangingProgramGivesTheProcessBack(t *testing.T) {
 	if standby == leader {
 		standby = c.names()[1]
 	}
+	w := c.strictWriter(leader)
+	c.must(c.giveText(standby, then(t, "crashes", "exit 7").bytes(t)))
+	c.awaitEnd(standby)
+	c.start(standby)
+	c.whole()
+	if w.stop(); w.failed.Load() > 0 {
+		t.Error("a write has failed while a standby's agent ended")
+	}
+	acknowledged := c.writeOn()
+	server := c.postmaster(leader)
+	c.must(c.giveText(leader, then(t, "hangs", "exec sleep 600").bytes(t)))
+	next := c.leader(leader)
+	if pid, _, _ := strings.Cut(server, " "); isAlive(pid) {
+		t.Errorf("the server of %s still runs, and %s leads", leader, next)
+	}
+	c.end(leader, syscall.SIGKILL) // as the kubelet does, because nobody answers its probe
+	c.start(leader)
+	c.whole()
+	acknowledged.checkAll()
+}
+
+// isAlive says whether a process runs.
+func isAlive(pid string) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	return err == nil && !bytes.Contains(text, []byte(") Z "))
+}
+
+// awaitEnd waits until the agent of an instance has ended.
+func (c *cluster) awaitEnd(name string) (err error) {
+	c.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- c.instances[name].cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-time.After(deadline):
+		c.Fatalf("%s has not ended", name)
+	}
+	c.instances[name].cmd = nil
+	return err
+}
+
+// late is a program that takes a process over and then hangs, before it takes part in elections.
+func late(t *testing.T) release {
+	t.Helper()
+	return changed(t, "late", "toban.dev/internal/cli", "agent.go", "return a.Run(ctx)", "_ = a\n\tselect {}")
+}
+
+// A program that hangs after it has taken the process over gives it back.
+func TestLongAHangingProgramGivesTheProcessBack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 114, today(t))
+	leader := c.whole()
+	standby := c.names()[0]
+	if standby == leader {
+		standby = c.names()[1]
+	}
 	server, open := c.postmaster(standby), c.session(standby)
 	w := c.strictWriter(leader)
-	text := late(t).text(t)
+	text := late(t).bytes(t)
 	c.must(c.giveText(standby, text))
 	if why := c.awaitFailed(standby, hashOf(text)); !strings.Contains(why, "elections") {
 		t.Errorf("the status says %q", why)
@@ -293,35 +376,47 @@ func TestAHangingProgramGivesTheProcessBack(t *testing.T) {
 	c.writeOn().goesOn()
 }
 
-// A SIGTERM during the exchange is not lost.
+// A SIGTERM during the exchange is not lost, and stops the server in order.
 func TestSIGTERMDuringAnExchange(t *testing.T) {
 	t.Parallel()
-	now, then := today(t), next(t)
+	now, next := today(t), next(t)
 	c := newCluster(t, 113, now)
-	text := then.text(t)
-	for round, milliseconds := range []int{0, 5, 20, 40, 80, 160} {
+	programs := map[release][]byte{now: now.bytes(t), next: next.bytes(t)}
+	for round, milliseconds := range []int{0, 2, 5, 10, 20, 30, 50, 80, 120} {
 		delay := time.Duration(milliseconds) * time.Millisecond
 		leader := c.whole()
-		name := c.names()[round%3]
-		is := then
-		if c.instances[name].release == then {
-			is, text = now, now.text(t)
+		name := c.turn(release{}, leader)
+		if round%3 == 2 {
+			name = leader
 		}
-		c.must(c.giveText(name, text))
+		is := next
+		if c.instances[name].release == next {
+			is = now
+		}
+		logged := len(c.instances[name].log.String())
+		c.must(c.giveText(name, programs[is]))
+		for end := time.Now().Add(deadline); !c.saysSince(name, logged, "goes on as another program"); {
+			if time.Now().After(end) {
+				t.Fatalf("%s does not go on as another program", name)
+			}
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the log is looked at
+		}
 		time.Sleep(delay) //nolint:forbidigo // the moment is what is tried
-		cmd := c.instances[name].cmd
-		c.must(cmd.Process.Signal(syscall.SIGTERM))
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		select {
-		case err := <-ended:
-			c.must(err)
-		case <-time.After(deadline):
-			t.Fatalf("%s has not ended", name)
+		c.must(c.instances[name].cmd.Process.Signal(syscall.SIGTERM))
+		if err := c.awaitEnd(name); err != nil {
+			t.Errorf("%s has ended: %v", name, err)
+		}
+		if !c.saysSince(name, logged, "database system is shut down") {
+			t.Errorf("the server of %s was not shut down", name)
 		}
 		t.Logf("%s (leader: %t) ended, told after %s", name, name == leader, delay)
 		c.instances[name].release = is
 		c.start(name)
 	}
 	c.whole()
+}
+
+// saysSince says whether an instance's log has some words behind a place.
+func (c *cluster) saysSince(name string, place int, words string) bool {
+	return strings.Contains(c.instances[name].log.String()[place:], words)
 }

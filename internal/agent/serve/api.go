@@ -55,8 +55,8 @@ type API struct {
 	OnStatus func(protocol.Status)
 	// Connect makes a session with a database of the server.
 	Connect database.Connect
-	// GoOnAs has the agent go on as another program, a moment later.
-	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) error
+	// GoOnAs takes a program and rehearses it. The agent goes on as it when begin is called.
+	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
 	Log    *slog.Logger
 }
 

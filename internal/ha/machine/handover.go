@@ -57,8 +57,9 @@ type HandedWitness struct {
 	At   time.Duration `json:"at"`
 }
 
-// leastServe is how much time a primary must have left until its fence.
-const leastServe = 950 * time.Millisecond
+// leastServe is how much time a primary must have left until its fence: nearly all of ha.FenceLimit, as it has when a
+// majority has just answered.
+const leastServe = 1100 * time.Millisecond
 
 // HandOver is what is to be handed over at a time. If the moment is not good for that, busy says why.
 func (i *Instance) HandOver(now time.Duration) (h Handover, busy string) {
