@@ -129,6 +129,8 @@ func New(ctx context.Context, options Options) (*Agent, error) {
 	if taking != nil {
 		taking.giveBackLater()
 		config, options.found = taking.Config, taking.Programs // the file may be an earlier one
+	} else {
+		forgetExchange(options.Run)
 	}
 	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {

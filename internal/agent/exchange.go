@@ -259,15 +259,16 @@ func (x *exchange) exec(h *handover, path string, told chan os.Signal, undo *und
 		return err
 	}
 	undo.add(func() { _ = os.Remove(file) })
+	if stops(x.agent.options.Run) { // it is looked for after the handover is there: see BeforeStop
+		return errTold
+	}
 	x.agent.options.Log.Info("goes on as another program", "sha256", h.Program)
 	env := append(os.Environ(), envHandover+"="+file)
 	postgres.PostmastersParent.Do(func() {
-		postgres.HoldTerm(true)
 		signal.Stop(told) // it returns when all signals that have come are in the channel
 		if err = errTold; len(told) == 0 {
-			err = execHeld(path, env)
+			err = execAs(path, env)
 		}
-		postgres.HoldTerm(false)
 	})
 	return err
 }

@@ -181,9 +181,7 @@ func (t *taking) giveBack() {
 		return // strings can be encoded
 	}
 	t.inherited(false)
-	postgres.HoldTerm(true)
-	_ = execHeld(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text)))
-	postgres.HoldTerm(false)
+	_ = execAs(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text)))
 	t.inherited(true)
 }
 
@@ -200,7 +198,6 @@ func (t *taking) hasBegun() {
 		_ = syscall.Close(t.Guard)
 	}
 	_ = os.Remove(t.path) // in memory
-	postgres.PostmastersParent.Do(func() { postgres.HoldTerm(false) })
 }
 
 // takeListener is the listener at an address that was handed over, nil where none was. The file that was handed over
@@ -223,9 +220,9 @@ func (t *taking) takeListener(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// execHeld gives the process to a program, with the arguments of this one. It is called by the thread that has started
-// the postmaster while SIGTERM is held (postgres.HoldTerm), and returns only if it fails.
-func execHeld(path string, env []string) error {
+// execAs gives the process to a program, with the arguments of this one. It is called by the thread that has started the
+// postmaster, and returns only if it fails.
+func execAs(path string, env []string) error {
 	err := syscall.Exec(path, os.Args, env) //nolint:gosec // the arguments are those that this program was run with
 	return fmt.Errorf("run %s: %w", path, err)
 }

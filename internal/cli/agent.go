@@ -85,6 +85,18 @@ func Guard() *cobra.Command {
 	}
 }
 
+// BeforeStop is what the kubelet runs in the container before it tells the agent to stop.
+func BeforeStop() *cobra.Command {
+	var run string
+	cmd := &cobra.Command{
+		Use: agent.CommandBeforeStop, Short: "Wait until the agent can be told to stop",
+		Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.BeforeStop(cmd.Context(), run) },
+	}
+	cmd.Flags().StringVar(&run, "run", naming.PathRun, "the agent's folder in memory")
+	return cmd
+}
+
 func runAgentAside(ctx context.Context, options agent.Options) error {
 	options.Log = slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	options.ServerLog = os.Stderr

@@ -116,6 +116,10 @@ func postgresContainer(db *v1.SampleDB, settings Settings, config protocol.Confi
 		Resources:       db.Spec.Resources,
 		SecurityContext: containerSecurity(),
 		VolumeMounts:    instanceMounts(db),
+		// It is not told to stop while it is replaced in place.
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: &corev1.ExecAction{Command: []string{naming.PathBinary, "before-stop"}},
+		}},
 		// An agent that runs is alive, even while it clones for hours; so there is no
 		// startup probe, which would put the first look at readiness off by a second.
 		LivenessProbe: probe("/livez", 10, 5, 6),

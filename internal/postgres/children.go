@@ -20,7 +20,7 @@ var Children = &ChildSet{pids: map[int]bool{}}
 func (c *ChildSet) Start(cmd *exec.Cmd) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if err := unmasked(cmd.Start); err != nil {
+	if err := cmd.Start(); err != nil {
 		return err
 	}
 	c.pids[cmd.Process.Pid] = true

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -277,9 +278,10 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 	}
 	// Nobody but the operator may give a program.
 	stranger := protocol.NewClient(c.clientTLS(c.authority, "instance"), 8443)
-	is := protocol.Program{SHA256: hashOf(good), Architecture: runtime.GOARCH}
-	if _, err := stranger.GiveProgram(t.Context(), c.hostOf(leader), is, int64(len(good)),
-		bytes.NewReader(good)); err == nil || !strings.Contains(err.Error(), "403") {
+	small := []byte("small, so that it is sent before it is refused")
+	is := protocol.Program{SHA256: hashOf(small), Architecture: runtime.GOARCH}
+	if _, err := stranger.GiveProgram(t.Context(), c.hostOf(leader), is, int64(len(small)),
+		bytes.NewReader(small)); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("another instance gives a program: %v", err)
 	}
 }
@@ -376,14 +378,14 @@ func TestLongAHangingProgramGivesTheProcessBack(t *testing.T) {
 	c.writeOn().goesOn()
 }
 
-// A SIGTERM during the exchange is not lost, and stops the server in order.
-func TestSIGTERMDuringAnExchange(t *testing.T) {
+// An instance that is stopped during an exchange, as a Pod that is deleted, stops its server in order.
+func TestAnInstanceIsStoppedDuringAnExchange(t *testing.T) {
 	t.Parallel()
 	now, next := today(t), next(t)
 	c := newCluster(t, 113, now)
 	programs := map[release][]byte{now: now.bytes(t), next: next.bytes(t)}
-	for round, milliseconds := range []int{0, 2, 5, 10, 20, 30, 50, 80, 120} {
-		delay := time.Duration(milliseconds) * time.Millisecond
+	for round, delay := range []time.Duration{0, 2, 10, 30, 60, 120} {
+		delay *= time.Millisecond
 		leader := c.whole()
 		name := c.turn(release{}, leader)
 		if round%3 == 2 {
@@ -395,13 +397,11 @@ func TestSIGTERMDuringAnExchange(t *testing.T) {
 		}
 		logged := len(c.instances[name].log.String())
 		c.must(c.giveText(name, programs[is]))
-		for end := time.Now().Add(deadline); !c.saysSince(name, logged, "goes on as another program"); {
-			if time.Now().After(end) {
-				t.Fatalf("%s does not go on as another program", name)
-			}
-			time.Sleep(time.Millisecond) //nolint:forbidigo // the log is looked at
-		}
+		c.untilItSays(name, logged, "goes on as another program")
 		time.Sleep(delay) //nolint:forbidigo // the moment is what is tried
+		began := time.Now()
+		c.beforeStop(name)
+		t.Logf("%s (leader: %t) is told to stop after %s and %s", name, name == leader, delay, time.Since(began))
 		c.must(c.instances[name].cmd.Process.Signal(syscall.SIGTERM))
 		if err := c.awaitEnd(name); err != nil {
 			t.Errorf("%s has ended: %v", name, err)
@@ -409,11 +409,37 @@ func TestSIGTERMDuringAnExchange(t *testing.T) {
 		if !c.saysSince(name, logged, "database system is shut down") {
 			t.Errorf("the server of %s was not shut down", name)
 		}
-		t.Logf("%s (leader: %t) ended, told after %s", name, name == leader, delay)
 		c.instances[name].release = is
 		c.start(name)
 	}
-	c.whole()
+	// From then on none begins, until the container starts again.
+	leader := c.whole()
+	name := c.turn(release{}, leader)
+	c.beforeStop(name)
+	text := append(programs[now], 1)
+	c.must(c.giveText(name, text))
+	if why := c.awaitFailed(name, hashOf(text)); !strings.Contains(why, "told to stop") {
+		t.Errorf("the status says %q", why)
+	}
+}
+
+// beforeStop does what the kubelet does before it tells an agent to stop.
+func (c *cluster) beforeStop(name string) {
+	c.Helper()
+	_, err := output(exec.CommandContext(c.Context(), today(c.T).program, "before-stop",
+		"--run", filepath.Join(c.folder, name, "run")))
+	c.must(err)
+}
+
+// untilItSays waits until an instance's log has some words behind a place.
+func (c *cluster) untilItSays(name string, place int, words string) {
+	c.Helper()
+	for end := time.Now().Add(deadline); !c.saysSince(name, place, words); {
+		if time.Now().After(end) {
+			c.Fatalf("%s does not say %q", name, words)
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the log is looked at
+	}
 }
 
 // saysSince says whether an instance's log has some words behind a place.
