@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -271,13 +272,21 @@ func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("%s: the status says %q", name, why)
 		}
 	}
+	for _, former := range releases(t) { // none of them knows of handovers
+		t.Run(former.version, func(t *testing.T) {
+			text := former.built(t).bytes(t)
+			if err := c.giveText(leader, text); err == nil || !strings.Contains(err.Error(), "rehears") {
+				t.Errorf("its program is given: %v", err)
+			}
+		})
+	}
 	open.still(c)
 	w.stop()
 	if got := c.postmaster(leader); got != server || w.failed.Load() > 0 {
 		t.Errorf("the server is process %s, and before %s; %d writes have failed", got, server, w.failed.Load())
 	}
 	// Nobody but the operator may give a program.
-	stranger := protocol.NewClient(c.clientTLS(c.authority, "instance"), 8443)
+	stranger := protocol.NewClient(c.clientTLS(c.authority, naming.IdentityInstance), naming.PortAgent)
 	small := []byte("small, so that it is sent before it is refused")
 	is := protocol.Program{SHA256: hashOf(small), Architecture: runtime.GOARCH}
 	if _, err := stranger.GiveProgram(t.Context(), c.hostOf(leader), is, int64(len(small)),
