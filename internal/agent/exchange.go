@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -54,15 +55,13 @@ func newExchange(a *Agent) *exchange {
 	}
 }
 
-// identify says in the status which program this is.
+// identify says in the status which program this is. One that has been handed the process knows from the one before,
+// and does not read itself: it has better to do in that moment.
 func (x *exchange) identify() {
-	own, err := program.Own()
+	own, err := x.own()
 	if err != nil {
 		x.agent.options.Log.Warn("this program can't be read", "error", err.Error())
 		return
-	}
-	if t := x.agent.taking; t != nil {
-		own.Failed = t.failed
 	}
 	x.agent.status.Change(func(s *protocol.Status) {
 		if own := &own; s.Program != nil {
@@ -71,6 +70,18 @@ func (x *exchange) identify() {
 		s.Program = &own
 	})
 	x.folder.Clear(x.former)
+}
+
+func (x *exchange) own() (protocol.Program, error) {
+	t := x.agent.taking
+	if t != nil && t.failed == nil {
+		return protocol.Program{SHA256: t.Program, Architecture: runtime.GOARCH}, nil
+	}
+	own, err := program.Own()
+	if t != nil {
+		own.Failed = t.failed
+	}
+	return own, err
 }
 
 // listen is the listener at an address: the one that was handed over, or a new one.
@@ -263,7 +274,7 @@ func (x *exchange) exec(h *handover, path string, told chan os.Signal, undo *und
 		return errTold
 	}
 	x.agent.options.Log.Info("goes on as another program", "sha256", h.Program)
-	env := append(os.Environ(), envHandover+"="+file)
+	env := append(os.Environ(), envHandover+"="+file, noGarbage)
 	postgres.PostmastersParent.Do(func() {
 		signal.Stop(told) // it returns when all signals that have come are in the channel
 		if err = errTold; len(told) == 0 {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +30,10 @@ const (
 	envHandover = "TOBAN_HANDOVER"
 	// envFailed has the failure (protocol.ProgramFailure) of the program that the process is taken back from.
 	envFailed = "TOBAN_HANDOVER_FAILED"
+	// noGarbage has a program collect no garbage until it has begun: that would take both processors of a small machine
+	// in the moment in which it has to begin.
+	envGarbage = "GOGC"
+	noGarbage  = envGarbage + "=off"
 	// EnvFormat is the handover's format, for a rehearsal.
 	EnvFormat = "TOBAN_HANDOVER_FORMAT"
 )
@@ -122,7 +127,7 @@ func takeProcess() (*taking, error) {
 			t.failed.Message = failed
 		}
 	}
-	_ = errors.Join(os.Unsetenv(envHandover), os.Unsetenv(envFailed)) // they are set
+	_ = errors.Join(os.Unsetenv(envHandover), os.Unsetenv(envFailed), os.Unsetenv(envGarbage)) // they can be
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the handover: %w", err)
@@ -181,7 +186,7 @@ func (t *taking) giveBack() {
 		return // strings can be encoded
 	}
 	t.inherited(false)
-	_ = execAs(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text)))
+	_ = execAs(t.Former, append(os.Environ(), envHandover+"="+t.path, envFailed+"="+string(text), noGarbage))
 	t.inherited(true)
 }
 
@@ -198,6 +203,7 @@ func (t *taking) hasBegun() {
 		_ = syscall.Close(t.Guard)
 	}
 	_ = os.Remove(t.path) // in memory
+	debug.SetGCPercent(100)
 }
 
 // takeListener is the listener at an address that was handed over, nil where none was. The file that was handed over

@@ -59,6 +59,36 @@ func TestLongTheAgentIsReplacedInPlace(t *testing.T) {
 	}
 }
 
+// The primary's Pod is lost when one agent has been replaced: another leads, and all agents are replaced in the end.
+func TestLongThePrimaryIsLostWhileAgentsAreReplaced(t *testing.T) {
+	s := beginAlone(t)
+	s.apply(sampleDB("shop", 3))
+	db := s.ready("shop")
+	s.agentsRun("shop", "")
+	s.sql("shop", "CREATE TABLE written (id bigint)")
+	s.sql("shop", "INSERT INTO written VALUES (1)")
+	program := s.path("shop", "{.status.agents.program}")
+	image := s.operator("get", operator, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	t.Cleanup(func() {
+		s.operator("set", "image", operator, "*="+image)
+		s.operatorRuns()
+	})
+	s.operator("set", "image", operator, "*=toban:other")
+	s.operatorRuns()
+	s.until(func(context.Context) error {
+		if s.path("shop", "{.status.agents.program}") == program || s.path("shop", "{.status.agents.current}") == "" {
+			return fmt.Errorf("the agents of shop: %s", s.path("shop", "{.status.agents}"))
+		}
+		return nil
+	})
+	s.run("delete", "pod", db.Status.Primary, "--grace-period=0", "--force")
+	s.agentsRun("shop", program)
+	now := s.ready("shop")
+	if got, err := s.inside(now.Status.Primary, "SELECT count(*) FROM written"); err != nil || got != "1" {
+		t.Errorf("%q rows are left of 1: %v", got, err)
+	}
+}
+
 // agentsRun waits until all three agents run the operator's program, which is another one than before.
 func (s *story) agentsRun(name, before string) {
 	s.Helper()

@@ -236,6 +236,34 @@ func TestAgentsAreReplacedInPlace(t *testing.T) {
 	c.whole()
 }
 
+// While agents are replaced, who leads is killed each time: the kubelet starts it again with the program that its Pod was
+// created with, and it is replaced again.
+func TestLongAgentsAreReplacedWhileLeadersFail(t *testing.T) {
+	t.Parallel()
+	now, next := today(t), next(t)
+	c := newCluster(t, 115, now)
+	w := c.writeOn()
+	for round := range 9 {
+		leader := w.whole()
+		name := c.turn(next, leader)
+		if name == "" {
+			break
+		}
+		c.replace(name, next.bytes(t))
+		c.instances[name].release = next
+		w.goesOn()
+		leader = w.whole()
+		c.end(leader, syscall.SIGKILL)
+		c.leader(leader)
+		c.instances[leader].release = now
+		c.start(leader)
+		w.goesOn()
+		t.Logf("round %d: %s was replaced, then %s was killed", round, name, leader)
+	}
+	w.whole()
+	w.checkAll()
+}
+
 // What is no program to go on as is not gone on as, and changes nothing.
 func TestAProgramThatIsNoneIsRefused(t *testing.T) {
 	t.Parallel()
