@@ -170,7 +170,7 @@ func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Sig
 			switch {
 			case m.Serves > 0 && took > slowRehearsal:
 				return errSlow
-			case m.Serves > 0 && g == nil:
+			case m.Serves > 0 && !g.quick():
 				return errUnguarded
 			}
 			return x.give(m, path, sha, told, g)
@@ -180,6 +180,7 @@ func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Sig
 		case errors.Is(why, errSlow):
 			took, err = x.rehearse(ctx, path)
 		case errors.Is(why, errUnguarded):
+			g.dismiss()
 			g, err = startGuard(ctx)
 		case !errors.Is(why, errBusy):
 			return why
@@ -196,8 +197,8 @@ func (x *exchange) tryFor(path, sha string, took time.Duration, told chan os.Sig
 var (
 	// errSlow says that a program would take too long to begin.
 	errSlow = errors.New("the machine is too slow at the moment: the program would begin to lead too late")
-	// errUnguarded says that a primary's server needs a guard meanwhile.
-	errUnguarded = errors.New("no guard runs")
+	// errUnguarded says that a primary's server needs a guard meanwhile, which has just started, and soon.
+	errUnguarded = errors.New("the machine is too slow at the moment: no guard has begun soon enough")
 )
 
 func (x *exchange) rehearse(ctx context.Context, path string) (took time.Duration, err error) {

@@ -16,13 +16,27 @@ import (
 // CommandGuard is the verb by which this program is run as a guard.
 const CommandGuard = "guard"
 
-// guardPatience is how long a guard may take until it is ready.
-const guardPatience = 5 * time.Second
+const (
+	// guardPatience is how long a guard may take until it is ready.
+	guardPatience = 5 * time.Second
+	// quickStart is how long a guard takes to begin where the next program begins soon enough, too: it is as large. That
+	// says nothing any more after startCounts.
+	quickStart  = 150 * time.Millisecond
+	startCounts = time.Second
+)
 
 // guard is the process that ends a primary's server if the program that takes it over does not lead in time.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe *os.File
+	// ready is when it was, took how long that had taken.
+	ready time.Time
+	took  time.Duration
+}
+
+// quick says that it was ready soon, and lately.
+func (g *guard) quick() bool {
+	return g != nil && g.took < quickStart && time.Since(g.ready) < startCounts
 }
 
 // guarded is what a guard is told when it is armed: a server, and when to end it by the monotonic clock.
@@ -48,13 +62,14 @@ func startGuard(ctx context.Context) (*guard, error) {
 	cmd := exec.Command("/proc/self/exe", CommandGuard) //nolint:noctx // it is this program, and outlasts who starts it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = read, says, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	began := time.Now()
 	err = postgres.Children.Start(cmd)
 	_ = says.Close() // nothing was written
 	if err != nil {
 		_ = write.Close() // likewise
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
-	g := &guard{cmd, write}
+	g := &guard{cmd: cmd, pipe: write}
 	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Unix(1, 0)) }) // it has one anyway
 	defer stop()
 	_ = ready.SetReadDeadline(time.Now().Add(guardPatience)) // a pipe can have one
@@ -62,6 +77,7 @@ func startGuard(ctx context.Context) (*guard, error) {
 		g.dismiss()
 		return nil, fmt.Errorf("start the guard: it does not say that it is ready: %w", err)
 	}
+	g.ready, g.took = time.Now(), time.Since(began)
 	return g, nil
 }
 
