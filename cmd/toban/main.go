@@ -73,7 +73,7 @@ func command(program string) *cobra.Command {
 	}
 	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
 	upgrade.AddCommand(cli.UpgradePods()...)
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Guard(), cli.BeforeStop(), cli.Install(), cli.Init(), cli.Finish(),
-		cli.Archive(), cli.Passwords(), cli.Image())
+	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Guard(), cli.BeforeStop(), cli.Install(),
+		cli.Init(), cli.Finish(), cli.Archive(), cli.Passwords(), cli.Image())
 	return root
 }

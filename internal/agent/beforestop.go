@@ -23,8 +23,8 @@ const (
 
 // BeforeStop has no exchange begin any more, and waits for the end of one that has begun. A signal in an exchange would
 // be lost, or end the process: execve(2) resets all handlers, and Go unblocks SIGTERM in each thread as it starts, long
-// before a program can take it (runtime.minitSignalMask). Who stops writes its file and then looks for the handover; who
-// hands over writes that and then looks for the file. So one of them sees the other.
+// before a program can take it (runtime.minitSignalMask). Who stops writes its file and then looks for the handover;
+// who hands over writes that and then looks for the file. So one of them sees the other.
 func BeforeStop(ctx context.Context, run string) error {
 	if err := os.WriteFile(filepath.Join(run, stopFile), nil, 0o600); err != nil {
 		return fmt.Errorf("say that the agent is going to be told to stop: %w", err)

@@ -19,8 +19,8 @@ const CommandGuard = "guard"
 const (
 	// guardPatience is how long a guard may take until it is ready.
 	guardPatience = 5 * time.Second
-	// quickStart is how long a guard takes to begin where the next program begins soon enough, too: it is as large. That
-	// says nothing any more after startCounts.
+	// quickStart is how long a guard takes to begin where the next program begins soon enough, too: it is as large.
+	// That says nothing any more after startCounts.
 	quickStart  = 150 * time.Millisecond
 	startCounts = time.Second
 )
@@ -89,8 +89,8 @@ func (g *guard) pid() int {
 	return g.cmd.Process.Pid
 }
 
-// arm has it end a server at a moment of the monotonic clock, unless it hears before by the pipe, which the next program
-// inherits by the descriptor.
+// arm has it end a server at a moment of the monotonic clock, unless it hears before by the pipe, which the next
+// program inherits by the descriptor.
 func (g *guard) arm(server postgres.Handed, at time.Duration) (descriptor int, err error) {
 	text, err := json.Marshal(guarded{server, at})
 	if err != nil {

@@ -226,8 +226,8 @@ func (t *taking) takeListener(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// execAs gives the process to a program, with the arguments of this one. It is called by the thread that has started the
-// postmaster, and returns only if it fails.
+// execAs gives the process to a program, with the arguments of this one. It is called by the thread that has started
+// the postmaster, and returns only if it fails.
 func execAs(path string, env []string) error {
 	err := syscall.Exec(path, os.Args, env) //nolint:gosec // the arguments are those that this program was run with
 	return fmt.Errorf("run %s: %w", path, err)
