@@ -236,8 +236,8 @@ func TestAgentsAreReplacedInPlace(t *testing.T) {
 	c.whole()
 }
 
-// While agents are replaced, who leads is killed each time: the kubelet starts it again with the program that its Pod was
-// created with, and it is replaced again.
+// While agents are replaced, who leads is killed each time: the kubelet starts it again with the program that its Pod
+// was created with, and it is replaced again.
 func TestLongAgentsAreReplacedWhileLeadersFail(t *testing.T) {
 	t.Parallel()
 	now, next := today(t), next(t)
@@ -335,7 +335,9 @@ func TestAProgramThatFailsOnceItHasTheProcess(t *testing.T) {
 	}
 	w := c.strictWriter(leader)
 	c.must(c.giveText(standby, then(t, "crashes", "exit 7").bytes(t)))
-	c.awaitEnd(standby)
+	if err := c.awaitEnd(standby); err == nil {
+		t.Error("the agent has ended in order")
+	}
 	c.start(standby)
 	c.whole()
 	if w.stop(); w.failed.Load() > 0 {
@@ -421,8 +423,8 @@ func TestAnInstanceIsStoppedDuringAnExchange(t *testing.T) {
 	now, next := today(t), next(t)
 	c := newCluster(t, 113, now)
 	programs := map[release][]byte{now: now.bytes(t), next: next.bytes(t)}
-	for round, delay := range []time.Duration{0, 2, 10, 30, 60, 120} {
-		delay *= time.Millisecond
+	for round, milliseconds := range []int{0, 2, 10, 30, 60, 120} {
+		delay := time.Duration(milliseconds) * time.Millisecond
 		leader := c.whole()
 		name := c.turn(release{}, leader)
 		if round%3 == 2 {
