@@ -103,7 +103,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
 	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
-	naming.AnnotationReindex,
+	naming.AnnotationReindex, naming.AnnotationRehearse,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.
