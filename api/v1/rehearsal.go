@@ -30,6 +30,7 @@ type RehearsalStatus struct {
 
 	// How long the part took during which a real upgrade has no clients: from the old server that has stopped to the
 	// new one that takes connections.
+	// +kubebuilder:validation:Format=duration
 	// +optional
 	WithoutWrites *metav1.Duration `json:"withoutWrites,omitempty"`
 

@@ -515,7 +515,7 @@ func TestBadPostgreSQLsAreRefusedWithASentence(t *testing.T) {
 		"negative limit": {
 			func(pg *pgv1.PostgreSQL) { n := int32(-5); pg.Spec.ConnectionLimit = &n }, "greater than or equal to 1",
 		},
-		"unknown version":  {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17 or 18"},
+		"unknown version":  {func(pg *pgv1.PostgreSQL) { n := int32(9); pg.Spec.Version = &n }, "15, 16, 17, 18 or 19"},
 		"empty db":         {func(pg *pgv1.PostgreSQL) { pg.Spec.DB = "" }, "at least 1"},
 		"name of a number": {func(pg *pgv1.PostgreSQL) { pg.Name = "1db" }, "start with a letter"},
 	} {

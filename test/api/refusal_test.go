@@ -26,7 +26,7 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 	}{
 		"unknown major": {
 			func(db *v1.SampleDB) { db.Spec.Version = 14 },
-			"version must be a PostgreSQL major version that is supported: 15, 16, 17 or 18",
+			"version must be a PostgreSQL major version that is supported: 15, 16, 17, 18 or 19",
 		},
 		"no instances":       {instances(0), "instances must be from 1 to 9: one primary and up to eight standbys"},
 		"negative instances": {instances(-1), "instances must be from 1 to 9: one primary and up to eight standbys"},
