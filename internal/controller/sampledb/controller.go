@@ -230,7 +230,8 @@ func (s *scope) untilChange() time.Duration {
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
-	case state.Phase == phaseReady && s.backup != nil:
+	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil):
+		// A new primary says a moment after it leads what it has found in the databases.
 		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
