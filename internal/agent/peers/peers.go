@@ -55,6 +55,7 @@ type Peers struct {
 type answer struct {
 	status  protocol.Status
 	address string // by which it was reached: an address or the host name
+	direct  string // the address by which this process was reached, "" where it was reached by name only
 	asked   time.Time
 	at      time.Time
 }
@@ -115,7 +116,9 @@ func (p *Peers) ask(ctx context.Context, m protocol.Member) {
 		}
 		if err == nil {
 			p.reached(m, host)
-			p.handleAnswer(answer{status: status, address: host, asked: asked, at: time.Now()})
+			p.handleAnswer(answer{
+				status: status, address: host, direct: direct(m, host), asked: asked, at: time.Now(),
+			})
 		}
 		return status, err
 	})
@@ -149,7 +152,11 @@ func (p *Peers) reached(m protocol.Member, host string) {
 func (p *Peers) handleAnswer(a answer) {
 	p.mutex.Lock()
 	before, known := p.heard[a.status.Name]
-	if known && before.status.Boot == a.status.Boot && before.status.Number > a.status.Number {
+	same := known && before.status.Boot == a.status.Boot
+	if same && a.direct == "" {
+		a.direct = before.direct // a process keeps its address
+	}
+	if same && before.status.Number > a.status.Number {
 		a.status = before.status // it was overtaken on the way; that it came still counts
 	}
 	p.heard[a.status.Name] = a
@@ -161,6 +168,9 @@ func (p *Peers) handleAnswer(a answer) {
 func (p *Peers) OnStatus(status protocol.Status) {
 	p.mutex.Lock()
 	before, known := p.heard[status.Name]
+	if known && before.status.Boot != status.Boot {
+		before.direct = ""
+	}
 	if known && (before.status.Boot != status.Boot || before.status.Number <= status.Number) {
 		before.status = status
 		p.heard[status.Name] = before
@@ -183,7 +193,9 @@ func (p *Peers) tell(ctx context.Context, m protocol.Member, status protocol.Sta
 		answered, err := p.client.News(ctx, host, status)
 		if err == nil && answered.Name == m.Name {
 			p.reached(m, host)
-			p.handleAnswer(answer{status: answered, address: host, asked: asked, at: time.Now()})
+			p.handleAnswer(answer{
+				status: answered, address: host, direct: direct(m, host), asked: asked, at: time.Now(),
+			})
 		}
 		return answered, err
 	})
@@ -213,14 +225,21 @@ func (p *Peers) Last(name string) (protocol.Status, bool) {
 	return a.status, ok
 }
 
-// Address is how a peer was last reached, if by an address.
+// Address is the address by which a peer's present process was reached, "" where it was reached by name only. That the
+// operator does not know it any more, because the Pod is being deleted, is no reason for a standby to leave a
+// connection that works.
 func (p *Peers) Address(m protocol.Member) string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if a, ok := p.heard[m.Name]; ok && a.address != m.Host {
-		return a.address
+	return p.heard[m.Name].direct
+}
+
+// direct is the way to an instance if it is an address, and not its name.
+func direct(m protocol.Member, host string) string {
+	if host == m.Host {
+		return ""
 	}
-	return ""
+	return host
 }
 
 // LastAddress is by which address or name a peer was reached last, if it was.

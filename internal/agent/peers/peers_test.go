@@ -149,6 +149,36 @@ func TestAnAnswerUnderAnothersNameIsNobodys(t *testing.T) {
 	})
 }
 
+// When a Pod is being deleted, the operator does not know its address any more. Its process has it to its end: a
+// standby that streams from there must not leave, for the name may be gone and it would not get back.
+func TestAProcessKeepsItsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status := protocol.Status{Name: "db-1", Boot: "x"}
+		answers := map[string]protocol.Status{"a1": status, "h1": status}
+		p, _, _ := meeting(answers)
+		known := protocol.Member{Name: "db-1", Host: "h1", Address: "a1"}
+		deleted := protocol.Member{Name: "db-1", Host: "h1"}
+		p.ask(t.Context(), known)
+		p.ask(t.Context(), deleted)
+		if address := p.Address(deleted); address != "a1" {
+			t.Errorf("the process is reached by %q", address)
+		}
+		for name, hears := range map[string]func(protocol.Status){
+			"answers": func(next protocol.Status) {
+				answers["h1"] = next
+				p.ask(t.Context(), deleted)
+			},
+			"tells": p.OnStatus,
+		} {
+			p.ask(t.Context(), known)
+			hears(protocol.Status{Name: "db-1", Boot: "y"})
+			if address := p.Address(deleted); address != "" {
+				t.Errorf("another process %s, and is reached by %q", name, address)
+			}
+		}
+	})
+}
+
 // A question by the second way is as old as itself: that the first way was waited for before makes no answer older.
 func TestAnAnswerIsAsOldAsItsOwnQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
