@@ -126,7 +126,11 @@ func watch(ctx context.Context, access outside.Access, upgrade func(context.Cont
 // grown waits until there are so many rows more of a writer.
 func grown(ctx context.Context, access outside.Access, more int) error {
 	const count = "SELECT count(*) FROM acknowledged"
-	before, err := access.Ask(ctx, count)
+	var before string
+	err := outside.Until(ctx, patience, func(ctx context.Context) (err error) { // clients may not be let in yet
+		before, err = access.Ask(ctx, count)
+		return err
+	})
 	if err != nil {
 		return err
 	}
