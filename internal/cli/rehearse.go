@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,32 +38,15 @@ func (o *upgradeToOptions) rehearseUpgrade(
 func (o *upgradeToOptions) awaitRehearsal(
 	ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB,
 ) error {
-	limit, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	tick := time.NewTicker(upgradePoll)
-	defer tick.Stop()
 	shown := ""
-	for {
-		select {
-		case <-limit.Done():
-			return fmt.Errorf("the rehearsal has not ended after %s; it goes on, and its result will be in "+
-				"status.rehearsal of %s", o.timeout, before.Name)
-		case <-tick.C:
-		}
-		db, err := o.read(limit, api, before.Name)
-		if err != nil {
-			continue // the API may be away for a moment
-		}
-		if db.UID != before.UID {
-			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
-		}
+	late := fmt.Sprintf("the rehearsal has not ended after %s; it goes on, and its result will be in status.rehearsal "+
+		"of %s", o.timeout, before.Name)
+	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		if r := db.Status.Rehearsal; r.Ended() && equality.Semantic.DeepEqual(r, before.Status.Rehearsal) {
-			continue // that of before
+			return false, nil // that of before
 		}
-		if over, err := showRehearsal(out, db, &shown); over || err != nil {
-			return err
-		}
-	}
+		return showRehearsal(out, db, &shown)
+	})
 }
 
 // showRehearsal prints what is new of a rehearsal, and says whether it has ended; with an error where it has not

@@ -114,16 +114,27 @@ func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api
 
 // await shows each step until the upgrade has ended.
 func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB) error {
+	shown := ""
+	late := fmt.Sprintf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
+		o.timeout, before.Name)
+	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
+		return o.show(out, db, &shown)
+	})
+}
+
+// watch shows a SampleDB again and again, until that says that it is over. Late is what is told when it takes too long.
+func (o *upgradeToOptions) watch(
+	ctx context.Context, api client.Client, before *v1.SampleDB, late string,
+	show func(db *v1.SampleDB) (over bool, err error),
+) error {
 	limit, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	tick := time.NewTicker(upgradePoll)
 	defer tick.Stop()
-	shown := ""
 	for {
 		select {
 		case <-limit.Done():
-			return fmt.Errorf("the upgrade has not ended after %s; it goes on. `kubectl toban status %s` says how far "+
-				"it is", o.timeout, before.Name)
+			return errors.New(late)
 		case <-tick.C:
 		}
 		db, err := o.read(limit, api, before.Name)
@@ -133,8 +144,7 @@ func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.
 		if db.UID != before.UID {
 			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
 		}
-		over, err := o.show(out, db, &shown)
-		if over || err != nil {
+		if over, err := show(db); over || err != nil {
 			return err
 		}
 	}

@@ -375,19 +375,7 @@ func TestARehearsalAlone(t *testing.T) {
 			t.Errorf("it is upgraded: %+v", db.Status.Upgrade)
 		}
 	}
-	m.restsNow(db)
-}
-
-// restsNow expects nothing to be written any more.
-func (m *rehearsals) restsNow(db *v1.SampleDB) {
-	m.Helper()
-	m.writes.take()
-	for range 3 {
-		db = m.reconcile(db)
-	}
-	if writes := m.writes.take(); len(writes) > 0 {
-		m.Errorf("at rest it writes: %v", writes)
-	}
+	m.rests(db)
 }
 
 // What can't be rehearsed is refused with a sentence; a request that is taken back ends what was begun.
