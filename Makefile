@@ -25,11 +25,14 @@ soak: build ## Run what takes too long for make test: many more schedules of ele
 	@hack/race.sh
 	@go run ./hack/gotest -count=1 -timeout 2h ./internal/ha/simulation -schedules 400000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/virtual -first 1000 -schedules 4000
+	@go run ./hack/gotest -count=1 -timeout 2h -run '^TestHistories$$' ./internal/backup -schedules 10000
 	@go run ./hack/gotest -count=1 -timeout 2h ./test/mixed -rounds 9
 	@go run ./hack/gotest -count=1 -timeout 1h -run '^TestLong[A-Z]' ./test/local/...
+	@TOBAN_TEST_MAJOR=18 go run ./hack/gotest -count=1 -timeout 1h ./test/local/bring
 	@TOBAN_TEST_MAJOR=19 go run ./hack/gotest -count=1 -timeout 1h ./test/local ./test/local/upgrade
 	@hack/fuzz.sh 5m
 	@hack/reproducible.sh --whole
+	@hack/lifecycle.sh
 	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
@@ -67,10 +70,7 @@ bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)
 
-soak-bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
-	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
-
-drill: up ## Break a database by two faults at random, again and again for 1 h: ARGS="-soak 3h -seed 7"
+soak-drill: up ## Break a database by two faults at random, again and again for 1 h: ARGS="-soak 3h -seed 7"
 	@hack/drill.sh -soak 1h $(ARGS)
 
 clean: ## Remove what was built here; the caches stay

@@ -23,6 +23,7 @@ tests=(
   'node nodejs'                                 # Azure's emulator (test/stores)
   'npm npm'
   'shellcheck shellcheck'
+  'promtool prometheus'                         # the alerts and dashboards (test/monitoring)
 )
 race=(
   'gcc gcc'

@@ -14,7 +14,13 @@ mkdir -p .local/versitygw
 cp "$(hack/tool.sh versitygw)" .local/versitygw/versitygw
 s3=$(bin/localkube image binary --name versitygw:1 --binary .local/versitygw/versitygw \
   --description 'An S3 server for the stories')
-bin/localkube load "${tars[@]}" "$s3" postgres:15 postgres:18
+# The operator that runs, with a byte behind its program: another release, for the story in which agents are replaced.
+mkdir -p .local/other
+{ cat bin/toban; printf 0; } >.local/other/toban
+chmod 755 .local/other/toban
+other=$(bin/localkube image binary --name toban:other --binary .local/other/toban \
+  --description 'Toban, another release for the stories')
+bin/localkube load "${tars[@]}" "$s3" "$other" postgres:15 postgres:18
 stories=("$@")
 (($# > 0)) || stories=(-skip '^TestLong[A-Z]')
 go run ./hack/gotest -tags e2e -count=1 -timeout 60m -parallel 3 ./test/e2e/... "${stories[@]}"

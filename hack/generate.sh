@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml and the
-# references. With --check it writes nothing, and fails where one is not what it would be (but for the pages of the
+# Writes the generated files: deep copies, CRDs, crds.yaml, install.yaml, install-namespaced.yaml, the
+# references, and the alerts and dashboards. With --check it writes nothing, and fails where one is not what it would be (but for the pages of the
 # commands, which the test of cmd/toban checks).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,17 +14,19 @@ generate() {
   go run ./hack/crds
   go run ./hack/installyaml
   go run ./hack/reference
+  go run ./hack/monitoring
 }
 
 if [[ ${1:-} != --check ]]; then
   generate
-  go test ./cmd/toban -update # the pages of the commands, which the same test compares
+  # The pages of the commands, which the same test compares.
+  go test ./cmd/toban -update -run '^TestTheReferenceOfTheCommands$'
   exit
 fi
 # In a copy, so that a check changes nothing.
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-git ls-files -co --exclude-standard -z -- api cmd config docs hack internal tools go.mod go.sum |
+git ls-files -co --exclude-standard -z -- api cmd config docs hack internal test/monitoring tools go.mod go.sum |
   while IFS= read -r -d '' f; do [[ ! -e $f ]] || printf '%s\0' "$f"; done |
   tar c --null -T - | tar x -C "$copy"
 "$copy/hack/generate.sh"

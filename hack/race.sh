@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests of all that has goroutines of its own under Go's race detector, which needs a C compiler.
+# Runs the tests of all that has goroutines of its own under Go's race detector, which needs a C compiler, and in
+# another order each time: no test may rest on one before it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/deps.sh race
 # shellcheck source=hack/env.sh
 . hack/env.sh
-CGO_ENABLED=1 go run ./hack/gotest -race -count=1 -timeout 30m \
+CGO_ENABLED=1 go run ./hack/gotest -race -shuffle=on -count=1 -timeout 30m \
   ./internal/agent/... ./internal/backup/... ./internal/bucket/... ./internal/controller/... ./internal/worker/... \
   ./cmd/...

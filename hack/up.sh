@@ -46,6 +46,7 @@ operator() {
 
 mkdir -p .local/bin
 ln -sf "$PWD/bin/toban" .local/bin/kubectl-toban # kubectl has the command toban
+ln -sf "$PWD/bin/toban" .local/bin/kubectl_complete-toban # and completes its words
 stage 'Kubernetes, three nodes ready' bin/localkube up
 stage 'images on every node' images
 stage 'operator available' operator

@@ -4,10 +4,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// What to do when no volume has the data any more.
+const (
+	DataLostWait    = "Wait"
+	DataLostRestore = "Restore"
+)
+
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.spread) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.spread) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || has(self.whenDataIsLost) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
 	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
@@ -61,6 +67,15 @@ type BackupSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="backup.maxLag must be from 0s to 1h"
 	// +optional
 	MaxLag *metav1.Duration `json:"maxLag,omitempty"`
+
+	// What to do when no volume has the data of this SampleDB any more: that of a lone instance is lost for good, or
+	// those of all instances. Wait: it stays down, and the condition Available says how to bring it back. Restore: it
+	// begins again by itself with what the archive has; what was committed since the archive's end is not in it, which
+	// is up to maxLag where the archive worked. It begins only when every instance answers that its volume is a new
+	// one without data; never because an instance, a node or a Pod is away. Where it is not given: Wait.
+	// +kubebuilder:validation:Enum=Wait;Restore
+	// +optional
+	WhenDataIsLost string `json:"whenDataIsLost,omitempty"`
 
 	// What is kept.
 	// +optional

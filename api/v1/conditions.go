@@ -21,8 +21,13 @@ const (
 	// `spec.durability: async`, and does not keep Ready from being true then.
 	ConditionDurable = "Durable"
 
-	// ConditionStorageReady is true when every volume has the size of the spec.
+	// ConditionStorageReady is true when every volume has the size of the spec, or the larger one to which it has grown
+	// by itself.
 	ConditionStorageReady = "StorageReady"
+	// ConditionHasRoom is true when no volume of an instance is nearly full, or will be within a week at the rate at
+	// which it fills, and volumes that are to grow by themselves can. It is there once an agent has said how full its
+	// volume is. Nothing waits for it.
+	ConditionHasRoom = "HasRoom"
 	// ConditionPasswordRotated is true when the Secret NAME-app and the server have the password that was asked for
 	// last by `toban.dev/rotate-password`. It exists after the first such request.
 	ConditionPasswordRotated = "PasswordRotated"
@@ -65,6 +70,9 @@ const (
 	// the versions of sort orders that are on record in every database are those of the image that runs. Nothing waits
 	// for this condition, but while it is false, queries may not find rows, and unique constraints may not hold.
 	ConditionCollationsCurrent = "CollationsCurrent"
+	// ConditionQueriesAnswered is true when all of `spec.metrics.queries` were answered when somebody read the
+	// primary's metrics last. It is there with such queries. Nothing waits for it.
+	ConditionQueriesAnswered = "QueriesAnswered"
 	// ConditionComplete is true when the backup is in the archive, with the WAL that it needs. It belongs to a
 	// DatabaseBackup. While it is false, the reason says whether the backup is still running or has ended.
 	ConditionComplete = "Complete"
@@ -121,6 +129,13 @@ const (
 	// To do: wait; another instance takes over within seconds. If none does, the message says why; see
 	// `kubectl describe pods -l toban.dev/sampledb=NAME`, and check that their nodes run.
 	ReasonNoPrimary = "NoPrimary"
+
+	// ReasonDataLost: no volume has the data of this SampleDB any more: every instance answers that its volume is a new
+	// one, or that its data directory is gone. The message says how far the archive reaches, and what is missing.
+	// To do: if a former PersistentVolume is still there (`kubectl get pv`), keep it: it has everything. Else bring
+	// back what the archive has: `kubectl toban restore NAME --to latest`. With `spec.backup.whenDataIsLost: Restore`
+	// that is done by itself for new volumes.
+	ReasonDataLost = "DataLost"
 
 	// ReasonNotPublished: the primary takes writes, but its Pod does not have the label by which the Service finds it.
 	// To do: wait; the agent sets it as soon as the API server answers. If it stays, see

@@ -26,9 +26,10 @@ const (
 
 	// ReasonArchiveAhead: the archive has WAL of this leader that its server does not have: a volume has gone back in
 	// time. Nothing is archived, so that nothing there is lost, and no backup begins.
-	// To do: choose one of two. To get back what the volume has lost, restore in place without a target
-	// (`spec.restore`); what was written since then is lost. Or give `spec.backup.store` another prefix to continue
-	// with the present data; what was lost can be restored from the old archive into a new SampleDB.
+	// To do: choose one of two. To get back what the volume has lost, restore in place to the end of the archive
+	// (`kubectl toban restore NAME --to latest`); what was written since then is lost. Or give `spec.backup.store`
+	// another prefix to continue with the present data; what was lost can be restored from the old archive into a new
+	// SampleDB.
 	ReasonArchiveAhead = "ArchiveAhead"
 
 	// ReasonArchiveFull: the store has no room. What `spec.backup.retention` does not keep is removed at once, and
@@ -133,7 +134,7 @@ const (
 	ReasonRestoreFailed = "RestoreFailed"
 
 	// ReasonRestoreSourceNotFound: what `spec.restoreFrom` or `spec.restore` names does not exist, has no archive, or
-	// is not a complete backup.
+	// is not a complete backup. It is a reason of Complete too, of a DatabaseRestore.
 	// To do: correct the field, or create what it names.
 	ReasonRestoreSourceNotFound = "RestoreSourceNotFound"
 )
@@ -162,38 +163,37 @@ const (
 	ReasonQueued = "Queued"
 )
 
-// Reasons of Complete. They are those of a DatabaseBackup.
+// Reasons of Complete. They are those of a DatabaseBackup, and of a DatabaseRestore.
 const (
-	// ReasonCompleted: the backup is in the archive.
+	// ReasonCompleted: the backup is in the archive; what a DatabaseRestore brings back is in the database.
 	// To do: nothing.
 	ReasonCompleted = "Completed"
 
-	// ReasonWaiting: another backup of the SampleDB is running, or was asked for earlier.
+	// ReasonWaiting: another backup of the SampleDB is running, or was asked for earlier; or its Job is being removed.
 	// To do: wait; backups are taken one after the other.
 	ReasonWaiting = "Waiting"
 
 	// ReasonArchiveNotReady: the SampleDB has no archive, or the archive does not work.
-	// To do: set `spec.backup` of the SampleDB, or see its condition Archiving. The backup begins when the archive
-	// works.
+	// To do: set `spec.backup` of the SampleDB, or see its condition Archiving. It begins when the archive works.
 	ReasonArchiveNotReady = "ArchiveNotReady"
 
 	// ReasonSampleDBNotFound: there is no SampleDB of that name.
-	// To do: create it, or delete the DatabaseBackup.
+	// To do: create it, or delete the DatabaseBackup or the DatabaseRestore.
 	ReasonSampleDBNotFound = "SampleDBNotFound"
 
-	// ReasonBackupNameTaken: a Job of this name exists and does not belong to this backup.
-	// To do: delete or rename that Job, or create the DatabaseBackup with another name.
+	// ReasonBackupNameTaken: a Job of this name exists and does not belong to this backup or restore.
+	// To do: delete or rename that Job, or create the DatabaseBackup or the DatabaseRestore with another name.
 	ReasonBackupNameTaken = "BackupNameTaken"
 
-	// ReasonRunning: its Pod is being started, or copies the data.
+	// ReasonRunning: its Pod is being started, or copies or restores the data.
 	// To do: wait. The message and `kubectl logs job/NAME` show the progress.
 	ReasonRunning = "Running"
 
-	// ReasonFailed: the backup has failed; the message quotes the last Pod.
-	// To do: correct what the message names, and create another DatabaseBackup.
+	// ReasonFailed: the backup or the restore has failed; the message quotes the last Pod.
+	// To do: correct what the message names, and create another one.
 	ReasonFailed = "Failed"
 
-	// ReasonDeadlineExceeded: the backup took longer than `spec.deadline`, and was stopped.
+	// ReasonDeadlineExceeded: it took longer than `spec.deadline`, and was stopped.
 	// To do: see in the message what it waited for, and create another one with a longer deadline.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 
@@ -201,7 +201,7 @@ const (
 	// To do: nothing; the DatabaseBackup may be deleted.
 	ReasonRemoved = "Removed"
 
-	// ReasonCancelled: `spec.cancel` has stopped the backup.
+	// ReasonCancelled: `spec.cancel` has stopped it.
 	// To do: nothing.
 	ReasonCancelled = "Cancelled"
 )

@@ -92,3 +92,13 @@ func readCRD(t *testing.T, crdFile string) *apiextensions.CustomResourceDefiniti
 	}
 	return internal
 }
+
+// "kubectl delete all --all" is how people tidy a namespace: it deletes what is in the category all, and a database is
+// not to be deleted by a command that does not name it.
+func TestNoKindIsInTheCategoryAll(t *testing.T) {
+	for _, file := range crdFiles(t) {
+		if names := readCRD(t, file).Spec.Names; len(names.Categories) > 0 {
+			t.Errorf("%s is in the categories %q", names.Kind, names.Categories)
+		}
+	}
+}

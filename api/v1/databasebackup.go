@@ -9,7 +9,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb,categories=all
+// +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb
 // +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="Whose data it is"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Done",type=string,JSONPath=`.status.done`,description="How far it is"

@@ -15,7 +15,7 @@ type NetworkSpec struct {
 
 // NetworkPeer is Pods or addresses, written as in a NetworkPolicy.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.ipBlock) != (has(self.podSelector) || has(self.namespaceSelector))",message="each item of network.from must have either ipBlock, or podSelector, namespaceSelector or both of these"
+// +kubebuilder:validation:XValidation:rule="has(self.ipBlock) != (has(self.podSelector) || has(self.namespaceSelector))",message="each item of from must have either ipBlock, or podSelector, namespaceSelector or both of these"
 type NetworkPeer struct {
 	// Pods by their labels; of the SampleDB's own namespace, unless namespaceSelector is there too. {} is all of them.
 	// +optional
@@ -33,7 +33,7 @@ type NetworkPeer struct {
 
 // IPBlock is a range of addresses.
 //
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !has(self.except) || self.except.all(e, !isCIDR(e) || (cidr(self.cidr).containsCIDR(cidr(e)) && cidr(e).prefixLength() > cidr(self.cidr).prefixLength()))",message="each item of network.from[].ipBlock.except must be a smaller range inside of cidr"
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !has(self.except) || self.except.all(e, !isCIDR(e) || (cidr(self.cidr).containsCIDR(cidr(e)) && cidr(e).prefixLength() > cidr(self.cidr).prefixLength()))",message="each item of except must be a smaller range inside of cidr"
 type IPBlock struct {
 	// The range, such as 10.0.0.0/8 or 2001:db8::/64.
 	// +required

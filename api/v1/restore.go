@@ -81,7 +81,8 @@ const (
 
 // InPlaceRestore brings an earlier state back from the SampleDB's own archive, in the place of what it has now.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) || has(self.target)",message="restore must have a target, or a backup, or both"
+// +kubebuilder:validation:XValidation:rule="has(self.backup) || has(self.target) || has(self.latest) && self.latest",message="restore must have a target, or a backup, or both; or latest: true for the end of the archive"
+// +kubebuilder:validation:XValidation:rule="!has(self.latest) || !self.latest || !has(self.backup) && !has(self.target)",message="restore.latest: true is the end of the archive: remove it, or backup and target"
 type InPlaceRestore struct {
 	// A name for this restore. Each is done once: for another one, give it another.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -102,6 +103,11 @@ type InPlaceRestore struct {
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 
+	// To the end of the archive, with everything that it has: for a SampleDB whose volumes lack what the archive has,
+	// or whose data is lost.
+	// +optional
+	Latest bool `json:"latest,omitempty"`
+
 	// What becomes of the data that is replaced: Keep leaves it on the volume of the instance that was the primary,
 	// until it is changed to Delete.
 	// +kubebuilder:validation:Enum=Keep;Delete
@@ -110,6 +116,9 @@ type InPlaceRestore struct {
 	Before string `json:"before,omitempty"`
 }
 
+// CauseDataLost is the cause of a restore that the operator has begun because no volume has the data any more.
+const CauseDataLost = "DataLost"
+
 // RestoreStatus is what a SampleDB has begun with, or was restored to in its place, or how far that is.
 type RestoreStatus struct {
 	// The id of a restore in place, and the instance on whose volume it is made.
@@ -117,6 +126,16 @@ type RestoreStatus struct {
 	ID string `json:"id,omitempty"`
 	// +optional
 	Instance string `json:"instance,omitempty"`
+
+	// Why the operator has begun a restore in place by itself: DataLost, by spec.backup.whenDataIsLost. Not there for
+	// one that the spec asks for. archiveEnd and archiveEndAt are how far the archive is known to have reached before:
+	// what was committed later is missing, or may be.
+	// +optional
+	Cause string `json:"cause,omitempty"`
+	// +optional
+	ArchiveEnd string `json:"archiveEnd,omitempty"`
+	// +optional
+	ArchiveEndAt *metav1.Time `json:"archiveEndAt,omitempty"`
 
 	// The archive that is read, and the base backup in it.
 	// +optional

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.instances,statuspath=.status.instances,selectorpath=.status.selector
-// +kubebuilder:resource:path=sampledbs,singular=sampledb,shortName=sdb,categories=all
+// +kubebuilder:resource:path=sampledbs,singular=sampledb,shortName=sdb
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Instances that do what their role asks, of those wanted"
 // +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.primary`,description="The instance that takes writes"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`,description="The PostgreSQL version that runs"
@@ -44,6 +44,8 @@ type SampleDB struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.restore) || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="spec.restore brings a state back from the SampleDB's own archive, which backup.none: true does without"
 // +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
+// +kubebuilder:validation:XValidation:rule="!has(self.primary) || !has(self.primary.handOver) || self.primary.handOver != 'InWindow' || has(self.update) && has(self.update.window)",message="primary.handOver: InWindow needs update.window, in which the primary may hand over: give that, or another value"
+// +kubebuilder:validation:XValidation:rule="!has(self.readers) || !has(self.readers.autoscale) || (has(self.resources) && ((has(self.resources.requests) && 'cpu' in self.resources.requests) || (has(self.resources.limits) && 'cpu' in self.resources.limits)))",message="readers.autoscale compares the use of the CPU with resources.requests.cpu: set that"
 type SampleDBSpec struct {
 	// The PostgreSQL major version: 15, 16, 17, 18 or 19. When it is raised, the data is upgraded in place
 	// (pg_upgrade), which takes some seconds without writes. It can't be lowered below the version of the data.
@@ -58,6 +60,11 @@ type SampleDBSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 9",message="instances must be from 1 to 9: one primary and up to eight standbys"
 	// +optional
 	Instances int32 `json:"instances"`
+
+	// Further standbys that only serve reads. They never vote, no commit waits for them, and they never become primary,
+	// so as many as are wanted may come and go at any time, also by a HorizontalPodAutoscaler.
+	// +optional
+	Readers *ReadersSpec `json:"readers,omitempty"`
 
 	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority
 	// of the instances: losing any one of them loses nothing, and the one that takes over has all
@@ -82,6 +89,18 @@ type SampleDBSpec struct {
 	// +kubebuilder:default=Protect
 	// +optional
 	Eviction Eviction `json:"eviction,omitempty"`
+
+	// How the instances are spread over zones, which are nodes with the same label topology.kubernetes.io/zone: with
+	// Preferred as far as possible, unless pod.affinity is given; with Required always: a Pod waits for a node rather
+	// than run where its zone would have two instances more than another zone. A change counts for Pods that are made
+	// from then on. A Pod whose volume belongs to a zone stays there.
+	// +kubebuilder:default=Preferred
+	// +optional
+	ZoneSpread ZoneSpread `json:"zoneSpread,omitempty"`
+
+	// Which instances should be the primary. A change restarts nothing.
+	// +optional
+	Primary *PrimarySpec `json:"primary,omitempty"`
 
 	// Where the data is. Each instance has a volume of its own.
 	// +required
@@ -152,6 +171,12 @@ type SampleDBSpec struct {
 	// +optional
 	Network NetworkSpec `json:"network,omitempty"`
 
+	// Which metrics the instances serve for Prometheus, and who may read them. What is not given has a default: those
+	// of PostgreSQL and of the instance, for the namespaces with the label toban.dev/metrics. A change restarts
+	// nothing.
+	// +optional
+	Metrics *MetricsSpec `json:"metrics,omitempty"`
+
 	// By which certificate clients know the servers.
 	// +optional
 	TLS TLSSpec `json:"tls,omitempty"`
@@ -159,11 +184,27 @@ type SampleDBSpec struct {
 	// The usual fields of the instances' Pods.
 	// +optional
 	Pod PodSpec `json:"pod,omitempty"`
+
+	// Whether the database is stopped. Then it has no Pods, and costs nothing but its volumes, which stay, as the
+	// Secrets, the Services and the archive do. Before the Pods end, clients are sent away, and the standbys and the
+	// archive get the last WAL. With false it comes back as it was. A stop waits for backups, restores and upgrades
+	// that are under way.
+	// +optional
+	Stopped bool `json:"stopped,omitempty"`
+
+	// When the database is stopped by itself, and started again, such as at night: as with stopped, while one of these
+	// windows is open. Windows that open one after the other are one. What opened before the SampleDB was created, or
+	// before kubectl toban start, does not count.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=14
+	// +optional
+	StopWindows []Window `json:"stopWindows,omitempty"`
 }
 
 // StorageSpec says where an instance keeps its data.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName can't be changed: a volume stays in the class it was made in"
+// +kubebuilder:validation:XValidation:rule="!has(self.grow) || self.size.matches('[eE].*[0-9]{3}') || self.grow.limit.matches('[eE].*[0-9]{3}') || !isQuantity(self.size) || !isQuantity(self.grow.limit) || quantity(self.grow.limit).compareTo(quantity(self.size)) >= 0",message="storage.grow.limit can't be less than storage.size: the volumes have that size from the beginning. Raise the limit, or leave storage.grow out"
 type StorageSpec struct {
 	// The size of each instance's volume, such as 10Gi. It can grow but not shrink.
 	// +kubebuilder:validation:MaxLength=32
@@ -186,6 +227,21 @@ type StorageSpec struct {
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled ScalePolicy `json:"whenScaled,omitempty"`
+
+	// Enlarges the volumes by themselves, without a restart, when one of them gets short of room. status.storage.size
+	// is the size that they have then; size stays as it is. Where it is not given, they grow only with size.
+	// +optional
+	Grow *GrowSpec `json:"grow,omitempty"`
+}
+
+// GrowSpec says how far volumes grow by themselves.
+type GrowSpec struct {
+	// The size up to which each instance's volume grows, such as 100Gi. It can be changed at any time. What has grown
+	// beyond a lower one stays.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="storage.grow.limit must be a quantity such as 100Gi"
+	// +required
+	Limit string `json:"limit"`
 }
 
 // ScalePolicy is what becomes of the volume of a removed instance.

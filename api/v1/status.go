@@ -9,8 +9,8 @@ type SampleDBStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// A summary for people: Pending, Creating, Restoring, Ready, Updating, Degraded, Unavailable, Blocked
-	// or Deleting. The conditions say why.
+	// A summary for people: Pending, Creating, Restoring, Ready, Updating, Degraded, Unavailable, Blocked, Stopping,
+	// Stopped, Starting or Deleting. The conditions say why.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
@@ -76,10 +76,19 @@ type SampleDBStatus struct {
 	// +optional
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 
+	// How far the stop is that spec.stopped asks for, or the start after it. It is not there while the database serves
+	// and is to serve.
+	// +optional
+	Stop *StopStatus `json:"stop,omitempty"`
+
 	// The last rehearsal of an upgrade that was asked for alone, with the annotation toban.dev/rehearse. That of an
 	// upgrade is in upgrade.
 	// +optional
 	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"`
+
+	// The last restart of the servers that was asked for, with the annotation toban.dev/restart.
+	// +optional
+	Restart *RestartStatus `json:"restart,omitempty"`
 
 	// What is left to do in the databases after a change of the image, or was done last. It exists after the first such
 	// change that leaves something, and after a request by the annotation toban.dev/reindex.
@@ -90,6 +99,10 @@ type SampleDBStatus struct {
 	// there while they are not.
 	// +optional
 	SortedBy string `json:"sortedBy,omitempty"`
+
+	// Which agents run the operator's own program.
+	// +optional
+	Agents *AgentsStatus `json:"agents,omitempty"`
 
 	// PostgreSQL's own identity of this database system, as a decimal number. Once it is known, no
 	// instance may make a new, empty one.
@@ -129,11 +142,19 @@ type SampleDBStatus struct {
 	// +optional
 	Backup *BackupStatus `json:"backup,omitempty"`
 
+	// The size of the volumes. It exists if they may grow by themselves, or have.
+	// +optional
+	Storage *StorageStatus `json:"storage,omitempty"`
+
 	// The instances, one by one.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	InstanceStatuses []InstanceStatus `json:"instanceStatuses,omitempty"`
+
+	// The readers. It exists with spec.readers.
+	// +optional
+	Readers *ReadersStatus `json:"readers,omitempty"`
 
 	// What is true and why.
 	// +listType=map
@@ -159,6 +180,10 @@ type InstanceStatus struct {
 	// +optional
 	Voter bool `json:"voter,omitempty"`
 
+	// The zone of the node that its Pod is on, or was on last. It is not there where that is not known.
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
 	// The PostgreSQL version that it runs, for instance 17.6.
 	// +optional
 	Version string `json:"version,omitempty"`
@@ -174,4 +199,37 @@ type InstanceStatus struct {
 	// The same for people.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// How full its volume is. It exists once the agent has said so.
+	// +optional
+	Volume *VolumeStatus `json:"volume,omitempty"`
+}
+
+// StorageStatus is the size that the volumes of the instances are to have now.
+type StorageStatus struct {
+	// The size in force of each instance's volume: that of the spec, or a larger one to which it has grown by itself.
+	Size string `json:"size"`
+
+	// When the volumes were last enlarged by themselves.
+	// +optional
+	GrownAt *metav1.Time `json:"grownAt,omitempty"`
+}
+
+// VolumeStatus is how full the volume of an instance is. It is about right: it is written again when that has changed
+// by some hundredths.
+type VolumeStatus struct {
+	// How much its file system can hold, such as 9.7Gi.
+	Size string `json:"size"`
+
+	// How much of that is used, in hundredths.
+	UsedPercent int32 `json:"usedPercent"`
+
+	// By how much more is used after a day, 0 where it does not fill. It is not there while that is not known.
+	// +optional
+	FillsPerDay string `json:"fillsPerDay,omitempty"`
+
+	// In how many whole days it is full if it goes on like this. It is not there where it does not fill, where that is
+	// not known, or for more than three years.
+	// +optional
+	FullInDays *int32 `json:"fullInDays,omitempty"`
 }

@@ -19,7 +19,7 @@ type UpdateSpec struct {
 
 	// When an update may begin. One that has begun to replace instances goes on to its end.
 	// +optional
-	Window *UpdateWindow `json:"window,omitempty"`
+	Window *Window `json:"window,omitempty"`
 }
 
 // UpdateMode says who begins an update.
@@ -31,39 +31,6 @@ const (
 	UpdateAutomatic UpdateMode = "Automatic"
 	UpdateOnRequest UpdateMode = "OnRequest"
 )
-
-// UpdateWindow is a time that comes again each day, or on some days of the week.
-type UpdateWindow struct {
-	// The days of the week on which it opens. Every day where none is given.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=7
-	// +optional
-	Days []Weekday `json:"days,omitempty"`
-
-	// The time of day at which it opens, such as 03:00.
-	// +kubebuilder:validation:MaxLength=5
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([01][0-9]|2[0-3]):[0-5][0-9]$')",message="update.window.start must be a time of day from 00:00 to 23:59, such as 03:00"
-	// +required
-	Start string `json:"start"`
-
-	// For how long it is open, for instance 2h. It may go on after midnight.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=duration
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('15m') && duration(self) <= duration('24h')",message="update.window.duration must be from 15m to 24h"
-	// +required
-	Duration metav1.Duration `json:"duration"`
-
-	// The time zone of days and start, for instance Asia/Tokyo. UTC by default.
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",message="update.window.timeZone must be the name of a time zone, such as Asia/Tokyo"
-	// +optional
-	TimeZone string `json:"timeZone,omitempty"`
-}
-
-// Weekday is a day of the week.
-// +kubebuilder:validation:Enum=Sunday;Monday;Tuesday;Wednesday;Thursday;Friday;Saturday
-type Weekday string
 
 // UpdateStatus is how far an update is that waits or is under way.
 type UpdateStatus struct {

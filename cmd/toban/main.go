@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	// Schedules have time zones, and our image no files of them.
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/process"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/worker"
@@ -26,15 +28,33 @@ import (
 // version is set when a release is built.
 var version = "development"
 
+// completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
+const completes = "kubectl_complete-toban"
+
+// The main goroutine of an agent is the first thread of its process, which has to start postmasters (postgres.Parent).
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		runtime.LockOSThread()
+	}
+}
+
 func main() { os.Exit(run()) }
 
 // run returns the exit code.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := command(os.Args[0]).ExecuteContext(ctx)
+	root := command(os.Args[0])
+	if filepath.Base(os.Args[0]) == completes {
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
+	}
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
+	}
+	var ended *cli.ExitError
+	if errors.As(err, &ended) {
+		return ended.Code // the program has said why
 	}
 	fmt.Fprintln(os.Stderr, "toban:", err)
 	if errors.Is(err, postgres.ErrNoPrograms) {
@@ -46,8 +66,8 @@ func run() int {
 	return 1
 }
 
-// command has all verbs. Called by a name that makes it a plugin of kubectl, it has those for
-// people only.
+// command has all verbs. Called by a name that makes it a plugin of kubectl, or what completes that plugin's words, it
+// has those for people only.
 func command(program string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "toban",
@@ -57,15 +77,18 @@ func command(program string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	backup, upgrade := cli.Backup(), cli.UpgradeTo()
-	root.AddCommand(cli.Status(), cli.Switchover(), backup, cli.RestoreTo(), cli.Undelete(), upgrade,
-		cli.Version(version))
-	if strings.HasPrefix(filepath.Base(program), "kubectl-") {
+	root.AddCommand(cli.Status(), cli.Switchover(), cli.Stop(), cli.Start(), backup, cli.RestoreTo(),
+		cli.Undelete(), upgrade, cli.PSQL(), cli.Logs(), cli.Top(), cli.Restart(), cli.Rebuild(),
+		cli.Verify(), cli.Report(version), cli.Version(version))
+	cli.Complete(root.Commands()...)
+	if strings.HasPrefix(filepath.Base(program), "kubectl") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
 		return root
 	}
-	backup.AddCommand(cli.Take(), cli.Keys(), cli.Retain(), cli.Restore(), cli.Verify(), cli.Inspect())
-	upgrade.AddCommand(cli.UpgradePods()...)
-	root.AddCommand(cli.Operator(version), cli.Agent(), cli.Install(), cli.Init(), cli.Finish(),
-		cli.Archive(), cli.Passwords(), cli.Image())
+	backup.AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(), process.Verify(),
+		process.Inspect(), process.Copy(), process.Bring(), process.Find())
+	upgrade.AddCommand(process.UpgradePods()...)
+	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(),
+		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image())
 	return root
 }

@@ -1,6 +1,8 @@
 // Command crds finishes the CRDs that controller-gen has written to config/crd. It narrows their schemas, so that the
 // operator can decode whatever the API server accepts: one object that can't be decoded would hide all of its kind from
-// the operator. And it takes out the descriptions of Kubernetes' own types, so that the CRDs stay small.
+// the operator. It takes out the descriptions of Kubernetes' own types, so that the CRDs stay small. And it refuses
+// defaults inside of lists: tools that compare an object with its manifest, such as Argo CD, take lists as a whole, and
+// would see a difference for ever.
 package main
 
 import (
@@ -46,6 +48,9 @@ func finish(file string) error {
 	for _, version := range crd.Spec.Versions {
 		visit("", version.Schema.OpenAPIV3Schema, narrow)
 		visit("", version.Schema.OpenAPIV3Schema, shorten)
+		if err := withoutListDefaults(version.Schema.OpenAPIV3Schema); err != nil {
+			return err
+		}
 	}
 	out, err := marshal(crd)
 	if err != nil {

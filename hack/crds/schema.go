@@ -93,3 +93,24 @@ func shorten(path string, s *apiextensions.JSONSchemaProps) {
 		s.Default, s.XValidations = nil, nil
 	}
 }
+
+// withoutListDefaults takes Kubernetes' own default false out of the items of lists, where nothing means the same. An
+// empty text stays: a name that identifies an item has it. Any other default there is an error: code must add it.
+func withoutListDefaults(schema *apiextensions.JSONSchemaProps) error {
+	var failed error
+	visit("", schema, func(list string, s *apiextensions.JSONSchemaProps) {
+		if s.Items == nil || s.Items.Schema == nil {
+			return
+		}
+		visit(list, s.Items.Schema, func(path string, s *apiextensions.JSONSchemaProps) {
+			switch {
+			case s.Default == nil || string(s.Default.Raw) == `""`:
+			case string(s.Default.Raw) == "false":
+				s.Default = nil
+			default:
+				failed = fmt.Errorf("%s has the default %s inside of a list: add it in the code", path, s.Default.Raw)
+			}
+		})
+	})
+	return failed
+}

@@ -23,6 +23,14 @@ import (
 var declared string
 
 func main() {
+	if folder := os.Getenv(measured); folder != "" {
+		code, err := measure(os.Args[1:], folder)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "gotest:", err)
+			code = 1
+		}
+		os.Exit(code)
+	}
 	if err := run(os.Args[1:], os.Stdout); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) { // go test has said already what failed
@@ -37,7 +45,15 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	folder, err := os.MkdirTemp("", "gotest-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
 	cmd := exec.Command("go", testArgs(args)...)
+	if err := withMeasure(cmd, folder); err != nil {
+		return err
+	}
 	cmd.Stderr = os.Stderr
 	events, err := cmd.StdoutPipe()
 	if err != nil {
@@ -51,19 +67,26 @@ func run(args []string, out io.Writer) error {
 	read := r.read(events)
 	ended := cmd.Wait()
 	r.tellSlowest()
+	all, err := readMeasured(folder)
+	if err != nil {
+		return err
+	}
+	tellUsed(out, all, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	if ended != nil {
 		return errors.Join(ended, read)
 	}
 	return errors.Join(read, r.verdict())
 }
 
-// testArgs asks go test for events. A folder to work in has to stay in front, and flags of tests behind.
+// testArgs asks go test for events, and not to vet: make check and make test do that once, and go test would do it
+// anew with other settings, for all that is imported too. A folder to work in has to stay in front, and flags of tests
+// behind.
 func testArgs(args []string) []string {
 	head := []string{"test"}
 	if len(args) > 1 && args[0] == "-C" {
 		head, args = append(head, args[:2]...), args[2:]
 	}
-	return slices.Concat(head, []string{"-json"}, args)
+	return slices.Concat(head, []string{"-json", "-vet=off"}, args)
 }
 
 // skip is a declared one: where, and what the test says.

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"toban.dev/internal/agent/archive"
+	"toban.dev/internal/agent/exporter"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
 	"toban.dev/internal/agent/publish"
@@ -31,6 +32,7 @@ import (
 	"toban.dev/internal/ha/machine"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
+	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 )
 
@@ -52,6 +54,8 @@ type Options struct {
 	Certificate string
 	// Volume is the persistent volume, Run a folder in memory.
 	Volume, Run string
+	// Programs is a folder for programs that the agent is given to go on as. It is neither on the volume nor in memory.
+	Programs string
 	// Listen is the address to listen on, "" for all. Address is what the others
 	// reach this instance by, if that is known.
 	Listen, Address string
@@ -65,6 +69,9 @@ type Options struct {
 	// ServerLog takes PostgreSQL's own log.
 	ServerLog io.Writer
 	Surroundings
+
+	// found are PostgreSQL's programs, once they have been looked for.
+	found postgres.Programs
 }
 
 // reasonStarting and messageStarting are those of an agent that has decided nothing yet.
@@ -74,6 +81,9 @@ const reasonStarting, messageStarting = "Starting", "the agent is starting"
 // out what the machine wants.
 type Agent struct {
 	options Options
+	// taking is what the program before has handed over, nil for nothing; exchange hands over to the next.
+	taking   *taking
+	exchange *exchange
 	// lock is the right to work on the volume; the hard state is read when it is there, and elections begin.
 	lock   *volume.Lock
 	states *volume.StateStore
@@ -88,6 +98,7 @@ type Agent struct {
 	publisher *publish.Publisher
 	api       *serve.API
 	probes    *serve.Probes
+	metrics   *serve.Metrics
 	flags     flags
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
@@ -103,26 +114,40 @@ type Agent struct {
 	demands   *demands
 	data      *dataWatch
 	ballots   *ballots
+	archiver  *archive.Loop
 	// life lasts as long as the actors do.
 	life context.Context //nolint:containedctx // for what they start and do not wait for
 }
 
 // New reads the config and looks for PostgreSQL's programs. The volume is not touched before Run.
 func New(ctx context.Context, options Options) (*Agent, error) {
+	taking, err := takeProcess()
+	if err != nil {
+		return nil, err
+	}
 	config, err := readConfig(options.ConfigFile)
 	if err != nil {
 		return nil, err
+	}
+	if taking != nil {
+		taking.giveBackLater()
+		config, options.found = taking.Config, taking.Programs // the file may be an earlier one
+	} else {
+		forgetExchange(options.Run)
 	}
 	server, version, err := options.postgreSQL(ctx, config.Major)
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(options, config, server, version)
+	return newAgent(options, config, server, version, taking)
 }
 
 // newAgent puts together what there is before elections begin.
-func newAgent(options Options, config protocol.Config, server PostgreSQL, version string) (*Agent, error) {
-	a := &Agent{options: options, server: server}
+func newAgent(
+	options Options, config protocol.Config, server PostgreSQL, version string, taking *taking,
+) (*Agent, error) {
+	a := &Agent{options: options, server: server, taking: taking, configs: configs{self: options.Name}}
+	a.exchange = newExchange(a)
 	a.configs.set(config)
 	a.status = status.New(protocol.Status{
 		Name: options.Name, Protocol: protocol.Version, Boot: rand.Text(), Reason: reasonStarting,
@@ -170,7 +195,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
 	a.api = &serve.API{
-		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.options.listener, Major: a.configs.get().Major,
+		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.exchange.listen, Major: a.configs.get().Major,
 		Status: a.status, Config: a.configs.get, Certificate: a.identity.Certificate,
 		ClientCAs: func() (map[string]*x509.CertPool, error) {
 			return a.identity.ClientCAs(a.configs.get().Operator)
@@ -180,7 +205,7 @@ func (a *Agent) answerOthers() {
 			return a.elections.ask(ctx, event)
 		},
 		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
-		Connect: a.server.ConnectTo, Log: a.options.Log,
+		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {
@@ -189,8 +214,24 @@ func (a *Agent) answerOthers() {
 		return a.elections.silence(), true
 	}}
 	a.probes = &serve.Probes{
-		Listen: a.options.Listen, ListenAt: a.options.listener, Status: a.status,
+		Listen: a.options.Listen, ListenAt: a.exchange.listen, Status: a.status,
 		Alive: vitals.alive, Ready: vitals.ready,
+	}
+	a.metrics = &serve.Metrics{
+		Listen: a.options.Listen, ListenAt: a.options.listener, Handler: a.exporter().Handler(), Log: a.options.Log,
+	}
+}
+
+// exporter says what Prometheus wants to know.
+func (a *Agent) exporter() *exporter.Exporter {
+	return &exporter.Exporter{
+		Connect: a.server.ConnectStatistics, Status: a.status.Get, Config: a.configs.get, Log: a.options.Log,
+		Users: &exporter.Users{
+			Connect: a.server.ConnectMetrics, Ensure: a.server.EnsureMetricsRole, Config: a.configs.get,
+			Report: func(asked *protocol.QueriesStatus) {
+				a.status.Change(func(s *protocol.Status) { s.Queries = asked })
+			},
+		},
 	}
 }
 
@@ -198,6 +239,12 @@ func (a *Agent) answerOthers() {
 func (a *Agent) volumeProbe() *volume.Probe {
 	tell := func(unwritten time.Duration) { a.post(machine.VolumeSeen{Unwritten: unwritten}) }
 	return volume.NewProbe(a.options.Volume, tell, a.options.Log)
+}
+
+// volumeGauge says in the status how full the volume is.
+func (a *Agent) volumeGauge() *volume.Gauge {
+	tell := func(room protocol.Room) { a.status.Change(func(s *protocol.Status) { s.Room = &room }) }
+	return volume.NewGauge(a.options.Volume, tell, a.options.Log)
 }
 
 // errStopped ends the actors when the agent is told to stop.
@@ -214,13 +261,14 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
-	a.beginElections(life)
+	a.beginElections(life, a.resume(ctx))
+	go a.exchange.identify()
 	tidier := &volume.Tidier{Volume: a.options.Volume, Config: a.configs.get, Log: a.options.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
-		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.publisher.Run, a.archiver().Run, a.identity.Run,
-		a.identity.Show, tidier.Run, a.volumeProbe().Run, reapLoop,
+		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
+		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, a.volumeGauge().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {
@@ -236,24 +284,38 @@ func (a *Agent) Run(ctx context.Context) error {
 }
 
 // beginElections makes the machine, of what is on the volume, and what carries out what it wants, for as long as life.
-func (a *Agent) beginElections(life context.Context) {
+func (a *Agent) beginElections(life context.Context, before *resumed) {
 	a.life = life
-	config := machineConfig(a.configs.get(), a.options.Cluster != nil)
-	a.elections = newElections(machine.Options{
-		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.states.Get(), Config: config,
-		Rules: machine.DefaultRules(), Limits: ha.OwnLimits(),
-	}, a, a.options.Log)
+	options := machine.Options{
+		Name: a.options.Name, Boot: a.status.Get().Boot, HardState: a.states.Get(),
+		Config: a.machineConfig(), Rules: machine.DefaultRules(),
+		Limits: ha.OwnLimits(),
+	}
+	began := time.Now()
+	if before != nil {
+		options.Handover, began = before.machine, before.began
+		options.Now = time.Since(began)
+		a.status.Change(func(s *protocol.Status) { *s = takenOver(*s, a.taking.Status, options.HardState.Progress()) })
+	}
+	a.elections = newElections(options, began, a, a.options.Log)
+	if a.taking != nil {
+		a.elections.first = a.taking.hasBegun
+	}
 	a.peers.CountFrom(a.elections.began)
 	a.ballots = &ballots{find: a.members.find, peers: a.peers, post: a.post, log: a.options.Log}
 	a.data = &dataWatch{
 		folder: volume.NewDataFolder(a.server), control: a.server.Control, status: a.status, post: a.post,
 		log: a.options.Log, life: life,
 	}
+	a.archiver = a.newArchiver()
 	a.demands = &demands{server: a.server, post: a.post, primary: ruleOfPrimary(&a.current), enforced: a.commitsWait}
 	a.operate(life)
 	a.begun.Store(true)
+	if before != nil {
+		a.commands.launcher.takeOver(life, a.taking, before.process)
+	}
 	// One that has come since is not lost.
-	a.post(machine.Configured{Config: machineConfig(a.configs.get(), a.options.Cluster != nil)})
+	a.post(machine.Configured{Config: a.machineConfig()})
 }
 
 // operate puts together what works on the server.
@@ -295,8 +357,8 @@ func (a *Agent) commitsWait() {
 	}
 }
 
-// archiver archives the WAL while this instance leads.
-func (a *Agent) archiver() *archive.Loop {
+// newArchiver archives the WAL while this instance leads.
+func (a *Agent) newArchiver() *archive.Loop {
 	return &archive.Loop{
 		Config: a.configs.get, HardState: a.states.Get, Status: a.status, Identity: identity.Folder(a.options.Run),
 		Log: a.options.Log, Primary: func() archive.Primary {
@@ -313,8 +375,13 @@ func (a *Agent) configure(config protocol.Config) {
 	a.configs.set(config)
 	a.identity.Trust(config.Authority)
 	a.identity.Follow(config)
-	a.post(machine.Configured{Config: machineConfig(config, a.options.Cluster != nil)})
+	a.post(machine.Configured{Config: a.machineConfig()})
 	a.observeServer()
+}
+
+// machineConfig is what of the config elections depend on.
+func (a *Agent) machineConfig() machine.Config {
+	return machineConfig(a.configs.get(), a.options.Name, a.options.Cluster != nil)
 }
 
 // observeServer has the server that runs looked at at once.
@@ -326,16 +393,29 @@ func (a *Agent) observeServer() {
 
 // lead takes part in elections, until nobody needs the instance any more. PostgreSQL has stopped when it returns.
 func (a *Agent) lead(ctx context.Context) error {
-	err := a.elections.run(ctx)
+	ending, err := a.elections.run(ctx)
 	if over := a.queue.end(); over != nil {
 		<-over
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopDeadline)
-	defer cancel()
-	if _, stopped := a.commands.stop(last); stopped != nil {
-		a.options.Log.Error("the server could not be stopped in order", "error", stopped.Error())
-	}
+	a.stopForGood(context.WithoutCancel(ctx), ending)
 	return err
+}
+
+// stopForGood stops the server, and has the archive get what a primary has committed last: who deletes the volumes with
+// the Pods, or the whole namespace, has it there. The primary may have stopped a moment ago, to hand over to one that
+// was told to stop as well. Where another leads, that one archives the rest.
+func (a *Agent) stopForGood(ctx context.Context, ending machine.Ending) {
+	if _, err := a.commands.stop(ctx); err != nil {
+		a.options.Log.Error("the server could not be stopped in order", "error", err.Error())
+		return
+	}
+	last := a.commands.last
+	if last.server == nil || ending == machine.Succeeded {
+		return
+	}
+	if err := a.archiver.Finish(ctx, last.server, last.history, last.end); err != nil {
+		a.options.Log.Error("what was committed last is not in the archive", "error", err.Error())
+	}
 }
 
 // leave is being told to stop: a primary resigns first.

@@ -19,9 +19,14 @@ type answering struct {
 	looks, readers int
 	sessions       int
 	broken         bool
+	// clients are there until they are told to end; inserted is where the WAL ends.
+	clients  int
+	inserted wal.LSN
 	// refuses says why no session can be had, fails why a question is not answered, hangs that it takes for ever.
 	refuses, fails error
 	hangs          bool
+	// busy says that it does what its role asks, and is slow with the rest.
+	busy bool
 }
 
 func (s *answering) Connect(ctx context.Context) (Session, error) {
@@ -49,17 +54,42 @@ func (s *answering) State(ctx context.Context) (postgres.State, error) {
 	return s.state, s.answer(ctx)
 }
 
-func (s *answering) Standbys(context.Context) ([]string, error)    { return s.standbys, nil }
-func (s *answering) EnsureSlots(context.Context, []string) error   { return nil }
-func (s *answering) ProveWrite(context.Context) error              { return nil }
-func (s *answering) EnsureReplication(context.Context) error       { return nil }
-func (s *answering) CloseMaintenance(context.Context) error        { return nil }
-func (s *answering) FreeSpace() (uint64, error)                    { return s.free, nil }
-func (s *answering) ConfigErrors(context.Context) error            { return nil }
-func (s *answering) LoadTime(context.Context) (time.Time, error)   { return time.Time{}, nil }
-func (s *answering) EndClients(context.Context) (n int, err error) { return 0, nil }
+func (s *answering) Standbys(ctx context.Context) ([]string, error) {
+	if s.busy {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.standbys, nil
+}
+
+func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
+func (s *answering) ProveWrite(ctx context.Context) error        { return s.answer(ctx) }
+func (s *answering) EnsureReplication(context.Context) error     { return nil }
+func (s *answering) CloseMaintenance(context.Context) error      { return nil }
+func (s *answering) FreeSpace() (uint64, error)                  { return s.free, nil }
+func (s *answering) ConfigErrors(context.Context) error          { return nil }
+func (s *answering) LoadTime(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+// EndClients ends one of those that are there.
+func (s *answering) EndClients(context.Context) (n int, err error) {
+	if s.clients > 0 {
+		s.clients--
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// InsertedWAL goes further with each question.
+func (s *answering) InsertedWAL(ctx context.Context) (wal.LSN, error) {
+	s.inserted += 8
+	return s.inserted, s.answer(ctx)
+}
 
 func (s *answering) PendingRestart(context.Context) ([]string, error) { return nil, nil }
+
+func (s *answering) KeptWAL(context.Context, int64) (postgres.KeptWAL, error) {
+	return postgres.KeptWAL{}, nil
+}
 
 func (s *answering) OldestWAL(context.Context) (wal.LSN, error) {
 	return 0x3000000, nil

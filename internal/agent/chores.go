@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toban.dev/internal/backup"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -20,29 +21,28 @@ type chores struct {
 	// slots are those of the other members, archived is up to where the WAL is in the archive, "" if that is not known.
 	slots    func() []string
 	archived func() string
+	// report says for whom the server keeps much WAL, nil for a standby.
+	report   func(*protocol.KeptWAL)
 	done     time.Time // when they were last done
 	archives bool      // the slot of the archive was among those that were kept then
 }
 
 // choreSession is by what they are done: a postgres.Session.
 type choreSession interface {
-	ProveWrite(ctx context.Context) error
 	EnsureReplication(ctx context.Context) error
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
 	OldestWAL(ctx context.Context) (wal.LSN, error)
+	KeptWAL(ctx context.Context, least int64) (postgres.KeptWAL, error)
 }
 
-// ofPrimary does what a primary has to do besides taking writes: it proves that they work, keeps the standbys'
-// role and slots, keeps applications out of the database postgres, and looks how far back the WAL goes, which is
-// "" where nothing was due.
+// ofPrimary does what a primary has to do besides taking writes: it keeps the standbys' role and slots, keeps
+// applications out of the database postgres, and looks for whom WAL is kept, and how far back it goes, which is ""
+// where nothing was due.
 func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest string, err error) {
 	if !c.due() {
 		return "", nil
-	}
-	if err := session.ProveWrite(ctx); err != nil {
-		return "", err
 	}
 	if err := session.EnsureReplication(ctx); err != nil {
 		return "", err
@@ -57,8 +57,26 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 	if err != nil {
 		return "", err
 	}
+	c.reportKeptWAL(ctx, session)
 	c.done = time.Now()
 	return start.String(), nil
+}
+
+// Slots are reported that keep leastKept bytes at least, in whole segments, so that the status seldom changes.
+const leastKept, slotUnit = 2 * wal.SegmentSize, wal.SegmentSize
+
+// reportKeptWAL says which slots keep much WAL. Nothing rests on that: where it can't be seen, what was said stays.
+func (c *chores) reportKeptWAL(ctx context.Context, session choreSession) {
+	seen, err := session.KeptWAL(ctx, leastKept)
+	if err != nil {
+		return
+	}
+	kept := &protocol.KeptWAL{Limit: seen.Limit}
+	for _, s := range seen.Slots {
+		whole := s.Bytes - s.Bytes%slotUnit
+		kept.Slots = append(kept.Slots, protocol.Slot{Name: s.Name, Bytes: whole, Active: s.Active})
+	}
+	c.report(kept)
 }
 
 // ofStandby removes the slots of a former primary, which would keep WAL for ever.
@@ -69,6 +87,7 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession) error {
 	if err := c.keepSlots(ctx, session, nil); err != nil {
 		return err
 	}
+	c.report(nil)
 	c.done = time.Now()
 	return nil
 }
@@ -99,7 +118,7 @@ func (c *chores) letWALGo(ctx context.Context, session choreSession) error {
 	if err != nil {
 		return fmt.Errorf("understand how far the archive is: %w", err)
 	}
-	return session.AdvanceSlot(ctx, postgres.SlotArchive, backup.State{Archived: lsn}.Slot().String())
+	return session.AdvanceSlot(ctx, naming.SlotArchive, backup.State{Archived: lsn}.Slot().String())
 }
 
 // withArchive adds the slot of the archive to others, where there is one.
@@ -107,5 +126,5 @@ func withArchive(config protocol.Config, slots []string) []string {
 	if config.Archive == nil {
 		return slots
 	}
-	return append(slots, postgres.SlotArchive)
+	return append(slots, naming.SlotArchive)
 }

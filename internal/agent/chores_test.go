@@ -3,12 +3,14 @@ package agent
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/wal"
@@ -18,6 +20,42 @@ import (
 type choreLog struct {
 	done   []string
 	broken string
+	kept   postgres.KeptWAL
+}
+
+// For whom much WAL is kept is said, in whole segments. Where that can't be seen, what was said stays, and the primary
+// goes on; a standby says nothing of it.
+func TestAPrimarySaysForWhomItKeepsWAL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := chored()
+		said := &protocol.KeptWAL{}
+		c.report = func(k *protocol.KeptWAL) { said = k }
+		session := &choreLog{kept: postgres.KeptWAL{
+			Limit: 1 << 30, Slots: []postgres.Slot{{Name: "mine", Bytes: 100<<20 + 5, Active: true}},
+		}}
+		says := func(when string, want *protocol.KeptWAL) {
+			t.Helper()
+			time.Sleep(choreInterval + time.Second)
+			if oldest, err := c.ofPrimary(t.Context(), session); err != nil || oldest == "" {
+				t.Errorf("%s: the chores give %q, %v", when, oldest, err)
+			}
+			if !reflect.DeepEqual(said, want) {
+				t.Errorf("%s: it says %v, want %v", when, said, want)
+			}
+		}
+		mine := &protocol.KeptWAL{
+			Limit: 1 << 30, Slots: []protocol.Slot{{Name: "mine", Bytes: 96 << 20, Active: true}},
+		}
+		says("with a slot", mine)
+		session.broken = "kept"
+		says("when it can't be seen", mine)
+		session.broken, session.kept = "", postgres.KeptWAL{Limit: -1}
+		says("without", &protocol.KeptWAL{Limit: -1})
+		time.Sleep(choreInterval + time.Second)
+		if err := c.ofStandby(t.Context(), session); err != nil || said != nil {
+			t.Errorf("a standby says %v, %v", said, err)
+		}
+	})
 }
 
 func (l *choreLog) note(what string) error {
@@ -28,7 +66,6 @@ func (l *choreLog) note(what string) error {
 	return nil
 }
 
-func (l *choreLog) ProveWrite(context.Context) error        { return l.note("write") }
 func (l *choreLog) EnsureReplication(context.Context) error { return l.note("role") }
 func (l *choreLog) CloseMaintenance(context.Context) error  { return l.note("maintenance") }
 func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
@@ -37,6 +74,13 @@ func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 
 func (l *choreLog) AdvanceSlot(_ context.Context, slot, lsn string) error {
 	return l.note("advance " + slot + " " + lsn)
+}
+
+func (l *choreLog) KeptWAL(_ context.Context, least int64) (postgres.KeptWAL, error) {
+	if least < wal.SegmentSize {
+		return postgres.KeptWAL{}, errors.New("what every slot keeps was asked for")
+	}
+	return l.kept, l.note("kept")
 }
 
 func (l *choreLog) OldestWAL(context.Context) (wal.LSN, error) {
@@ -54,6 +98,7 @@ func chored() (*chores, *bool) {
 			return protocol.Config{}
 		},
 		slots: func() []string { return []string{"db_1"} }, archived: func() string { return "0/5000010" },
+		report: func(*protocol.KeptWAL) {},
 	}, &archive
 }
 
@@ -69,17 +114,17 @@ func TestTheChoresOfAPrimary(t *testing.T) {
 				t.Errorf("%s: did %q and found %q, %v; want %q and %q", when, session.done, got, err, want, oldest)
 			}
 		}
-		session.broken = "write"
-		do("it takes no writes", "", "write")
+		session.broken = "role"
+		do("the role can't be made", "", "role")
 		session.broken = ""
-		all := []string{"write", "role", "maintenance", "slots db_1", "oldest"}
+		all := []string{"role", "maintenance", "slots db_1", "oldest", "kept"}
 		do("at first", "0/3000000", all...)
 		do("soon after", "")
 		time.Sleep(choreInterval + time.Millisecond)
 		do("later", "0/3000000", all...)
 		*archive = true
-		do("with a new archive", "0/3000000", "write", "role", "maintenance", "slots db_1 "+postgres.SlotArchive,
-			"advance "+postgres.SlotArchive+" 0/5000000", "oldest")
+		do("with a new archive", "0/3000000", "role", "maintenance", "slots db_1 "+naming.SlotArchive,
+			"advance "+naming.SlotArchive+" 0/5000000", "oldest", "kept")
 		do("soon after that", "")
 	})
 }
@@ -95,7 +140,7 @@ func TestTheChoresOfAStandby(t *testing.T) {
 			}
 			want := []string{"slots "}
 			if *archive {
-				want = []string{"slots " + postgres.SlotArchive, "advance " + postgres.SlotArchive + " 0/5000000"}
+				want = []string{"slots " + naming.SlotArchive, "advance " + naming.SlotArchive + " 0/5000000"}
 			}
 			if !slices.Equal(session.done, want) {
 				t.Errorf("it did %q, want %q", session.done, want)

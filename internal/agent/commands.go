@@ -58,7 +58,20 @@ type commands struct {
 	current   *atomic.Pointer[running]
 	log       *slog.Logger
 	life      context.Context //nolint:containedctx // it is the agent's
+	// last is the primary that was stopped in order, as long as nothing has been done with its data since.
+	last stoppedPrimary
 }
+
+// stoppedPrimary is a primary that was stopped in order, where its WAL ends, and whose WAL it has: its own term is the
+// last, whatever the instance has promised since.
+type stoppedPrimary struct {
+	server  *running
+	end     wal.LSN
+	history []ha.TermStart
+}
+
+// stateShutDown is how PostgreSQL calls a primary in its control file that has stopped in order.
+const stateShutDown = "shut down"
 
 // fence ends the server at once, in whatever state it is: first the server, then what is being done with it. Nobody is
 // waited for before that.
@@ -141,6 +154,9 @@ func (x *commands) do(ctx context.Context, c machine.Command) (d machine.Done) {
 		d.End, err = x.stop(ctx)
 	default:
 		d, err = x.copies.do(ctx, c)
+	}
+	if c.Kind != machine.Stop {
+		x.last = stoppedPrimary{} // what is there now need not be what it has left
 	}
 	d.Err = text(err)
 	return d
@@ -230,6 +246,7 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	}
 	x.current.CompareAndSwap(r, nil)
 	x.log.Info("the server has stopped", "role", string(r.standing.role()))
+	x.last = stoppedPrimary{}
 	if !r.standing.isPrimary() {
 		return 0, nil
 	}
@@ -237,9 +254,16 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	if err != nil {
 		return 0, err
 	}
-	end, err := wal.ParseLSN(control.Checkpoint)
+	if control.State != stateShutDown { // it has ended by itself, and its last checkpoint is not the end
+		return 0, fmt.Errorf("stop the server in order: its state is %q", control.State)
+	}
+	checkpoint, err := wal.ParseLSN(control.Checkpoint)
+	if err != nil {
+		return 0, err
+	}
 	// The shutdown's record begins there: who has any of it has all before it.
-	return end.Add(1), err
+	x.last = stoppedPrimary{r, checkpoint.Add(1), x.hardState().TermHistory}
+	return x.last.end, nil
 }
 
 // promote makes the standby the primary of the term that it has won, and tells the new timeline with where it begins.

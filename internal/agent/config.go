@@ -7,13 +7,23 @@ import (
 	"sync"
 
 	"toban.dev/internal/ha/machine"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
-// configs has the config as last given.
+// configs has the config as last given, as far as it is for this instance.
 type configs struct {
+	self  string
 	mutex sync.Mutex
 	last  protocol.Config
+}
+
+// forInstance is what of a config is for an instance: a reader neither archives nor asks the witness.
+func forInstance(config protocol.Config, self string) protocol.Config {
+	if naming.IsReader(config.Cluster, self) {
+		config.Archive, config.Witness = nil, ""
+	}
+	return config
 }
 
 func (c *configs) get() protocol.Config {
@@ -25,7 +35,7 @@ func (c *configs) get() protocol.Config {
 func (c *configs) set(config protocol.Config) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.last = config
+	c.last = forInstance(config, c.self)
 }
 
 func readConfig(path string) (protocol.Config, error) {
@@ -40,11 +50,12 @@ func readConfig(path string) (protocol.Config, error) {
 	return config, nil
 }
 
-// machineConfig is what of a config elections depend on. There may be a Kubernetes API.
-func machineConfig(config protocol.Config, api bool) machine.Config {
+// machineConfig is what of a config the elections of an instance depend on. There may be a Kubernetes API.
+func machineConfig(config protocol.Config, self string, api bool) machine.Config {
+	reader := naming.IsReader(config.Cluster, self)
 	c := machine.Config{
 		SystemIdentifier: config.SystemIdentifier, Async: config.Durability == protocol.DurabilityAsync,
-		Witness: config.Witness, API: api,
+		Witness: config.Witness, API: api && !reader, Preferred: config.Preferred, Reader: reader,
 	}
 	for _, m := range config.Members {
 		c.Members = append(c.Members, m.Name)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -26,6 +27,9 @@ type elections struct {
 	log     *slog.Logger
 	began   time.Time
 	events  chan machine.Event
+	// handovers are asked for between two steps. first is called after the first one.
+	handovers chan handoverAsked
+	first     func()
 
 	mutex   sync.Mutex
 	replies map[uint64]chan machine.Effect
@@ -36,29 +40,43 @@ type elections struct {
 // eventRoom is how many events may wait: far more than come while one is taken in.
 const eventRoom = 1024
 
-func newElections(options machine.Options, hands hands, log *slog.Logger) *elections {
+// handoverAsked asks for a handover: give gives it away, and returns only if that fails.
+type handoverAsked struct {
+	give   func(machine.Handover) error
+	answer chan error
+}
+
+// errBusy says that the moment is not good for a handover.
+var errBusy = errors.New("the moment is not good")
+
+// newElections drives a machine whose time begins at a moment.
+func newElections(options machine.Options, began time.Time, hands hands, log *slog.Logger) *elections {
 	options.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // no secret
 	return &elections{
-		machine: machine.New(options), hands: hands, log: log, began: time.Now(), beat: time.Now(),
+		machine: machine.New(options), hands: hands, log: log, began: began, beat: time.Now(),
 		// The machine's own are lower.
-		events: make(chan machine.Event, eventRoom), replies: map[uint64]chan machine.Effect{}, last: 1 << 32,
+		events: make(chan machine.Event, eventRoom), handovers: make(chan handoverAsked), first: func() {},
+		replies: map[uint64]chan machine.Effect{}, last: 1 << 32,
 	}
 }
 
 // at is a time as the machine measures it.
 func (e *elections) at(t time.Time) time.Duration { return t.Sub(e.began) }
 
-// run drives the machine until ctx ends, or nobody needs the instance any more.
-func (e *elections) run(ctx context.Context) error {
+// run drives the machine until ctx ends, or nobody needs the instance any more, and says why.
+func (e *elections) run(ctx context.Context) (machine.Ending, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for !e.machine.MayEnd() {
+	ending := e.machine.Ending()
+	for ; ending == ""; ending = e.machine.Ending() {
 		var event machine.Event = machine.Tick{}
 		select {
 		case <-ctx.Done():
-			return nil
+			return "", nil
 		case <-timer.C:
 		case event = <-e.events:
+		case asked := <-e.handovers:
+			asked.answer <- e.give(asked.give)
 		}
 		effects := e.machine.Step(time.Since(e.began), event)
 		e.hands.described(e.machine)
@@ -66,9 +84,32 @@ func (e *elections) run(ctx context.Context) error {
 			e.begin(effect)
 		}
 		e.moved()
+		e.first()
+		e.first = func() {}
 		timer.Reset(e.machine.Wake())
 	}
-	return nil
+	e.log.Info("nobody needs the instance any more", "reason", string(ending))
+	return ending, nil
+}
+
+// give hands over. No step is taken meanwhile, so it takes no time to speak of, or does not return.
+func (e *elections) give(give func(machine.Handover) error) error {
+	handover, busy := e.machine.HandOver(time.Since(e.began))
+	if busy != "" {
+		return fmt.Errorf("%w: %s", errBusy, busy)
+	}
+	return give(handover)
+}
+
+// handOver has the machine handed over. It returns why that was not done.
+func (e *elections) handOver(ctx context.Context, give func(machine.Handover) error) error {
+	asked := handoverAsked{give, make(chan error, 1)}
+	select {
+	case e.handovers <- asked:
+		return <-asked.answer
+	case <-ctx.Done():
+		return fmt.Errorf("the instance is at work on something else: %w", ctx.Err())
+	}
 }
 
 // begin begins an effect. Notes and answers need no hands.

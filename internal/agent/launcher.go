@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"reflect"
 	"sync/atomic"
 
 	"toban.dev/internal/agent/status"
@@ -78,7 +79,9 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,
 		},
-		chores: &chores{config: l.wanted, slots: l.members.slots, archived: l.leader.archived},
+		chores: &chores{
+			config: l.wanted, slots: l.members.slots, archived: l.leader.archived, report: l.reportKeptWAL,
+		},
 		superseded: &superseded{
 			hardState: l.hardState, allStream: l.leader.hasAll, forget: l.server.ForgetSuperseded, log: l.log,
 		},
@@ -88,6 +91,13 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 		freeSpace: l.server.FreeSpace, status: l.status, log: l.log,
 	}
 	return r
+}
+
+// reportKeptWAL puts into the status for whom WAL is kept, where that is something new.
+func (l *launcher) reportKeptWAL(kept *protocol.KeptWAL) {
+	if !reflect.DeepEqual(kept, l.status.Get().KeptWAL) {
+		l.status.Change(func(s *protocol.Status) { s.KeptWAL = kept })
+	}
 }
 
 // configure is the configuration of a server that does not run yet.

@@ -57,9 +57,12 @@ func (m *members) find(name string) (protocol.Member, error) {
 	return protocol.Member{}, errors.New("the instance " + name + " is not among the members")
 }
 
-// slots are those of the other members.
+// slots are those of the other members and of the readers.
 func (m *members) slots() []string {
-	slots := []string{}
+	slots, config := []string{}, m.config()
+	for i := range config.Readers {
+		slots = append(slots, naming.Slot(naming.Reader(config.Cluster, i)))
+	}
 	for _, member := range m.all() {
 		if member.Name != m.self {
 			slots = append(slots, naming.Slot(member.Name))
@@ -82,7 +85,11 @@ func (m *members) upstream(leader ha.Ballot) (postgres.Upstream, error) {
 }
 
 // followerName is the name by which a leader counts what this instance's server acknowledges.
+// A reader has the name of its Pod, which is no voter's: no rule ever names it.
 func (m *members) followerName(leader ha.Ballot) string {
+	if naming.IsReader(m.config().Cluster, m.self) {
+		return m.self
+	}
 	voter := m.hardState().Voter
 	if said, heard := m.routes.Last(leader.Leader); heard && said.Protocol == 0 {
 		return string(voter) // release 0.1.0 knows no other

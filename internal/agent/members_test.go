@@ -86,3 +86,38 @@ func TestHowALeaderIsFollowed(t *testing.T) {
 		t.Error("one that nobody knows is followed")
 	}
 }
+
+// A primary keeps a slot for each reader. A reader is known to it by the name of its Pod, which no rule for commits
+// has.
+func TestReadersHaveSlotsAndNoVotersName(t *testing.T) {
+	m := three(reached{"db-1": "10.0.0.1"})
+	config := m.config()
+	config.Readers = 2
+	m.config = func() protocol.Config { return config }
+	for _, reader := range []string{"db-readers-0", "db-readers-1"} {
+		if !slices.Contains(m.slots(), naming.Slot(reader)) {
+			t.Errorf("there is no slot for %s: %v", reader, m.slots())
+		}
+	}
+	m.self = "db-readers-1"
+	got, err := m.upstream(ha.Ballot{Term: 7, Leader: "db-1"})
+	if err != nil || got.Name != "db-readers-1" || got.Slot != naming.Slot("db-readers-1") {
+		t.Errorf("it follows by %+v, %v", got, err)
+	}
+}
+
+func TestWhatOfAConfigIsForAReader(t *testing.T) {
+	given := protocol.Config{Cluster: "db", Witness: "uid", Archive: &protocol.Archive{Path: "x"},
+		Members: []protocol.Member{{Name: "db-0"}}}
+	for self, reader := range map[string]bool{"db-0": false, "db-readers-0": true} {
+		c := configs{self: self}
+		c.set(given)
+		if got := c.get(); (got.Archive == nil) != reader || (got.Witness == "") != reader {
+			t.Errorf("%s has %+v", self, got)
+		}
+		if got := machineConfig(c.get(), self, true); got.Reader != reader || got.API == reader ||
+			slices.Contains(got.Members, "db-readers-0") {
+			t.Errorf("the elections of %s have %+v", self, got)
+		}
+	}
+}

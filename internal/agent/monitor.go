@@ -25,6 +25,8 @@ const (
 	firstDeadline  = 1200 * time.Millisecond
 	secondDeadline = 800 * time.Millisecond
 	newSessions    = time.Second
+	// tendPatience is for how long a server that does what its role asks may be too busy for the rest of a look.
+	tendPatience = 10 * time.Second
 	// leastSpace is what a primary needs to go on writing WAL: one segment, in bytes.
 	leastSpace = 16 << 20
 )
@@ -63,6 +65,9 @@ type monitor struct {
 	session  Session
 	failures int
 	entered  time.Time // when a new session was last tried
+	// proven says that in this look the server has done what its role asks, tended when the rest was last done too.
+	proven bool
+	tended time.Time
 }
 
 // flags are what is known of an instance whichever server runs.
@@ -118,6 +123,9 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	if postgres.TooManyClients(err) {
 		t.log.Warn("the server has no room for a session of the agent", "error", err.Error())
 	}
+	if err == nil {
+		t.tended = time.Now()
+	}
 	if err == nil || postgres.TooManyClients(err) {
 		t.failures = 0
 		t.standing.see(func(s *seen) { s.failure = "" })
@@ -125,7 +133,9 @@ func (t *monitor) observeOnce(ctx context.Context) {
 		return
 	}
 	t.disconnect()
-	t.failures++
+	if t.failures++; t.isBusy(query) {
+		t.failures = 1
+	}
 	t.log.Warn("the server does not do what its role asks", "error", err.Error(), "took", time.Since(began).String())
 	if t.failures < 2 {
 		t.poke.observe()
@@ -138,9 +148,17 @@ func (t *monitor) observeOnce(ctx context.Context) {
 	t.reporter.report(false)
 }
 
-// observe connects if need be, asks the server for its state, does the chores of
-// its role, notes how it is, and applies the config.
+// isBusy says that the server has done what its role asks, and that only the rest of the look took too long. On a busy
+// node that is no reason to end it: another instance may be on a node that is as busy. The next look is at once, so
+// that one that has hung in the meantime is found no later.
+func (t *monitor) isBusy(look context.Context) bool {
+	return t.proven && look.Err() != nil && time.Since(t.tended) < tendPatience
+}
+
+// observe connects if need be, asks the server for its state, has it prove that it does what its role asks, and then
+// sees to the rest: the chores of its role, how it is, and the config.
 func (t *monitor) observe(ctx context.Context) error {
+	t.proven = false
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -157,6 +175,10 @@ func (t *monitor) observe(ctx context.Context) error {
 		return nil
 	}
 	t.observeSpace()
+	if err := t.prove(ctx, primary); err != nil {
+		return err
+	}
+	t.proven = true
 	oldest, err := t.upkeep(ctx, primary)
 	if err != nil {
 		return err
@@ -165,6 +187,26 @@ func (t *monitor) observe(ctx context.Context) error {
 		return err
 	}
 	return t.update(ctx)
+}
+
+// prove has a primary write to its WAL and take a new session, each now and then. A standby has answered: that is all.
+func (t *monitor) prove(ctx context.Context, primary bool) error {
+	if !primary {
+		return nil
+	}
+	if t.chores.due() {
+		if err := t.session.ProveWrite(ctx); err != nil {
+			return err
+		}
+	}
+	if time.Since(t.entered) <= newSessions {
+		return nil
+	}
+	if err := t.enter(ctx); err != nil {
+		return err
+	}
+	t.entered = time.Now()
+	return nil
 }
 
 // update has the server run with what is wanted now.
@@ -191,8 +233,28 @@ func (t *monitor) endClients(ctx context.Context) error {
 		}
 		closed = ended == 0 // those that were told to end are seen again until they have
 	}
-	t.status.Change(func(s *protocol.Status) { s.Closed = closed })
+	end, err := t.endOfCommits(ctx, closed)
+	if err != nil {
+		return err
+	}
+	t.status.Change(func(s *protocol.Status) { s.Closed, s.End = closed, end })
 	return nil
+}
+
+// endOfCommits is where a primary's WAL ended when its last client had gone, "" where there are clients. It is asked
+// for after that: what the server was asked for before them may lack the last commit.
+func (t *monitor) endOfCommits(ctx context.Context, closed bool) (string, error) {
+	if !closed || !t.standing.isPrimary() {
+		return "", nil
+	}
+	if known := t.status.Get().End; known != "" {
+		return known, nil
+	}
+	end, err := t.session.InsertedWAL(ctx)
+	if err != nil {
+		return "", err
+	}
+	return end.String(), nil
 }
 
 // upkeep does what is to be done with a server now and then. Of a primary it tells where the oldest WAL begins, ""
@@ -215,14 +277,8 @@ func (t *monitor) observeRole(ctx context.Context, state postgres.State, primary
 	return t.observePrimary(ctx, state, oldest)
 }
 
-// observePrimary looks whether a primary takes new sessions, and who streams from it.
+// observePrimary looks who streams from a primary.
 func (t *monitor) observePrimary(ctx context.Context, state postgres.State, oldest string) error {
-	if time.Since(t.entered) > newSessions {
-		if err := t.enter(ctx); err != nil {
-			return err
-		}
-		t.entered = time.Now()
-	}
 	names, err := t.session.Standbys(ctx)
 	if err != nil {
 		return err
@@ -371,7 +427,7 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 			s.Reason, s.Message = reasonNotStreaming, "does not stream from "+following+" yet"
 		}
 		s.ServerVersion, s.SystemIdentifier, s.Timeline = state.Version, state.SystemIdentifier, state.Timeline
-		s.LSN, s.Streaming, s.Standbys = state.LSN, state.Streaming, standbys
+		s.LSN, s.Streaming, s.Standbys, s.Started = state.LSN, state.Streaming, standbys, state.Started
 		if oldest != "" {
 			s.Oldest = oldest
 		}

@@ -129,6 +129,38 @@ func TestAServerThatDoesNotAnswerTwiceFails(t *testing.T) {
 	}
 }
 
+// On a busy node a primary that writes and takes sessions goes on, though the rest of each look takes too long: for ten
+// seconds. One that then hangs is found as soon as any other.
+func TestAPrimaryThatIsBusyIsNotEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t, &answering{}, true)
+		w.observeOnce(t.Context())
+		w.server.busy = true
+		began := time.Now()
+		for time.Since(began) < tendPatience-firstDeadline {
+			w.observeOnce(t.Context())
+			if seen := w.last(t); seen.Failure != "" || len(w.heard) != 1 || len(w.poke) != 1 {
+				t.Fatalf("after %s the machine is told %+v", time.Since(began), seen)
+			}
+		}
+		w.server.hangs = true
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Failure == "" {
+			t.Errorf("it hangs, and the machine is told %+v", seen)
+		}
+		w.server.hangs, w.server.busy = false, false
+		w.observeOnce(t.Context())
+		w.server.busy = true
+		for began = time.Now(); time.Since(began) < tendPatience; {
+			w.observeOnce(t.Context())
+		}
+		w.observeOnce(t.Context())
+		if seen := w.last(t); seen.Failure == "" {
+			t.Errorf("busy for %s, and the machine is told %+v", time.Since(began), seen)
+		}
+	})
+}
+
 // A server that is full answers.
 func TestTooManyClientsAreNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -218,5 +250,58 @@ func TestHowOftenAServerIsLookedAt(t *testing.T) {
 				t.Error("its session is still there")
 			}
 		})
+	}
+}
+
+// Where the WAL ends is asked for when the last client has gone, once, and of a primary only. Who is let in again may
+// commit more.
+func TestTheEndIsAskedForWhenTheLastClientHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2}, clients: 2, inserted: 0x6000000}
+		w := watch(t, server, true)
+		wanted := protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}, Closed: true}
+		w.monitor.wanted = func() protocol.Config { return wanted }
+		closeFiles(t, w)
+		look := func(closed bool, end string) {
+			t.Helper()
+			w.observeOnce(t.Context())
+			if s := w.board.Get(); s.Closed != closed || s.End != end {
+				t.Errorf("closed: %t, the end is %q, expected %t and %q", s.Closed, s.End, closed, end)
+			}
+		}
+		look(false, "")
+		look(false, "")
+		look(true, "0/6000008")
+		look(true, "0/6000008")
+		server.clients = 1
+		look(false, "")
+		look(true, "0/6000010")
+		wanted.Closed = false
+		look(false, "")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		server := &answering{state: postgres.State{LSN: "0/5000010", Timeline: 2, InRecovery: true, Streaming: true}}
+		w := watch(t, server, false)
+		w.monitor.wanted = func() protocol.Config {
+			return protocol.Config{Revision: "1", Parameters: map[string]string{"work_mem": "1MB"}, Closed: true}
+		}
+		closeFiles(t, w)
+		w.observeOnce(t.Context())
+		if s := w.board.Get(); !s.Closed || s.End != "" {
+			t.Errorf("of a standby: closed: %t, the end is %q", s.Closed, s.End)
+		}
+	})
+}
+
+// closeFiles has the server's files let no client in.
+func closeFiles(t *testing.T, w *watched) {
+	t.Helper()
+	w.config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+		s.Synchronous, s.Closed = anyOne.String(), true
+		return s, nil
+	}
+	var err error
+	if w.config.settings, err = w.config.settingsOf(w.config.runs); err != nil {
+		t.Fatal(err)
 	}
 }

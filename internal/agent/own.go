@@ -20,6 +20,11 @@ const reasonVolumeInUse = "VolumeInUse"
 // nothing on it, and tells the kubelet and the operator for whom it waits. To its peers it is absent: it does
 // not know what it has promised.
 func (a *Agent) own(ctx context.Context) error {
+	if a.taking != nil {
+		var err error
+		a.lock, a.states, err = a.taking.takeVolume(a.options)
+		return err
+	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	group, life := errgroup.WithContext(ctx)

@@ -34,7 +34,7 @@ func waiting(t *testing.T, ours, operators *pki.Authority, folder string) (a *Ag
 		Log: slog.New(slog.DiscardHandler),
 	}
 	config := protocol.Config{Cluster: "x", Major: 17, Operator: string(operators.CertPEM())}.Revise()
-	a, err := newAgent(options, config, realServer{&postgres.Server{Volume: options.Volume}}, "")
+	a, err := newAgent(options, config, realServer{&postgres.Server{Volume: options.Volume}}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

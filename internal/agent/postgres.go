@@ -33,6 +33,9 @@ type PostgreSQL interface {
 	Start(ctx context.Context, log io.Writer) (Process, error)
 	Connect(ctx context.Context) (Session, error)
 	ConnectTo(ctx context.Context, database string) (*pgx.Conn, error)
+	ConnectStatistics(ctx context.Context) (*pgx.Conn, error)
+	ConnectMetrics(ctx context.Context, database string) (*pgx.Conn, error)
+	EnsureMetricsRole(ctx context.Context, reads string) error
 	Presents(ctx context.Context) (postgres.Presented, error)
 	AwaitEnforced(ctx context.Context) error
 	Barrier(ctx context.Context, rule string) error
@@ -76,7 +79,9 @@ type Session interface {
 	EnsureSlots(ctx context.Context, want []string) error
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
 	OldestWAL(ctx context.Context) (wal.LSN, error)
+	KeptWAL(ctx context.Context, least int64) (postgres.KeptWAL, error)
 	FlushedWAL(ctx context.Context) (wal.LSN, error)
+	InsertedWAL(ctx context.Context) (wal.LSN, error)
 	ConfigErrors(ctx context.Context) error
 	LoadTime(ctx context.Context) (time.Time, error)
 	PendingRestart(ctx context.Context) ([]string, error)

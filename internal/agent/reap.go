@@ -23,13 +23,14 @@ func reapLoop(ctx context.Context) error {
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
 	for {
+		// At first, too: some may have ended before this program took the process over.
+		postgres.Children.Strangers(zombies(os.Getpid()), func(pid int) {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // gone already: as well
+		})
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ended:
-			postgres.Children.Strangers(zombies(os.Getpid()), func(pid int) {
-				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // gone already: as well
-			})
 		}
 	}
 }

@@ -124,3 +124,6 @@ func (r *running) settle(ctx context.Context) {
 
 // WAL is the server's, for the archive.
 func (r *running) WAL() archive.Source { return &walSource{server: r.server} }
+
+// Ended is closed when the server is being ended.
+func (r *running) Ended() <-chan struct{} { return r.life.Done() }

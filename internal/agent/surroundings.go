@@ -24,18 +24,19 @@ type Surroundings struct {
 }
 
 // postgreSQL is the server, with the version of its programs.
-func (o Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
+func (o *Options) postgreSQL(ctx context.Context, major int) (server PostgreSQL, version string, err error) {
 	if o.Server != nil {
 		return o.Server, "", nil
 	}
-	programs, err := postgres.FindPrograms(ctx, major)
-	if err != nil {
-		return nil, "", err
+	if o.found.Major != major {
+		if o.found, err = postgres.FindPrograms(ctx, major); err != nil {
+			return nil, "", err
+		}
 	}
 	return realServer{&postgres.Server{
-		Programs: programs, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
+		Programs: o.found, Volume: o.Volume, Run: o.Run, Listen: listenAddresses(o.Listen),
 		Port: naming.PortPostgreSQL,
-	}}, programs.Version, nil
+	}}, o.found.Version, nil
 }
 
 func listenAddresses(listen string) string {
@@ -46,7 +47,7 @@ func listenAddresses(listen string) string {
 }
 
 // listener listens at an address.
-func (o Options) listener(ctx context.Context, address string) (net.Listener, error) {
+func (o *Options) listener(ctx context.Context, address string) (net.Listener, error) {
 	if o.ListenAt != nil {
 		return o.ListenAt(ctx, address)
 	}

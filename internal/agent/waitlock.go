@@ -11,8 +11,21 @@ type waitLock struct {
 }
 
 func (l *waitLock) Lock() {
-	l.once.Do(func() { l.held = make(chan struct{}, 1) })
+	l.make()
 	l.held <- struct{}{}
 }
+
+// TryLock locks it if nobody holds it.
+func (l *waitLock) TryLock() bool {
+	l.make()
+	select {
+	case l.held <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *waitLock) make() { l.once.Do(func() { l.held = make(chan struct{}, 1) }) }
 
 func (l *waitLock) Unlock() { <-l.held }

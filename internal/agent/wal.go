@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"toban.dev/internal/backup"
-	"toban.dev/internal/postgres"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/wal"
 )
 
@@ -45,7 +45,7 @@ func (w *walSource) ask(ctx context.Context, question func(Session) error) error
 
 // Keep has the server keep WAL until it is archived.
 func (w *walSource) Keep(ctx context.Context) error {
-	return w.ask(ctx, func(s Session) error { return s.EnsureSlot(ctx, postgres.SlotArchive) })
+	return w.ask(ctx, func(s Session) error { return s.EnsureSlot(ctx, naming.SlotArchive) })
 }
 
 // Flushed is up to where the WAL is on disk.
@@ -57,13 +57,22 @@ func (w *walSource) Flushed(ctx context.Context) (lsn wal.LSN, err error) {
 	return lsn, err
 }
 
-// Oldest is where the oldest segment begins that there is.
-func (w *walSource) Oldest(ctx context.Context) (lsn wal.LSN, err error) {
-	err = w.ask(ctx, func(s Session) error {
-		lsn, err = s.OldestWAL(ctx)
-		return err
-	})
-	return lsn, err
+// Oldest is where the oldest segment begins that there is. The server need not run.
+func (w *walSource) Oldest(context.Context) (wal.LSN, error) {
+	entries, err := os.ReadDir(filepath.Join(w.server.Data(), "pg_wal"))
+	if err != nil {
+		return 0, fmt.Errorf("look for the oldest WAL file: %w", err)
+	}
+	oldest := wal.MaxLSN
+	for _, e := range entries {
+		if s, is := wal.ParseSegment(e.Name(), wal.SegmentSize); is {
+			oldest = min(oldest, s.Start())
+		}
+	}
+	if oldest == wal.MaxLSN {
+		return 0, fmt.Errorf("look for the oldest WAL file: there is none in %s", w.server.Data())
+	}
+	return oldest, nil
 }
 
 // Secret is the nonce of the database system that nobody else knows.

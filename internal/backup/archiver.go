@@ -153,6 +153,28 @@ func (a *Archiver) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
+// Finish archives what is left of a server that has stopped, up to the end of its WAL: at once, whatever MaxLag says.
+// Run must have ended. Where archiving has failed before, nothing is tried, and that error is returned.
+func (a *Archiver) Finish(ctx context.Context, end wal.LSN) error {
+	if err := a.State().Err; err != nil {
+		return err
+	}
+	a.MaxLag, a.Source = 0, stoppedSource{a.Source, end}
+	for {
+		if behind, err := a.Step(ctx); err != nil || !behind {
+			return err
+		}
+	}
+}
+
+// stoppedSource is the WAL of a server that has stopped: its files, up to its end.
+type stoppedSource struct {
+	Source
+	end wal.LSN
+}
+
+func (s stoppedSource) Flushed(context.Context) (wal.LSN, error) { return s.end, nil }
+
 // sleep says whether the time has passed before ctx has ended.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	timer := time.NewTimer(wait)

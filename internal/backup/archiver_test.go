@@ -256,3 +256,49 @@ func BenchmarkCatchUp(b *testing.B) {
 		}
 	}
 }
+
+// stoppedServer has its files, and answers nobody.
+type stoppedServer struct{ *testSource }
+
+func (stoppedServer) Flushed(context.Context) (wal.LSN, error) { return 0, errors.New("no connection") }
+
+// What a server has written last is archived when it has stopped, however long a commit may wait.
+func TestAStoppedServerIsArchivedToItsEnd(t *testing.T) {
+	smallSegments(t)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &testSource{history: history, flushed: 1000}
+	b := newMemoryBucket()
+	a := newTestArchiver(t, b, source, history)
+	a.MaxLag = time.Hour
+	mustStep(t, a)
+	if s := a.State(); s.Archived != 0 {
+		t.Fatalf("a commit does not wait: %+v", s)
+	}
+	source.flushed = 3*32768 + 100
+	a.Source = stoppedServer{source}
+	if err := a.Finish(t.Context(), 3*32768+100); err != nil {
+		t.Fatal(err)
+	}
+	if s := a.State(); s.Archived != 3*32768+100 {
+		t.Errorf("it is archived up to %s", s.Archived)
+	}
+	if _, there := b.objects[TermFolder(1)+"000000010000000000000003.00000000-00000064.zst"]; !there {
+		t.Errorf("the archive has %q", slices.Sorted(maps.Keys(b.objects)))
+	}
+}
+
+// An archive that has failed is not waited for.
+func TestAnArchiveThatHasFailedIsNotFinished(t *testing.T) {
+	smallSegments(t)
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	source := &testSource{history: history, flushed: 1 << 20}
+	b := newMemoryBucket()
+	a := newTestArchiver(t, b, recycled{source}, history)
+	if _, err := a.Step(t.Context()); !errors.Is(err, errRecycled) {
+		t.Fatal(err)
+	}
+	before := len(b.objects)
+	if err := a.Finish(t.Context(), 1<<20); !errors.Is(err, errRecycled) || len(b.objects) != before {
+		t.Errorf("%v, and the archive has %q", err, slices.Sorted(maps.Keys(b.objects)))
+	}
+}

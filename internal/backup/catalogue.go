@@ -75,6 +75,8 @@ type Backup struct {
 	Pieces        []Object    `json:"pieces"`
 	Lists         []PieceList `json:"lists,omitempty"`
 	Tars          []Tar       `json:"tars,omitempty"`
+	// SampleDB has the manifest of what was backed up. It has no name in a backup from before this was noted.
+	SampleDB Object `json:"sampledb,omitzero"`
 	// lacks is a tar file in lists that is not there as it was written, "" for none.
 	lacks string
 	// RawBytes is the size of its content, StoredBytes that of its objects.

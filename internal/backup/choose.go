@@ -23,8 +23,19 @@ type Wanted struct {
 	Branch uint64
 	// Backup is the one to begin with, "" for the best.
 	Backup string
+	// AtLeast is up to where the archive has had WAL, as is known from elsewhere; 0 where that is not asked.
+	AtLeast wal.LSN
 	// Now is the clock: nothing that lies after it can be restored.
 	Now time.Time
+}
+
+// falls is an error where an archive ends before what it has had: it has lost objects, or another one is read.
+func (w Wanted) falls(c Choice) error {
+	if c.To >= w.AtLeast {
+		return nil
+	}
+	return fmt.Errorf("restore %s: %w: without a gap the archive reaches only to %s, and it has had WAL up to %s",
+		w, ErrOutside, c.To, w.AtLeast)
 }
 
 // Choice is from what to restore.
@@ -69,7 +80,7 @@ func (c Catalogue) Choose(w Wanted) (Choice, error) {
 		return Choice{}, fmt.Errorf("restore %s: %w. Name the one that is meant, with branch in the target "+
 			"(--branch of kubectl toban restore): %s", w, ErrSeveral, describe(on))
 	}
-	return found[0], nil
+	return found[0], w.falls(found[0])
 }
 
 // leading are the ways to what is wanted along each of some branches which lead to other data, and those branches.

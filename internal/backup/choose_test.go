@@ -286,6 +286,19 @@ func TestATermIsReadAsItsLeaderHadIt(t *testing.T) {
 	}
 }
 
+// An archive that has had more than it has is not the one that was meant, or has lost objects.
+func TestAnArchiveThatHasHadMoreIsNotRestored(t *testing.T) {
+	archive := restoredInPlace()
+	if _, err := archive.Choose(Wanted{AtLeast: 0xE000000, Now: hour(22)}); err != nil {
+		t.Errorf("with all that it has had: %v", err)
+	}
+	_, err := archive.Choose(Wanted{AtLeast: 0xE000001, Now: hour(22)})
+	words := "only to 0/E000000, and it has had WAL up to 0/E000001"
+	if !errors.Is(err, ErrOutside) || !strings.Contains(err.Error(), words) {
+		t.Errorf("with less: %v", err)
+	}
+}
+
 // Where the branch that is asked for can't be restored, no other takes its place.
 func TestNoBranchTakesThePlaceOfAnother(t *testing.T) {
 	archive := restoredInPlace()

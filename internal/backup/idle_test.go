@@ -52,19 +52,29 @@ type lockedFile struct {
 func (f lockedFile) ReadAt(p []byte, off int64) (int, error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return copy(p, f.segments[f.number][off:]), nil
+	p = p[:min(int64(len(p)), wal.SegmentSize-off)]
+	written := f.segments[f.number]
+	clear(p[copy(p, written[min(off, int64(len(written))):]):])
+	return len(p), nil
 }
 
 func (lockedFile) Close() error { return nil }
+
+// page is what there is of a segment, up to the end of the page that is written now at least: thousands of servers that
+// write a little need no whole segments.
+func (s *server) page(segment wal.Segment) []byte {
+	end := int(s.at/wal.PageSize*wal.PageSize + wal.PageSize - segment.Start())
+	if had := s.segments[segment.Number]; len(had) < end {
+		s.segments[segment.Number] = append(had, make([]byte, min(max(end, 2*len(had)), wal.SegmentSize)-len(had))...)
+	}
+	return s.segments[segment.Number]
+}
 
 // put writes bytes of a record, and the header of a page before them where one begins.
 func (s *server) put(data []byte, inside bool) {
 	for len(data) > 0 {
 		segment := segmentAt(1, s.at)
-		if s.segments[segment.Number] == nil {
-			s.segments[segment.Number] = make([]byte, wal.SegmentSize)
-		}
-		here := s.segments[segment.Number][s.at-segment.Start():]
+		here := s.page(segment)[s.at-segment.Start():]
 		if s.at%wal.PageSize == 0 {
 			binary.LittleEndian.PutUint16(here, 0xD116)
 			if inside {

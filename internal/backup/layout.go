@@ -23,6 +23,7 @@ const (
 	FileBackup   = "backup.json"
 	FileLineage  = "lineage.json"
 	FileManifest = "backup_manifest"
+	FileSampleDB = "sampledb.json"
 	FolderWAL    = "wal/"
 	FolderBase   = "base/"
 )

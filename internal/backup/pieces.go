@@ -113,7 +113,8 @@ func give(pieces []Object, tar string, yield func(Object, error) bool) bool {
 
 // objects are those that backup.json names itself, but for lists.
 func (b Backup) objects() []Object {
-	return slices.DeleteFunc(slices.Concat(b.manifest(), b.Pieces), func(o Object) bool { return o.Name == "" })
+	return slices.DeleteFunc(slices.Concat(b.manifest(), []Object{b.SampleDB}, b.Pieces),
+		func(o Object) bool { return o.Name == "" })
 }
 
 func (b Backup) readList(ctx context.Context, from bucket.Bucket, list PieceList) (pieces []Object, err error) {
@@ -195,7 +196,7 @@ func (c contents) add(o bucket.Object) {
 
 // lost is an object that is named in backup.json and is not there, or not of its size; "" for none.
 func (c contents) lost() string {
-	all := slices.Concat(c.backup.manifest(), c.backup.Pieces)
+	all := c.backup.objects()
 	for _, list := range c.backup.Lists {
 		all = append(all, list.Object)
 	}

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type RestoreOptions struct {
 	Parameters map[string]string
 	// Reserve is how many bytes must stay free on the volume, for a server that runs there.
 	Reserve uint64
+	// Size is the field of the spec by which the volume is enlarged, for people.
+	Size    string
 	Workers int
 	// Log gets what the server says.
 	Log io.Writer
@@ -148,7 +151,7 @@ func (r *restoring) room(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return room(r.Folder, chain, there, r.Reserve, "spec.storage.size")
+	return room(r.Folder, chain, there, r.Reserve, cmp.Or(r.Size, "spec.storage.size"))
 }
 
 func (r *restoring) fetch(ctx context.Context) error {

@@ -44,6 +44,9 @@ type TakeOptions struct {
 	// Term is that in which it is taken. Label and Trigger are for backup.json.
 	Term           uint64
 	Label, Trigger string
+	// SampleDB is the manifest of the object that is backed up, in JSON, nil for none: it brings that back where
+	// nothing but the bucket is left.
+	SampleDB []byte
 	// Parent is what an incremental backup is the change from, nil for a full one. It needs PostgreSQL 17
 	// with summarize_wal. Decoder reads its manifest, with encryption by the key; an error is ErrNoIncrement
 	// where none can be taken.
@@ -56,6 +59,8 @@ type TakeOptions struct {
 	// Workers compress and upload side by side; 0 is Streams. Each needs at most
 	// about 100 MiB: a piece, the same compressed, and the same encrypted; one piece more is being filled.
 	Workers int
+	// PieceSize is how much goes into one object. 0 is the constant of that name; tests have many small pieces.
+	PieceSize int
 	// Archived returns when the WAL of a timeline up to an LSN is in the archive.
 	Archived func(ctx context.Context, timeline wal.Timeline, lsn wal.LSN) error
 	// Progress, if set, is called at most five times a second, not by several at once.
@@ -132,6 +137,9 @@ func (t *taking) run(ctx context.Context) error {
 	}
 	t.backup.RawBytes += t.text.raw
 	if err := errors.Join(t.text.end(&t.backup), t.pieces.end(&t.backup)); err != nil {
+		return err
+	}
+	if err := t.putSampleDB(ctx); err != nil {
 		return err
 	}
 	if err := t.point("manifest"); err != nil {

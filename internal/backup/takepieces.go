@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,10 +58,10 @@ func (t *taking) data(content []byte) error {
 				return err
 			}
 		}
-		n := min(len(content), PieceSize-len(t.current))
+		n := min(len(content), t.pieceSize()-len(t.current))
 		t.current = append(t.current, content[:n]...)
 		content = content[n:]
-		if len(t.current) == PieceSize {
+		if len(t.current) == t.pieceSize() {
 			t.cut()
 		}
 	}
@@ -72,7 +73,7 @@ func (t *taking) acquireBuffer() error {
 	select {
 	case buffer := <-t.buffers:
 		if buffer == nil {
-			buffer = make([]byte, 0, PieceSize)
+			buffer = make([]byte, 0, t.pieceSize())
 		}
 		t.current = buffer[:0]
 		return nil
@@ -80,6 +81,8 @@ func (t *taking) acquireBuffer() error {
 		return t.ctx.Err()
 	}
 }
+
+func (t *taking) pieceSize() int { return cmp.Or(t.TakeOptions.PieceSize, PieceSize) }
 
 // endTar makes a piece of what is left of a tar file.
 func (t *taking) endTar() {
@@ -135,6 +138,15 @@ func (t *taking) put(ctx context.Context, name string, content []byte) (Object, 
 	defer t.mutex.Unlock()
 	t.backup.RawBytes += int64(len(content))
 	return object, nil
+}
+
+// putSampleDB writes the manifest of what is backed up.
+func (t *taking) putSampleDB(ctx context.Context) (err error) {
+	if t.TakeOptions.SampleDB == nil {
+		return nil
+	}
+	t.backup.SampleDB, err = t.put(ctx, FileSampleDB, t.TakeOptions.SampleDB)
+	return err
 }
 
 // store writes an object as it is to lie in the bucket.

@@ -37,7 +37,9 @@ func Backup() *cobra.Command {
 		Long: "Creates a DatabaseBackup, and shows the progress of the backup. To stop " +
 			"the backup, set its spec.cancel.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+		},
 	}
 	f := c.Flags()
 	o.flags(f)
@@ -65,6 +67,7 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 	if err := api.Create(ctx, backup, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the DatabaseBackup %s: %w", backup.Name, err)
 	}
+	o.subject = backup
 	if !o.wait {
 		fmt.Fprintf(out, "%s: asked for\n", backup.Name)
 		return nil

@@ -1,4 +1,4 @@
-// Package cli has the verbs of the toban binary: those for people, the operator's and the agent's in one file each, and
-// those that Pods call in worker.go. A verb reads its flags and files, puts the parts together and runs them; what is
-// done is elsewhere, for Pods in internal/worker.
+// Package cli has the verbs of the toban binary for people, one file each; those that Pods call are in
+// internal/cli/process. A verb reads what is there and writes what is wanted. What it has a database say is asked of
+// the servers, with the rights of the person who calls it.
 package cli

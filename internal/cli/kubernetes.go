@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,41 +9,62 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appv1 "toban.dev/api/myapp/v1"
+	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 )
 
 // cluster is the Kubernetes API as a person reaches it: by kubectl's own rules.
 type cluster struct {
 	kubeconfig, context, namespace string
+	output                         output
+	// subject is the object that a verb reads, creates or changes.
+	subject client.Object
 }
 
 func (c *cluster) flags(f *pflag.FlagSet) {
+	c.reach(f)
+	c.output.flags(f)
+}
+
+// reach are the flags that say which cluster and namespace.
+func (c *cluster) reach(f *pflag.FlagSet) {
 	f.StringVarP(&c.namespace, "namespace", "n", "",
 		"namespace of the SampleDB (default: that of the kubeconfig's context)")
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig file (env KUBECONFIG, then ~/.kube/config)")
 	f.StringVar(&c.context, "context", "", "context of the kubeconfig (default: the current one)")
 }
 
-// connect makes a client, and fills in the namespace.
-func (c *cluster) connect() (client.Client, error) {
+// rest says how to reach the API, and which namespace the kubeconfig names.
+func (c *cluster) rest() (config *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
+	if config, err = loader.ClientConfig(); err != nil {
+		return nil, "", fmt.Errorf("find the Kubernetes API: %w", err)
+	}
+	if namespace, _, err = loader.Namespace(); err != nil {
+		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// connect makes a client, and fills in the namespace.
+func (c *cluster) connect() (client.Client, error) {
+	config, namespace, err := c.rest()
 	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes API: %w", err)
+		return nil, err
 	}
-	if c.namespace == "" {
-		if c.namespace, _, err = loader.Namespace(); err != nil {
-			return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
-		}
-	}
-	scheme, err := operatorScheme()
+	c.namespace = cmp.Or(c.namespace, namespace)
+	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -55,13 +77,28 @@ func (c *cluster) connect() (client.Client, error) {
 	return api, nil
 }
 
-// find makes a client, and reads a SampleDB.
+// Scheme has all kinds that Toban reads and writes.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register Kubernetes' kinds: %w", err)
+	}
+	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, pgv1.AddToScheme, appv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register our kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// find makes a client, and reads the SampleDB that a verb is about.
 func (c *cluster) find(ctx context.Context, name string) (client.Client, *v1.SampleDB, error) {
 	api, err := c.connect()
 	if err != nil {
 		return nil, nil, err
 	}
 	db, err := c.read(ctx, api, name)
+	c.subject = db
 	return api, db, err
 }
 

@@ -26,6 +26,14 @@ type lost struct {
 	note string
 }
 
+// otherWay is how to restore it into a SampleDB where undelete can't make that.
+func (l lost) otherWay(into string) string {
+	if l.backup.UID == "" { // no object, but what a store has
+		return "create a SampleDB " + into + " with spec.restoreFrom.archive.path: " + l.backup.Status.Archive.Path
+	}
+	return "kubectl toban restore " + l.name + " --into " + into + " --backup " + l.backup.Name + " --size SIZE"
+}
+
 // kind is that of the object which comes back.
 func (l lost) kind() string {
 	var m struct {
@@ -73,11 +81,9 @@ func findLost(backups []v1.DatabaseBackup, live []v1.SampleDB) []lost {
 		l.backup = l.all[0]
 		switch {
 		case names[l.name]:
-			l.note = "another SampleDB has its name: kubectl toban restore " + l.name +
-				" --into OTHER --backup " + l.backup.Name
+			l.note = "another SampleDB has its name: " + l.otherWay("OTHER")
 		case l.backup.Status.Manifest == nil:
-			l.note = "its spec is not known: kubectl toban restore " + l.name + " --into " + l.name +
-				" --backup " + l.backup.Name
+			l.note = "its spec is not known: " + l.otherWay(l.name)
 		}
 		out = append(out, *l)
 	}
@@ -106,8 +112,8 @@ func choose(all []lost, name, backup string) (lost, error) {
 			l.backup = l.all[i]
 		}
 		if l.backup.Status.Manifest == nil {
-			return l, fmt.Errorf("the spec of %s is not known, because its backup is of an older Toban: make it with "+
-				"kubectl toban restore %s --into %s --backup %s --size SIZE", name, name, name, l.backup.Name)
+			return l, fmt.Errorf("the spec of %s is not known, because its backup is of an older Toban: %s", name,
+				l.otherWay(name))
 		}
 		return l, nil
 	}

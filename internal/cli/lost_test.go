@@ -22,7 +22,7 @@ func backupOf(db, uid, name string, hour int, modify ...func(*v1.DatabaseBackup)
 	at := metav1.NewTime(time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC))
 	b := v1.DatabaseBackup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "toban.dev/v1", Kind: "DatabaseBackup"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("of-" + name)},
 		Spec:       v1.DatabaseBackupSpec{SampleDB: db},
 		Status: v1.DatabaseBackupStatus{
 			ID: "id-" + name, CompletedAt: &at,

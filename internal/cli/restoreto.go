@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ type restoreToOptions struct {
 	instances, version     int32
 	branch                 int64
 	exclusive, yes, wait   bool
+	parts                  parts
 }
 
 // RestoreTo is `toban restore`: it brings an earlier state back. What does that in a Pod is Restore.
@@ -34,12 +36,14 @@ func RestoreTo() *cobra.Command {
 	var o restoreToOptions
 	c := &cobra.Command{
 		Use:   "restore NAME",
-		Short: "Restore an earlier state of a SampleDB, into a new SampleDB or in place",
+		Short: "Restore an earlier state of a SampleDB: into a new SampleDB, in place, or single tables",
 		Long: "With --into, creates a new SampleDB from the archive of NAME, and does not change NAME. If NAME is\n" +
 			"deleted already, --backup must name one of its DatabaseBackups. The new SampleDB has the same spec\n" +
 			"except the Service, because two must not share a name outside.\n" +
 			"Without --into, sets NAME itself back, after you have confirmed it. NAME serves until the data is\n" +
-			"prepared.\n\n" +
+			"prepared.\n" +
+			"With --table, --schema or --database, brings only these back, into NAME itself, which serves meanwhile: " +
+			"under\nnames with _restored_ beside those that are there, or with --replace in their place.\n\n" +
 			"--to is one of\n" +
 			"  2026-11-20T03:15:00+09:00   a moment, with its time zone: what was committed until then is restored\n" +
 			"  0/3000060                   a position in the WAL\n" +
@@ -55,7 +59,7 @@ func RestoreTo() *cobra.Command {
 			"version with --version.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.run(c.Context(), c.InOrStdin(), c.OutOrStdout(), args[0])
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), c.InOrStdin(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
@@ -70,7 +74,14 @@ func RestoreTo() *cobra.Command {
 		"of the volumes of the SampleDB to create, such as 20Gi (default: as NAME; required if NAME is gone)")
 	f.Int32Var(&o.version, "version", 0,
 		"major version of PostgreSQL of the archive to read (default: what NAME ran at the moment of --to)")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before NAME itself is set back")
+	f.StringArrayVar(&o.parts.tables, "table", nil,
+		"bring only this table back, as SCHEMA.TABLE or TABLE; may be given several times")
+	f.StringArrayVar(&o.parts.schemas, "schema", nil, "bring only this schema back; may be given several times")
+	f.StringVar(&o.parts.database, "database", "",
+		"the database of --table or --schema (default: that of the application); alone: bring all of it back")
+	f.BoolVar(&o.parts.replace, "replace", false, "what --table, --schema or --database brings back takes the place "+
+		"of what is there, which is kept under another name")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before something is replaced")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
 	return c
 }
@@ -80,7 +91,7 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 		return errors.New("say up to where: --to, or --backup for what a backup had when it ended, or both")
 	}
 	target, err := o.target()
-	if err != nil {
+	if err := errors.Join(err, o.parts.check(o)); err != nil {
 		return err
 	}
 	api, err := o.connect()
@@ -92,7 +103,10 @@ func (o *restoreToOptions) run(ctx context.Context, in io.Reader, out io.Writer,
 		return err
 	}
 	r := restoreTo{o, api, in, out, from, target}
-	if o.into != "" {
+	switch {
+	case o.parts.some():
+		return r.bringBack(ctx)
+	case o.into != "":
 		return r.beside(ctx)
 	}
 	return r.inPlace(ctx)
@@ -206,6 +220,7 @@ func (r restoreTo) beside(ctx context.Context) error {
 	if err := r.api.Create(ctx, db, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the SampleDB %s: %w", r.into, err)
 	}
+	r.subject = db
 	fmt.Fprintf(r.out, "%s: begins with %s as it was at %s%s\n", db.Name, r.from.name, r.moment(), as)
 	if !r.wait {
 		return nil
@@ -233,7 +248,8 @@ func (r restoreTo) newSpec() (v1.SampleDBSpec, error) {
 		spec.RestoreFrom = &v1.RestoreSpec{Archive: &archive, Target: r.target}
 	}
 	ofVersion(&spec, version, r.runs())
-	spec.Storage.Size = cmp.Or(r.size, spec.Storage.Size)
+	spec.Storage = desired.GrownStorage(r.from.db)
+	spec.Storage = desired.WithSize(spec.Storage, cmp.Or(r.size, spec.Storage.Size))
 	spec.Instances = cmp.Or(r.instances, spec.Instances)
 	return spec, nil
 }
@@ -322,15 +338,14 @@ func (r restoreTo) inPlace(ctx context.Context) error {
 	}
 	name := r.from.name
 	fmt.Fprintf(r.out, "%s: %s\n", name, r.from.window())
-	fmt.Fprintf(r.out, "%s: goes back to %s. What was written since will not be in the database any more.\n"+
-		"It serves while that is prepared; then its instances stop, and start with it. The data of now stays on the "+
-		"primary's volume, as a folder before-….\n", name, r.moment())
+	fmt.Fprintf(r.out, "%s: goes back to %s. What was written since will not be in the database any more.\n%s\n",
+		name, r.moment(), r.whatHappens())
 	if err := r.confirm(ctx); err != nil {
 		return err
 	}
 	wanted := &v1.InPlaceRestore{
 		ID: time.Now().UTC().Format("20060102-150405"), Confirm: name, Backup: r.backup,
-		Target: r.target, Before: v1.BeforeKeep,
+		Target: r.target, Latest: r.target == nil && r.to == toLatest, Before: v1.BeforeKeep,
 	}
 	asked, err := changeSpec(ctx, r.api, r.from.db, func(now *v1.SampleDB) error {
 		if id := underWay(now); id != "" {
@@ -342,11 +357,34 @@ func (r restoreTo) inPlace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask for the restore: %w", err)
 	}
+	r.subject = asked
 	fmt.Fprintf(r.out, "%s: the restore %s is asked for\n", name, wanted.ID)
 	if !r.wait {
 		return nil
 	}
 	return (&restoreWatch{api: r.api, asked: asked, id: wanted.ID}).await(ctx, r.out)
+}
+
+// whatHappens says what a restore in place does to what is there.
+func (r restoreTo) whatHappens() string {
+	if c := available(r.from.db); c != nil && c.Status == metav1.ConditionFalse {
+		return "It takes no writes now (" + c.Reason + "): " + c.Message + ".\nData that is left on the volume which " +
+			"gets the restored data stays there, as a folder before-…."
+	}
+	return "It serves while that is prepared; then its instances stop, and start with it. The data of now stays on " +
+		"the primary's volume, as a folder before-…."
+}
+
+// available is the condition of a SampleDB, nil where it is not there.
+func available(db *v1.SampleDB) *metav1.Condition {
+	return meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAvailable)
+}
+
+// hasLatest says that a SampleDB is known to have everything that its archive has.
+func hasLatest(db *v1.SampleDB) bool {
+	archiving := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionArchiving)
+	return meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable) &&
+		(archiving == nil || archiving.Reason != v1.ReasonArchiveAhead)
 }
 
 // mayGoBack says what is in the way.
@@ -358,7 +396,9 @@ func (r restoreTo) mayGoBack() error {
 		return fmt.Errorf("the SampleDB %s is gone: make a new one of its backup with --into", name)
 	case desired.Backup(db) == nil:
 		return fmt.Errorf("the SampleDB %s has no archive to restore from", name)
-	case r.to == toLatest && r.branch == 0:
+	case r.to == toLatest && r.branch == 0 && r.backup != "":
+		return errors.New("--to latest is the end of the archive, whatever backup it begins with: leave --backup out")
+	case r.to == toLatest && r.branch == 0 && hasLatest(db):
 		return fmt.Errorf("%s has the latest already: name an earlier moment, another branch with --branch, or "+
 			"another SampleDB with --into", name)
 	case underWay(db) != "":

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -10,36 +9,26 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 )
 
 // Status is `toban status`: a SampleDB's status, for people.
 func Status() *cobra.Command {
 	var at cluster
-	var output string
 	c := &cobra.Command{
 		Use:   "status NAME",
 		Short: "Show the primary, the instances and the conditions of a SampleDB",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			api, err := at.connect()
+			_, db, err := at.find(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			db, err := at.read(c.Context(), api, args[0])
-			if err != nil {
-				return err
-			}
-			switch output {
-			case "":
-				return writeStatus(c.OutOrStdout(), db)
-			case "json":
-				return writeStatusJSON(c.OutOrStdout(), db)
-			}
-			return fmt.Errorf("--output must be json or nothing, not %q", output)
+			text := func(out io.Writer) error { return writeStatus(out, db) }
+			return at.output.show(c.OutOrStdout(), statusOf(db), text)
 		},
 	}
 	at.flags(c.Flags())
-	c.Flags().StringVarP(&output, "output", "o", "", "json for programs")
 	return c
 }
 
@@ -50,13 +39,20 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	fmt.Fprintf(w, "%s/%s: %s, %s ready\n",
 		db.Namespace, db.Name, cmp.Or(status.Phase, "not seen by the operator yet"), cmp.Or(status.Ready, "none"))
 	fmt.Fprintln(w, primaryLine(status))
-	fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tREASON\tMESSAGE")
+	fmt.Fprintln(w, "\nINSTANCE\tROLE\tREADY\tVOTER\tZONE\tREASON\tMESSAGE")
 	for _, i := range status.InstanceStatuses {
-		fmt.Fprintf(w, "%s\t%s\t%t\t%t\t%s\t%s\n", i.Name, cmp.Or(i.Role, "-"), i.Ready, i.Voter, i.Reason, i.Message)
+		fmt.Fprintf(w, "%s\t%s\t%t\t%t\t%s\t%s\t%s\n",
+			i.Name, cmp.Or(i.Role, "-"), i.Ready, i.Voter, cmp.Or(i.Zone, "-"), i.Reason, i.Message)
 	}
+	writeReaders(w, status.Readers)
+	writeVolumes(w, db)
 	fmt.Fprintln(w, "\nCONDITION\tSTATUS\tREASON\tMESSAGE")
 	for _, c := range status.Conditions {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	writeStop(w, status.Stop)
+	if r := status.Restart; r != nil && !r.Ended() {
+		fmt.Fprintf(w, "\nrestart of %s since %s: %s\n", r.Asked, at(r.StartedAt), r.Message)
 	}
 	writeFinish(w, status.Finish)
 	writeWindows(w, status.Backup)
@@ -65,6 +61,76 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 		return fmt.Errorf("show the status: %w", err)
 	}
 	return nil
+}
+
+// writeReaders shows the readers.
+func writeReaders(w io.Writer, r *v1.ReadersStatus) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nreaders: %d of %d serve reads\n", r.Ready, r.Desired)
+	if len(r.Instances) > 0 {
+		fmt.Fprintln(w, "READER\tREADY\tREASON\tMESSAGE")
+	}
+	for _, one := range r.Instances {
+		fmt.Fprintf(w, "%s\t%t\t%s\t%s\n", one.Name, one.Ready, one.Reason, one.Message)
+	}
+}
+
+// writeStop shows how far a stop is, or the start after it.
+func writeStop(w io.Writer, s *v1.StopStatus) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(w, "\nstop: %s since %s: %s\n", s.Step, at(s.Since), s.Message)
+	if s.LSN != "" {
+		fmt.Fprintf(w, "the WAL of %s ended at %s; the archive is %s, and goes up to %s\n",
+			s.Primary, s.LSN, s.Archive, cmp.Or(s.ArchivedLSN, "nobody knows where"))
+	}
+	for _, name := range s.Behind {
+		fmt.Fprintf(w, "not known to have all of it: %s\n", name)
+	}
+}
+
+// writeVolumes shows how full the volumes of the instances are, and their size where that may differ from the spec.
+func writeVolumes(w io.Writer, db *v1.SampleDB) {
+	head := "\nVOLUME\tSIZE\tUSED\tFILLS A DAY BY\tFULL IN"
+	for _, i := range db.Status.InstanceStatuses {
+		if v := i.Volume; v != nil {
+			fmt.Fprint(w, head)
+			head = ""
+			fmt.Fprintf(w, "\n%s\t%s\t%d %%\t%s\t%s", naming.ClaimOf(i.Name), v.Size, v.UsedPercent,
+				cmp.Or(v.FillsPerDay, "not known yet"), fullIn(v))
+		}
+	}
+	if head == "" {
+		fmt.Fprintln(w)
+	}
+	if storage := db.Status.Storage; storage != nil {
+		fmt.Fprintf(w, "\nsize of the volumes: %s%s%s\n", storage.Size, upTo(db.Spec.Storage), grownAt(storage))
+	}
+}
+
+func fullIn(v *v1.VolumeStatus) string {
+	if v.FullInDays == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d days", *v.FullInDays)
+}
+
+// upTo says how far volumes grow by themselves.
+func upTo(s v1.StorageSpec) string {
+	if s.Grow == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (of the spec: %s; they grow by themselves up to %s)", s.Size, s.Grow.Limit)
+}
+
+func grownAt(s *v1.StorageStatus) string {
+	if s.GrownAt == nil {
+		return ""
+	}
+	return ", grown at " + at(s.GrownAt)
 }
 
 // writeFinish shows what a change of the image has left to do in the databases.
@@ -154,17 +220,11 @@ func primaryLine(status v1.SampleDBStatus) string {
 	return line
 }
 
-// writeStatusJSON writes the status as it is, with whose it is.
-func writeStatusJSON(out io.Writer, db *v1.SampleDB) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	err := e.Encode(struct {
-		Namespace string            `json:"namespace"`
-		Name      string            `json:"name"`
-		Status    v1.SampleDBStatus `json:"status"`
-	}{db.Namespace, db.Name, db.Status})
-	if err != nil {
-		return fmt.Errorf("show the status: %w", err)
-	}
-	return nil
+// shownStatus is a status as it is, with whose it is.
+type shownStatus struct {
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	Status    v1.SampleDBStatus `json:"status"`
 }
+
+func statusOf(db *v1.SampleDB) shownStatus { return shownStatus{db.Namespace, db.Name, db.Status} }

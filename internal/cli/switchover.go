@@ -37,7 +37,9 @@ func Switchover() *cobra.Command {
 		Long: "Asks the primary to hand over to another instance. For a second or two no writes are possible.\n" +
 			"The command sets the annotation " + naming.AnnotationSwitchover + ", which the operator reads.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+		},
 	}
 	f := c.Flags()
 	o.flags(f)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,9 @@ import (
 type undeleteOptions struct {
 	cluster
 	backup, from, file string
-	wait               bool
+	// store is a file that says where the archives are, image and account are those of the Pod that looks there.
+	store, image, account string
+	wait                  bool
 }
 
 // Undelete is `toban undelete`: it brings a deleted SampleDB back.
@@ -39,14 +42,17 @@ func Undelete() *cobra.Command {
 			"and their passwords. It is as it was when the last backup ended. If it was deleted without a last\n" +
 			"backup, it has everything in its archive.\n\n" +
 			"To bring it back into another namespace, use --from. This needs an archive in an object store, and the\n" +
-			"Secrets that spec.backup names. If the DatabaseBackups are gone too, --file reads them from a file\n" +
-			"(kubectl get databasebackups -o yaml).",
+			"Secrets that spec.backup names. If the DatabaseBackups are gone too, because the namespace or the\n" +
+			"cluster is gone, --store looks for backups in the object store itself: FILE is the manifest of a\n" +
+			"SampleDB, or what stands in its spec.backup. A Pod in the namespace of --namespace looks, with the\n" +
+			"Secrets that the file names. --file reads DatabaseBackups from a file (kubectl get databasebackups -o\n" +
+			"yaml).",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.list(c.Context(), c.OutOrStdout())
 			}
-			return o.run(c.Context(), c.OutOrStdout(), args[0])
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
 		},
 	}
 	f := c.Flags()
@@ -54,7 +60,11 @@ func Undelete() *cobra.Command {
 	f.StringVar(&o.backup, "backup", "", "the DatabaseBackup to bring it back from (default: the last one)")
 	f.StringVar(&o.from, "from", "", "namespace in which it was (default: that of --namespace)")
 	f.StringVar(&o.file, "file", "", "file with the DatabaseBackups, instead of those in the namespace")
+	f.StringVar(&o.store, "store", "", "file that says in which object store to look for backups")
+	f.StringVar(&o.image, "image", "", "image of the Pod that looks into the store (default: that of the operator)")
+	f.StringVar(&o.account, "service-account", "", "ServiceAccount of that Pod, where the store knows it by that")
 	f.BoolVar(&o.wait, "wait", true, "wait until it takes writes")
+	c.MarkFlagsMutuallyExclusive("store", "file")
 	return c
 }
 
@@ -68,16 +78,48 @@ func (o *undeleteOptions) list(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		fmt.Fprintf(out, "No deleted SampleDB has a backup in namespace %s.\n", o.origin())
+	shown := shownLost{Namespace: o.origin(), Deleted: []deleted{}}
+	for _, l := range all {
+		b := l.backup
+		shown.Deleted = append(shown.Deleted, deleted{
+			l.name, l.kind(), b.Status.CompletedAt, b.Status.ServerVersion, b.Status.Size, b.Name, l.note,
+		})
+	}
+	return o.output.show(out, shown, shown.write)
+}
+
+// shownLost is what can be brought back of a namespace.
+type shownLost struct {
+	Namespace string    `json:"namespace"`
+	Deleted   []deleted `json:"deleted"`
+}
+
+// deleted is a SampleDB that is gone and has a backup.
+type deleted struct {
+	Name string `json:"name"`
+	// Kind is that of the object which comes back: SampleDB or PostgreSQL.
+	Kind string `json:"kind"`
+	// AsOf is when its last backup ended.
+	AsOf *metav1.Time `json:"asOf,omitempty"`
+	// Version is that of the server, Size of the data.
+	Version string `json:"version,omitempty"`
+	Size    string `json:"size,omitempty"`
+	// Backup is the DatabaseBackup.
+	Backup string `json:"backup"`
+	// Note says what speaks against bringing it back.
+	Note string `json:"note,omitempty"`
+}
+
+func (s shownLost) write(out io.Writer) error {
+	if len(s.Deleted) == 0 {
+		fmt.Fprintf(out, "No deleted SampleDB has a backup in namespace %s.\n", s.Namespace)
 		return nil
 	}
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "NAME\tKIND\tAS OF\tVERSION\tSIZE\tBACKUP\tNOTE")
-	for _, l := range all {
-		b := l.backup
+	for _, d := range s.Deleted {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			l.name, l.kind(), at(b.Status.CompletedAt), b.Status.ServerVersion, b.Status.Size, b.Name, l.note)
+			d.Name, d.Kind, at(d.AsOf), d.Version, d.Size, d.Backup, d.Note)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the list: %w", err)
@@ -106,10 +148,16 @@ func (o *undeleteOptions) lost(ctx context.Context, api client.Client) ([]lost, 
 	return findLost(backups, live.Items), nil
 }
 
-// backups are those of the namespace, or of the file.
+// elsewhere says that the DatabaseBackups are none of the cluster.
+func (o *undeleteOptions) elsewhere() bool { return o.file != "" || o.store != "" }
+
+// backups are those of the namespace, of the file, or of the store.
 func (o *undeleteOptions) backups(ctx context.Context, api client.Client) ([]v1.DatabaseBackup, error) {
-	if o.file != "" {
+	switch {
+	case o.file != "":
 		return readBackups(o.file, o.origin())
+	case o.store != "":
+		return o.fromStore(ctx, api)
 	}
 	var all v1.DatabaseBackupList
 	if err := api.List(ctx, &all, client.InNamespace(o.origin())); err != nil {
@@ -195,6 +243,7 @@ func (u *undelete) bringBack(ctx context.Context) error {
 	if err := u.api.Create(ctx, object, client.FieldOwner("toban-cli")); err != nil {
 		return fmt.Errorf("create the %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
+	u.subject = object
 	fmt.Fprintf(u.out, "%s: comes back from %s, which ended at %s\n",
 		u.from.name, u.from.backup.Name, at(u.from.backup.Status.CompletedAt))
 	if !u.wait {
@@ -247,10 +296,14 @@ func ofBackup(object *unstructured.Unstructured, b *v1.DatabaseBackup) error {
 // the end of the archive, which may have more.
 func (u *undelete) restoreFrom() v1.RestoreSpec {
 	b := u.from.backup
-	if (u.backup != "" || u.from.final()) && u.file == "" && b.Namespace == u.namespace {
+	if (u.backup != "" || u.from.final()) && !u.elsewhere() && b.Namespace == u.namespace {
 		return v1.RestoreSpec{Backup: b.Name}
 	}
-	return v1.RestoreSpec{Archive: b.Status.Archive.DeepCopy()}
+	out := v1.RestoreSpec{Archive: b.Status.Archive.DeepCopy()}
+	if u.backup != "" && !u.from.final() {
+		out.Target = &v1.RestoreTarget{LSN: b.Status.StopLSN}
+	}
+	return out
 }
 
 // sampleDB waits for the SampleDB, which the operator makes where it belongs to a PostgreSQL.
@@ -276,7 +329,7 @@ func (u *undelete) settle(ctx context.Context, object *unstructured.Unstructured
 		return fmt.Errorf("take spec.restoreFrom away, which is done: %w", err)
 	}
 	words := "with its rows, its roles and their passwords"
-	if u.file != "" || u.namespace != u.from.backup.Namespace {
+	if u.elsewhere() || u.namespace != u.from.backup.Namespace {
 		words += fmt.Sprintf("; that in the Secret %s is a new one where the namespace or the operator's root Secret "+
 			"is another", naming.AppSecret(u.from.name))
 	}

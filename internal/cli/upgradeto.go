@@ -14,17 +14,13 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// upgradePoll is how often it is looked how far an upgrade is.
-const upgradePoll = 300 * time.Millisecond
-
 type upgradeToOptions struct {
-	cluster
+	watched
 	to          int32
 	now, accept bool
 	rehearse    bool
 	image       string
 	wait        bool
-	timeout     time.Duration
 }
 
 // UpgradeTo is `toban upgrade`: it moves a SampleDB on to another major version.
@@ -39,7 +35,9 @@ func UpgradeTo() *cobra.Command {
 			"With --rehearse nothing is upgraded but a copy, which is restored from the last backup: that shows how\n" +
 			"long clients would be away, and whether there are problems.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), c.OutOrStdout(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+		},
 	}
 	f := c.Flags()
 	o.flags(f)
@@ -93,11 +91,6 @@ func (o *upgradeToOptions) check() error {
 	return nil
 }
 
-func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
-	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
-		client.FieldOwner("toban-cli"))
-}
-
 // acceptUpgrade has the data of the former version removed.
 func (o *upgradeToOptions) acceptUpgrade(ctx context.Context, out io.Writer, api client.Client, db *v1.SampleDB) error {
 	u := db.Status.Upgrade
@@ -120,34 +113,6 @@ func (o *upgradeToOptions) await(ctx context.Context, out io.Writer, api client.
 	return o.watch(ctx, api, before, late, func(db *v1.SampleDB) (bool, error) {
 		return o.show(out, db, &shown)
 	})
-}
-
-// watch shows a SampleDB again and again, until that says that it is over. Late is what is told when it takes too long.
-func (o *upgradeToOptions) watch(
-	ctx context.Context, api client.Client, before *v1.SampleDB, late string,
-	show func(db *v1.SampleDB) (over bool, err error),
-) error {
-	limit, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	tick := time.NewTicker(upgradePoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-limit.Done():
-			return errors.New(late)
-		case <-tick.C:
-		}
-		db, err := o.read(limit, api, before.Name)
-		if err != nil {
-			continue // the API may be away for a moment, and the database does not mind
-		}
-		if db.UID != before.UID {
-			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
-		}
-		if over, err := show(db); over || err != nil {
-			return err
-		}
-	}
 }
 
 // show prints a step that is new, and says whether the upgrade has ended; with an error where it has failed. What is on

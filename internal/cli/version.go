@@ -2,21 +2,35 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
 )
 
+// shownVersion is which program this is.
+type shownVersion struct {
+	Version string `json:"version"`
+	// Go is the version of Go that it was built with.
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
 // Version is `toban version`.
 func Version(version string) *cobra.Command {
-	return &cobra.Command{
+	var o output
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "toban %s (%s, %s/%s)\n",
-				version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			v := shownVersion{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			return o.show(c.OutOrStdout(), v, func(out io.Writer) error {
+				_, err := fmt.Fprintf(out, "toban %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+				return err
+			})
 		},
 	}
+	o.flags(c.Flags())
+	return c
 }

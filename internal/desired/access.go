@@ -16,11 +16,14 @@ func ServiceAccount(db *v1.SampleDB) *corev1.ServiceAccount {
 
 // Role lets the agents label their own Pods with their role and record who leads
 // in the Lease, and nothing more. The Pods are those of the first instances, by ordinal: one that is
-// to go needs its right for as long as it is there.
+// to go needs its right for as long as it is there. A reader that is to go needs none.
 func Role(db *v1.SampleDB, instances int) *rbacv1.Role {
 	var pods []string
 	for i := range instances {
 		pods = append(pods, naming.Instance(db.Name, i))
+	}
+	for i := range MostReaders(db) {
+		pods = append(pods, naming.Reader(db.Name, i))
 	}
 	return &rbacv1.Role{
 		ObjectMeta: meta(db, naming.Role(db.Name)),

@@ -59,9 +59,9 @@ func archiveSize(db *v1.SampleDB) (resource.Quantity, error) {
 		}
 		return size, nil
 	}
-	size, err := resource.ParseQuantity(db.Spec.Storage.Size)
+	size, err := Size(db)
 	if err != nil {
-		return size, fmt.Errorf("storage.size %q must be a quantity such as 10Gi: %w", db.Spec.Storage.Size, err)
+		return size, err
 	}
 	return *resource.NewQuantity(2*size.Value(), resource.BinarySI), nil
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -60,11 +61,12 @@ type Former struct {
 	Spared
 }
 
-// BackupConfigMap is NAME-backup: the settings of the backups.
+// BackupConfigMap is NAME-backup: the settings of the backups. The manifest is what would bring the SampleDB back.
 func BackupConfigMap(
-	db *v1.SampleDB, config protocol.Config, spared Spared, former ...Former,
+	db *v1.SampleDB, config protocol.Config, manifest *runtime.RawExtension, spared Spared, former ...Former,
 ) (*corev1.ConfigMap, error) {
 	settings := BackupSettings(db, config)
+	settings.SampleDB = manifest.Raw
 	for _, f := range former {
 		settings.Former = append(settings.Former, protocol.FormerArchive{
 			Path: f.Path, Major: int(f.Version), Pinned: f.Pinned, InUse: f.InUse,
@@ -312,11 +314,11 @@ func backupVolumes(db *v1.SampleDB, in v1.StoreSpec) ([]corev1.Volume, []corev1.
 	return append(volumes, store...), append(mounts, storeMounts...)
 }
 
-// BackupPolicy lets the operator ask the Pods of backups, verifications and rehearsals how far they are, and nobody
-// else in.
+// BackupPolicy lets the operator ask the Pods of backups, verifications, rehearsals and DatabaseRestores how far they
+// are, and nobody else in.
 func BackupPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
 	return operatorOnly(db, naming.BackupPolicy(db.Name), podsOf(db, naming.ComponentBackup, naming.ComponentVerify,
-		naming.ComponentRehearse), settings)
+		naming.ComponentRehearse, naming.ComponentBring), settings)
 }
 
 // operatorOnly lets the operator reach what listens for it in the selected Pods, and nobody else in.

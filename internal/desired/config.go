@@ -30,8 +30,14 @@ type Known struct {
 	Witness string
 	// Restored is the id of the last restore in place, Upgraded that of the last upgrade.
 	Restored, Upgraded string
+	// RestoredBefore is the id of the last one that the spec has asked for, where Restored is none of the spec's.
+	RestoredBefore string
+	// Preferred are the members in the order in which they should lead; empty where all are alike.
+	Preferred []string
 	// Left says that the SampleDB is deleted and leaves its data, whatever its deletionPolicy says.
 	Left bool
+	// Readers is how many readers there are or come.
+	Readers int
 	// Least is how many members there are at least, whatever the spec wants.
 	Least int
 }
@@ -42,12 +48,19 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 	if versions.First == versions.Running {
 		versions.First = 0
 	}
+	stops := db.DeletionTimestamp == nil && db.Status.Stop.Closed()
+	archive := Archive(db, known.Authority, versions)
+	if archive != nil && stops {
+		archive.MaxLag = 0 // nobody waits for it but the stop
+	}
 	return protocol.Config{
 		Cluster:          db.Name,
 		Namespace:        db.Namespace,
 		Major:            versions.Running,
 		FirstMajor:       versions.First,
 		Members:          members(db, known.Least),
+		Preferred:        known.Preferred,
+		Readers:          known.Readers,
 		SystemIdentifier: known.SystemIdentifier,
 		Parameters:       Parameters(db),
 		HBA:              db.Spec.PostgreSQL.HBA,
@@ -58,16 +71,26 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Given:            known.Given,
 		Durability:       durability(db),
 		Witness:          known.Witness,
-		Archive:          Archive(db, known.Authority, versions),
+		Archive:          archive,
 		Restored:         known.Restored,
 		Upgraded:         known.Upgraded,
 		RemoveUpgraded:   accepted(db),
 		RemoveBefore:     db.Spec.Restore != nil && db.Spec.Restore.Before == v1.BeforeDelete,
-		Prepares:         db.Spec.Restore != nil && db.Spec.Restore.ID != known.Restored,
+		RestoredBefore:   known.RestoredBefore,
+		Prepares:         prepares(db, known),
 		// What is committed after the last backup would be lost, also where the deletionPolicy is another meanwhile.
-		// During an upgrade it would be in the former data only.
-		Closed: db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed(),
+		// During an upgrade it would be in the former data only, and before a stop not known to be in the archive.
+		Closed:  db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed() || stops,
+		Metrics: metrics(db),
 	}.Revise()
+}
+
+// prepares says that a restore in place is to be done: one of the spec, or one that the operator has begun by itself.
+func prepares(db *v1.SampleDB, known Known) bool {
+	done := func(id string) bool { return id == known.Restored || id == known.RestoredBefore }
+	r := db.Status.Restore
+	return db.Spec.Restore != nil && !done(db.Spec.Restore.ID) ||
+		r != nil && r.Cause == v1.CauseDataLost && !done(r.ID)
 }
 
 // accepted is the id of an upgrade whose former data is to be removed, "" for none.
@@ -131,6 +154,9 @@ func Initialises(db *v1.SampleDB) bool { return db.Spec.Init == nil || !db.Spec.
 
 // AppRole is the role of the Secret NAME-app.
 func AppRole(db *v1.SampleDB) string { return initSpec(db).Owner }
+
+// AppDatabase is the database of the Secret NAME-app.
+func AppDatabase(db *v1.SampleDB) string { return initSpec(db).Database }
 
 // initSpec is spec.init with its defaults.
 func initSpec(db *v1.SampleDB) v1.InitSpec {

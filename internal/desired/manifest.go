@@ -17,13 +17,37 @@ import (
 // for. The credentials go with it, so that it has its password again (credentials.Store).
 func Manifest(db *v1.SampleDB, credentials string) *runtime.RawExtension {
 	if madeFor := db.Annotations[naming.AnnotationManifest]; madeFor != "" && metav1.GetControllerOf(db) != nil {
-		return &runtime.RawExtension{Raw: []byte(madeFor)}
+		return &runtime.RawExtension{Raw: []byte(withGrownStorage(madeFor, db))}
 	}
 	spec := *db.Spec.DeepCopy()
 	// What it has begun with and what it was set back to is done, and would not be asked for again.
 	spec.RestoreFrom, spec.Restore = nil, nil
+	spec.Storage = GrownStorage(db)
 	return manifest(db, v1.GroupVersion.WithKind("SampleDB"), spec,
 		map[string]string{naming.AnnotationCredentials: credentials})
+}
+
+// withGrownStorage is the manifest of what a SampleDB was made for, with the size that its volumes have grown to.
+func withGrownStorage(text string, db *v1.SampleDB) string {
+	if _, grown := grownSize(db); !grown {
+		return text
+	}
+	var all, spec map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &all) != nil || json.Unmarshal(all["spec"], &spec) != nil {
+		return text // not ours, so it stays as it is
+	}
+	var err error
+	if spec["storage"], err = json.Marshal(GrownStorage(db)); err != nil {
+		return text
+	}
+	if all["spec"], err = json.Marshal(spec); err != nil {
+		return text
+	}
+	out, err := json.Marshal(all)
+	if err != nil {
+		return text
+	}
+	return string(out)
 }
 
 // manifest is an object as a user would apply it, with some annotations more.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -60,5 +62,74 @@ func TestTheManifestOfAServerIsThatOfItsPostgreSQL(t *testing.T) {
 	db.OwnerReferences = nil
 	if text := string(Manifest(db, "u.code").Raw); !strings.Contains(text, `"SampleDB"`) {
 		t.Errorf("it is %s", text)
+	}
+}
+
+// What comes back needs volumes of the size to which they have grown, and a limit that lets it be created.
+func TestAManifestHasTheSizeThatTheVolumesHaveGrownTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		grown, limit    string
+		wantSize, wantL string
+	}{
+		"they have not grown":          {"", "100Gi", "10Gi", "100Gi"},
+		"they have":                    {"20Gi", "100Gi", "20Gi", "100Gi"},
+		"the limit is lower meanwhile": {"20Gi", "15Gi", "20Gi", "20Gi"},
+		"the size was raised since":    {"5Gi", "100Gi", "10Gi", "100Gi"},
+		"nobody's size":                {"much", "100Gi", "10Gi", "100Gi"},
+	} {
+		db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+		db.Spec.Storage = v1.StorageSpec{Size: "10Gi", Grow: &v1.GrowSpec{Limit: c.limit}}
+		if c.grown != "" {
+			db.Status.Storage = &v1.StorageStatus{Size: c.grown}
+		}
+		owned := db.DeepCopy()
+		controls := true
+		owned.OwnerReferences = []metav1.OwnerReference{{Kind: "PostgreSQL", Name: "x", Controller: &controls}}
+		owned.Annotations = map[string]string{naming.AnnotationManifest: `{"kind":"PostgreSQL","spec":{"storage":` +
+			`{"size":"10Gi","grow":{"limit":"` + c.limit + `"}},"kept":1}}`}
+		for of, db := range map[string]*v1.SampleDB{"a SampleDB": db, "a PostgreSQL": owned} {
+			var got struct {
+				Spec struct {
+					Storage v1.StorageSpec `json:"storage"`
+					Kept    int            `json:"kept"`
+				} `json:"spec"`
+			}
+			if err := json.Unmarshal(Manifest(db, "").Raw, &got); err != nil {
+				t.Fatal(err)
+			}
+			if s := got.Spec.Storage; s.Size != c.wantSize || s.Grow.Limit != c.wantL {
+				t.Errorf("%s, of %s: it has %s up to %s", name, of, s.Size, s.Grow.Limit)
+			}
+			if db == owned && got.Spec.Kept != 1 {
+				t.Errorf("%s: what else it had is lost", name)
+			}
+		}
+		if db.Spec.Storage.Grow.Limit != c.limit || db.Spec.Storage.Size != "10Gi" {
+			t.Errorf("%s: the SampleDB was changed", name)
+		}
+	}
+}
+
+// What follows from the size of the volumes follows from the one in force.
+func TestWhatFollowsFromTheSizeInForce(t *testing.T) {
+	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	db.Spec.Storage.Size, db.Status.Storage = "10Gi", &v1.StorageStatus{Size: "20Gi"}
+	claim, err := Claim(db, 0, nil)
+	if err != nil || claim.Spec.Resources.Requests.Storage().String() != "20Gi" {
+		t.Errorf("a volume asks for %v, %v", claim.Spec.Resources.Requests.Storage(), err)
+	}
+	archive, err := ArchiveClaim(db, nil)
+	if err != nil || archive.Spec.Resources.Requests.Storage().String() != "40Gi" {
+		t.Errorf("that of the archive asks for %v, %v", archive.Spec.Resources.Requests.Storage(), err)
+	}
+	scratch, err := scratchVolume(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := scratch.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests.Storage().String(); got != "20Gi" {
+		t.Errorf("a scratch volume asks for %s", got)
+	}
+	if got := Parameters(db)["max_wal_size"]; got != "2048MB" {
+		t.Errorf("max_wal_size is %s", got)
 	}
 }

@@ -30,14 +30,8 @@ func readWriteService(db *v1.SampleDB) *corev1.Service {
 	return s
 }
 
-// readOnlyService selects standbys; a lone instance serves its readers too, so
-// that an application's second connection string works from the start.
 func readOnlyService(db *v1.SampleDB) *corev1.Service {
-	role := protocol.RoleStandby
-	if Instances(db) == 1 {
-		role = protocol.RolePrimary
-	}
-	s := service(db, naming.ReadOnlyService(db.Name), naming.RoleSelector(db.Name, string(role)))
+	s := service(db, naming.ReadOnlyService(db.Name), readOnly(db))
 	s.Spec.Type = corev1.ServiceTypeClusterIP
 	return s
 }
@@ -91,21 +85,21 @@ func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// NetworkPolicy lets clients reach PostgreSQL, all or those of spec.network.from, and only the other instances and
-// the operator reach an agent. What a MyApp's Pods need has a policy of its own: policies only ever allow. Egress is
-// not restricted.
+// NetworkPolicy lets clients reach PostgreSQL, all or those of spec.network.from, only the other instances and the
+// operator reach an agent, and only who reads metrics reaches those. What a MyApp's Pods need has a policy of its own:
+// policies only ever allow. Egress is not restricted.
 func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
-	instances := &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)}
+	servers := servers(db)
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, naming.NetworkPolicy(db.Name)),
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: *instances,
+			PodSelector: servers,
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: append(clientRules(db), networkingv1.NetworkPolicyIngressRule{
+			Ingress: append(append(clientRules(db), networkingv1.NetworkPolicyIngressRule{
 				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
-				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: instances}, {NamespaceSelector: operator}},
-			}),
+				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &servers}, {NamespaceSelector: operator}},
+			}), metricsRules(db)...),
 		},
 	}
 }
@@ -119,10 +113,14 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 			{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
 		}
 	}
-	// Those of our own Pods that connect: standbys, the init Job, backups, the check before an upgrade, and the Job
-	// after a change of the image.
-	own := podsOf(db, naming.ComponentInstance, naming.ComponentInit, naming.ComponentBackup, naming.ComponentUpgrade,
-		naming.ComponentFinish)
+	// Those of our own Pods that connect: standbys, readers, the init Job, backups, the check before an upgrade, the
+	// Job after a change of the image, and what brings tables back.
+	connect := []string{naming.ComponentInstance, naming.ComponentInit, naming.ComponentBackup,
+		naming.ComponentUpgrade, naming.ComponentFinish, naming.ComponentBring}
+	if MostReaders(db) > 0 {
+		connect = append(connect, naming.ComponentReader)
+	}
+	own := podsOf(db, connect...)
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}
 	for _, p := range from {
 		peers = append(peers, peer(p))

@@ -21,12 +21,16 @@ const (
 // defaults that fit the memory and the volume. PostgreSQL does not mind the case of
 // a name; here it is always lower.
 func Parameters(db *v1.SampleDB) map[string]string {
-	size, err := resource.ParseQuantity(db.Spec.Storage.Size)
+	size, err := Size(db)
 	if err != nil {
 		// The CRD refuses it; and the storage phase reports it.
 		size = resource.MustParse("1Gi")
 	}
 	out := defaults(memory(db.Spec.Resources), size.Value())
+	if MostReaders(db) > fewReaders {
+		// Fifty more, each as a standby: the number may change then without a restart.
+		out["max_wal_senders"], out["max_replication_slots"] = "120", "70"
+	}
 	if backup := Backup(db); backup != nil && backup.Incremental != nil {
 		out["summarize_wal"] = "on" // what has changed since a backup is read from the summaries
 	}

@@ -26,6 +26,7 @@ func podTemplate(db *v1.SampleDB, settings Settings, config protocol.Config) cor
 		Containers:                    []corev1.Container{postgresContainer(db, settings, config)},
 		Volumes:                       instanceVolumes(db),
 		Affinity:                      affinity(db),
+		TopologySpreadConstraints:     zoneSpread(db),
 		NodeSelector:                  db.Spec.Pod.NodeSelector,
 		Tolerations:                   db.Spec.Pod.Tolerations,
 		PriorityClassName:             db.Spec.Pod.PriorityClassName,
@@ -116,6 +117,10 @@ func postgresContainer(db *v1.SampleDB, settings Settings, config protocol.Confi
 		Resources:       db.Spec.Resources,
 		SecurityContext: containerSecurity(),
 		VolumeMounts:    instanceMounts(db),
+		// It is not told to stop while it is replaced in place.
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: &corev1.ExecAction{Command: []string{naming.PathBinary, "before-stop"}},
+		}},
 		// An agent that runs is alive, even while it clones for hours; so there is no
 		// startup probe, which would put the first look at readiness off by a second.
 		LivenessProbe: probe("/livez", 10, 5, 6),
@@ -177,5 +182,26 @@ func affinity(db *v1.SampleDB) *corev1.Affinity {
 				LabelSelector: &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
 			},
 		}},
+	}}
+}
+
+// zoneSpread spreads the instances over zones: as far as possible, unless the user has rules of their own, or always.
+// It is no facet: where a Pod runs that is there already, its volume mostly decides. A zone whose nodes are all lost,
+// or not for these Pods, is none that others would have to wait for.
+func zoneSpread(db *v1.SampleDB) []corev1.TopologySpreadConstraint {
+	otherwise := corev1.ScheduleAnyway
+	switch {
+	case db.Spec.ZoneSpread == v1.ZoneSpreadRequired:
+		otherwise = corev1.DoNotSchedule
+	case db.Spec.ZoneSpread == "", db.Spec.Pod.Affinity != nil:
+		return nil
+	}
+	honor := corev1.NodeInclusionPolicyHonor
+	return []corev1.TopologySpreadConstraint{{
+		MaxSkew:           1,
+		TopologyKey:       corev1.LabelTopologyZone,
+		WhenUnsatisfiable: otherwise,
+		LabelSelector:     &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
+		NodeTaintsPolicy:  &honor,
 	}}
 }

@@ -1,14 +1,10 @@
 package desired
 
 import (
-	"bytes"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
@@ -26,8 +22,9 @@ func foodb(modify func(*pgv1.PostgreSQL)) *pgv1.PostgreSQL {
 
 func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 	three, version := int32(3), int32(18)
+	from := base{"postgresql", objectsOf(foodb(func(*pgv1.PostgreSQL) {})), "foodb"}
+	whole(t, from.file, from.objects)
 	for name, pg := range map[string]*pgv1.PostgreSQL{
-		"postgresql": foodb(func(*pgv1.PostgreSQL) {}),
 		"postgresql-full": foodb(func(pg *pgv1.PostgreSQL) {
 			pg.Spec.Instances, pg.Spec.Version, pg.Spec.Storage = &three, &version, &v1.StorageSpec{Size: "20Gi"}
 			pg.Spec.Backup, pg.Spec.Service = &v1.BackupSpec{Schedule: "@daily"}, &v1.ServiceSpec{Type: "LoadBalancer"}
@@ -38,25 +35,19 @@ func TestObjectsOfAPostgreSQLAreAsInTheGoldenFiles(t *testing.T) {
 			}
 			pg.Annotations = map[string]string{naming.AnnotationReload: "1"}
 		}),
-		"postgresql-longest": foodb(func(pg *pgv1.PostgreSQL) { pg.Name = strings.Repeat("n", naming.MaxName) }),
+		"postgresql-longest": foodb(func(pg *pgv1.PostgreSQL) { pg.Name = longest }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := Server(pg, nil)
-			var out bytes.Buffer
-			for _, object := range []client.Object{
-				db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"),
-				DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
-			} {
-				checkName(t, object)
-				text, err := yaml.Marshal(object)
-				if err != nil {
-					t.Fatal(err)
-				}
-				out.WriteString("---\n")
-				out.Write(text)
-			}
-			compare(t, filepath.Join("testdata", name+".yaml"), out.Bytes())
+			from.different(t, name, objectsOf(pg))
 		})
+	}
+}
+
+func objectsOf(pg *pgv1.PostgreSQL) []client.Object {
+	db := Server(pg, nil)
+	return []client.Object{
+		db, PasswordsJob(pg, settings, "PUBLIC-KEY", nil), SecretRevision(pg, "0123456789"),
+		DatabaseSecret(pg, db, `p@ss:w\rd`, []byte("CERT")),
 	}
 }
 

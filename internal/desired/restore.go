@@ -30,6 +30,9 @@ type Source struct {
 	// Server is the SampleDB whose server has the archive's volume, Authority the certificate (PEM) of its authority.
 	// "" where there is none: then the volume is mounted.
 	Server, Authority string
+	// AtLeast is the LSN up to which the archive has had WAL, "" where that is not asked: one that ends before it is
+	// not restored.
+	AtLeast string
 }
 
 // Restore is one: what is wanted, and where it is made.
@@ -41,12 +44,29 @@ type Restore struct {
 	InPlace string
 }
 
+// OwnSource is the SampleDB's own archive at a path, whose volume, if it is on one, has its server.
+func OwnSource(db *v1.SampleDB, path, authority string) Source {
+	source := Source{Archive: ArchiveReference(db)}
+	source.Archive.Path = path
+	if IsVolume(source.Archive.Store) {
+		source.Server, source.Authority = db.Name, authority
+	}
+	return source
+}
+
 // FirstRestore is what spec.restoreFrom wants.
 func FirstRestore(db *v1.SampleDB) Restore { return Restore{Wanted: *db.Spec.RestoreFrom} }
 
 // InPlaceRestore is what spec.restore wants, made on the volume of an instance that runs.
-func InPlaceRestore(db *v1.SampleDB, ordinal int) Restore {
-	spec := db.Spec.Restore
+func InPlaceRestore(db *v1.SampleDB, ordinal int) Restore { return InPlace(*db.Spec.Restore, ordinal) }
+
+// LatestRestore is a restore in place to the end of the archive, which the operator wants by itself.
+func LatestRestore(db *v1.SampleDB, id string) *v1.InPlaceRestore {
+	return &v1.InPlaceRestore{ID: id, Confirm: db.Name, Latest: true, Before: v1.BeforeKeep}
+}
+
+// InPlace is a restore in place, made on the volume of an instance that runs.
+func InPlace(spec v1.InPlaceRestore, ordinal int) Restore {
 	return Restore{Wanted: v1.RestoreSpec{Backup: spec.Backup, Target: spec.Target}, Ordinal: ordinal, InPlace: spec.ID}
 }
 
@@ -72,6 +92,7 @@ func RestoreSettings(
 		Encrypted:  source.Archive.Encryption != nil,
 		Backup:     source.Backup,
 		Target:     target,
+		AtLeast:    source.AtLeast,
 		Parameters: ofExtensions(config.Parameters),
 		Operator:   config.Operator,
 	}, err
@@ -153,8 +174,18 @@ func RestoreJob(db *v1.SampleDB, settings Settings, x Restore, source Source) *b
 }
 
 func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) corev1.PodSpec {
+	volumes, mounts := restoreVolumes(db, naming.RestoreConfigMap(db.Name),
+		claimVolume(naming.VolumeData, naming.Claim(db.Name, x.Ordinal)), source)
+	pod := restoringPod(db, settings, source, volumes, mounts)
+	pod.Affinity = x.affinity(db)
+	return pod
+}
+
+// restoringPod restores into a volume that is among those given.
+func restoringPod(
+	db *v1.SampleDB, settings Settings, source Source, volumes []corev1.Volume, mounts []corev1.VolumeMount,
+) corev1.PodSpec {
 	grace := int64(30)
-	volumes, mounts := restoreVolumes(db, x, source)
 	resources := db.Spec.Resources
 	if len(resources.Requests) == 0 && len(resources.Limits) == 0 {
 		resources = requests("100m", "256Mi")
@@ -163,7 +194,6 @@ func restorePod(db *v1.SampleDB, settings Settings, x Restore, source Source) co
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.ServiceAccountName = naming.ServiceAccount(db.Name)
 	pod.TerminationGracePeriodSeconds = &grace
-	pod.Affinity = x.affinity(db)
 	pod.InitContainers = []corev1.Container{installContainer(settings)}
 	pod.Containers = []corev1.Container{{
 		Name:            naming.ContainerRestore,
@@ -199,8 +229,10 @@ func (x Restore) affinity(db *v1.SampleDB) *corev1.Affinity {
 	}
 }
 
-// restoreVolumes mount the volume of an instance, and what it takes to read the archive.
-func restoreVolumes(db *v1.SampleDB, x Restore, source Source) ([]corev1.Volume, []corev1.VolumeMount) {
+// restoreVolumes mount the settings, the volume for the data, and what it takes to read the archive.
+func restoreVolumes(
+	db *v1.SampleDB, settings string, data corev1.Volume, source Source,
+) ([]corev1.Volume, []corev1.VolumeMount) {
 	mode := configMode
 	volumes, mounts := storeVolumes(source.Archive.Store)
 	add := func(volume corev1.Volume, path string, readOnly bool) {
@@ -208,13 +240,13 @@ func restoreVolumes(db *v1.SampleDB, x Restore, source Source) ([]corev1.Volume,
 		mounts = append(mounts, corev1.VolumeMount{Name: volume.Name, MountPath: path, ReadOnly: readOnly})
 	}
 	add(corev1.Volume{Name: volumeConfig, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: naming.RestoreConfigMap(db.Name)}, DefaultMode: &mode,
+		LocalObjectReference: corev1.LocalObjectReference{Name: settings}, DefaultMode: &mode,
 	}}}, naming.PathRestore, true)
 	add(authorityVolume(volumeAuthority, db.Name), naming.PathAuthority, true)
 	add(emptyVolume(volumeProgram, corev1.StorageMediumDefault), naming.PathProgram, true)
 	add(emptyVolume(volumeRun, corev1.StorageMediumMemory), naming.PathRun, false) // it has the Pod's key
 	add(emptyVolume(volumeTmp, corev1.StorageMediumDefault), pathTmp, false)
-	add(claimVolume(naming.VolumeData, naming.Claim(db.Name, x.Ordinal)), naming.PathVolume, false)
+	add(data, naming.PathVolume, false)
 	if source.Archive.Encryption != nil {
 		add(optionalSecret(volumeKey, source.Archive.Encryption.Key.Name), naming.PathKey, true)
 	}

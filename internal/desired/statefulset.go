@@ -1,11 +1,8 @@
 package desired
 
 import (
-	"fmt"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
@@ -54,8 +51,8 @@ func claimTemplates(db *v1.SampleDB, current *appsv1.StatefulSet) ([]corev1.Pers
 	if err != nil {
 		return nil, err
 	}
+	// Without a kind, as the cache has it too: else the next look would find another template, and write it again.
 	return []corev1.PersistentVolumeClaim{{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{Name: naming.VolumeData, Labels: naming.Common(db.Name)},
 		Spec:       spec,
 	}}, nil
@@ -87,10 +84,9 @@ func Claim(db *v1.SampleDB, ordinal int, current *corev1.PersistentVolumeClaim) 
 }
 
 func claimSpec(db *v1.SampleDB) (corev1.PersistentVolumeClaimSpec, error) {
-	size, err := resource.ParseQuantity(db.Spec.Storage.Size)
+	size, err := Size(db)
 	if err != nil {
-		return corev1.PersistentVolumeClaimSpec{}, fmt.Errorf("storage.size %q must be a quantity such as 10Gi: %w",
-			db.Spec.Storage.Size, err)
+		return corev1.PersistentVolumeClaimSpec{}, err
 	}
 	filesystem := corev1.PersistentVolumeFilesystem
 	return corev1.PersistentVolumeClaimSpec{

@@ -28,6 +28,7 @@ const (
 	volumeFormer    = "former"
 	volumeScratch   = "scratch"
 	volumeUpgrade   = "upgrade"
+	volumePlan      = "plan"
 
 	pathTmp    = "/tmp"
 	pathMemory = "/dev/shm"

@@ -31,7 +31,7 @@ type rule func(View) *Decision
 
 var rules = []rule{
 	unelected, notAMember, dataUnknown, foreignData,
-	failed, isolated, asked, renewed, outdated, lead, late, unconfirmed,
+	failed, isolated, asked, renewed, outdated, lead, late, unconfirmed, stopping,
 	claim,
 	behind, stuck, incomplete, forked, diverged, join, follow,
 	campaign, await,
@@ -77,7 +77,7 @@ func unelected(v View) *Decision {
 // data. One that has data goes on as a standby until its Pod ends: a configuration that
 // it has not heard of may count on its vote.
 func notAMember(v View) *Decision {
-	stranger := !slices.Contains(v.Members,
+	stranger := !v.Reader && !slices.Contains(v.Members,
 		v.Self) && !slices.Contains(v.Local.HardState.Configuration.Voters(), v.Local.HardState.Voter)
 	if !stranger || v.Local.Data != DataEmpty && v.Local.Data != DataIncomplete {
 		return nil
@@ -104,9 +104,12 @@ func foreignData(v View) *Decision {
 }
 
 // failed: a primary whose server has ended or hangs, or whose volume stalls, leaves the lead to others, if there are
-// any.
+// any. A volume that takes no writes is named also where the server noticed it first.
 func failed(v View) *Decision {
 	why := cmp.Or(v.Local.Failed, v.Local.Stalling())
+	if slow := v.Local.slow(); v.Local.Failed != "" && slow != "" {
+		why += "; " + slow
+	}
 	if !v.leads() || why == "" || !v.othersElect() {
 		return nil
 	}
@@ -122,13 +125,16 @@ func isolated(v View) *Decision {
 		"neither a majority of the instances nor the Kubernetes API can be reached: another instance may lead by now")
 }
 
-// asked: a primary that is asked to resign does so as soon as somebody can take over.
+// asked: a primary that is asked to resign does so as soon as somebody can take over. Unless it is told to stop, it
+// stays and votes: so with one of three instances away, another can still take over. Where it may be anybody, it names
+// the one that the config prefers.
 func asked(v View) *Decision {
 	if !v.Wish.Resign || !v.leads() || v.Local.Server != ServerPrimary ||
-		!v.successor(v.Wish.To, true) || !v.othersElect() {
+		!v.successor(v.Wish.To, true) || !v.canElect(!v.Wish.Leaving) {
 		return nil
 	}
-	return decide(Resign, "SwitchoverAsked", "hands over to another instance, as asked").of(v.Wish.To)
+	return decide(Resign, "SwitchoverAsked", "hands over to another instance, as asked").
+		of(cmp.Or(v.Wish.To, v.preferred()))
 }
 
 // renewed: a leader that alone has a vote takes the later term itself.
@@ -203,6 +209,15 @@ func unconfirmed(v View) *Decision {
 	return decide(Wait, "LeaderUnconfirmed",
 		"was the primary of term %d, and asks a majority of %s whether it still is",
 		v.Local.HardState.Ballot.Term, v.Local.HardState.Configuration.Now)
+}
+
+// stopping: an instance that is told to stop does not start its server again. It still votes; and what a primary has
+// left stays as it was when that stopped, until the rest of its WAL is archived.
+func stopping(v View) *Decision {
+	if !v.Wish.Leaving || v.Local.Server != ServerStopped {
+		return nil
+	}
+	return decide(Wait, "Stopping", "is told to stop, and its server has stopped: it is not started again")
 }
 
 // claim: a lone instance with data and no hard state leads the first term.

@@ -47,7 +47,8 @@ type Check struct{ Reason, Message string }
 // none does. It is what "why is there no failover?" is answered with.
 func (v View) obstacle() *Check {
 	for _, check := range []func(View) *Check{
-		leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, anotherStands, resting,
+		isReader, leaving, notAVoter, endUnknown, volumeFull, volumeSlow, majorityLost, betterCandidate, anotherStands,
+		resting,
 	} {
 		if c := check(v); c != nil {
 			return c
@@ -58,8 +59,13 @@ func (v View) obstacle() *Check {
 
 // Eligible says whether the instance could lead, whatever the others are.
 func (v View) Eligible() bool {
-	able := leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && volumeSlow(v) == nil
+	able := !v.Reader && leaving(v) == nil && notAVoter(v) == nil && volumeFull(v) == nil && volumeSlow(v) == nil
 	return able && v.Local.Data == DataPresent && v.Local.Server == ServerStandby
+}
+
+// isReader: a reader never asks for votes, whatever a configuration says.
+func isReader(v View) *Check {
+	return failing(v.Reader, "Reader", "%s is a reader, and never leads", v.Self)
 }
 
 func leaving(v View) *Check {
@@ -81,6 +87,9 @@ func endUnknown(v View) *Check {
 func volumeFull(v View) *Check {
 	return failing(v.Local.Full, "VolumeFull", "the volume of %s has no room for WAL", v.Self)
 }
+
+// RefusedNoMajority is the refusal of an instance for which a majority can't vote.
+const RefusedNoMajority = "NoMajority"
 
 // majorityLost: a majority must have lost the leader. One that still hears it
 // would not give its vote, nor would one with more WAL: asking in vain costs a term,
@@ -113,7 +122,7 @@ func majorityLost(v View) *Check {
 	if m.Configuration.Elects(votes, v.Local.WitnessReachable) {
 		return nil
 	}
-	return &Check{"NoMajority", fmt.Sprintf("a new leader needs a majority of %s: %s",
+	return &Check{RefusedNoMajority, fmt.Sprintf("a new leader needs a majority of %s: %s",
 		m.Configuration.Now, strings.Join(against, ", "))}
 }
 
@@ -273,9 +282,13 @@ func (q Quorum) majority(self Voter, age func(Voter) (time.Duration, bool), witn
 }
 
 // othersElect says whether the other voters could elect without this one.
-func (v View) othersElect() bool {
+func (v View) othersElect() bool { return v.canElect(false) }
+
+// canElect says whether the voters could elect another instance, with the vote of this one or without. It gives none
+// while its volume stalls: a vote must be on disk.
+func (v View) canElect(withOwn bool) bool {
 	m := v.Local.HardState
-	votes := map[Voter]bool{}
+	votes := map[Voter]bool{m.Voter: withOwn && !v.Local.Stalls()}
 	for _, voter := range m.Configuration.Voters() {
 		peer, ok := v.Peers[voter.Instance()]
 		if ok && voter != m.Voter && peer.canVote(voter) && peer.Ballot.Term <= m.Ballot.Term {
@@ -283,6 +296,16 @@ func (v View) othersElect() bool {
 		}
 	}
 	return v.successor("", false) && m.Configuration.Elects(votes, v.Local.WitnessReachable)
+}
+
+// preferred is the most preferred instance that can take over in order, "" where none is preferred or can. It is only a
+// word to those that elect: who has not all WAL is not elected, and who does not stand in time is not waited for.
+func (v View) preferred() string {
+	able := func(name string) bool { return v.successor(name, true) }
+	if i := slices.IndexFunc(v.Preferred, able); i >= 0 {
+		return v.Preferred[i]
+	}
+	return ""
 }
 
 // successor says whether there is one that can lead: wished, or any. Who is to

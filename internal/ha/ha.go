@@ -84,6 +84,10 @@ type View struct {
 	Self string
 	// Members are the instances that the config names, by ordinal.
 	Members []string
+	// Preferred are the members in the order in which they should lead; empty where all are alike.
+	Preferred []string
+	// Reader says that this instance is a reader, which is no member: it follows the leader, and never leads or votes.
+	Reader bool
 	// SystemIdentifier is the cluster's, once some instance is known to have made
 	// the data; empty before.
 	SystemIdentifier string

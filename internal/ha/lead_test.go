@@ -19,6 +19,9 @@ func other(p Peer) Peer { p.Voter = NewVoter(p.Voter.Instance(), "z"); return p 
 // resigning asks the leader to leave, for an instance or for any.
 func resigning(to string) func(*View) { return func(v *View) { v.Wish = Wish{Resign: true, To: to} } }
 
+// preferring is the order in which the members should lead.
+func preferring(names ...string) func(*View) { return func(v *View) { v.Preferred = names } }
+
 func TestDecideAsLeader(t *testing.T) {
 	t.Parallel()
 	both := func(v *View) {
@@ -79,13 +82,44 @@ func TestDecideAsLeader(t *testing.T) {
 		"a leader that is asked leaves": {
 			three("db-0", primary("db-0", 4), both, resigning("db-2")), Resign, "db-2", "SwitchoverAsked",
 		},
+		"for any, the one that is preferred": {
+			three("db-0", primary("db-0", 4), both, resigning(""), preferring("db-2", "db-0", "db-1")), Resign, "db-2",
+			"SwitchoverAsked",
+		},
+		"but for whom it is asked": {
+			three("db-0", primary("db-0", 4), both, resigning("db-1"), preferring("db-2", "db-1", "db-0")), Resign,
+			"db-1", "SwitchoverAsked",
+		},
+		"not the one that is preferred and does not stream": {
+			three("db-0", primary("db-0", 4), both, hears("db-2", without(follower("db-2", 4, "db-0"))),
+				resigning(""), preferring("db-2", "db-1", "db-0")), Resign, "db-1", "SwitchoverAsked",
+		},
+		"anybody where no other is preferred": {
+			three("db-0", primary("db-0", 4), both, resigning(""), preferring("db-0", "db-9")), Resign, "",
+			"SwitchoverAsked",
+		},
+		"nobody is asked to leave because another is preferred": {
+			three("db-0", primary("db-0", 4), both, preferring("db-2", "db-1", "db-0")), Lead, "", "Leader",
+		},
+		"a server that fails names nobody": {
+			three("db-0", primary("db-0", 4), both, ended, preferring("db-2", "db-1", "db-0")), Fence, "",
+			"ServerFailed",
+		},
 		"not for one that is no voter": {three("db-0", primary("db-0", 4), both,
 			hears("db-2", other(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
 		"not for one that does not stream": {three("db-0", primary("db-0", 4), both,
 			hears("db-2", without(follower("db-2", 4, "db-0"))), resigning("db-2")), Lead, "", "Leader"},
-		"not while the others could not elect": {
+		"with one of three away too: its own vote counts": {
 			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning("")),
-			Lead, "", "Leader",
+			Resign, "", "SwitchoverAsked",
+		},
+		"not while its volume stalls: it could not vote": {
+			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning(""),
+				local(func(l *Local) { l.Unwritten = StallLimit + 1 })), Lead, "", "Leader",
+		},
+		"not where it ends, and the others could not elect": {
+			three("db-0", primary("db-0", 4), hears("db-2", follower("db-2", 4, "db-0")), resigning(""),
+				func(v *View) { v.Wish.Leaving = true }), Lead, "", "Leader",
 		},
 		"it makes way for who can't follow": {
 			three("db-0", primary("db-0", 4), both, hears("db-1", promised("db-1", 5))), Resign, "", "TermOutdated",

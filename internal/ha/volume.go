@@ -1,6 +1,9 @@
 package ha
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Stalls says that the volume stalls: nothing gets on disk.
 func (l Local) Stalls() bool { return l.Unwritten > StallLimit }
@@ -10,7 +13,19 @@ func (l Local) Stalling() string {
 	if !l.Stalls() {
 		return ""
 	}
-	return fmt.Sprintf("the volume has not taken a write for %s", StallLimit)
+	return noWriteFor(StallLimit)
+}
+
+// slow is that the volume stalls or is about to, for people; "" while it takes writes.
+func (l Local) slow() string {
+	if l.Stalls() || l.Unwritten <= SlowLimit {
+		return l.Stalling()
+	}
+	return noWriteFor(SlowLimit)
+}
+
+func noWriteFor(limit time.Duration) string {
+	return fmt.Sprintf("the volume has not taken a write for %s", limit)
 }
 
 // volumeSlow keeps an instance from being elected whose volume is about to stall, or does: it could not keep its own

@@ -51,3 +51,19 @@ func TestDecideOnAVolumeThatStalls(t *testing.T) {
 		"not when the other can't keep its promise": {stand(hears("db-2", stalls(lost))), Follow, "db-0", "NoMajority"},
 	})
 }
+
+// Whichever of the server and the volume fails first: the decision names the volume.
+func TestADecisionNamesTheVolume(t *testing.T) {
+	for after, want := range map[time.Duration]string{
+		0:              "it hangs: another instance takes over",
+		SlowLimit + 1:  "it hangs; the volume has not taken a write for 1s: another instance takes over",
+		StallLimit + 1: "it hangs; the volume has not taken a write for 2s: another instance takes over",
+	} {
+		v := three("db-0", primary("db-0", 4), hears("db-1", follower("db-1", 4, "db-0")),
+			hears("db-2", follower("db-2", 4, "db-0")),
+			local(func(l *Local) { l.Failed, l.Unwritten = "it hangs", after }))
+		if d := failed(v); d == nil || d.Message != want {
+			t.Errorf("after %s: %+v, want %q", after, d, want)
+		}
+	}
+}

@@ -44,6 +44,7 @@ const (
 	RefusedEndUnknown  = "EndUnknown"
 	RefusedBehind      = "Behind"
 	RefusedForgotten   = "Forgotten"
+	RefusedReader      = "Reader"
 )
 
 // Voting is how a voter is at the moment.

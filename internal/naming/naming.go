@@ -24,6 +24,10 @@ const (
 	// LabelRole is set on an instance's Pod by its own agent, and only while it
 	// does what the role asks.
 	LabelRole = "toban.dev/role"
+	// LabelMetrics on a namespace, ReadsMetrics its value, lets its Pods read the metrics of every SampleDB that
+	// does not say by spec.metrics.from who may.
+	LabelMetrics = "toban.dev/metrics"
+	ReadsMetrics = "read"
 	// AnnotationApplied is the hash of the object as the operator last wanted it.
 	AnnotationApplied = "toban.dev/applied"
 	// AnnotationFacets says with which facets of the spec a Pod was made.
@@ -37,8 +41,14 @@ const (
 	AnnotationSwitchover = "toban.dev/switchover"
 	// AnnotationSwitchoverFrom is the primary that was asked to hand over, and its term.
 	AnnotationSwitchoverFrom = "toban.dev/switchover-from"
+	// AnnotationSwitchoverAt is when a switchover was asked for last, where spec.primary is given: a preferred instance
+	// is not handed to again for an hour.
+	AnnotationSwitchoverAt = "toban.dev/switchover-at"
 	// AnnotationSwitchoverRefused says why the last switchover was refused.
 	AnnotationSwitchoverRefused = "toban.dev/switchover-refused"
+	// AnnotationRestart on a SampleDB asks for a restart of the servers, one after the other: RestartAll, or the name
+	// of an instance. The operator removes it when that is done or refused.
+	AnnotationRestart = "toban.dev/restart"
 	// AnnotationRotatePassword on a SampleDB asks for a new password in the Secret NAME-app, by any value. The operator
 	// removes it when it has begun.
 	AnnotationRotatePassword = "toban.dev/rotate-password" //nolint:gosec // the name of an annotation
@@ -48,9 +58,14 @@ const (
 	// AnnotationUpdate on a SampleDB asks for its update to a newer minor version: UpdateInWindow when the window opens
 	// next, any other value now. The operator removes it when instances are being replaced, or it is refused.
 	AnnotationUpdate = "toban.dev/update"
+	// AnnotationStarted on a SampleDB is a moment (RFC 3339): spec.stopWindows that opened before it do not count.
+	AnnotationStarted = "toban.dev/started"
 	// AnnotationReindex on a SampleDB asks for the indexes to be rebuilt that another sort order leaves out of order:
 	// UpdateInWindow when the window opens next, any other value now. The operator removes it when that is done.
 	AnnotationReindex = "toban.dev/reindex"
+	// AnnotationReplaceAgents on a SampleDB asks for its agents to go on as the operator's program: UpdateInWindow when
+	// the window opens next, any other value now. The operator removes it when all do that can, or one has failed.
+	AnnotationReplaceAgents = "toban.dev/replace-agents"
 	// AnnotationFinish on the Job NAME-finish are the parts that it does.
 	AnnotationFinish = "toban.dev/finish"
 	// AnnotationRotateAuthority on a SampleDB asks for a new authority. The value is for how long the new and the
@@ -86,17 +101,25 @@ const (
 	// AnnotationRehearse asks for a rehearsal of an upgrade, and for nothing else: to a major version, and with a space
 	// after it to an image. The operator removes it when that has ended.
 	AnnotationRehearse = "toban.dev/rehearse"
+
+	// AnnotationAgentTried on a Pod is the program (SHA-256) that its agent was last given to go on as, when, and the
+	// container that it ran in. It is there until the agent runs that program.
+	AnnotationAgentTried = "toban.dev/agent-tried"
+
 	// AnnotationAcceptUpgrade says that the data of the former major version is not needed any more.
 	AnnotationAcceptUpgrade = "toban.dev/accept-upgrade"
-	// UpdateInWindow is a value of AnnotationUpdate and AnnotationReindex.
+	// UpdateInWindow is a value of AnnotationUpdate, AnnotationReindex and AnnotationReplaceAgents.
 	UpdateInWindow = "in-window"
 
 	// SwitchoverAny leaves it to the instances which of them takes over.
 	SwitchoverAny = "any"
+	// RestartAll has the servers of all instances restart.
+	RestartAll = "all"
 
 	ManagedBy         = "toban"
 	Application       = "postgresql"
 	ComponentInstance = "instance"
+	ComponentReader   = "reader"
 	ComponentInit     = "init"
 	ComponentBackup   = "backup"
 	ComponentArchive  = "archive"
@@ -106,6 +129,8 @@ const (
 	ComponentUpgrade  = "upgrade"
 	ComponentRehearse = "rehearse"
 	ComponentFinish   = "finish"
+	ComponentBring    = "bring"
+	ComponentFind     = "find"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -129,6 +154,7 @@ const (
 	PortPostgreSQL = 5432
 	PortAgent      = 8443 // mTLS: peers and operator
 	PortProbe      = 8080 // HTTP: kubelet's probes
+	PortMetrics    = 9187 // HTTP: metrics for Prometheus, where postgres_exporter has them
 )
 
 // Containers and their paths.
@@ -138,6 +164,7 @@ const (
 	ContainerInit       = "init"
 	ContainerBackup     = "backup"
 	ContainerKeys       = "keys" // of a backup: it sees which keys there are
+	ContainerFind       = "find" // of an undelete: it looks for backups in a store
 	ContainerArchive    = "archive"
 	ContainerRestore    = "restore"
 	ContainerVerify     = "verify"
@@ -145,6 +172,8 @@ const (
 	ContainerCollect    = "collect" // of an upgrade: it brings the former version's programs along
 	ContainerUpgrade    = "upgrade"
 	ContainerFinish     = "finish"
+	ContainerCopy       = "copy" // of a DatabaseRestore: it runs the restored copy
+	ContainerBring      = "bring"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -170,6 +199,7 @@ const (
 	PathSource      = "/etc/toban/source"      // the Secret NAME-ca of the SampleDB whose volume is restored from
 	PathKey         = "/etc/toban/key"         // the Secret with the key of an encrypted archive
 	PathRun         = "/var/run/postgresql"    // the Unix socket, where the official image has it
+	PathCopy        = "/var/run/copy"          // the Unix socket of a restored copy, in the Pod of a DatabaseRestore
 )
 
 // Keys of ConfigMaps and Secrets.
@@ -178,6 +208,7 @@ const (
 	KeyInit    = "init.json"    // ConfigMap NAME-config: what the init Job does
 	KeyBackup  = "backup.json"  // ConfigMap NAME-backup: protocol.BackupSettings
 	KeyRestore = "restore.json" // ConfigMap NAME-restore: protocol.RestoreSettings
+	KeyBring   = "bring.json"   // ConfigMap NAME-bring of a DatabaseRestore: protocol.BringSettings
 	KeyAge     = "age.key"      // the user's Secret with the key of an archive
 	KeyCA      = "ca.crt"
 	// KeyTLSCertificate and KeyTLSKey are in Secrets of the type kubernetes.io/tls.
@@ -291,6 +322,14 @@ const EnvRestored = "TOBAN_RESTORED"
 // RestoreJob is named by the hash of what is restored, so that a mended spec.restoreFrom gets a new Job.
 func RestoreJob(db, hash string) string { return db + "-restore-" + hash }
 
+// Bring is the name of the Job of a DatabaseRestore, and of the ConfigMap with its settings.
+func Bring(restore string) string { return restore + bringSuffix }
+
+// BroughtBy is the DatabaseRestore of a Job's name.
+func BroughtBy(job string) (restore string, ok bool) { return strings.CutSuffix(job, bringSuffix) }
+
+const bringSuffix = "-bring"
+
 // VerifyJob is the Job that verifies a DatabaseBackup, by the hash of whose and which request it is.
 func VerifyJob(backup, hash string) string { return backup[:min(len(backup), 40)] + "-verify-" + hash }
 
@@ -328,15 +367,26 @@ func ScheduledBackup(db string, due time.Time) string {
 	return db + "-" + due.UTC().Format("20060102-150405")
 }
 
+// DatabaseRestore is the name of one that the command makes. It may have 51 characters.
+func DatabaseRestore(db string, at time.Time) string {
+	return ScheduledBackup(strings.TrimRight(db[:min(len(db), 35)], "-"), at)
+}
+
 // FinalBackup is the name of the last DatabaseBackup of a SampleDB, which is taken when it is deleted.
 func FinalBackup(db, uid string) string { return db + "-final-" + uid[:min(len(uid), 8)] }
+
+// FindPod is the name of a Pod that looks for backups in a store.
+func FindPod(unique string) string { return "toban-find-" + unique }
 
 // Instance is the name of the Pod with this ordinal.
 func Instance(db string, ordinal int) string { return fmt.Sprintf("%s-%d", db, ordinal) }
 
 // Claim is the name of the PersistentVolumeClaim of the instance with this
 // ordinal, as the StatefulSet controller makes it of VolumeData.
-func Claim(db string, ordinal int) string { return VolumeData + "-" + Instance(db, ordinal) }
+func Claim(db string, ordinal int) string { return ClaimOf(Instance(db, ordinal)) }
+
+// ClaimOf is the volume claim of an instance by that one's name.
+func ClaimOf(instance string) string { return VolumeData + "-" + instance }
 
 // Ordinal is the number at the end of an instance's or a claim's name.
 func Ordinal(name string) (int, bool) {
@@ -376,6 +426,10 @@ func TrustFile(name string) string { return TrustFolder(name) + "/" + KeyCA }
 func Slot(instance string) string {
 	return "toban_" + strings.ReplaceAll(instance, "-", "_")
 }
+
+// SlotArchive is the replication slot that keeps WAL until it is archived. Every instance has it, because any of them
+// may be the next to archive.
+const SlotArchive = "toban_archive"
 
 // Common are the labels of every object of a SampleDB.
 func Common(db string) map[string]string {

@@ -124,7 +124,8 @@ func TestEveryLabelIsLegal(t *testing.T) {
 		}
 	}
 	for _, key := range []string{AnnotationApplied, AnnotationFacets, AnnotationSources, AnnotationDefaultContainer,
-		Finalizer, AnnotationSwitchover, AnnotationSwitchoverFrom, AnnotationSwitchoverRefused} {
+		Finalizer, AnnotationSwitchover, AnnotationSwitchoverFrom, AnnotationSwitchoverAt,
+		AnnotationSwitchoverRefused} {
 		if !labelKey.MatchString(key) {
 			t.Errorf("%s is no legal key", key)
 		}

@@ -12,10 +12,6 @@ import (
 	"toban.dev/internal/wal"
 )
 
-// SlotArchive is the slot that keeps WAL until it is archived. Every instance has
-// it, because any of them may be the next to archive.
-const SlotArchive = "toban_archive"
-
 // duplicateObject is the SQLSTATE of what is there already (PostgreSQL 17 documentation, appendix A).
 const duplicateObject = "42710"
 
@@ -53,6 +49,17 @@ func (s *Session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
 	err := s.conn.QueryRow(ctx, "select pg_current_wal_flush_lsn()::text").Scan(&text)
 	if err != nil {
 		return 0, fmt.Errorf("ask how far the WAL is on disk: %w", err)
+	}
+	return wal.ParseLSN(text)
+}
+
+// InsertedWAL is the end of all WAL that there is (primary), also of that which is not written yet: a commit that waits
+// for no disk is acknowledged before.
+func (s *Session) InsertedWAL(ctx context.Context) (wal.LSN, error) {
+	var text string
+	err := s.conn.QueryRow(ctx, "select pg_current_wal_insert_lsn()::text").Scan(&text)
+	if err != nil {
+		return 0, fmt.Errorf("ask where the WAL ends: %w", err)
 	}
 	return wal.ParseLSN(text)
 }

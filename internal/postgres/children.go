@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"os/exec"
+	"slices"
 	"sync"
 )
 
@@ -41,6 +42,38 @@ func (c *ChildSet) Run(cmd *exec.Cmd) error {
 		return err
 	}
 	return c.Wait(cmd)
+}
+
+// Adopt remembers a process that was started before this program took its process over.
+func (c *ChildSet) Adopt(pid int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.pids[pid] = true
+}
+
+// Forget notes that a process which was adopted has been waited for.
+func (c *ChildSet) Forget(pid int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	delete(c.pids, pid)
+}
+
+// Others are how many processes were started here and are waited for, without some.
+func (c *ChildSet) Others(than ...int) (n int) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for pid := range c.pids {
+		if !slices.Contains(than, pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// Hold keeps programs from being started until they are released.
+func (c *ChildSet) Hold() (release func()) {
+	c.mutex.Lock()
+	return c.mutex.Unlock
 }
 
 // Strangers calls reap for each of the pids that was not started here.

@@ -195,6 +195,7 @@ func hbaConf(settings Settings) string {
 		"host all " + RoleReplication + " all reject",
 		"host replication " + RoleBackup + " all reject",
 		"host all " + RoleBackup + " all reject",
+		"host all " + RoleMetrics + " all reject",
 		"host all postgres all reject",
 	}
 	if settings.Closed {
@@ -210,6 +211,7 @@ func hbaConf(settings Settings) string {
 func identConf(osUser string) string {
 	return strings.Join([]string{
 		"local " + osUser + " postgres",
+		"local " + osUser + " " + RoleMetrics,
 		"toban toban:instance " + RoleReplication,
 		"toban toban:backup " + RoleBackup,
 		"toban toban:init postgres",

@@ -28,14 +28,14 @@ func (p *Process) Fence(ctx context.Context) error {
 // Gone.
 func (p *Process) Kill(ctx context.Context) error {
 	if !p.fenced.Swap(true) { // it has that time once
-		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells
+		_ = p.process.Signal(syscall.SIGQUIT) // it may have ended: then Done tells
 		select {
 		case <-p.done:
 		case <-ctx.Done():
 		case <-time.After(fenceGrace):
 		}
 	}
-	_ = p.cmd.Process.Kill()
+	_ = p.process.Kill()
 	if err := killAll(ctx, p.data, endsInKernel); err != nil {
 		return fmt.Errorf("fence the server: %w", err)
 	}

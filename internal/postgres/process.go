@@ -1,16 +1,12 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,11 +14,12 @@ import (
 	"time"
 )
 
-// Process is a running postmaster. It dies with the program that started it.
+// Process is a running postmaster. It dies with the process that started it.
 type Process struct {
 	server   *Server
-	cmd      *exec.Cmd
+	process  *os.Process
 	data     string // the data directory as the kernel has it, without symbolic links
+	log      *serverLog
 	messages *logTail
 	done     chan struct{}
 	err      error
@@ -39,9 +36,6 @@ const (
 	// StopImmediate stops at once; the next start recovers from the WAL.
 	StopImmediate = StopMode(syscall.SIGQUIT)
 )
-
-// logDelay is how long the last words of a postmaster that has ended are waited for.
-const logDelay = 50 * time.Millisecond
 
 // pollInterval is how often the pid file is looked at while the server starts.
 const pollInterval = 10 * time.Millisecond
@@ -62,35 +56,37 @@ func (s *Server) Start(ctx context.Context, log io.Writer) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	p := &Process{server: s, data: data, messages: &logTail{}, done: make(chan struct{})}
-	p.cmd = s.Programs.command(context.Background(), "postgres", "-D", s.Data())
-	p.cmd.Stdout = log
-	p.cmd.Stderr = io.MultiWriter(log, p.messages)
-	// A session that outlives its postmaster holds the log open: that must not hide
-	// the postmaster's end.
-	p.cmd.WaitDelay = logDelay
-	// If the agent dies, its postmaster must not go on alone: an immediate stop.
-	// A group of its own keeps a terminal's Ctrl-C from reaching it.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
-	started := make(chan error)
-	go p.run(started)
-	if err := <-started; err != nil {
+	read, write, err := os.Pipe()
+	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
+	defer write.Close()
+	cmd := s.Programs.command(context.Background(), "postgres", "-D", s.Data())
+	cmd.Stdout, cmd.Stderr = log, write
+	// If the agent dies, its postmaster must not go on alone: an immediate stop.
+	// A group of its own keeps a terminal's Ctrl-C from reaching it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	PostmastersParent.Do(func() { err = Children.Start(cmd) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start postgres: %w", err), read.Close())
+	}
+	p := s.attend(cmd.Process, data, read, log)
+	go p.await(func() error { return Children.Wait(cmd) })
 	return p, nil
 }
 
-// run starts and waits on one locked thread, because the kernel sends the death
-// signal when the thread that forked ends, not the process (prctl(2)).
-func (p *Process) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := Children.Start(p.cmd)
-	started <- err
-	if err != nil {
-		return
-	}
-	p.err = Children.Wait(p.cmd)
+// attend is a postmaster that runs, whose log is read from now on.
+func (s *Server) attend(process *os.Process, data string, read *os.File, log io.Writer) *Process {
+	p := &Process{server: s, process: process, data: data, messages: &logTail{}, done: make(chan struct{})}
+	p.log = &serverLog{read: read, to: io.MultiWriter(log, p.messages)}
+	p.log.begin()
+	return p
+}
+
+// await waits for the end of the postmaster.
+func (p *Process) await(wait func() error) {
+	p.err = wait()
+	p.log.end()
 	close(p.done)
 }
 
@@ -118,7 +114,7 @@ func (p *Process) Ready(ctx context.Context) error {
 		case <-p.done:
 			return p.Err()
 		case <-ticker.C:
-			if p.server.pidFileState(p.cmd.Process.Pid) == "ready" {
+			if p.server.pidFileState(p.process.Pid) == "ready" {
 				return nil
 			}
 		}
@@ -154,7 +150,7 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 			wait, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 		}
-		_ = p.cmd.Process.Signal(step.signal) // it may have ended: then Done tells
+		_ = p.process.Signal(step.signal) // it may have ended: then Done tells
 		select {
 		case <-p.done:
 			return
@@ -166,80 +162,8 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 
 // Reload makes the server read its configuration files again.
 func (p *Process) Reload() error {
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.process.Signal(syscall.SIGHUP); err != nil {
 		return fmt.Errorf("tell the server to reload: %w", err)
 	}
 	return nil
-}
-
-// logTail keeps the last lines of a log.
-type logTail struct{ lines []string }
-
-const tailLines = 20
-
-// Write takes what os/exec copies; it is called by one goroutine.
-func (t *logTail) Write(p []byte) (int, error) {
-	scanner := bufio.NewScanner(strings.NewReader(string(p)))
-	for scanner.Scan() {
-		t.lines = append(t.lines, scanner.Text())
-	}
-	t.lines = t.lines[max(0, len(t.lines)-tailLines):]
-	return len(p), nil
-}
-
-func (t *logTail) rejection() string { return lastWords(t.lines) }
-
-// culprit is how the postmaster names the process that it stops for.
-var culprit = regexp.MustCompile(`\(PID (\d+)\) (?:exited|was terminated)`)
-
-// lastWords are the last fatal message of a server, or its last line. Where the postmaster names a process that it
-// stops for, they are that one's: others may fail of the same cause, and say less of it.
-func lastWords(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if named := culprit.FindStringSubmatch(lines[i]); named != nil {
-			if _, words := lastFatal(lines[:i], "["+named[1]+"]"); words != "" {
-				return words
-			}
-		}
-	}
-	if at, words := lastFatal(lines, ""); words != "" {
-		return words + cause(lines[:at])
-	}
-	for _, line := range slices.Backward(lines) {
-		// A postmaster that can't write one of its own files ends with no fatal message (CreateOptsFile).
-		if _, text, ok := strings.Cut(line, "LOG:"); ok && strings.Contains(text, "could not write file") {
-			return strings.TrimSpace(text)
-		}
-	}
-	if len(lines) == 0 {
-		return "it said nothing"
-	}
-	return lines[len(lines)-1]
-}
-
-// lastFatal is the last fatal message in lines that contain something, and which line it is; "" if there is none.
-func lastFatal(lines []string, of string) (at int, words string) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if !strings.Contains(lines[i], of) {
-			continue
-		}
-		for _, level := range []string{"FATAL:", "PANIC:"} {
-			if _, text, ok := strings.Cut(lines[i], level); ok {
-				return i, strings.TrimSpace(text)
-			}
-		}
-	}
-	return 0, ""
-}
-
-// cause is the message before a fatal one, which often has the detail.
-func cause(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	_, text, ok := strings.Cut(lines[len(lines)-1], "LOG:")
-	if !ok || strings.Contains(text, "starting PostgreSQL") || strings.Contains(text, "listening on") {
-		return ""
-	}
-	return " (" + strings.TrimSpace(text) + ")"
 }

@@ -17,7 +17,7 @@ const receiverInterval = time.Millisecond
 // later finds no key. A receiver that does not end, because it is stopped or
 // waits for its disk, is an error when ctx ends.
 func (p *Process) StopReceiving(ctx context.Context) error {
-	postmaster := p.cmd.Process.Pid
+	postmaster := p.process.Pid
 	for {
 		pids, err := children(postmaster)
 		if err != nil {

@@ -26,6 +26,8 @@ type State struct {
 	Received, Replayed string
 	// Streaming says whether a standby's WAL receiver streams.
 	Streaming bool
+	// Started tells this run of the server from any other of the instance: when its postmaster began, in microseconds.
+	Started string
 }
 
 // The file name has the timeline that is written: the control file has that of
@@ -47,7 +49,8 @@ select split_part(current_setting('server_version'), ' ', 1),
             else pg_current_wal_lsn() end::text,
        case when recovers then pg_last_wal_receive_lsn() end::text,
        case when recovers then pg_last_wal_replay_lsn() end::text,
-       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false)
+       coalesce((select status = 'streaming' from pg_stat_wal_receiver), false),
+       (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint::text
 from role`
 
 // State asks the server for its state.
@@ -56,7 +59,7 @@ func (s *Session) State(ctx context.Context) (State, error) {
 	var lsn, received, replayed *string
 	row := s.conn.QueryRow(ctx, stateQuery)
 	err := row.Scan(&state.Version, &state.SystemIdentifier, &state.InRecovery, &state.Timeline,
-		&lsn, &received, &replayed, &state.Streaming)
+		&lsn, &received, &replayed, &state.Streaming, &state.Started)
 	if err != nil {
 		return State{}, fmt.Errorf("ask the server for its state: %w", err)
 	}

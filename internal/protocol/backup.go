@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -28,6 +29,8 @@ type BackupSettings struct {
 	Authority string `json:"authority"`
 	Operator  string `json:"operator"`
 	Given     string `json:"given,omitempty"`
+	// SampleDB is the manifest of what is backed up, which goes into the archive with each backup.
+	SampleDB json.RawMessage `json:"sampledb,omitempty"`
 }
 
 // FormerArchive is that of a former major version.

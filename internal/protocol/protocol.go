@@ -23,7 +23,7 @@ const (
 // Config is all that an agent has to know about its SampleDB. The operator keeps
 // it in a ConfigMap, from which an agent starts, and sends it on every change.
 type Config struct {
-	// Revision identifies the contents, without the addresses. See Revise.
+	// Revision identifies the contents, without the addresses and the readers. See Revise.
 	Revision string `json:"revision"`
 	// Cluster and Namespace are the SampleDB's.
 	Cluster   string `json:"cluster"`
@@ -34,6 +34,12 @@ type Config struct {
 	FirstMajor int `json:"firstMajor,omitempty"`
 	// Members are the instances by ordinal.
 	Members []Member `json:"members"`
+	// Preferred are the members by name in the order in which they should lead; empty where all are alike. A leader
+	// that hands over in order names the first of them that can take over. Agents of release 0.1.0 name nobody.
+	Preferred []string `json:"preferred,omitempty"`
+	// Readers is how many readers there are: standbys that are no members. A primary keeps a slot for each of the first
+	// so many. It is no part of the revision: that they come and go must not reload any server.
+	Readers int `json:"readers,omitempty"`
 	// SystemIdentifier is PostgreSQL's, once some instance has made the data.
 	// While it is empty, the first member may.
 	SystemIdentifier string `json:"systemIdentifier,omitempty"`
@@ -67,14 +73,19 @@ type Config struct {
 	// that what it has replaced may go, Prepares that another is being made on a volume.
 	Restored     string `json:"restored,omitempty"`
 	RemoveBefore bool   `json:"removeBefore,omitempty"`
-	Prepares     bool   `json:"prepares,omitempty"`
+	// RestoredBefore is the id of the last restore in place that the spec has asked for, where the operator has begun
+	// the one in Restored by itself: it is done, and not to be done again.
+	RestoredBefore string `json:"restoredBefore,omitempty"`
+	Prepares       bool   `json:"prepares,omitempty"`
 	// Upgraded is the id of the last upgrade to another major version, whose data the instances are to have, "" for
 	// none. RemoveUpgraded is that of one whose former data may go.
 	Upgraded       string `json:"upgraded,omitempty"`
 	RemoveUpgraded string `json:"removeUpgraded,omitempty"`
 	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken; or it is being
-	// upgraded to another major version.
+	// upgraded to another major version, or stopped.
 	Closed bool `json:"closed,omitempty"`
+	// Metrics is what the agents are to serve besides the default; nil for nothing.
+	Metrics *Metrics `json:"metrics,omitempty"`
 }
 
 // The values of Config.Durability.
@@ -94,10 +105,10 @@ type Member struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Revise returns the config with its revision set: a hash of all but addresses.
+// Revise returns the config with its revision set: a hash of all but addresses and the number of readers.
 func (c Config) Revise() Config {
 	plain := c
-	plain.Revision = ""
+	plain.Revision, plain.Readers = "", 0
 	plain.Members = make([]Member, len(c.Members))
 	for i, m := range c.Members {
 		plain.Members[i] = Member{Name: m.Name, Host: m.Host}
@@ -175,21 +186,42 @@ type Status struct {
 	// PendingRestart are the parameters that wait for a restart of the server.
 	PendingRestart []string `json:"pendingRestart,omitempty"`
 
+	// Started tells the run of the server from any other of the instance; "" where it is not known, or the agent is of
+	// an earlier release, which does not say so.
+	Started string `json:"started,omitempty"`
+
 	// Certificate is which one clients are shown. Release 0.1.0 does not say so.
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 	// Identity is what the instance's agent and its server show and trust; nil where that has not been seen yet, or the
 	// agent is of an earlier release, which knows one authority only.
 	Identity *Identity `json:"identity,omitempty"`
 
+	// Program is which one the agent runs, and how others fared that it was given; nil where that is not known yet, or
+	// the agent can't be given one.
+	Program *Program `json:"program,omitempty"`
+
 	// Archive is how far a leader's archive is; nil where there is none, or this is no leader.
 	Archive *ArchiveStatus `json:"archive,omitempty"`
+
+	// Room is how full its volume is; nil where that is not known yet, or the agent is of an earlier release, which
+	// does not look.
+	Room *Room `json:"room,omitempty"`
+	// KeptWAL is for whom a primary keeps much WAL; nil where it has not looked yet, or this is no primary, or the
+	// agent is of an earlier release, which does not look.
+	KeptWAL *KeptWAL `json:"keptWAL,omitempty"`
+
+	// Queries is what became of the users' own queries for metrics; nil where nobody has asked for the metrics of this
+	// primary, or this is none, or there are no such queries, or the agent is of an earlier release.
+	Queries *QueriesStatus `json:"queries,omitempty"`
 
 	// Collations is what a leader has found of the orders in which texts are sorted; nil where it has not looked yet,
 	// or this is no leader, or the agent is of an earlier release, which does not look.
 	Collations *finish.Report `json:"collations,omitempty"`
 
-	// Closed says that no client is there any more, and none gets in.
-	Closed bool `json:"closed,omitempty"`
+	// Closed says that no client is there any more, and none gets in. End is where a primary's WAL ended after that:
+	// all that clients have committed is before it. "" is not known; agents of release 0.1.0 don't say it.
+	Closed bool   `json:"closed,omitempty"`
+	End    string `json:"end,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

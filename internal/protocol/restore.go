@@ -15,6 +15,8 @@ type RestoreSettings struct {
 	// InPlace is the id of a restore in place: the data is made beside that of the instance, which runs, and is taken
 	// over by its next agent. "" where there is no data yet.
 	InPlace string `json:"inPlace,omitempty"`
+	// Scratch says that the volume is for this alone: the data stays where it is made, and no instance gets it.
+	Scratch bool `json:"scratch,omitempty"`
 	// Bucket and Path are the archive's, which is only read.
 	Bucket bucket.Config `json:"bucket"`
 	Path   string        `json:"path"`
@@ -24,6 +26,9 @@ type RestoreSettings struct {
 	Backup string `json:"backup,omitempty"`
 	// Target is where it ends.
 	Target RestoreTarget `json:"target"`
+	// AtLeast is the LSN up to which the archive has had WAL, "" where that is not asked: one that ends before it is
+	// not restored.
+	AtLeast string `json:"atLeast,omitempty"`
 	// Parameters are those of the SampleDB.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Operator is the same as in Config.
@@ -59,4 +64,46 @@ type RestoreResult struct {
 	// Bytes is the size of the base backup, WAL that of what was replayed.
 	Bytes int64  `json:"bytes,omitempty"`
 	WAL   uint64 `json:"wal,omitempty"`
+}
+
+// BringSettings is what has to be known to bring tables, schemas or a database back from a copy.
+type BringSettings struct {
+	// Database is the one that the tables or schemas are in. Without both it comes back as a whole.
+	Database string   `json:"database"`
+	Tables   []string `json:"tables,omitempty"`
+	Schemas  []string `json:"schemas,omitempty"`
+	// Suffix is what their names beside the present ones end in, after an underscore. Another try knows by it what this
+	// DatabaseRestore has made.
+	Suffix string `json:"suffix"`
+	// Replace says that they get the place of the present ones.
+	Replace bool `json:"replace,omitempty"`
+	// Major is the version of PostgreSQL, Parameters are those that the copy needs.
+	Major      int               `json:"major"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// Operator is the same as in Config.
+	Operator string `json:"operator"`
+}
+
+// BringResult is what the Pod leaves as its termination message.
+type BringResult struct {
+	// Error is why something was not brought back, "" where all was.
+	Error   string          `json:"error,omitempty"`
+	Objects []BroughtObject `json:"objects,omitempty"`
+}
+
+// BroughtObject is a table, a schema or a database that was brought back, and how it differs from what is there.
+type BroughtObject struct {
+	Name string `json:"name"`
+	As   string `json:"as,omitempty"`
+	// Kept is where the rows are that it has replaced.
+	Kept string `json:"kept,omitempty"`
+	// Rows are those of the restored one, Present those of what is there. The others are known where they were
+	// compared.
+	Rows         int64  `json:"rows,omitempty"`
+	Present      int64  `json:"present,omitempty"`
+	OnlyRestored int64  `json:"onlyRestored,omitempty"`
+	OnlyPresent  int64  `json:"onlyPresent,omitempty"`
+	Different    int64  `json:"different,omitempty"`
+	Compared     bool   `json:"compared,omitempty"`
+	Says         string `json:"says,omitempty"`
 }

@@ -7,7 +7,8 @@ package protocol
 //	1  the status has the version, the limits (ha.Limits), whether the volume stalls, and how far the voter had come
 //	   when its agent started; a vote or a configuration with a member that is not known is refused;
 //	   the name of a standby has the term in which it follows (ha.FollowerName);
-//	   it can be asked for another password of a role (PathPassword)
+//	   it can be asked for another password of a role (PathPassword), and given another program (PathProgram);
+//	   a primary keeps slots for readers (Config.Readers), which an agent of version 0 would drop
 //
 // docs/ha.md has the rules for the next one.
 const Version = 1

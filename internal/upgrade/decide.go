@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+	"toban.dev/internal/window"
 )
 
 // RetryAfter is how long after a failure an update that begins by itself is tried again.
@@ -12,7 +13,7 @@ const RetryAfter = time.Hour
 // Permission says when an update may begin.
 type Permission struct {
 	// Window is that of the spec, nil for none. Automatic says that an update begins by itself when it is open.
-	Window    *Window
+	Window    *window.Window
 	Automatic bool
 	// Asked says that somebody asks for an update, InWindow that it is to wait for the window.
 	Asked, InWindow bool

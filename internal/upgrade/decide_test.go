@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"toban.dev/internal/window"
 )
 
 // image is one of the repository, by a digest.
@@ -38,7 +39,7 @@ func unrecorded(s *Situation) { s.Runs = "" }
 // automatic gives a window that opens at some hour, for two hours.
 func automatic(hour int) func(*Situation) {
 	return func(s *Situation) {
-		s.Automatic, s.Window = true, &Window{Hour: hour, Length: 2 * time.Hour, Location: time.UTC}
+		s.Automatic, s.Window = true, &window.Window{Hour: hour, Length: 2 * time.Hour, Location: time.UTC}
 	}
 }
 

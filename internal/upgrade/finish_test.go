@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toban.dev/internal/window"
 )
 
 func TestWhatIsLeftAfterAChangeOfTheImage(t *testing.T) {
 	now := time.Date(2026, 11, 22, 2, 0, 0, 0, time.UTC)
-	open := Permission{Window: &Window{Hour: 1, Length: 2 * time.Hour, Location: time.UTC}, Automatic: true}
-	closed := Permission{Window: &Window{Hour: 4, Length: 2 * time.Hour, Location: time.UTC}, Automatic: true}
+	open := Permission{Window: &window.Window{Hour: 1, Length: 2 * time.Hour, Location: time.UTC}, Automatic: true}
+	closed := Permission{Window: &window.Window{Hour: 4, Length: 2 * time.Hour, Location: time.UTC}, Automatic: true}
 	with := func(p Permission, change func(*Permission)) Permission { change(&p); return p }
 	asked := func(p *Permission) { p.Asked = true }
 	inWindow := func(p *Permission) { p.Asked, p.InWindow = true, true }

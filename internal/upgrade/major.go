@@ -3,6 +3,7 @@ package upgrade
 import (
 	"fmt"
 	"time"
+	"toban.dev/internal/window"
 )
 
 // Phase is how far an upgrade to another major version is (docs/upgrade.md, "A newer major version").
@@ -55,7 +56,7 @@ type MajorView struct {
 	Ready bool
 	Busy  string
 	// Window is that of spec.update, nil for none; Asked says that somebody asks not to wait for it.
-	Window *Window
+	Window *window.Window
 	Asked  bool
 	// Pull, Check, Backup, Rehearsal and Job are the work. Backup and Rehearsal are done where none is wanted.
 	Pull, Check, Backup, Rehearsal, Job Work

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toban.dev/internal/window"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -19,7 +21,7 @@ func readyToClose() MajorView {
 }
 
 func TestDecideMajor(t *testing.T) {
-	night := Window{Hour: 3, Length: time.Hour, Location: time.UTC}
+	night := window.Window{Hour: 3, Length: time.Hour, Location: time.UTC}
 	for name, c := range map[string]struct {
 		change func(*MajorView)
 		want   Phase

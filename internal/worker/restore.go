@@ -13,8 +13,10 @@ import (
 
 	"toban.dev/internal/agent/volume"
 	"toban.dev/internal/backup"
+	"toban.dev/internal/bring"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/former"
+	"toban.dev/internal/ha"
 	"toban.dev/internal/major"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/postgres"
@@ -113,7 +115,7 @@ func (r *restore) steps(ctx context.Context) error {
 		}
 	}
 	r.result = done.Result
-	if r.settings.InPlace != "" {
+	if r.settings.InPlace != "" || r.settings.Scratch {
 		return nil
 	}
 	r.progress.step("gives the data its place")
@@ -126,7 +128,7 @@ func (r *restore) steps(ctx context.Context) error {
 
 // keeps says that a volume which ought to be empty has a database, which is left as it is.
 func (r *restore) keeps() (bool, error) {
-	if r.settings.InPlace != "" {
+	if r.settings.InPlace != "" || r.settings.Scratch {
 		return false, nil
 	}
 	present, err := (&postgres.Server{Volume: r.volume}).HasData()
@@ -159,7 +161,8 @@ func (r *restore) restore(ctx context.Context) (*volume.Prepared, error) {
 	}
 	done := &volume.Prepared{InPlace: r.settings.InPlace, Begins: out.Begins, Result: r.result}
 	if r.settings.InPlace != "" {
-		done.TermHistory, done.Newest = out.TermHistory, out.Newest
+		// The instance may have lost its hard state: what it knows of terms need not be the newest.
+		done.TermHistory, done.Newest = out.TermHistory, out.Newest+ha.RestoreTerms
 	}
 	done.Result.LSN, done.Result.Commit = out.Reached.LSN.String(), out.Reached.Commit
 	done.Result.WAL = out.Reached.LSN.Since(out.Choice.Backup.StartLSN)
@@ -205,14 +208,24 @@ func (r *restore) options(ctx context.Context) (backup.RestoreOptions, error) {
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
+	atLeast, err := positionOf(s.AtLeast)
+	if err != nil {
+		return backup.RestoreOptions{}, err
+	}
 	reserve, err := r.reserve()
 	if err != nil {
 		return backup.RestoreOptions{}, err
 	}
+	size := "spec.storage.size"
+	if s.Scratch {
+		size = "spec.backup.verification.size"
+	}
 	return backup.RestoreOptions{
-		Reserve: reserve, Major: s.Major,
+		Reserve: reserve, Size: size, Major: s.Major,
 		Bucket: bucket.Sub(whole, s.Path), Decoder: decoder,
-		Wanted: backup.Wanted{Target: target, Branch: s.Target.Branch, Backup: s.Backup, Now: time.Now()},
+		Wanted: backup.Wanted{
+			Target: target, Branch: s.Target.Branch, Backup: s.Backup, AtLeast: atLeast, Now: time.Now(),
+		},
 		Folder: volume.RestoreFolder(r.volume), Run: r.Run, Tablespaces: r.tablespaces(), Programs: programs,
 		Parameters: s.Parameters, Workers: backup.Streams(), Log: os.Stderr,
 		Chosen: r.chosen, Progress: r.report,
@@ -258,15 +271,21 @@ func decoderOf(encrypted bool, folder string) (*backup.Decoder, error) {
 
 func restoreTarget(t protocol.RestoreTarget) (backup.Target, error) {
 	out := backup.Target{Time: t.Time, XID: t.Transaction, Name: t.Name, Immediate: t.Immediate, Exclusive: t.Exclusive}
-	if t.LSN == "" {
-		return out, nil
+	var err error
+	out.LSN, err = positionOf(t.LSN)
+	return out, err
+}
+
+// positionOf is a position in the settings, 0 where none is given.
+func positionOf(text string) (wal.LSN, error) {
+	if text == "" {
+		return 0, nil
 	}
-	lsn, err := wal.ParseLSN(t.LSN)
+	lsn, err := wal.ParseLSN(text)
 	if err != nil {
-		return out, fmt.Errorf("understand the target: %w", err)
+		return 0, fmt.Errorf("understand the target: %w", err)
 	}
-	out.LSN = lsn
-	return out, nil
+	return lsn, nil
 }
 
 // chosen tells from what it is restored.
@@ -294,7 +313,7 @@ func Refused(err error) bool {
 	var stuck *backup.StuckError
 	var version *backup.VersionError
 	return errors.Is(err, backup.ErrOutside) || errors.Is(err, backup.ErrSeveral) ||
-		errors.Is(err, major.ErrRefused) || errors.Is(err, former.ErrImage) ||
+		errors.Is(err, major.ErrRefused) || errors.Is(err, bring.ErrRefused) || errors.Is(err, former.ErrImage) ||
 		errors.Is(err, backup.ErrNoRoom) || errors.Is(err, errKey) || errors.Is(err, postgres.ErrNoPrograms) ||
 		errors.As(err, &object) || errors.As(err, &short) || errors.As(err, &stuck) || errors.As(err, &version)
 }

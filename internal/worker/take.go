@@ -320,6 +320,7 @@ func (t *take) takeFrom(
 		Encoder:  encoder,
 		Term:     term,
 		Trigger:  t.trigger,
+		SampleDB: t.settings.SampleDB,
 		System:   t.owner.SystemIdentifier,
 		Parent:   parent,
 		Decoder:  decoder,

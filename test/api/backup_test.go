@@ -244,7 +244,7 @@ func TestArchivingSaysWhatThePrimarySays(t *testing.T) {
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveAhead, Error: "it has more"},
-			metav1.ConditionFalse, v1.ReasonArchiveAhead, "spec.restore",
+			metav1.ConditionFalse, v1.ReasonArchiveAhead, "kubectl toban restore x --to latest",
 		},
 		{
 			protocol.ArchiveStatus{Reason: protocol.ArchiveUnfit, Error: "it ignores If-None-Match"},

@@ -21,6 +21,7 @@ import (
 // kubeconfig writes a kubeconfig for the test's API server and namespace.
 func (w *world) kubeconfig() string {
 	w.Helper()
+	writesPastUs(server, w.namespace)
 	path := filepath.Join(w.TempDir(), "kubeconfig")
 	w.must(clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.Host, CertificateAuthorityData: server.CAData}},

@@ -48,7 +48,8 @@ func TestWhatTheAPIServerTakesCanBeDecoded(t *testing.T) {
 		})
 	}
 	for _, list := range []client.ObjectList{
-		&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &pgv1.PostgreSQLList{}, &appv1.MyAppList{},
+		&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &v1.DatabaseRestoreList{}, &pgv1.PostgreSQLList{},
+		&appv1.MyAppList{},
 	} {
 		if err := w.api.List(t.Context(), list); err != nil {
 			t.Errorf("list all of a kind: %v", err)
@@ -171,7 +172,7 @@ func (w *world) newKind(file string) *kind {
 		k.crd.Spec.Group, version.Name, w.namespace, k.crd.Spec.Names.Plural)
 	k.good = map[string]any{
 		"apiVersion": k.crd.Spec.Group + "/" + version.Name, "kind": k.crd.Spec.Names.Kind,
-		"metadata": map[string]any{"name": "x"}, "spec": sample("spec", field(k.root, "spec")),
+		"metadata": map[string]any{"name": "x"}, "spec": k.complete(sample("spec", field(k.root, "spec"))),
 	}
 	answer, err := k.post(w.Context(), k.good, false)
 	w.must(err)
@@ -208,11 +209,22 @@ func send(ctx context.Context, request *rest.Request, body []byte) ([]byte, erro
 	return result.Raw()
 }
 
+// complete adds to a spec what one of its kind must have besides the fields that the schema requires.
+func (k *kind) complete(spec any) any {
+	fields, ok := spec.(map[string]any)
+	for name, value := range needed[k.crd.Spec.Names.Kind] {
+		if _, there := fields[name]; ok && !there {
+			fields[name] = value
+		}
+	}
+	return spec
+}
+
 // try gives the object as the API server would store it with that spec or status.
 func (k *kind) try(ctx context.Context, part string, content any) ([]byte, error) {
 	object := map[string]any{
 		"apiVersion": k.good["apiVersion"], "kind": k.good["kind"],
-		"metadata": map[string]any{"name": "y"}, part: content,
+		"metadata": map[string]any{"name": "y"}, part: k.complete(content),
 	}
 	if part == "spec" {
 		return k.post(ctx, object, true)
@@ -301,7 +313,7 @@ func walk(path string, s *props, steps []string, visit func(string, []string, *p
 		return
 	}
 	below := func(path, step string, s *props) { walk(path, s, append(steps[:len(steps):len(steps)], step), visit) }
-	for name := range s.Properties {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) { // in one order: of a type fed twice, the first counts
 		below(path+"."+name, name, field(s, name))
 	}
 	if s.Items != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -71,6 +72,7 @@ func TestANewWitnessCountsOnlyWhenTheInstancesAreTogether(t *testing.T) {
 	former := w.witness()
 	w.agents.voters = []string{"x-0"} // x-1 was away, and x-0 went on alone
 	w.must(w.api.Delete(t.Context(), w.lease("x")))
+	w.now = w.now.Add(5 * time.Minute) // for so long a Lease that the agents know is taken to be there
 	for range 3 {
 		db = w.reconcile(db)
 	}

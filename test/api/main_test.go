@@ -79,6 +79,7 @@ func run(m *testing.M) int {
 	}
 	code := 1
 	if err == nil {
+		remember(config)
 		server = config
 		code = m.Run()
 	}
@@ -103,15 +104,17 @@ func startServer() (*envtest.Environment, *rest.Config, error) {
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd")},
 		ErrorIfCRDPathMissing: true,
-		// On a busy machine its end takes longer than the default of twenty seconds.
-		ControlPlaneStopTimeout: 2 * time.Minute,
+		// On a busy machine its start and its end take longer than the defaults of twenty seconds.
+		ControlPlaneStartTimeout: 3 * time.Minute,
+		ControlPlaneStopTimeout:  3 * time.Minute,
 	}
 	tokens, token, err := tokenFile()
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a token for the tests: %w", err)
 	}
 	defer func() { _ = os.Remove(tokens) }() // it is read once, at the start
-	environment.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", tokens)
+	environment.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", tokens).
+		Set("enable-priority-and-fairness", "false") // here nobody takes turns, and each request would be weighed
 	config, err := environment.Start()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start the API server: %w", err)

@@ -28,8 +28,8 @@ func in[T client.Object](namespace string, object T) T {
 	return object
 }
 
-// installed is an operator of one namespace, as install-namespaced.yaml has it.
-func (w *world) installed(home, watched string) *running {
+// installed is an operator of one namespace, as install-namespaced.yaml has it, with more options.
+func (w *world) installed(home, watched string, options ...string) *running {
 	w.Helper()
 	only := ""
 	for _, object := range w.install("install-namespaced.yaml", "toban-system", home, "toban-databases", watched) {
@@ -46,7 +46,7 @@ func (w *world) installed(home, watched string) *running {
 	w.awaitRight("system:serviceaccount:"+home+":toban-operator", authorizationv1.ResourceAttributes{
 		Namespace: home, Resource: "secrets", Name: naming.OperatorSecret, Verb: "get",
 	})
-	return w.runOperator(home, only)
+	return w.runOperator(home, append(options, only)...)
 }
 
 // untouched checks that no operator has done anything about a SampleDB.

@@ -70,7 +70,7 @@ func TestBadNetworksAreRefusedWithTheirSentence(t *testing.T) {
 	block := func(cidr v1.CIDR, except ...v1.CIDR) v1.NetworkPeer {
 		return v1.NetworkPeer{IPBlock: &v1.IPBlock{CIDR: cidr, Except: except}}
 	}
-	const either = "each item of network.from must have either ipBlock, or podSelector, namespaceSelector or both"
+	const either = "each item of from must have either ipBlock, or podSelector, namespaceSelector or both"
 	for name, c := range map[string]struct {
 		peer v1.NetworkPeer
 		want string

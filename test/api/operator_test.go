@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/process"
 )
 
 // operatorArgs is the variable of the environment with the arguments of an operator. Where it is there, this program is
@@ -35,7 +35,7 @@ const operatorArgs = "TOBAN_TEST_OPERATOR"
 func beOperator(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c := cli.Operator("test")
+	c := process.Operator("test")
 	c.SetArgs(args)
 	if err := c.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,27 +47,44 @@ func beOperator(args []string) int {
 // running is an operator as its Deployment runs it: a process, whose requests are those of its ServiceAccount.
 type running struct {
 	*world
-	log string
+	log     string
+	process *exec.Cmd
+	// lost says that the test has killed it.
+	lost bool
 
-	mu      sync.Mutex
-	refused []string
+	mu       sync.Mutex
+	refused  []string
+	answered []string
 }
 
-// runOperator runs the operator of a namespace until the test ends, with more in its environment.
-func (w *world) runOperator(namespace string, environment ...string) *running {
+// runOperator runs the operator of a namespace until the test ends, with more options or variables of its environment.
+func (w *world) runOperator(namespace string, more ...string) *running {
 	w.Helper()
 	o := &running{world: w, log: filepath.Join(w.TempDir(), "operator.log")}
+	options := []string{"--image=toban:test", "--probe-address=0", "--metrics-address=127.0.0.1:0",
+		"--namespace=" + namespace}
+	environment := os.Environ()
+	for _, one := range more {
+		if strings.HasPrefix(one, "--") {
+			options = append(options, one)
+		} else {
+			environment = append(environment, one)
+		}
+	}
 	log, err := os.Create(o.log)
 	w.must(err)
 	program, err := os.Executable()
 	w.must(err)
 	c := exec.CommandContext(context.WithoutCancel(w.Context()), program)
-	c.Env = append(append(os.Environ(), environment...),
-		operatorArgs+"=--image=toban:test --probe-address=0 --metrics-address=127.0.0.1:0 --namespace="+namespace,
+	c.Env = append(environment, operatorArgs+"="+strings.Join(options, " "),
 		"KUBECONFIG="+o.kubeconfig("system:serviceaccount:"+namespace+":toban-operator"))
 	c.Stdout, c.Stderr = log, log
 	w.must(c.Start())
+	o.process = c
 	w.Cleanup(func() {
+		if o.lost {
+			return
+		}
 		err := c.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 		if err := errors.Join(err, c.Wait(), log.Close()); err != nil {
@@ -107,12 +124,33 @@ current-context: c
 }
 
 func (o *running) note(r *http.Response) error {
-	if r.StatusCode == http.StatusForbidden {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.refused = append(o.refused, r.Request.Method+" "+r.Request.URL.Path)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	request := r.Request.Method + " " + r.Request.URL.Path
+	switch {
+	case r.StatusCode == http.StatusForbidden:
+		o.refused = append(o.refused, request)
+	case r.StatusCode < http.StatusBadRequest:
+		o.answered = append(o.answered, request)
 	}
 	return nil
+}
+
+// requests are those that the API server has carried out, and that are wanted.
+func (o *running) requests(wanted func(request string) bool) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(o.answered), func(request string) bool { return !wanted(request) })
+}
+
+// kill ends the operator as the loss of its node does: it hands nothing over.
+func (o *running) kill() {
+	o.Helper()
+	o.lost = true
+	o.must(o.process.Process.Kill())
+	if err := o.process.Wait(); err == nil {
+		o.Fatal("the operator has ended before it was killed")
+	}
 }
 
 // refusals are the requests that the API server has forbidden, each once.

@@ -555,6 +555,9 @@ func TestRolesAndTheirSecrets(t *testing.T) {
 		pg.Spec.Extensions = []string{"pgcrypto"}
 		pg.Spec.Roles = []pgv1.Role{{Name: "reader", Password: "reader-password"}}
 	}, func(*pgv1.PostgreSQL) { w.found["reader-password"] = passwords.Found{Password: "r"} })
+	if stored := pg.Spec.Roles[0]; stored.Access != "" || stored.Schemas != nil {
+		t.Errorf("the API server has added to the manifest: %+v", stored)
+	}
 	d := w.databases.last().Declared
 	if len(d.Roles) != 1 || d.Roles[0].Access != database.ReadOnly ||
 		!slices.Equal(d.Roles[0].Schemas, []string{"public"}) ||

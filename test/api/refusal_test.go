@@ -30,6 +30,37 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 		},
 		"no instances":       {instances(0), "instances must be from 1 to 9: one primary and up to eight standbys"},
 		"negative instances": {instances(-1), "instances must be from 1 to 9: one primary and up to eight standbys"},
+		"a primary without a preference": {
+			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{} },
+			"spec.primary must say what is preferred: give primary.zones or primary.avoid, or leave primary out",
+		},
+		"a zone that is none": {
+			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a b"}} },
+			"primary.zones must have names of zones, such as eu-central-1a",
+		},
+		"a zone twice": {
+			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a", "b", "a"}} },
+			"primary.zones names a zone twice",
+		},
+		"an instance that there can't be": {
+			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Avoid: []int32{9}} },
+			"primary.avoid must have numbers of instances, from 0 to 8: 2 is NAME-2",
+		},
+		"a hand-over in a window that is not given": {
+			func(db *v1.SampleDB) {
+				db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a"}, HandOver: v1.HandOverInWindow}
+			},
+			"primary.handOver: InWindow needs update.window",
+		},
+		"a hand-over at another time": {
+			func(db *v1.SampleDB) {
+				db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a"}, HandOver: "Sometimes"}
+			},
+			`supported values: "Automatic", "InWindow", "OnRequest"`,
+		},
+		"another spread": {
+			func(db *v1.SampleDB) { db.Spec.ZoneSpread = "Always" }, `supported values: "Preferred", "Required"`,
+		},
 		"unparsable quantity": {
 			func(db *v1.SampleDB) { db.Spec.Storage.Size = "banana" }, "storage.size must be a quantity such as 10Gi",
 		},
@@ -125,6 +156,18 @@ func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 		"shrinking": {
 			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" },
 			"storage.size can't shrink: Kubernetes volumes only grow",
+		},
+		"a size beyond the limit of growth": {
+			growing("2Gi"), func(db *v1.SampleDB) { db.Spec.Storage.Size = "3Gi" },
+			"storage.grow.limit can't be less than storage.size",
+		},
+		"a limit of growth below the size": {
+			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Grow = &v1.GrowSpec{Limit: "512Mi"} },
+			"storage.grow.limit can't be less than storage.size",
+		},
+		"a limit of growth that is none": {
+			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Grow = &v1.GrowSpec{Limit: "much"} },
+			"storage.grow.limit must be a quantity such as 100Gi",
 		},
 		"another StorageClass": {
 			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class },

@@ -65,6 +65,7 @@ func TestGrowingReachesOldAndNewVolumes(t *testing.T) {
 
 // Whether a volume can grow is said by the class that it has, not by what the default is by now.
 func TestAVolumeGrowsByItsOwnClass(t *testing.T) {
+	runAlone(t) // volumes of other tests would be made in the new default class
 	w := newWorld(t)
 	db := w.started("x")
 	standard, late := &storagev1.StorageClass{}, &storagev1.StorageClass{}

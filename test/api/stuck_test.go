@@ -1,6 +1,7 @@
 package api
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/finish"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 // countReads counts what the reconciler reads past its cache.
@@ -66,6 +69,48 @@ func TestADatabaseThatNoNodeTakesCostsFewRequests(t *testing.T) {
 	}
 	w.read("x", db)
 	w.expect(db, v1.ConditionReady, "False", v1.ReasonUnschedulable)
+}
+
+// A database at rest costs the API server little, however often its agents are asked: now and then the operator reads
+// its Lease past the cache, and tries to create its Secrets. All else is in the cache.
+func TestADatabaseAtRestCostsFewRequests(t *testing.T) {
+	const most = 50 // requests in an hour
+	for name, c := range map[string]struct{ archive, grows bool }{
+		"without an archive":                {false, false},
+		"with an archive":                   {true, false},
+		"with volumes that grow themselves": {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			past := w.countReads()
+			db := w.started("x", instances(3), withoutBackup)
+			w.agents.change("10.1.0.1", func(s *protocol.Status) { s.Collations = &finish.Report{} })
+			if c.grows {
+				db = w.fill(w.edit(db, growing("2Gi")), 0, 70)
+			}
+			if c.archive {
+				db = w.edit(db, daily("none"))
+				state := works
+				db = w.archive(db, &state)
+			}
+			for range 3 {
+				db = w.reconcile(db)
+			}
+			w.writes.take()
+			before := len(past.reads())
+			reconciles := w.pass(db, time.Hour)
+			writes, reads := w.writes.take(), past.reads()[before:]
+			t.Logf("in an hour: %d reconciles, %d writes, %d reads", reconciles, len(writes), len(reads))
+			for _, write := range writes {
+				if !strings.HasPrefix(write, "POST ") { // what exists is refused
+					t.Errorf("at rest there is a %s", write)
+				}
+			}
+			if requests := len(writes) + len(reads); requests > most {
+				t.Errorf("%d requests in an hour, want no more than %d", requests, most)
+			}
+		})
+	}
 }
 
 // refuseNode makes the Pod of an instance that no node takes.

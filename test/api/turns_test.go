@@ -54,9 +54,10 @@ func TestNoMoreBackupsRunThanTheOperatorAllows(t *testing.T) {
 	asked := k.ask("asked", "z")
 	k.expectComplete(asked, metav1.ConditionFalse, v1.ReasonQueued, "Pending")
 	w.writes.take()
+	past := w.countReads()
 	k.take(y)
-	if writes := w.writes.take(); len(writes) > 0 {
-		t.Errorf("while it waits it writes %v", writes)
+	if writes, reads := w.writes.take(), past.reads(); len(writes) > 0 || len(reads) > 0 {
+		t.Errorf("while it waits it writes %v, and reads past the cache %v", writes, reads)
 	}
 	k.phase(k.pod(x, "x-a"), corev1.PodSucceeded, &taken)
 	k.expectComplete(k.take(x), metav1.ConditionTrue, v1.ReasonCompleted, "Completed")
@@ -99,6 +100,11 @@ func TestNoMoreVerificationsRunThanTheOperatorAllows(t *testing.T) {
 	k.turns.Waits = verification.Waits
 	k.expectVerified(k.verify(x), metav1.ConditionFalse, v1.ReasonVerifying)
 	k.expectVerified(k.verify(y), metav1.ConditionFalse, v1.ReasonQueued)
+	past := w.countReads()
+	k.expectVerified(k.verify(y), metav1.ConditionFalse, v1.ReasonQueued)
+	if reads := past.reads(); len(reads) > 0 {
+		t.Errorf("while it waits it reads past the cache %v", reads)
+	}
 	k.verifies(x, "spec.verify", protocol.VerifyResult{LSN: "0/5000000"})
 	k.expectVerified(k.verify(y), metav1.ConditionFalse, v1.ReasonVerifying)
 }

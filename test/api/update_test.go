@@ -228,7 +228,7 @@ func TestAnUpdateInItsWindow(t *testing.T) {
 	w := newWorld(t)
 	opens := w.now.UTC().Add(30 * time.Hour).Truncate(time.Minute)
 	db := w.recorded(func(db *v1.SampleDB) {
-		db.Spec.Update = &v1.UpdateSpec{Window: &v1.UpdateWindow{
+		db.Spec.Update = &v1.UpdateSpec{Window: &v1.Window{
 			Start: opens.Add(9 * time.Hour).Format("15:04"), TimeZone: "Asia/Tokyo", // nine hours ahead of UTC
 			Duration: metav1.Duration{Duration: 4 * time.Hour},
 		}}
@@ -273,7 +273,7 @@ func TestAnUpdateIsRefused(t *testing.T) {
 
 func TestAWindowIsRefusedWithASentence(t *testing.T) {
 	w := newWorld(t)
-	good := v1.UpdateWindow{Start: "03:00", Duration: metav1.Duration{Duration: time.Hour}, TimeZone: "Asia/Tokyo"}
+	good := v1.Window{Start: "03:00", Duration: metav1.Duration{Duration: time.Hour}, TimeZone: "Asia/Tokyo"}
 	w.create("good", func(db *v1.SampleDB) { db.Spec.Update = &v1.UpdateSpec{Window: &good} })
 	for name, c := range map[string]struct {
 		change func(*v1.UpdateSpec)
@@ -283,11 +283,11 @@ func TestAWindowIsRefusedWithASentence(t *testing.T) {
 		"too short": {func(u *v1.UpdateSpec) { u.Window.Duration.Duration = time.Minute },
 			"duration must be from 15m to 24h"},
 		"no such zone": {func(u *v1.UpdateSpec) { u.Window.TimeZone = "Mars/Olympus" },
-			"update.window.timeZone must be the name of a time zone"},
+			"timeZone must be the name of a time zone"},
 		"an offset": {func(u *v1.UpdateSpec) { u.Window.TimeZone = "+09:00" },
-			"update.window.timeZone must be the name of a time zone"},
+			"timeZone must be the name of a time zone"},
 		"the machine's zone": {func(u *v1.UpdateSpec) { u.Window.TimeZone = "Local" },
-			"update.window.timeZone must be the name of a time zone"},
+			"timeZone must be the name of a time zone"},
 		"no day":    {func(u *v1.UpdateSpec) { u.Window.Days = []v1.Weekday{"Someday"} }, "Someday"},
 		"no window": {func(u *v1.UpdateSpec) { u.Window = nil }, "give update.window, or update.mode: OnRequest"},
 	} {

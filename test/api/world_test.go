@@ -81,6 +81,9 @@ func runBeside(t *testing.T) {
 	}
 }
 
+// runAlone lets a test run before all that run beside others: one that changes what all of them share.
+func runAlone(t *testing.T) { beside.Store(t, true) }
+
 // newWorldOn is newWorld on an API server of its own.
 func newWorldOn(t *testing.T, server *rest.Config) *world {
 	t.Helper()
@@ -145,7 +148,8 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 		return err
 	}
 	switch object.(type) {
-	case *v1.SampleDB, *v1.DatabaseBackup, *pgv1.PostgreSQL, *appv1.MyApp, *storagev1.StorageClass:
+	case *v1.SampleDB, *v1.DatabaseBackup, *v1.DatabaseRestore, *pgv1.PostgreSQL, *appv1.MyApp,
+		*storagev1.StorageClass:
 	default:
 		if object.GetLabels()[naming.LabelManagedBy] != naming.ManagedBy {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)
@@ -275,7 +279,7 @@ func (a *agents) Restart(_ context.Context, _ types.UID, host string, _ protocol
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	answer := a.answers[host]
-	answer.PendingRestart = nil
+	answer.PendingRestart, answer.Started = nil, answer.Started+"1"
 	a.answers[host] = answer
 	a.restarts = append(a.restarts, answer.Name)
 	return nil
@@ -443,7 +447,7 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 	answer := protocol.Status{
 		Name: name, Protocol: protocol.Version, Role: protocol.RoleStandby, Ready: true, Streaming: true,
 		Reason: "Follower",
-		Data:   protocol.DataPresent, SystemIdentifier: identifier, ServerVersion: "17.6", Term: 1,
+		Data:   protocol.DataPresent, SystemIdentifier: identifier, ServerVersion: "17.6", Term: 1, Started: "1",
 	}
 	if ordinal == 0 {
 		answer.Role, answer.Streaming, answer.Reason = protocol.RolePrimary, false, "Leader"
@@ -456,11 +460,10 @@ func (w *world) makePod(set *appsv1.StatefulSet, ordinal int, host string) {
 	w.Helper()
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = w.namespace, naming.Instance(set.Name, ordinal)
+	volume := set.Spec.VolumeClaimTemplates[0].Name
 	pod.Spec.Volumes = append(pod.Spec.Volumes,
-		corev1.Volume{Name: naming.VolumeData, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
-				ClaimName: naming.Claim(set.Name, ordinal),
-			},
+		corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + pod.Name},
 		}})
 	w.must(w.api.Create(w.Context(), pod))
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host

@@ -44,7 +44,7 @@ func (d *demo) reconnect(ctx context.Context) error {
 			return fmt.Errorf("%s has another password than before", name)
 		}
 		d.access = access
-		d.writer.Moved(access)
+		d.writer.Use(access)
 		return access.Do(ctx, "INSERT INTO first_write VALUES (now())")
 	})
 }

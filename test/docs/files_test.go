@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // longest is how many lines a file of Go may have. A longer one has more than one subject.
@@ -39,5 +40,22 @@ func TestFilesAreShort(t *testing.T) {
 	})
 	if err != nil || seen < 100 {
 		t.Errorf("%d files were read: %v", seen, err)
+	}
+}
+
+// widest is how many characters a line of a page may have.
+const widest = 120
+
+// Lines of prose can be read in any editor, and compared. What can't be broken stays as it is: a row of a table, what
+// is fenced as code, and a line without a space.
+func TestLinesOfPagesAreShort(t *testing.T) {
+	for _, page := range pages(t) {
+		prose, _ := split(read(t, page))
+		for _, line := range strings.Split(prose, "\n") {
+			breaks := !strings.HasPrefix(line, "|") && strings.Contains(strings.TrimSpace(line), " ")
+			if n := utf8.RuneCountInString(line); n > widest && breaks {
+				t.Errorf("%s has a line of %d characters, more than %d: %s", page, n, widest, line)
+			}
+		}
 	}
 }

@@ -60,14 +60,15 @@ func packages(t *testing.T) []string {
 // Who knows one controller finds the place in the next.
 func TestControllersHaveOneShape(t *testing.T) {
 	const folder = "../../internal/controller/"
-	for _, kind := range []string{"sampledb", "databasebackup", "verification", "postgresql", "myapp"} {
+	kinds := []string{"sampledb", "databasebackup", "databaserestore", "verification", "postgresql", "myapp"}
+	for _, kind := range kinds {
 		for _, name := range []string{"setup", "controller", "observe", "decide", "act", "status", "events"} {
 			if _, err := os.Stat(folder + kind + "/" + name + ".go"); err != nil {
 				t.Errorf("the controller of %s has no %s.go", kind, name)
 			}
 		}
 	}
-	if setups, _ := filepath.Glob(folder + "*/setup.go"); len(setups) != 5 {
+	if setups, _ := filepath.Glob(folder + "*/setup.go"); len(setups) != len(kinds) {
 		t.Errorf("there are %d controllers: %q", len(setups), setups)
 	}
 }

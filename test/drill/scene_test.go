@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,10 +67,15 @@ func TestAFaultIsRepeatedOnWhoIsPrimaryThen(t *testing.T) {
 			hit = append(hit, s.primary.name)
 			return nil
 		}
-		go func() {
+		var watchers sync.WaitGroup
+		defer watchers.Wait()
+		watchers.Go(func() {
 			time.Sleep(5 * time.Second) // longer than the pause: nobody leads meanwhile
-			s.history.noteSight(sight{instance: "drill-1", primary: true, end: s.history.now()})
-		}()
+			for range 50 {              // from then on it is seen again and again, as instances are
+				s.history.noteSight(sight{instance: "drill-1", primary: true, end: s.history.now()})
+				time.Sleep(100 * ms)
+			}
+		})
 		if err := repeat(2, 2*time.Second, kill)(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

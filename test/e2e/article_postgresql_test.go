@@ -50,6 +50,7 @@ data:
 // The article from its manifest to the rows that are still there, in its order. Only the Deployment is something
 // else now: a StatefulSet, because its Pods have volumes.
 func TestTheArticleAboutPostgreSQL(t *testing.T) {
+	t.Parallel()
 	for order, manifest := range map[string]string{
 		"as printed":       "# example/db-for-foo.yaml\n" + articleDatabase + "---\n" + articleSecret,
 		"the Secret first": articleSecret + "---\n" + articleDatabase,

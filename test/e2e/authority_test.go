@@ -29,7 +29,7 @@ func TestLongRotationOfTheAuthority(t *testing.T) {
 	must(t, err)
 	defer writer.Stop()
 	s.rowsAtLeast("shop", 50)
-	session, err := access.Connect(s.ctx)
+	session, err := access.Patient().Connect(s.ctx)
 	must(t, err)
 	defer session.Close(s.ctx)
 	backend, started, former := backendOf(s, session), s.startedAt("shop"), s.secretOf("shop-ca")

@@ -20,8 +20,7 @@ func withBackup(name string, instances int, backup string) string {
 // the next segment when all before it is there.
 func (s *story) archived(name string) {
 	s.Helper()
-	db, err := s.SampleDB(s.ctx, name)
-	must(s.T, err)
+	db := s.ready(name)
 	end, err := s.inside(db.Status.Primary, "SELECT pg_switch_wal()")
 	must(s.T, err)
 	s.until(func(context.Context) error {
@@ -56,13 +55,7 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s.ready("kept")
 	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 	s.condition("kept", v1.ConditionScheduled, "True", v1.ReasonScheduled)
-	s.until(func(ctx context.Context) error {
-		db, err := s.SampleDB(ctx, "kept")
-		if err == nil && (db.Status.Backup == nil || db.Status.Backup.LastBackup == "") {
-			err = fmt.Errorf("there is no first backup: %+v", db.Status.Backup)
-		}
-		return err
-	})
+	s.backedUp("kept")
 	check := s.writing("kept")
 	before := s.ready("kept")
 	s.run("delete", "pod", before.Status.Primary, "--wait=false", "--grace-period=0", "--force")
@@ -72,8 +65,7 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	s.archived("kept")
 	s.condition("kept", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 
-	s.apply("apiVersion: toban.dev/v1\nkind: DatabaseBackup\nmetadata: {name: now}\nspec: {sampleDB: kept}\n")
-	s.completed("now")
+	s.asksForBackups("kept", "now")
 	s.run("annotate", "databasebackup", "now", "toban.dev/verify=please")
 	s.until(func(ctx context.Context) error {
 		said, err := s.Kubectl(ctx, "get", "databasebackup", "now",
@@ -90,6 +82,29 @@ func TestBackupOnAVolumeOfItsOwn(t *testing.T) {
 	if from := s.run("get", "databasebackup", "now",
 		"-o", "jsonpath={.status.instance}"); from == s.ready("kept").Status.Primary {
 		t.Errorf("the backup was taken from the primary %s, though standbys stream", from)
+	}
+}
+
+// asksForBackups takes a backup with kubectl toban backup, which returns when the backup has ended: without an error
+// if it is in the archive. A name that is taken, and a SampleDB that is not there, are errors.
+func (s *story) asksForBackups(db, backup string) {
+	s.Helper()
+	said := s.toban("backup", db, "--name", backup, "--keep")
+	status := s.run("get", "databasebackup", backup, "-o", "jsonpath={.status.phase} {.spec.sampleDB} {.spec.keep}")
+	if want := "Completed " + db + " true"; status != want {
+		s.Errorf("when kubectl toban backup returned, the backup was %q, want %q", status, want)
+	}
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, backup+": ") ||
+		!strings.Contains(last, " stored, from "+db) {
+		s.Errorf("kubectl toban backup ends with %q", last)
+	}
+	for why, args := range map[string][]string{
+		"already exists": {"backup", db, "--name", backup}, "not found": {"backup", "nobody"},
+	} {
+		if _, err := s.Toban(s.ctx, args...); err == nil || !strings.Contains(err.Error(), why) {
+			s.Errorf("kubectl toban %s: %v, want an error with %q", strings.Join(args, " "), err, why)
+		}
 	}
 }
 

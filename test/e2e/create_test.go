@@ -32,7 +32,7 @@ func TestCreate(t *testing.T) {
 		}
 		return err
 	})
-	if err := readers.Do(s.ctx, "INSERT INTO hoge (name) VALUES ('baz')"); err == nil {
+	if err := readers.Patient().Do(s.ctx, "INSERT INTO hoge (name) VALUES ('baz')"); err == nil {
 		t.Error("the read-only Service takes writes")
 	}
 	s.shows("shop")
@@ -84,17 +84,21 @@ func (s *story) connectionStrings(name string) {
 	}
 }
 
-// From outside of the cluster, through a port of the nodes.
-func TestNodePort(t *testing.T) {
+// One name at its longest, from outside of the cluster, through a port of the nodes.
+func TestTheLongestNameThroughANodePort(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 1, "service: {type: NodePort}"))
-	s.ready("shop")
+	name := strings.Repeat("a", naming.MaxName)
+	s.apply(bare(name, 1, "service: {type: NodePort}"))
+	s.ready(name)
+	if got := s.ask(name, "SELECT 1"); got != "1" {
+		t.Errorf("it answers %s", got)
+	}
 	var service corev1.Service
-	must(t, s.Get(s.ctx, "service/shop", &service))
+	must(t, s.Get(s.ctx, "service/"+name, &service))
 	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].NodePort == 0 {
 		t.Fatalf("the Service's ports are %v", service.Spec.Ports)
 	}
-	a := s.access("shop", "shop")
+	a := s.access(name, name)
 	a.Host, a.Port = "worker0", uint16(service.Spec.Ports[0].NodePort)
 	s.until(func(ctx context.Context) error {
 		_, err := a.Ask(ctx, "SELECT 1")

@@ -56,7 +56,7 @@ func (s *story) writing(name string) func() {
 // alone, and that is on record in the Lease before it does.
 func TestTwoInstancesWithTheAPIAsWitness(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("pair", 2))
+	s.apply(bare("pair", 2))
 	first := s.ready("pair").Status.Primary
 	s.condition("pair", v1.ConditionDurable, "True", v1.ReasonDurable)
 	check := s.writing("pair")
@@ -103,8 +103,9 @@ func (s *story) node2(pod string) string {
 		"-o", `jsonpath={.metadata.annotations.volume\.kubernetes\.io/selected-node}`)
 }
 
-// Asked by annotation, another instance takes over; the one that led before follows it.
-func TestSwitchoverByAnnotation(t *testing.T) {
+// One annotation has another instance take over, and the one that led before follows it. Another annotation gives the
+// application another password. Both are done under load.
+func TestSwitchoverAndRotation(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 3))
 	s.ready("shop")
@@ -126,6 +127,7 @@ func TestSwitchoverByAnnotation(t *testing.T) {
 	if now := s.ready("shop").Status.Primary; now != wanted {
 		t.Errorf("%s leads after a request that was refused", now)
 	}
+	s.rotates("shop")
 }
 
 // switchOver asks for another primary, and says which one leads then. Where one more election follows, as on a machine
@@ -163,7 +165,7 @@ func (s *story) switchOver(name string) string {
 func TestDrain(t *testing.T) {
 	s := begin(t)
 	// Names of its own: a drain evicts the Pods of all namespaces that its selector fits.
-	s.apply(sampleDB("drained", 3) + "---\n" + sampleDB("drained-lone", 1))
+	s.apply(bare("drained", 3) + "---\n" + bare("drained-lone", 1))
 	before := s.ready("drained")
 	first := before.Status.Primary
 	s.ready("drained-lone")

@@ -41,13 +41,23 @@ const initial = `init:
     - secret: {name: accounts, key: accounts.sql}
 `
 
-// The first SQL runs once, as the owner, from ConfigMaps and Secrets.
+// The first SQL runs once, as the owner, from ConfigMaps and Secrets. One that is not there is named, and waited for.
 func TestInit(t *testing.T) {
 	s := begin(t)
-	s.apply(sources)
-	s.apply(sampleDB("shop", 1, initial))
-	s.ready("shop")
+	s.apply(bare("shop", 1, initial))
+	message := s.condition("shop", v1.ConditionInitialized, "False", v1.ReasonConfigMapNotFound)
+	if !strings.Contains(message, "schema") {
+		t.Errorf("the message %q does not name the ConfigMap", message)
+	}
+	configMap, secret, _ := strings.Cut(sources, "---\n")
+	s.apply(configMap)
+	message = s.condition("shop", v1.ConditionInitialized, "False", v1.ReasonSecretNotFound)
+	if !strings.Contains(message, "accounts") {
+		t.Errorf("the message %q does not name the Secret", message)
+	}
+	s.apply(secret)
 	s.condition("shop", v1.ConditionInitialized, "True", v1.ReasonInitialized)
+	s.ready("shop")
 	for query, want := range map[string]string{
 		"SELECT current_database() || ' ' || current_user":              "shopdb keeper",
 		"SELECT count(*) FROM customer":                                 "1",
@@ -76,35 +86,17 @@ func TestFailingInitIsMended(t *testing.T) {
 	s := begin(t)
 	s.apply(sources)
 	failing := `init: {sql: [{configMap: {name: schema, key: tables.sql}}, {configMap: {name: schema, key: KEY}}]}`
-	s.apply(sampleDB("shop", 1, strings.Replace(failing, "KEY", "wrong.sql", 1)))
+	s.apply(bare("shop", 1, strings.Replace(failing, "KEY", "wrong.sql", 1)))
 	message := s.condition("shop", v1.ConditionInitialized, "False", v1.ReasonInitFailed)
 	for _, want := range []string{"ConfigMap schema, key wrong.sql, line 2", `relation "custommer" does not exist`} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message lacks %q: %s", want, message)
 		}
 	}
-	s.apply(sampleDB("shop", 1, strings.Replace(failing, "KEY", "right.sql", 1)))
+	s.apply(bare("shop", 1, strings.Replace(failing, "KEY", "right.sql", 1)))
 	s.condition("shop", v1.ConditionInitialized, "True", v1.ReasonInitialized)
 	s.ready("shop")
 	if got := s.ask("shop", "SELECT string_agg(id || name, ' ' ORDER BY id) FROM customer"); got != "1Aki 2Yuki" {
 		t.Errorf("customer has %q", got)
 	}
-}
-
-// A source that is not there is named, and waited for.
-func TestMissingSources(t *testing.T) {
-	s := begin(t)
-	s.apply(sampleDB("shop", 1, initial))
-	message := s.condition("shop", v1.ConditionInitialized, "False", v1.ReasonConfigMapNotFound)
-	if !strings.Contains(message, "schema") {
-		t.Errorf("the message %q does not name the ConfigMap", message)
-	}
-	configMap, secret, _ := strings.Cut(sources, "---\n")
-	s.apply(configMap)
-	message = s.condition("shop", v1.ConditionInitialized, "False", v1.ReasonSecretNotFound)
-	if !strings.Contains(message, "accounts") {
-		t.Errorf("the message %q does not name the Secret", message)
-	}
-	s.apply(secret)
-	s.condition("shop", v1.ConditionInitialized, "True", v1.ReasonInitialized)
 }

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,43 +48,28 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 }
 
-// What can't change is refused, too.
-func TestWhatCannotChange(t *testing.T) {
+// An image that can't be had, and then one without PostgreSQL in it, such as the operator's own.
+func TestUnusableImages(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 1))
-	for patch, words := range map[string]string{
-		`{"version":16}`: "can't go below the major version of the data",
-		`{"storage":{"storageClassName":"other"}}`: "storageClassName can't be changed",
-		`{"storage":{"size":"300Mi"}}`:             "can't shrink",
-	} {
-		_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge", "-p", `{"spec":`+patch+`}`)
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%s gives %v, want a sentence with %q", patch, err, words)
-		}
-	}
-}
-
-// An image without PostgreSQL in it, such as the operator's own.
-func TestImageWithoutPostgreSQL(t *testing.T) {
-	s := begin(t)
+	s.apply(bare("shop", 1, "image: localhost/no-such-image:17"))
+	s.unusable("shop", "no-such-image")
 	image, err := outside.Namespace("toban-system").Kubectl(s.ctx, "get", "deployment", "toban-operator",
 		"-o", "jsonpath={.spec.template.spec.containers[0].image}")
 	must(t, err)
-	s.apply(sampleDB("shop", 1, "image: "+image))
-	message := s.condition("shop", v1.ConditionReady, "False", v1.ReasonImageUnusable)
-	if !strings.Contains(message, "/usr/lib/postgresql/17/bin") {
-		t.Errorf("the message %q does not say what is missing", message)
-	}
+	s.patch("shop", `{"image":"`+image+`"}`)
+	s.unusable("shop", "/usr/lib/postgresql/17/bin")
 	s.patch("shop", `{"image":null}`)
 	s.ready("shop")
 }
 
-// An image that can't be had.
-func TestImageThatIsNotThere(t *testing.T) {
-	s := begin(t)
-	s.apply(sampleDB("shop", 1, "image: localhost/no-such-image:17"))
-	message := s.condition("shop", v1.ConditionReady, "False", v1.ReasonImageUnusable)
-	if !strings.Contains(message, "no-such-image") {
-		t.Errorf("the message %q does not name the image", message)
-	}
+// unusable waits until the condition Ready says of an image that it is, with certain words.
+func (s *story) unusable(name, words string) {
+	s.Helper()
+	s.until(func(context.Context) error {
+		if message := s.condition(name, v1.ConditionReady, "False", v1.ReasonImageUnusable); !strings.Contains(message,
+			words) {
+			return fmt.Errorf("the message %q does not say %s", message, words)
+		}
+		return nil
+	})
 }

@@ -20,7 +20,7 @@ import (
 func (s *story) underLoad(name, restored string) (ends func()) {
 	s.Helper()
 	check := s.writing(name)
-	session, err := s.access(name, naming.ReadWriteService(name)).Connect(s.ctx)
+	session, err := s.access(name, naming.ReadWriteService(name)).Patient().Connect(s.ctx)
 	must(s.T, err)
 	s.Cleanup(func() { _ = session.Close(context.Background()) })
 	backend, started := backendOf(s, session), s.startedAt(name)
@@ -83,8 +83,10 @@ func credentials(id, secret string) string {
 }
 
 // An archive gets another key under load. What still needs the former one is said, and so is that it is gone too early;
-// what is restored has been encrypted for both.
-func TestTheArchiveGetsAnotherKey(t *testing.T) {
+// what is restored has been encrypted for both. TestARestoreOverAChangeOfTheKey of test/local/backup restores over the
+// change of a key, TestTheLastBackupIsReadWithTheKey of test/local looks into the archive, and keys_test.go of test/api
+// has what the operator says.
+func TestLongTheArchiveGetsAnotherKey(t *testing.T) {
 	s := begin(t)
 	former, err := age.GenerateX25519Identity()
 	must(t, err)

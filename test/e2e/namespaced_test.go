@@ -21,7 +21,7 @@ func TestNamespacedInstall(t *testing.T) {
 	s := beginAlone(t)
 	home := outside.Namespace(string(s.Namespace) + "-operator")
 	s.leavesItTo(home)
-	s.apply(sampleDB("shop", 2, "deletionPolicy: Delete"))
+	s.apply(bare("shop", 2, "deletionPolicy: Delete"))
 	s.ready("shop")
 	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
 	if policies := s.run("get", "networkpolicies", "-o", "yaml"); !strings.Contains(policies, string(home)) {
@@ -46,7 +46,7 @@ func TestNamespacedInstall(t *testing.T) {
 	if owner != "" {
 		t.Errorf("the volume still belongs to %s", owner)
 	}
-	s.apply(sampleDB("shop", 2, "deletionPolicy: Retain"))
+	s.apply(bare("shop", 2, "deletionPolicy: Retain"))
 	s.condition("shop", v1.ConditionReady, "True", "")
 	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "100" {
 		t.Errorf("kept has %s rows, want 100", n)

@@ -27,10 +27,10 @@ const (
 
 // Whatever takes the place of an operator, no database notices: no Pod is made
 // anew, no container and no PostgreSQL starts again. The new one has looked at the database
-// when a change that needs no restart has been applied.
-func TestANewOperatorRestartsNoDatabase(t *testing.T) {
+// when a change that needs no restart has been applied. And without an operator a database goes on.
+func TestANewOperatorAndNone(t *testing.T) {
 	all := beginAlone(t)
-	all.apply(sampleDB("shop", 2))
+	all.apply(bare("shop", 2))
 	all.ready("shop")
 	const agentImage = `jsonpath={.spec.template.spec.containers[0].env[?(@.name=="OPERATOR_IMAGE")].value}`
 	image := all.operator("get", operator, "-o", agentImage)
@@ -66,17 +66,18 @@ func TestANewOperatorRestartsNoDatabase(t *testing.T) {
 			}
 		})
 	}
+	t.Run("there is none", func(t *testing.T) {
+		(&story{T: t, Namespace: all.Namespace, ctx: all.ctx}).goesOnAlone("shop")
+	})
 }
 
-// Without an operator a database goes on: its primary comes back after its Pod was
-// deleted, takes writes through the Service, and has its standby again. A change
-// waits until there is an operator.
-func TestWithoutAnOperator(t *testing.T) {
-	s := beginAlone(t)
-	s.apply(sampleDB("shop", 2))
-	db := s.ready("shop")
-	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
-	t.Cleanup(func() { s.scaleOperator(1) }) // the namespace goes only with an operator
+// goesOnAlone takes the operator away: the primary comes back after its Pod was deleted, takes writes through the
+// Service, and has its standby again. A change waits until there is an operator.
+func (s *story) goesOnAlone(name string) {
+	s.Helper()
+	db := s.ready(name)
+	s.sql(name, "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+	s.Cleanup(func() { s.scaleOperator(1) }) // the namespace goes only with an operator
 	s.scaleOperator(0)
 
 	old := s.uid(db.Status.Primary)
@@ -88,29 +89,29 @@ func TestWithoutAnOperator(t *testing.T) {
 		return nil
 	})
 	s.until(func(ctx context.Context) error {
-		return s.access("shop", "shop").Do(ctx,
+		return s.access(name, name).Do(ctx,
 			"INSERT INTO kept SELECT 101 WHERE NOT EXISTS (SELECT FROM kept WHERE id = 101)")
 	})
-	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "101" {
-		t.Errorf("kept has %s rows, want 101", n)
+	if n := s.ask(name, "SELECT count(*) FROM kept"); n != "101" {
+		s.Errorf("kept has %s rows, want 101", n)
 	}
-	s.everyInstanceStreams("shop", 1)
+	s.everyInstanceStreams(name, 1)
 
-	s.patch("shop", `{"postgresql":{"parameters":{"work_mem":"5MB"}}}`)
+	s.patch(name, `{"postgresql":{"parameters":{"work_mem":"9MB"}}}`)
 	if pods := s.operator("get", "pods", "-l", operators, "-o", "name"); pods != "" {
-		t.Fatalf("there was an operator all the time: %s", pods)
+		s.Fatalf("there was an operator all the time: %s", pods)
 	}
 	s.scaleOperator(1)
-	s.ready("shop")
-	if got := s.ask("shop", "SHOW work_mem"); got != "5MB" {
-		t.Errorf("work_mem is %s, want 5MB", got)
+	s.ready(name)
+	if got := s.ask(name, "SHOW work_mem"); got != "9MB" {
+		s.Errorf("work_mem is %s, want 9MB", got)
 	}
 }
 
 // The metrics are for those who have the ClusterRole toban-metrics-reader.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 1))
+	s.apply(bare("shop", 1))
 	s.ready("shop")
 	s.apply(fmt.Sprintf(`
 apiVersion: v1

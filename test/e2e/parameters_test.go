@@ -13,11 +13,11 @@ import (
 	"toban.dev/test/outside"
 )
 
-// Parameters are reloaded where PostgreSQL can, restarted where it must, and a
-// value that PostgreSQL refuses touches nothing.
-func TestParameters(t *testing.T) {
+// A SampleDB is changed while it runs. Parameters are reloaded where PostgreSQL can, restarted where it must, and a
+// value that PostgreSQL refuses touches nothing. Volumes grow.
+func TestChanges(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 2, `postgresql: {parameters: {work_mem: 5MB}}`))
+	s.apply(bare("shop", 2, `postgresql: {parameters: {work_mem: 5MB}}`))
 	db := s.ready("shop")
 	primary, standby := db.Status.Primary, other(db)
 	first := s.startTime(primary)
@@ -28,6 +28,7 @@ func TestParameters(t *testing.T) {
 	if now := s.startTime(primary); now != first {
 		t.Errorf("the primary restarted (%s, before %s) for a parameter that can be reloaded", now, first)
 	}
+	s.rejectsParameters("shop")
 
 	// A standby needs at least as many connections as its primary: it goes first.
 	s.patch("shop", `{"postgresql":{"parameters":{"max_connections":"150"}}}`)
@@ -43,14 +44,14 @@ func TestParameters(t *testing.T) {
 	s.shown("shop", "max_connections", "80")
 	s.until(func(context.Context) error { return s.equals(standby, "SHOW max_connections", "80") })
 	s.everyInstanceStreams("shop", 1)
+	s.grows("shop", "768Mi", "512Mi")
 }
 
-// What PostgreSQL refuses is in the condition in its own words, and the servers
-// run on.
-func TestRejectedParameter(t *testing.T) {
-	s := begin(t)
-	s.apply(sampleDB("shop", 1))
-	db := s.ready("shop")
+// rejectsParameters gives a SampleDB some that PostgreSQL refuses: the condition has its own words, and the servers run
+// on.
+func (s *story) rejectsParameters(name string) {
+	s.Helper()
+	db := s.ready(name)
 	before := s.startTime(db.Status.Primary)
 	for parameter, words := range map[string]string{
 		`"shared_buffers":"banana"`:   "shared_buffers",
@@ -58,22 +59,22 @@ func TestRejectedParameter(t *testing.T) {
 		`"no_such_parameter":"1"`:     "no_such_parameter",
 		`"max_connections":"1000000"`: "max_connections",
 	} {
-		s.patch("shop", `{"postgresql":{"parameters":null}}`)
-		s.patch("shop", `{"postgresql":{"parameters":{`+parameter+`}}}`)
-		message := s.condition("shop", v1.ConditionConfigurationApplied, "False", v1.ReasonParameterRejected)
+		s.patch(name, `{"postgresql":{"parameters":null}}`)
+		s.patch(name, `{"postgresql":{"parameters":{`+parameter+`}}}`)
+		message := s.condition(name, v1.ConditionConfigurationApplied, "False", v1.ReasonParameterRejected)
 		if !strings.Contains(message, words) {
-			t.Errorf("%s: the message %q does not name it", parameter, message)
+			s.Errorf("%s: the message %q does not name it", parameter, message)
 		}
-		if got := s.ask("shop", "SELECT 1"); got != "1" {
-			t.Errorf("%s: the server does not answer", parameter)
+		if got := s.ask(name, "SELECT 1"); got != "1" {
+			s.Errorf("%s: the server does not answer", parameter)
 		}
 	}
-	s.patch("shop", `{"postgresql":{"parameters":null}}`)
-	s.patch("shop", `{"postgresql":{"parameters":{"work_mem":"7MB"}}}`)
-	s.condition("shop", v1.ConditionConfigurationApplied, "True", v1.ReasonApplied)
-	s.shown("shop", "work_mem", "7MB")
+	s.patch(name, `{"postgresql":{"parameters":null}}`)
+	s.patch(name, `{"postgresql":{"parameters":{"work_mem":"7MB"}}}`)
+	s.condition(name, v1.ConditionConfigurationApplied, "True", v1.ReasonApplied)
+	s.shown(name, "work_mem", "7MB")
 	if now := s.startTime(db.Status.Primary); now != before {
-		t.Errorf("the server restarted (%s, before %s)", now, before)
+		s.Errorf("the server restarted (%s, before %s)", now, before)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestDatabasesOnASharedServer(t *testing.T) {
 	s.apply(database("foodb", "foo", "secret one",
 		"roles: [{name: report, password: foodb-password}]", "connectionLimit: 20"))
 	s.pgReason("foodb", "ServerNotFound")
-	s.apply(sampleDB("shared", 1))
+	s.apply(bare("shared", 1))
 	s.pgReason("foodb", "Ready")
 	s.apply(database("bardb", "bar", "secret two"))
 	s.apply(database("thief", "foo", "secret three"))

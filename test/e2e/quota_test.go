@@ -16,7 +16,7 @@ func TestQuota(t *testing.T) {
 	s := begin(t)
 	s.run("create", "quota", "small", "--hard=pods=0")
 	s.until(s.quotaCounts)
-	s.apply(sampleDB("shop", 1))
+	s.apply(bare("shop", 1))
 	message := s.condition("shop", v1.ConditionReady, "False", v1.ReasonPodRefused)
 	if !strings.Contains(message, "exceeded quota: small") {
 		t.Errorf("the condition says: %s", message)

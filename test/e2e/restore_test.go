@@ -70,9 +70,43 @@ func TestRestore(t *testing.T) {
 	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
 }
 
+// The volume of a lone instance is lost: with the permission of its spec it begins again with what its archive has, and
+// says what may be missing.
+func TestALostVolume(t *testing.T) {
+	s := begin(t)
+	s.apply(withBackup("main", 1, "whenDataIsLost: Restore"))
+	s.ready("main")
+	s.sql("main", "CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")
+	s.backedUp("main")
+	s.sql("main", "INSERT INTO kept VALUES (2)")
+	s.archived("main")
+	s.run("delete", "pvc", "data-main-0", "--wait=false")
+	s.run("delete", "pod", "main-0")
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, "main")
+		if err != nil {
+			return err
+		}
+		r := db.Status.Restore
+		if r == nil || r.Cause != v1.CauseDataLost || r.CompletedAt == nil || r.ArchiveEndAt == nil {
+			err = fmt.Errorf("it has not begun again: %+v", r)
+		}
+		return err
+	})
+	s.ready("main")
+	s.kept("main", "1,2")
+	words := s.condition("main", v1.ConditionRestored, "True", v1.ReasonRestored)
+	if !strings.Contains(words, "was known to reach at least to") {
+		t.Errorf("it does not say what may be missing: %s", words)
+	}
+	s.sql("main", "INSERT INTO kept VALUES (3)")
+	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+}
+
 // A restore in place to too early a moment loses nothing: what was left is brought back by naming its branch, beside
-// and in place.
-func TestTheBranchThatARestoreInPlaceHasLeft(t *testing.T) {
+// and in place. TestRestore restores in place and beside, TestTheWayBackByHandToEachBranch of test/local/backup goes
+// back to real branches, and branches_test.go of test/api has what the operator does about them.
+func TestLongTheBranchThatARestoreInPlaceHasLeft(t *testing.T) {
 	s := begin(t)
 	s.apply(withBackup("main", 1, "{}"))
 	s.ready("main")

@@ -38,7 +38,7 @@ func TestLongTheRootIsReplaced(t *testing.T) {
 	must(t, err)
 	defer writer.Stop()
 	s.rowsAtLeast("shop", 50)
-	session, err := access.Connect(s.ctx)
+	session, err := access.Patient().Connect(s.ctx)
 	must(t, err)
 	defer session.Close(s.ctx)
 	backend, started := backendOf(s, session), s.startedAt("shop")

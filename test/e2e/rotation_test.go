@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,57 +16,55 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// One annotation gives the application another password, under load. Sessions that are open stay, the new password
-// lets in, the former one does not, and nothing has restarted.
-func TestRotation(t *testing.T) {
-	s := begin(t)
-	s.apply(sampleDB("shop", 3))
-	s.ready("shop")
-	before := s.access("shop", naming.ReadWriteService("shop"))
+// rotates gives the application another password, under load. Sessions that are open stay, the new password lets in,
+// the former one does not, and nothing has restarted.
+func (s *story) rotates(name string) {
+	s.Helper()
+	before := s.access(name, naming.ReadWriteService(name))
 	writer, err := outside.StartWriter(s.ctx, before)
-	must(t, err)
+	must(s.T, err)
 	defer writer.Stop()
-	s.rowsAtLeast("shop", 50)
-	session, err := before.Connect(s.ctx)
-	must(t, err)
+	s.rowsAtLeast(name, 50)
+	session, err := before.Patient().Connect(s.ctx)
+	must(s.T, err)
 	defer session.Close(s.ctx)
-	backend, started := backendOf(s, session), s.startedAt("shop")
+	backend, started := backendOf(s, session), s.startedAt(name)
 
-	s.run("annotate", "sampledb", "shop", naming.AnnotationRotatePassword+"=now")
-	s.rotated("shop", 1)
-	after := s.access("shop", naming.ReadWriteService("shop"))
+	s.run("annotate", "sampledb", name, naming.AnnotationRotatePassword+"=now")
+	s.rotated(name, 1)
+	after := s.access(name, naming.ReadWriteService(name))
 	if after.Password == before.Password {
-		t.Fatal("the Secret has the former password")
+		s.Fatal("the Secret has the former password")
 	}
-	if _, err := after.Ask(s.ctx, "SELECT 1"); err != nil {
-		t.Errorf("the new password does not let in: %v", err)
+	if _, err := after.Patient().Ask(s.ctx, "SELECT 1"); err != nil {
+		s.Errorf("the new password does not let in: %v", err)
 	}
-	_, err = before.Ask(s.ctx, "SELECT 1")
+	_, err = before.Patient().Ask(s.ctx, "SELECT 1")
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != "28P01" { // invalid_password
-		t.Errorf("the former password: %v", err)
+		s.Errorf("the former password: %v", err)
 	}
 	if now := backendOf(s, session); now != backend {
-		t.Errorf("the session had the process %d and has %d", backend, now)
+		s.Errorf("the session had the process %d and has %d", backend, now)
 	}
-	if now := s.startedAt("shop"); now != started {
-		t.Errorf("the servers started at %s, and before the rotation at %s", now, started)
+	if now := s.startedAt(name); now != started {
+		s.Errorf("the servers started at %s, and before the rotation at %s", now, started)
 	}
 	// The writer goes on in its session: it could not open another one.
-	s.rowsAtLeast("shop", s.count("shop")+50)
+	s.rowsAtLeast(name, s.count(name)+50)
 	writer.Stop()
-	writer.Moved(after)
+	writer.Use(after)
 	lost, err := writer.Lost(s.ctx)
-	must(t, err)
+	must(s.T, err)
 	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
+		s.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), writer.Acknowledged(), lost[0])
 	}
-	t.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
+	s.Logf("no write for %s; %d rows acknowledged", writer.Outage(), writer.Acknowledged())
 
 	// A standby knows the new password, too, and so does one that takes over.
-	s.switchOver("shop")
+	s.switchOver(name)
 	s.until(func(ctx context.Context) error {
-		_, err := s.access("shop", naming.ReadOnlyService("shop")).Ask(ctx, "SELECT 1")
+		_, err := s.access(name, naming.ReadOnlyService(name)).Ask(ctx, "SELECT 1")
 		return err
 	})
 }

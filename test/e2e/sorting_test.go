@@ -13,8 +13,9 @@ import (
 )
 
 // Another library sorts texts in another order: it is found, and the Job rebuilds the index that is out of order. The
-// library is played by a superuser, who gives the collation another locale and a former version.
-func TestSorting(t *testing.T) {
+// library is played by a superuser, who gives the collation another locale and a former version. In make test,
+// test/local/finish does that with a real server.
+func TestLongSorting(t *testing.T) {
 	s := begin(t)
 	s.apply(sampleDB("shop", 2, "backup: {none: true}"))
 	s.ready("shop")

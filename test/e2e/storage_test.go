@@ -7,49 +7,172 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
 )
 
-// Volumes grow while the servers run; they don't shrink.
-func TestStorageGrows(t *testing.T) {
-	s := begin(t)
-	s.apply(sampleDB("shop", 2))
-	db := s.ready("shop")
-	before := s.startTime(db.Status.Primary)
-	s.patch("shop", `{"storage":{"size":"768Mi"}}`)
-	s.condition("shop", v1.ConditionStorageReady, "True", v1.ReasonBound)
-	for ordinal := range 2 {
-		s.until(func(ctx context.Context) error {
-			var claim corev1.PersistentVolumeClaim
-			err := s.Get(ctx, "pvc/"+naming.Claim("shop", ordinal), &claim)
-			if size := claim.Status.Capacity[corev1.ResourceStorage]; err == nil && size.String() != "768Mi" {
-				err = fmt.Errorf("the volume of instance %d has %s", ordinal, size.String())
-			}
-			return err
-		})
-	}
-	s.ready("shop")
-	if now := s.startTime(db.Status.Primary); now != before {
-		t.Errorf("the primary restarted (%s, before %s) for a larger volume", now, before)
-	}
-	_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge",
-		"-p", `{"spec":{"storage":{"size":"512Mi"}}}`)
-	if err == nil || !strings.Contains(err.Error(), "can't shrink") {
-		t.Errorf("a smaller size gives %v", err)
-	}
-}
-
-// A StorageClass that does not exist is named in the condition.
+// A StorageClass that does not exist is named in the condition. What can't change is refused also of a SampleDB that
+// does not run.
 func TestMissingStorageClass(t *testing.T) {
 	s := begin(t)
-	s.apply(strings.Replace(sampleDB("shop", 1), "{size: 512Mi}", "{size: 512Mi, storageClassName: no-such-class}", 1))
+	s.apply(strings.Replace(bare("shop", 1), "{size: 512Mi}", "{size: 512Mi, storageClassName: no-such-class}", 1))
 	message := s.condition("shop", v1.ConditionStorageReady, "False", v1.ReasonStorageClassNotFound)
 	if !strings.Contains(message, "no-such-class") {
 		t.Errorf("the message %q does not name the class", message)
 	}
+	for patch, words := range map[string]string{
+		`{"version":16}`: "can't go below the major version of the data",
+		`{"storage":{"storageClassName":"other"}}`: "storageClassName can't be changed",
+		`{"storage":{"size":"300Mi"}}`:             "can't shrink",
+	} {
+		_, err := s.Kubectl(s.ctx, "patch", "sampledb", "shop", "--type=merge", "-p", `{"spec":`+patch+`}`)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s gives %v, want a sentence with %q", patch, err, words)
+		}
+	}
 	s.run("delete", "sampledb", "shop", "--timeout=2m")
+}
+
+// grows gives the volumes of a SampleDB another size: they get it while the servers run, and can't shrink.
+func (s *story) grows(name, size, smaller string) {
+	s.Helper()
+	db := s.ready(name)
+	before := s.startTime(db.Status.Primary)
+	s.patch(name, `{"storage":{"size":"`+size+`"}}`)
+	s.condition(name, v1.ConditionStorageReady, "True", v1.ReasonBound)
+	for ordinal := range db.Spec.Instances {
+		s.until(func(ctx context.Context) error {
+			var claim corev1.PersistentVolumeClaim
+			err := s.Get(ctx, "pvc/"+naming.Claim(name, int(ordinal)), &claim)
+			if has := claim.Status.Capacity[corev1.ResourceStorage]; err == nil && has.String() != size {
+				err = fmt.Errorf("the volume of instance %d has %s", ordinal, has.String())
+			}
+			return err
+		})
+	}
+	s.ready(name)
+	if now := s.startTime(db.Status.Primary); now != before {
+		s.Errorf("the primary restarted (%s, before %s) for a larger volume", now, before)
+	}
+	_, err := s.Kubectl(s.ctx, "patch", "sampledb", name, "--type=merge",
+		"-p", `{"spec":{"storage":{"size":"`+smaller+`"}}}`)
+	if err == nil || !strings.Contains(err.Error(), "can't shrink") {
+		s.Errorf("a smaller size gives %v", err)
+	}
+}
+
+// Small volumes are filled by a client that inserts all the time: they grow by themselves up to the limit, in several
+// steps, and no statement fails. At the limit that is said; when there is room again, that too.
+func TestVolumesGrowByThemselves(t *testing.T) {
+	s := begin(t)
+	s.apply(strings.Replace(bare("shop", 2), "{size: 512Mi}", "{size: 512Mi, grow: {limit: 1Gi}}", 1))
+	db := s.ready("shop")
+	before := s.startTime(db.Status.Primary)
+	s.sql("shop", "CREATE TABLE filled (words text)")
+	ctx, end := context.WithCancel(s.ctx)
+	failed := make(chan error, 1)
+	access := s.access("shop", naming.ReadWriteService("shop"))
+	go func() { failed <- fill(ctx, access) }()
+	message := s.condition("shop", v1.ConditionHasRoom, "False", v1.ReasonGrowthLimitReached)
+	t.Logf("at the limit: %s", message)
+	end()
+	if err := <-failed; err != nil {
+		t.Errorf("a client noticed: %v", err)
+	}
+	db, err := s.SampleDB(s.ctx, "shop")
+	must(t, err)
+	if db.Status.Storage.Size != "1Gi" || db.Spec.Storage.Size != "512Mi" {
+		t.Errorf("the size in force is %s, that of the spec %s", db.Status.Storage.Size, db.Spec.Storage.Size)
+	}
+	for ordinal := range 2 {
+		var claim corev1.PersistentVolumeClaim
+		must(t, s.Get(s.ctx, "pvc/"+naming.Claim("shop", ordinal), &claim))
+		if has := claim.Status.Capacity[corev1.ResourceStorage]; has.String() != "1Gi" {
+			t.Errorf("the volume of instance %d has %s", ordinal, has.String())
+		}
+	}
+	if now := s.startTime(db.Status.Primary); now != before {
+		t.Errorf("the primary restarted (%s, before %s)", now, before)
+	}
+	events := s.run("get", "events", "--field-selector=reason=Growing", "-o", "custom-columns=MESSAGE:.message")
+	t.Logf("the volumes grew:\n%s", events)
+	if strings.Count(events, "grow by themselves to") < 2 {
+		t.Error("they did not grow in steps")
+	}
+	status := s.toban("status", "shop")
+	t.Logf("kubectl toban status:\n%s", status)
+	for _, words := range []string{"data-shop-0", "they grow by themselves up to 1Gi", "not known yet"} {
+		if !strings.Contains(status, words) {
+			t.Errorf("the status does not say %q", words)
+		}
+	}
+	s.sql("shop", "TRUNCATE filled")
+	s.condition("shop", v1.ConditionHasRoom, "True", v1.ReasonRoomEnough)
+	s.ready("shop")
+}
+
+// An application has made a slot and does not read it, and the database writes: the condition and the status say which
+// slot it is, how much it keeps, and what to do. That done, nothing is said any more. In
+// make test, test/local has it with real servers (keptwal_test.go), and test/api what the operator says.
+func TestLongASlotThatNobodyReads(t *testing.T) {
+	s := begin(t)
+	s.apply(strings.Replace(bare("shop", 1), "{size: 512Mi}", "{size: 1Gi, grow: {limit: 1Gi}}", 1))
+	s.ready("shop")
+	_, err := s.inside("shop-0", "SELECT pg_create_logical_replication_slot('warehouse', 'pgoutput')")
+	must(t, err)
+	s.condition("shop", v1.ConditionHasRoom, "True", v1.ReasonRoomEnough)
+	s.sql("shop", "CREATE TABLE filled (words text)")
+	for range 16 { // with a limit of 256 MiB, half of which is told
+		s.sql("shop", "INSERT INTO filled SELECT repeat(md5(random()::text), 32) FROM generate_series(1, 10000)")
+	}
+	message := s.condition("shop", v1.ConditionHasRoom, "False", v1.ReasonWALKept)
+	t.Logf("it says: %s", message)
+	status := s.toban("status", "shop")
+	t.Logf("kubectl toban status:\n%s", status)
+	drop := "SELECT pg_drop_replication_slot('warehouse')"
+	for _, words := range []string{
+		"shop-0 keeps ", "of WAL for the replication slot warehouse, which nobody reads", "(max_slot_wal_keep_size)",
+		`kubectl exec shop-0 -- psql -U postgres -c "` + drop + `"`,
+	} {
+		if !strings.Contains(message, words) || !strings.Contains(status, words) {
+			t.Errorf("the condition, or the status, does not say %q", words)
+		}
+	}
+	s.run("exec", "shop-0", "--", "psql", "-U", "postgres", "-c", drop)
+	s.condition("shop", v1.ConditionHasRoom, "True", v1.ReasonRoomEnough)
+	events := s.run("get", "events", "-o", "custom-columns=REASON:.reason,MESSAGE:.message")
+	for _, words := range []string{"VolumeShort", "WALKept: shop-0 keeps", "RoomAgain"} {
+		if !strings.Contains(events, words) {
+			t.Errorf("no event says %q:\n%s", words, events)
+		}
+	}
+	s.ready("shop")
+}
+
+// fill inserts about four MiB a second until ctx ends.
+func fill(ctx context.Context, access outside.Access) error {
+	conn, err := access.Patient().Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	ticker := time.NewTicker(250 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		_, err := conn.Exec(ctx,
+			"INSERT INTO filled SELECT repeat(md5(random()::text), 32) FROM generate_series(1, 1000)")
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
 }

@@ -7,8 +7,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,11 +33,53 @@ type story struct {
 	ctx context.Context
 }
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := leavings.wait(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leavings are the namespaces of stories that are over. They go while other stories run, and all have to.
+var leavings goings
+
+type goings struct {
+	group  sync.WaitGroup
+	mu     sync.Mutex
+	errors []error
+}
+
+// leave deletes a namespace, and waits until it is gone.
+func leave(name outside.Namespace) error {
+	if _, err := name.Kubectl(context.Background(), "delete", "namespace", string(name), "--timeout=3m"); err != nil {
+		return fmt.Errorf("the namespace %s does not go: %w", name, err)
+	}
+	return nil
+}
+
+// add lets a namespace go, and does not wait.
+func (g *goings) add(name outside.Namespace) {
+	g.group.Go(func() {
+		err := leave(name)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.errors = append(g.errors, err)
+	})
+}
+
+// wait waits until all have gone.
+func (g *goings) wait() error {
+	g.group.Wait()
+	return errors.Join(g.errors...)
+}
+
 // begin begins a story that others may run beside.
 func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return beginAlone(t)
+	return inNamespace(t, nameOf(t), leavings.add)
 }
 
 // beginAlone begins a story that others must not run beside, because it takes the operator away, or looks at what is
@@ -43,25 +88,43 @@ func begin(t *testing.T) *story {
 // why is printed before.
 func beginAlone(t *testing.T) *story {
 	t.Helper()
+	return inNamespace(t, nameOf(t), func(name outside.Namespace) {
+		if err := leave(name); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// nameOf is a namespace for a story.
+func nameOf(t *testing.T) string {
 	name := strings.ToLower(strings.Trim(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name()), "-"))
-	name = fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)
+	return fmt.Sprintf("e2e-%.40s-%x", name, time.Now().UnixMilli()&0xffffff)
+}
+
+// inNamespace is a story in a namespace that it makes. When it is over, over lets that go.
+func inNamespace(t *testing.T, name string, over func(outside.Namespace)) *story {
+	t.Helper()
 	s := &story{T: t, Namespace: outside.Namespace(name), ctx: context.WithoutCancel(t.Context())}
-	must(t, s.Apply(s.ctx, fmt.Sprintf(`
+	s.makeNamespace()
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.tell()
+		}
+		over(s.Namespace)
+	})
+	return s
+}
+
+// makeNamespace makes the namespace of the story.
+func (s *story) makeNamespace() {
+	s.Helper()
+	s.apply(fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
 metadata:
   name: %s
   labels: {pod-security.kubernetes.io/enforce: restricted}
-`, name)))
-	t.Cleanup(func() {
-		if t.Failed() {
-			s.tell()
-		}
-		if _, err := s.Kubectl(s.ctx, "delete", "namespace", name, "--timeout=3m"); err != nil {
-			t.Errorf("the namespace does not go: %v", err)
-		}
-	})
-	return s
+`, s.Namespace))
 }
 
 // tell prints what is in the namespace.
@@ -152,8 +215,13 @@ func (s *story) ready(name string) v1.SampleDB {
 		_, err := access.Ask(ctx, "SELECT 1")
 		return err
 	})
-	db, err := s.SampleDB(s.ctx, name)
-	must(s.T, err)
+	var db v1.SampleDB
+	s.until(func(ctx context.Context) (err error) { // on a busy machine the primary may be slow to answer for a moment
+		if db, err = s.SampleDB(ctx, name); err == nil && db.Status.Primary == "" {
+			err = fmt.Errorf("the status of %s names no primary", name)
+		}
+		return err
+	})
 	return db
 }
 
@@ -168,13 +236,13 @@ func (s *story) access(name, service string) outside.Access {
 // sql runs statements through the read-write Service.
 func (s *story) sql(name, statements string) {
 	s.Helper()
-	must(s.T, s.access(name, naming.ReadWriteService(name)).Do(s.ctx, statements))
+	must(s.T, s.access(name, naming.ReadWriteService(name)).Patient().Do(s.ctx, statements))
 }
 
 // ask asks a query through the read-write Service for its one value.
 func (s *story) ask(name, query string) string {
 	s.Helper()
-	answer, err := s.access(name, naming.ReadWriteService(name)).Ask(s.ctx, query)
+	answer, err := s.access(name, naming.ReadWriteService(name)).Patient().Ask(s.ctx, query)
 	must(s.T, err)
 	return answer
 }
@@ -190,6 +258,12 @@ func sampleDB(name string, instances int, more ...string) string {
 	spec := append([]string{"version: 17", fmt.Sprintf("instances: %d", instances), "storage: {size: 512Mi}"}, more...)
 	return "apiVersion: toban.dev/v1\nkind: SampleDB\nmetadata: {name: " + name +
 		"}\nspec:\n" + indent(strings.Join(spec, "\n"))
+}
+
+// bare is one without backups, for stories that are about something else: without it a SampleDB has an archive on a
+// volume of its own, and Pods that take a first backup and look at the archive.
+func bare(name string, instances int, more ...string) string {
+	return sampleDB(name, instances, append([]string{"backup: {none: true}"}, more...)...)
 }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n" }

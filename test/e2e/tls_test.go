@@ -58,7 +58,7 @@ func TestLongClientsKnowTheServer(t *testing.T) {
 	if _, err := outside.Ask(s.ctx, "SELECT 1"); err == nil || !strings.Contains(err.Error(), "worker0") {
 		t.Errorf("by a name that it does not have: %v", err)
 	}
-	open, err := s.access("shop", "shop").Connect(s.ctx)
+	open, err := s.access("shop", "shop").Patient().Connect(s.ctx)
 	must(t, err)
 	defer open.Close(context.Background())
 	s.patch("shop", `{"tls":{"names":["worker0"]}}`)
@@ -79,7 +79,7 @@ func TestLongClientsKnowTheServer(t *testing.T) {
 	first := s.condition("shop", v1.ConditionCertificateServed, "True", v1.ReasonCertificateServed)
 
 	// What does not fit is told; what fits is taken, and no session ends.
-	again, err := s.access("shop", "shop").Connect(s.ctx)
+	again, err := s.access("shop", "shop").Patient().Connect(s.ctx)
 	must(t, err)
 	defer again.Close(context.Background())
 	s.give(root.Issue(t, names[1:]))

@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -96,11 +95,7 @@ func TestLongAMinorUpdate(t *testing.T) {
 // load brings an image of the local cluster to its nodes, under another name.
 func (s *story) load(name, image string) {
 	s.Helper()
-	command := exec.CommandContext(s.ctx, "bin/localkube", "load", "--as", name, image)
-	command.Dir = "../.."
-	if out, err := command.CombinedOutput(); err != nil {
-		s.Fatalf("load %s: %v\n%s", image, err, out)
-	}
+	s.localkube("load", "--as", name, image)
 }
 
 // runs waits until another image than a former one is on record, and all instances are made from it.

@@ -2,8 +2,10 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -44,6 +46,12 @@ func (c *cluster) awaitArchived(leader string) wal.LSN {
 	c.Helper()
 	text, err := c.query(leader, "select pg_current_wal_flush_lsn()::text")
 	c.must(err)
+	return c.awaitArchivedTo(leader, text)
+}
+
+// awaitArchivedTo waits until the WAL up to an LSN is in the archive.
+func (c *cluster) awaitArchivedTo(leader, text string) wal.LSN {
+	c.Helper()
 	want, err := wal.ParseLSN(text)
 	c.must(err)
 	c.await(leader, "archived up to "+text, func(s protocol.Status) bool {
@@ -300,4 +308,95 @@ func flushed(c *cluster, leader string) wal.LSN {
 	lsn, err := wal.ParseLSN(text)
 	c.must(err)
 	return lsn
+}
+
+// All instances are told to stop, as when their namespace is deleted: every commit is in the archive then, however long
+// one may wait there, and in whatever order they are told.
+func TestThatAllStopLeavesNoCommitOutOfTheArchive(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string]struct {
+		instances []int
+		stop      func(c *cluster, leader string)
+	}{
+		"at once": {[]int{1, 2, 3}, func(c *cluster, _ string) { c.stopAll() }},
+		// Two have no majority without the primary, and no witness here: nobody would take over from it.
+		"the primary, and the others during the take-over": {[]int{3}, func(c *cluster, leader string) {
+			ended := c.takesOver(leader, func(before, s protocol.Status) bool { return s.Term > before.Term })
+			c.stopAll()
+			<-ended
+		}},
+		"the primary, and the others when one of them leads": {[]int{3}, func(c *cluster, leader string) {
+			ended := c.takesOver(leader, func(before, s protocol.Status) bool {
+				return leading(s) && s.Term > before.Term
+			})
+			c.stopAll()
+			<-ended
+		}},
+		"the standbys, and then the primary": {[]int{2}, func(c *cluster, leader string) {
+			for _, name := range c.names() {
+				if name != leader {
+					c.kill(name, syscall.SIGTERM)
+				}
+			}
+			c.stopAll()
+		}},
+	} {
+		for _, instances := range order.instances {
+			t.Run(fmt.Sprintf("%d, %s", instances, name), func(t *testing.T) {
+				stopsWithAllArchived(t, instances, order.stop)
+			})
+		}
+	}
+}
+
+// stopsWithAllArchived has instances stop, and fails the test unless a commit that waits for the archive is there then.
+func stopsWithAllArchived(t *testing.T, instances int, stop func(c *cluster, leader string)) {
+	t.Helper()
+	c := formed(t, instances)
+	folder := c.archiveHere()
+	c.config.Archive.MaxLag = time.Hour
+	c.sync()
+	leader := c.leader()
+	switched, err := c.query(leader, "select pg_switch_wal()::text")
+	c.must(err)
+	c.awaitArchivedTo(leader, switched)
+	c.exec(leader, "insert into t values (1)")
+	want := flushed(c, leader)
+	if _, to, _ := c.covered(folder); to >= want {
+		t.Fatalf("the commit did not wait: the archive goes to %s, the commit to %s", to, want)
+	}
+	stop(c, leader)
+	if from, to, gap := c.covered(folder); gap != nil || to < want {
+		t.Errorf("the archive goes from %s to %s, the last commit to %s; gap %v", from, to, want, gap)
+	}
+}
+
+// takesOver tells the leader to stop, and waits until another is as it should be. The channel is closed when the leader
+// has ended.
+func (c *cluster) takesOver(leader string, as func(before, s protocol.Status) bool) <-chan struct{} {
+	c.Helper()
+	before, err := c.status(leader)
+	c.must(err)
+	others := slices.DeleteFunc(c.names(), func(name string) bool { return name == leader })
+	cmd, ended := c.agents[leader], make(chan struct{})
+	delete(c.agents, leader)
+	c.must(cmd.Process.Signal(syscall.SIGTERM))
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	for began := time.Now(); time.Since(began) < deadline; {
+		for _, name := range others {
+			if s, err := c.status(name); err == nil && as(before, s) {
+				return ended
+			}
+		}
+		select {
+		case <-ended:
+			c.Fatalf("%s has ended, and nobody has taken over", leader)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	c.Fatalf("nobody takes over from %s", leader)
+	return nil
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/worker"
 )
 
 // fillUp leaves so many bytes on a volume at most.
@@ -135,5 +137,16 @@ func TestTheLastBackupIsReadWithTheKey(t *testing.T) {
 	c.must(err)
 	if len(catalogue.Backups) != 1 || catalogue.Backups[0].ID != result.ID {
 		t.Errorf("there are the backups %v", catalogue.Backups)
+	}
+	// Who has nothing but the store and the key finds it there, with what brings the SampleDB back.
+	settings, err := json.Marshal(protocol.FindSettings{
+		Bucket: c.config.Archive.Bucket, Folder: "test", Encrypted: true,
+	})
+	c.must(err)
+	var told bytes.Buffer
+	c.must(worker.Find(t.Context(), worker.FindOptions{Settings: string(settings), Key: key}, &told))
+	if text := told.String(); !strings.Contains(text, `"path":"test/db","id":"`+result.ID+`"`) ||
+		!strings.Contains(text, `"sampledb":{"kind":"SampleDB"}`) || !strings.HasSuffix(text, `{"end":true}`+"\n") {
+		t.Errorf("found is\n%s", text)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"toban.dev/internal/cli"
+	"toban.dev/internal/cli/process"
 )
 
 // agentVariable makes this test program an agent, or what else its value names.
@@ -24,8 +24,8 @@ const agentVariable = "TOBAN_TEST_AGENT"
 
 // commands are those that it can be.
 var commands = map[string]func() *cobra.Command{
-	"1": cli.Agent, "take": cli.Take, "retain": cli.Retain, "restore": cli.Restore, "verify": cli.Verify,
-	"inspect": cli.Inspect,
+	"1": process.Agent, "take": process.Take, "retain": process.Retain, "restore": process.Restore,
+	"verify": process.Verify, "inspect": process.Inspect,
 }
 
 // program is a copy of this test program that any user may run.

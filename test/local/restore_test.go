@@ -58,7 +58,7 @@ func (c *cluster) takeBackup(args ...string) protocol.BackupResult {
 func (c *cluster) taking() protocol.BackupSettings {
 	settings := protocol.BackupSettings{
 		Archive: *c.config.Archive, Keep: protocol.Retention{Count: 7}, Authority: c.config.Authority,
-		Operator: c.config.Operator,
+		Operator: c.config.Operator, SampleDB: []byte(`{"kind":"SampleDB"}`),
 	}
 	for i := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, c.host(i))
@@ -261,6 +261,57 @@ func TestAClusterIsRestoredInPlace(t *testing.T) {
 	// What it was restored from has not gone: neither to a moment, which is on one branch alone, nor to its end.
 	left := c.restoresTo(protocol.RestoreTarget{Time: five}, "1,2,3,4,5")
 	c.restoresTo(protocol.RestoreTarget{Branch: left.Branch}, "1,2,3,4,5,7")
+}
+
+// A lone instance whose volume is lost waits with the new one: it makes no other data. A restore to the end of its
+// archive brings all back that was archived, and an archive that has had more is not taken for the whole.
+func TestALoneInstanceWhoseVolumeIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]string{"the volume": "", "the data directory": "volume/data"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := formed(t, 1)
+			c.archiveHere()
+			c.exec("db-0", "create table if not exists kept (n int)", "insert into kept values (1)")
+			c.awaitArchived("db-0")
+			c.takeBackup()
+			c.exec("db-0", "insert into kept values (2)")
+			end := c.awaitArchived("db-0")
+			before := c.await("db-0", "archived", func(s protocol.Status) bool { return s.Archive != nil })
+			c.kill("db-0", syscall.SIGKILL)
+			c.must(os.RemoveAll(filepath.Join(c.folder, "db-0", lost)))
+			c.start("db-0")
+			now := c.await("db-0", "without data", func(s protocol.Status) bool { return s.Data == protocol.DataEmpty })
+			votes := now.Election.Configuration.Has(now.Election.Voter)
+			if votes != (lost != "") || now.Role != protocol.RoleNone {
+				t.Errorf("it is %+v", now)
+			}
+			settings := c.restoring(c, protocol.RestoreTarget{})
+			settings.InPlace, settings.AtLeast = "lost", (end + 64<<20).String()
+			c.config.Prepares = true
+			c.sync()
+			if _, err := c.restore(settings); err == nil || !strings.Contains(err.Error(), "it has had WAL up to") {
+				t.Errorf("an archive that has had more: %v", err)
+			}
+			settings.AtLeast = before.Archive.LSN
+			if result, err := c.restore(settings); err != nil || result.LSN == "" {
+				t.Fatalf("%+v, %v", result, err)
+			}
+			c.stopAll()
+			c.config.Prepares, c.config.Restored = false, "lost"
+			c.start("db-0")
+			if again := c.await("db-0", "primary", primary); again.Term <= before.Term+1000 {
+				t.Errorf("it leads term %d, and led %d before", again.Term, before.Term)
+			}
+			c.awaitQuery("db-0", keptRows, "1,2")
+			c.exec("db-0", "insert into kept values (3)")
+			c.awaitArchived("db-0")
+			c.takeBackup()
+			// What the archive had before can be restored as before: it is a branch of its own.
+			c.restoresTo(protocol.RestoreTarget{Branch: before.Term}, "1,2")
+			c.restoresTo(protocol.RestoreTarget{}, "1,2,3")
+		})
+	}
 }
 
 // restoresTo makes another cluster of the archive, which must have such rows.

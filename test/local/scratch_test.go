@@ -56,7 +56,7 @@ func (c *cluster) fillWhen(volume, there string, leave int64) (stop func()) {
 
 // A scratch volume without room, from the beginning or after a while: the verification says that it is the
 // volume, and not the archive.
-func TestAScratchVolumeWithoutRoom(t *testing.T) {
+func TestLongAScratchVolumeWithoutRoom(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("it takes root to make a small volume")
 	}

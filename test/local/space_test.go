@@ -71,7 +71,9 @@ func TestManyPromotionsLeaveOneWALFileOfEachSegment(t *testing.T) {
 		leader = next
 		c.exec(leader, "insert into t values (2)")
 	}
-	time.Sleep(100 * time.Millisecond)
+	// Where all stream for this long, it would be removed.
+	const long = "select (clock_timestamp() - min(backend_start) > '4 s')::text from pg_stat_replication"
+	c.awaitQuery(leader, long, "true")
 	c.startOne(away)
 	c.whole()
 	if log := c.logs[away].String(); strings.Contains(log, "pg_basebackup") {
@@ -100,10 +102,17 @@ func TestAStandbyThatCannotStartIsCopiedAnewOnce(t *testing.T) {
 	c.own(file)
 	c.startOne("db-1")
 	c.await("db-1", "streaming", streaming)
-	c.whole()
-	time.Sleep(3 * time.Second) // another copy would begin at once
-	c.await("db-1", "streaming", streaming)
-	if n := strings.Count(c.logs["db-1"].String(), "pg_basebackup: base backup completed"); n != 1 {
+	leader := c.whole()
+	c.exec(leader, "create table later ()")
+	c.awaitCaughtUp(leader, "db-1")
+	copies := func() int { return strings.Count(c.logs["db-1"].String(), "pg_basebackup: base backup completed") }
+	if n := copies(); n != 1 {
 		t.Errorf("it was copied %d times:\n%s", n, c.logs["db-1"])
+	}
+	c.kill("db-1", syscall.SIGTERM)
+	c.startOne("db-1") // with a log of its own
+	c.await("db-1", "streaming", streaming)
+	if copies() != 0 {
+		t.Errorf("it was copied again after a restart:\n%s", c.logs["db-1"])
 	}
 }

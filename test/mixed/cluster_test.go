@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,7 +44,27 @@ type cluster struct {
 type instance struct {
 	release release
 	cmd     *exec.Cmd
-	log     bytes.Buffer
+	log     text
+}
+
+// text is what somebody writes, to be read meanwhile.
+type text struct {
+	mutex sync.Mutex
+	said  bytes.Buffer
+}
+
+// Write takes more of it.
+func (t *text) Write(p []byte) (int, error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.said.Write(p)
+}
+
+// String is all of it.
+func (t *text) String() string {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.said.String()
 }
 
 // newCluster starts a cluster whose agents are of these releases in turn, and waits until it is whole.
@@ -154,7 +175,7 @@ func (c *cluster) clientTLS(authority *pki.Authority, identity string) *tls.Conf
 func (c *cluster) start(name string) {
 	c.Helper()
 	i := c.instances[name]
-	for _, sub := range []string{"volume", "run"} {
+	for _, sub := range []string{"volume", "run", "tmp"} {
 		path := filepath.Join(c.folder, name, sub)
 		c.must(os.MkdirAll(path, 0o700))
 		c.own(path)
@@ -164,7 +185,7 @@ func (c *cluster) start(name string) {
 		"--address", c.hostOf(name), "--config", filepath.Join(c.folder, "config.json"),
 		"--authority", filepath.Join(c.folder, "ca"), "--volume", filepath.Join(c.folder, name, "volume"),
 		"--run", filepath.Join(c.folder, name, "run"), "--termination-log", filepath.Join(c.folder, name, "last-words"))
-	i.cmd.Dir = c.folder
+	i.cmd.Dir, i.cmd.Env = c.folder, append(os.Environ(), "TMPDIR="+filepath.Join(c.folder, name, "tmp"))
 	fmt.Fprintf(&i.log, "--- %s\n", i.release.version)
 	i.cmd.Stdout, i.cmd.Stderr = &i.log, &i.log
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,7 +18,15 @@ import (
 // silent leader.
 func patient(t *testing.T) release {
 	t.Helper()
-	file, err := output(exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}/ha.go", "toban.dev/internal/ha"))
+	return changed(t, "patient", "toban.dev/internal/ha", "ha.go",
+		"\tSilenceLimit = 2 * time.Second", "\tSilenceLimit = time.Hour",
+		"\tFenceLimit = 1250 * time.Millisecond", "\tFenceLimit = time.Hour / 2")
+}
+
+// changed is a release to come with other words in a file of a package.
+func changed(t *testing.T, version, pkg, name string, words ...string) release {
+	t.Helper()
+	file, err := output(exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}/"+name, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,17 +35,14 @@ func patient(t *testing.T) release {
 		t.Fatal(err)
 	}
 	changed := string(text)
-	for was, is := range map[string]string{
-		"SilenceLimit = 2 * time.Second":       "SilenceLimit = time.Hour",
-		"FenceLimit = 1250 * time.Millisecond": "FenceLimit = time.Hour / 2",
-	} {
-		if !strings.Contains(changed, "\t"+was) {
-			t.Fatalf("%s has no %q any more", file, was)
+	for pair := range slices.Chunk(words, 2) {
+		if !strings.Contains(changed, pair[0]) {
+			t.Fatalf("%s has no %q any more", file, pair[0])
 		}
-		changed = strings.ReplaceAll(changed, "\t"+was, "\t"+is)
+		changed = strings.ReplaceAll(changed, pair[0], pair[1])
 	}
 	folder := t.TempDir()
-	instead, overlay := filepath.Join(folder, "ha.go"), filepath.Join(folder, "overlay.json")
+	instead, overlay := filepath.Join(folder, name), filepath.Join(folder, "overlay.json")
 	names, err := json.Marshal(map[string]map[string]string{"Replace": {file: instead}})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +52,7 @@ func patient(t *testing.T) release {
 			t.Fatal(err)
 		}
 	}
-	return release{version: "patient", changed: overlay}.built(t)
+	return release{version: version, changed: overlay}.built(t)
 }
 
 // A leader of a release to come that would go on for half an hour without a majority is led by how long the others

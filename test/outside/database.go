@@ -1,6 +1,7 @@
 package outside
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,6 +21,8 @@ import (
 type Access struct {
 	Host, User, Password, Database string
 	Port                           uint16
+	// Within is how long it may take to connect, where it is not 0: a second.
+	Within time.Duration
 	// name is the Service's in the cluster's DNS, roots the SampleDB's authority; without it there is no TLS, as for a
 	// server that is none of a SampleDB.
 	name  string
@@ -78,8 +81,15 @@ func (a Access) Settings() (*pgx.ConnConfig, error) {
 	if a.roots != nil {
 		config.TLSConfig = &tls.Config{RootCAs: a.roots, ServerName: a.name, MinVersion: tls.VersionTLS13}
 	}
-	config.ConnectTimeout = time.Second
+	config.ConnectTimeout = cmp.Or(a.Within, time.Second)
 	return config, nil
+}
+
+// Patient is the same access for what must succeed at once, also on a busy machine. It is not for who tries again: then
+// an address that answers no more costs the whole time.
+func (a Access) Patient() Access {
+	a.Within = time.Minute
+	return a
 }
 
 // Connect opens a session.

@@ -1,4 +1,4 @@
-// Package outside is what a user of a cluster can do: kubectl, and SQL through a
+// Package outside is what a user of a cluster can do: kubectl, what kubectl get would read, and SQL through a
 // Service. The demo, the stories and the benchmarks judge Toban with it, and with
 // nothing that is inside of Toban but the types and names that a user sees.
 package outside
@@ -6,7 +6,6 @@ package outside
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -57,14 +56,12 @@ func (n Namespace) Apply(ctx context.Context, manifests string) error {
 
 // Get reads an object, as "pod/x", into a value.
 func (n Namespace) Get(ctx context.Context, what string, into any) error {
-	text, err := n.Kubectl(ctx, "get", what, "-o", "json")
-	if err != nil {
-		return err
+	kind, name, _ := strings.Cut(what, "/")
+	there, err := n.read(ctx, kind, name, "", into)
+	if err == nil && !there {
+		err = fmt.Errorf("there is no %s", what)
 	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("understand %s: %w", what, err)
-	}
-	return nil
+	return err
 }
 
 // SampleDB reads a SampleDB.
@@ -76,21 +73,15 @@ func (n Namespace) SampleDB(ctx context.Context, name string) (v1.SampleDB, erro
 
 // Exists says whether an object is there. What can't be asked is an error.
 func (n Namespace) Exists(ctx context.Context, what string) (bool, error) {
-	text, err := n.Kubectl(ctx, "get", what, "--ignore-not-found", "-o", "name")
-	return strings.TrimSpace(text) != "", err
+	kind, name, _ := strings.Cut(what, "/")
+	return n.read(ctx, kind, name, "", &struct{}{})
 }
 
 // Pods are those of a SampleDB's instances.
 func (n Namespace) Pods(ctx context.Context, db string) ([]corev1.Pod, error) {
-	text, err := n.Kubectl(ctx, "get", "pods", "-o", "json", "-l", selector(naming.InstanceSelector(db)))
-	if err != nil {
-		return nil, err
-	}
 	var list corev1.PodList
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("understand the Pods: %w", err)
-	}
-	return list.Items, nil
+	_, err := n.read(ctx, "pod", "", selector(naming.InstanceSelector(db)), &list)
+	return list.Items, err
 }
 
 func selector(labels map[string]string) string {

@@ -10,8 +10,12 @@ import (
 	v1 "toban.dev/api/v1"
 )
 
-// Poll is how often something is looked at while it is waited for.
-const Poll = 200 * time.Millisecond
+// Poll is how often something is looked at while it is waited for: a look that takes long, as one with kubectl does, is
+// made seldom, so that looking does not keep busy what is looked at, but with pauses of pollSeldom at most.
+const (
+	Poll       = 200 * time.Millisecond
+	pollSeldom = time.Second
+)
 
 // Until looks again and again until there is nothing to complain of any more. It
 // returns the last complaint when the time is over.
@@ -20,7 +24,9 @@ func Until(ctx context.Context, patience time.Duration, look func(context.Contex
 	defer cancel()
 	var complaint error
 	for {
+		begin := time.Now()
 		err := look(ctx)
+		pause := min(pollSeldom, max(Poll, 3*time.Since(begin)))
 		if err == nil {
 			return nil
 		}
@@ -30,7 +36,7 @@ func Until(ctx context.Context, patience time.Duration, look func(context.Contex
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not within %s: %w", patience, complaint)
-		case <-time.After(Poll):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -43,9 +43,6 @@ func StartWriter(ctx context.Context, access Access) (*Writer, error) {
 	return w, nil
 }
 
-// Moved says where the rows of a Writer that has stopped are to be found now.
-func (w *Writer) Moved(access Access) { w.access = access }
-
 // Stop ends the writing and waits for its end.
 func (w *Writer) Stop() {
 	w.stop()
@@ -112,7 +109,8 @@ func longestGap(acks []ack) time.Duration {
 	return longest
 }
 
-// Use has a writer that was stopped connect by another access: one with the authority of today.
+// Use has a Writer that was stopped look for its rows by another access: of another place, or with another password or
+// authority.
 func (w *Writer) Use(access Access) { w.access = access }
 
 // Lost are the acknowledged rows that are not there. Only after Stop.

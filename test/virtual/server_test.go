@@ -217,6 +217,19 @@ func (s *server) ConnectTo(context.Context, string) (*pgx.Conn, error) {
 	return nil, errors.New("the model has no databases")
 }
 
+// ConnectStatistics, ConnectMetrics and EnsureMetricsRole are postgres.Server's. Nobody asks for metrics here.
+func (s *server) ConnectStatistics(context.Context) (*pgx.Conn, error) {
+	return nil, errors.New("the model has no statistics")
+}
+
+func (s *server) ConnectMetrics(context.Context, string) (*pgx.Conn, error) {
+	return nil, errors.New("the model has no databases")
+}
+
+func (s *server) EnsureMetricsRole(context.Context, string) error {
+	return errors.New("the model has no roles")
+}
+
 // Fork, Branch and ForkFrom are postgres.Server's.
 func (s *server) Fork(timeline wal.Timeline) (wal.LSN, error) {
 	return s.fromHistory(timeline, func(h []begin) int { return h[len(h)-1].at })
@@ -295,9 +308,6 @@ func (s *server) ForgetTimelines(after wal.Timeline) error {
 
 // ForgetSuperseded is postgres.Server's. The model has no files.
 func (s *server) ForgetSuperseded(wal.Timeline) (int, error) { return 0, nil }
-
-// OpenWAL is postgres.Server's. The model has no files, and there is no archive.
-func (s *server) OpenWAL(string) (*os.File, error) { return nil, fs.ErrNotExist }
 
 // term is the one that the term history beside the data ends with: that of a primary.
 func (s *server) term() uint64 {

@@ -157,6 +157,11 @@ func (s *session) LoadTime(ctx context.Context) (time.Time, error) {
 	return ask(ctx, s, func(*disk) time.Time { return s.loaded })
 }
 
+// KeptWAL is postgres.Session's: slots keep nothing here.
+func (s *session) KeptWAL(ctx context.Context, _ int64) (postgres.KeptWAL, error) {
+	return postgres.KeptWAL{}, s.query(ctx)
+}
+
 // OldestWAL is postgres.Session's.
 func (s *session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 	return ask(ctx, s, func(d *disk) wal.LSN {
@@ -169,3 +174,6 @@ func (s *session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 func (s *session) FlushedWAL(ctx context.Context) (wal.LSN, error) {
 	return ask(ctx, s, func(d *disk) wal.LSN { return lsn(len(d.wal)) })
 }
+
+// InsertedWAL is postgres.Session's.
+func (s *session) InsertedWAL(ctx context.Context) (wal.LSN, error) { return s.FlushedWAL(ctx) }

@@ -13,7 +13,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:resource:path=myapps,singular=myapp,categories=all
+// +kubebuilder:resource:path=myapps,singular=myapp
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Pods that serve, of those wanted"
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.status.image`,description="The image that runs"
 // +kubebuilder:printcolumn:name="Leader",type=string,JSONPath=`.status.leader`,description="The Pod that leads",priority=1

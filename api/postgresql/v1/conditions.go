@@ -44,6 +44,10 @@ const (
 	// To do: wait; if it stays, see the conditions of the SampleDB that the message names.
 	ReasonServerNotReady = "ServerNotReady"
 
+	// ReasonServerStopped: the server is stopped (`spec.stopped` of the SampleDB). The databases are as they were.
+	// To do: nothing. To start it: `kubectl toban start` with the name of the SampleDB.
+	ReasonServerStopped = "ServerStopped"
+
 	// ReasonServerRefused: PostgreSQL refuses a command; the message quotes it.
 	// To do: correct what the message names.
 	ReasonServerRefused = "ServerRefused"

@@ -11,7 +11,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=postgresqls,singular=postgresql,shortName=pg,categories=all
+// +kubebuilder:resource:path=postgresqls,singular=postgresql,shortName=pg
 // +kubebuilder:printcolumn:name="Database",type=string,JSONPath=`.spec.db`
 // +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.spec.user`,description="The role that owns the database"
 // +kubebuilder:printcolumn:name="Server",type=string,JSONPath=`.status.server.name`,description="The SampleDB that it lies on"
@@ -175,13 +175,12 @@ type Role struct {
 	Password SecretName `json:"password"`
 
 	// What it may do: ReadOnly and ReadWrite, with the tables and sequences of spec.user in `schemas`, also those to
-	// come; Owner, all that spec.user may, and what it makes belongs to spec.user.
-	// +kubebuilder:default=ReadOnly
+	// come; Owner, all that spec.user may, and what it makes belongs to spec.user. ReadOnly if not given.
 	// +optional
 	Access Access `json:"access,omitempty"`
 
-	// The schemas for ReadOnly and ReadWrite. Those that are not there yet are granted when they are.
-	// +kubebuilder:default={public}
+	// The schemas for ReadOnly and ReadWrite; public if not given. Those that are not there yet are granted when they
+	// are.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63

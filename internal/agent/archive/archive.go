@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"sync"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -14,10 +15,15 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
-// archiveInterval is how often the leader looks for WAL to archive.
-const archiveInterval = 500 * time.Millisecond
+const (
+	// archiveInterval is how often the leader looks for WAL to archive.
+	archiveInterval = 500 * time.Millisecond
+	// finishPatience is how long the last WAL of a server that has stopped may take.
+	finishPatience = 15 * time.Second
+)
 
 // Source is the WAL of a server that is a primary.
 type Source interface {
@@ -31,7 +37,11 @@ type Source interface {
 }
 
 // Primary is a server that is a primary.
-type Primary interface{ WAL() Source }
+type Primary interface {
+	WAL() Source
+	// Ended is closed when the server is being ended.
+	Ended() <-chan struct{}
+}
 
 // Loop archives the WAL of one instance while it leads.
 type Loop struct {
@@ -45,6 +55,16 @@ type Loop struct {
 	// Identity is the folder with the instance's certificate, for a volume's server.
 	Identity string
 	Log      *slog.Logger
+
+	working sync.Mutex // while it archives
+	last    work       // what it has archived last
+}
+
+// work is what an archiver does: the WAL of a primary, to one place.
+type work struct {
+	archiver *backup.Archiver
+	of       Primary
+	to       protocol.Archive
 }
 
 // Run archives the WAL while this instance leads. It is apart from
@@ -78,16 +98,29 @@ func (l *Loop) notArchived(err error) {
 
 // task is what to archive and where to; the server is nil where there is nothing to do.
 func (l *Loop) task() (protocol.Archive, []ha.TermStart, Primary) {
-	to, m, r := l.Config().Archive, l.HardState(), l.Primary()
-	if to == nil || r == nil || m.Won != m.Ballot.Term || len(m.TermHistory) == 0 ||
-		m.TermHistory[len(m.TermHistory)-1].Timeline == 0 {
+	to, history, r := l.Config().Archive, l.history(), l.Primary()
+	if to == nil || r == nil || history == nil {
 		return protocol.Archive{}, nil, nil
 	}
-	return *to, m.TermHistory, r
+	return *to, history, r
+}
+
+// history is the term history of a leader, nil where the instance is none, or its timeline is not known yet.
+func (l *Loop) history() []ha.TermStart {
+	m := l.HardState()
+	if m.Won != m.Ballot.Term || len(m.TermHistory) == 0 || m.TermHistory[len(m.TermHistory)-1].Timeline == 0 {
+		return nil
+	}
+	return m.TermHistory
 }
 
 // archive archives to one place in one term, until either changes.
 func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, history []ha.TermStart) error {
+	l.working.Lock()
+	defer l.working.Unlock()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go l.watch(ctx, stop, r, to, history)
 	source := r.WAL()
 	defer source.Close()
 	// The monitor does it now and then; until then nothing would keep the WAL.
@@ -98,18 +131,58 @@ func (l *Loop) archive(ctx context.Context, r Primary, to protocol.Archive, hist
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		for pause.For(ctx, archiveInterval) {
-			now, still, leading := l.task()
-			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, history) {
-				stop()
-			}
-		}
-	}()
+	l.last = work{archiver, r, to}
 	l.Log.Info("archiving the WAL", "path", to.Path, "term", history[len(history)-1].Term)
 	archiver.Run(ctx, archiveInterval)
+	return nil
+}
+
+// watch stops what archives for a primary when that ends, or when there is another task.
+func (l *Loop) watch(ctx context.Context, stop func(), r Primary, to protocol.Archive, history []ha.TermStart) {
+	defer stop()
+	look := time.NewTicker(archiveInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.Ended():
+			return
+		case <-look.C:
+			now, still, leading := l.task()
+			if leading != r || !reflect.DeepEqual(now, to) || !reflect.DeepEqual(still, history) {
+				return
+			}
+		}
+	}
+}
+
+// Finish archives what is left of the WAL of a primary that has stopped in order, up to its end. What was committed a
+// moment ago waits in no segment for a next start, which may never come. An archive that has failed is not waited for:
+// a restart must not take longer because of it.
+//
+// The primary may have promised a later term since. It writes where it has always written, in the folder of its own
+// term, which history ends with: a leader of a later term says up to where that counts.
+func (l *Loop) Finish(ctx context.Context, r Primary, history []ha.TermStart, end wal.LSN) error {
+	ctx, cancel := context.WithTimeout(ctx, finishPatience)
+	defer cancel()
+	l.working.Lock() // it has ended then what it did for this primary
+	defer l.working.Unlock()
+	to := l.Config().Archive
+	if to == nil {
+		return nil
+	}
+	if w := l.last; w.of != r || !reflect.DeepEqual(w.to, *to) { // it has led for a moment only
+		archiver, err := l.newArchiver(ctx, r.WAL(), *to, history)
+		if err != nil {
+			return err
+		}
+		l.last = work{archiver, r, *to}
+	}
+	if err := l.last.archiver.Finish(ctx, end); err != nil {
+		return err
+	}
+	l.Log.Info("the WAL is archived to its end", "lsn", end.String())
 	return nil
 }
 

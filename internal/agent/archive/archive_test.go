@@ -2,8 +2,10 @@ package archive
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/wal"
 )
 
 // primary is a server whose WAL can't be kept.
@@ -22,12 +25,15 @@ type primary struct {
 	backup.Source
 	asked, closed atomic.Int64
 	err           atomic.Pointer[error]
+	ended         chan struct{}
 }
 
 // fails has it answer with an error from now on.
 func (p *primary) fails(err error) { p.err.Store(&err) }
 
 func (p *primary) WAL() Source { return p }
+
+func (p *primary) Ended() <-chan struct{} { return p.ended }
 
 func (p *primary) Keep(context.Context) error {
 	p.asked.Add(1)
@@ -165,6 +171,108 @@ func TestWhatIsSaidOfTheArchive(t *testing.T) {
 				t.Errorf("it is %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// written is a server that writes, whose WAL can be kept, until it is ended.
+type written struct {
+	primary
+	flushed atomic.Uint64
+}
+
+func (w *written) WAL() Source { return w }
+
+func (w *written) Keep(context.Context) error { return nil }
+
+func (w *written) Oldest(context.Context) (wal.LSN, error) { return 0, nil }
+
+func (w *written) Flushed(context.Context) (wal.LSN, error) {
+	select {
+	case <-w.ended:
+		return 0, errors.New("it has ended")
+	default:
+		return wal.LSN(w.flushed.Load()), nil
+	}
+}
+
+func (w *written) Open(name string) (backup.File, error) {
+	s, _ := wal.ParseSegment(name, wal.SegmentSize)
+	return page{s}, nil
+}
+
+func (w *written) History(wal.Timeline) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// page is a segment of pages without records.
+type page struct{ of wal.Segment }
+
+func (page) Close() error { return nil }
+
+func (p page) ReadAt(content []byte, off int64) (int, error) {
+	for i := range content {
+		at := off + int64(i)
+		content[i] = 0
+		if in := at % wal.PageSize; in < 16 {
+			header := make([]byte, 16)
+			binary.LittleEndian.PutUint32(header[4:], uint32(p.of.Timeline))
+			binary.LittleEndian.PutUint64(header[8:], uint64(p.of.Start())+uint64(at-in))
+			content[i] = header[in]
+		}
+	}
+	return len(content), nil
+}
+
+// What a primary has written last is archived when it has stopped in order, also of one that has led for a moment only.
+func TestTheLastWALOfAPrimaryIsArchived(t *testing.T) {
+	server := &written{}
+	server.ended = make(chan struct{})
+	server.flushed.Store(wal.SegmentSize + 100)
+	var current atomic.Pointer[written]
+	current.Store(server)
+	board := status.New(protocol.Status{SystemIdentifier: "7"})
+	to := protocol.Archive{Bucket: bucket.Config{Folder: t.TempDir()}, Path: "shop", Owner: "u", MaxLag: time.Hour}
+	history := []ha.TermStart{{Timeline: 1}}
+	hardState := ha.HardState{TermHistory: history}
+	l := &Loop{
+		Config: func() protocol.Config {
+			return protocol.Config{Archive: &to, Namespace: "shop", Cluster: "main"}
+		},
+		HardState: func() ha.HardState { return hardState },
+		Primary: func() Primary {
+			if p := current.Load(); p != nil {
+				return p
+			}
+			return nil
+		},
+		Status: board, Log: slog.New(slog.DiscardHandler),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error)
+	go func() { ran <- l.Run(ctx) }()
+	for a := (*protocol.ArchiveStatus)(nil); a == nil || a.LSN == ""; a = board.Get().Archive {
+		if a != nil && a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	current.Store(nil)
+	close(server.ended)
+	const end = wal.SegmentSize + 5000
+	hardState.Ballot.Term = 8 // it has promised that to another
+	if err := l.Finish(t.Context(), server, history, end); err != nil || l.last.archiver.State().Archived != end {
+		t.Errorf("%v, %+v", err, l.last.archiver.State())
+	}
+	cancel()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	short := &written{primary: primary{ended: server.ended}}
+	err := l.Finish(t.Context(), short, history, end+100)
+	if err != nil || l.last.archiver.State().Archived != end+100 {
+		t.Errorf("one that has led for a moment: %v, %+v", err, l.last.archiver.State())
+	}
+	unpromoted := &written{primary: primary{ended: server.ended}}
+	if err := l.Finish(t.Context(), unpromoted, []ha.TermStart{{Term: 8}}, end+200); err == nil {
+		t.Error("one whose timeline is not known is finished")
 	}
 }
 

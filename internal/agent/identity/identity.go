@@ -67,18 +67,9 @@ type Options struct {
 
 // New issues the instance its first certificate.
 func New(options Options, config protocol.Config) (*Identity, error) {
-	held, err := readSecret(options.Authority)
+	held, authority, trusted, err := readAuthority(options.Authority, config)
 	if err != nil {
 		return nil, err
-	}
-	authority, err := pki.ParseAuthority(held.cert, held.key)
-	if err != nil {
-		return nil, err
-	}
-	trusted := cmp.Or(config.Authority, string(held.cert))
-	if !authority.Vouches([]byte(trusted)) {
-		return nil, errors.New("the Secret with the authority is that of a former SampleDB of this name: " +
-			"waiting for the new one")
 	}
 	i := &Identity{
 		options: options, held: held, authority: authority, trusted: trusted, run: options.Run, config: config,
@@ -86,6 +77,30 @@ func New(options Options, config protocol.Config) (*Identity, error) {
 		shown: shown{known: config.Given, told: config.Given, wake: make(chan struct{}, 1)},
 	}
 	return i, i.renew(authority, i.now().Round(0))
+}
+
+// Check says why an instance could not issue itself a certificate.
+func Check(folder string, config protocol.Config) error {
+	_, _, _, err := readAuthority(folder, config)
+	return err
+}
+
+// readAuthority reads the authority, and says whom the instance trusts.
+func readAuthority(
+	folder string, config protocol.Config,
+) (held secret, authority *pki.Authority, trusted string, err error) {
+	if held, err = readSecret(folder); err != nil {
+		return held, nil, "", err
+	}
+	if authority, err = pki.ParseAuthority(held.cert, held.key); err != nil {
+		return held, nil, "", err
+	}
+	trusted = cmp.Or(config.Authority, string(held.cert))
+	if !authority.Vouches([]byte(trusted)) {
+		return held, nil, "", errors.New("the Secret with the authority is that of a former SampleDB of this name: " +
+			"waiting for the new one")
+	}
+	return held, authority, trusted, nil
 }
 
 func readSecret(folder string) (s secret, err error) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -54,7 +55,9 @@ type API struct {
 	OnStatus func(protocol.Status)
 	// Connect makes a session with a database of the server.
 	Connect database.Connect
-	Log     *slog.Logger
+	// GoOnAs takes a program and rehearses it. The agent goes on as it when begin is called.
+	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
+	Log    *slog.Logger
 }
 
 // Serve serves peers and the operator over mTLS.
@@ -69,6 +72,7 @@ func (a *API) Serve(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathRestart, only(naming.IdentityOperator, "the operator", a.handleRestart))
 	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
 	mux.Handle("POST "+protocol.PathPassword, only(naming.IdentityOperator, "the operator", a.handlePassword))
+	mux.Handle("POST "+protocol.PathProgram, only(naming.IdentityOperator, "the operator", a.handleProgram))
 	return a.serveMTLS(ctx, mux)
 }
 

@@ -21,7 +21,7 @@ func serveUntil(
 ) error {
 	listener, err := listen(ctx, address)
 	if err != nil {
-		return fmt.Errorf("serve peers, operator and probes: %w", err)
+		return fmt.Errorf("serve peers, operator, probes or metrics: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // an answer cut off is asked for again
 	defer stop()

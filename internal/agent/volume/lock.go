@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/postgres"
 )
 
 const (
@@ -73,6 +74,30 @@ func (l *Lock) passOn() error {
 
 // Release ends a lock that has not been passed on.
 func (l *Lock) Release() { _ = errors.Join(l.own.Close(), l.programs.Close()) } // nothing was written
+
+// HandOver has the program that takes this process over inherit the lock, which is so never free, and tells by which
+// descriptors. Until then no other program may be started. keep takes that back.
+func (l *Lock) HandOver() (descriptors [2]int, keep func(), err error) {
+	own, err := postgres.Inherit(l.own, true)
+	if err != nil {
+		return descriptors, nil, err
+	}
+	programs, err := postgres.Inherit(l.programs, true)
+	if err != nil {
+		return descriptors, nil, err
+	}
+	return [2]int{own, programs}, func() {
+		_, _ = postgres.Inherit(l.own, false) // it could be set before
+	}, nil
+}
+
+// taken is the lock that the program before has handed over.
+func taken(descriptors [2]int) *Lock {
+	unix.CloseOnExec(descriptors[0])
+	return &Lock{
+		own: os.NewFile(uintptr(descriptors[0]), lockOwner), programs: os.NewFile(uintptr(descriptors[1]), lockOwner),
+	}
+}
 
 // tryLock takes a lock that is free. Else it fails with errInUse.
 func tryLock(volume, name string) (*Lock, error) {

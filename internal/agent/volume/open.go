@@ -31,7 +31,7 @@ func Open(
 			return lock, nil, err
 		}
 	}
-	memory, err := OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
+	memory, err := Read(volume, instance)
 	return lock, memory, err
 }
 
@@ -47,4 +47,28 @@ func takeOverOnce(ctx context.Context, volume, instance, id string, waits func(w
 	}
 	defer restore.Release()
 	return takeOver(volume, instance, id)
+}
+
+// TakeOver is Open for who has the lock from the program before, by its descriptors. That one has taken over what there
+// was to take over.
+func TakeOver(volume, instance string, descriptors [2]int) (*Lock, *StateStore, error) {
+	states, err := Read(volume, instance)
+	return taken(descriptors), states, err
+}
+
+// Read reads the hard state of an instance. Who does not have the lock must not write it.
+func Read(volume, instance string) (*StateStore, error) {
+	return OpenStateStore(instance, StateFolder(volume), (&postgres.Server{Volume: volume}).Data())
+}
+
+// Check says why the hard state on a volume could not be read. Nothing is written.
+func Check(volume string) error {
+	text, err := os.ReadFile(filepath.Join(StateFolder(volume), memoryFile))
+	if err == nil {
+		_, err = DecodeHardState(text)
+	}
+	if err != nil {
+		return fmt.Errorf("read the instance's hard state: %w", err)
+	}
+	return nil
 }

@@ -4,8 +4,14 @@ package agents
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
 	"net"
+	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -124,6 +130,51 @@ func (a *HTTPS) Password(
 		return protocol.PasswordResult{}, err
 	}
 	return c.Password(ctx, host, request)
+}
+
+// patienceProgram is how long it may take to give an agent a program, and the agent to rehearse it.
+const patienceProgram = time.Minute
+
+// ownProgram is the operator's own, read once.
+var ownProgram = sync.OnceValues(func() (protocol.Program, error) {
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return protocol.Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return protocol.Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	return protocol.Program{SHA256: hex.EncodeToString(sum.Sum(nil)), Architecture: runtime.GOARCH}, nil
+})
+
+// Program is the operator's own.
+func (a *HTTPS) Program() (protocol.Program, error) { return ownProgram() }
+
+// GiveProgram gives an agent the operator's own program to go on as.
+func (a *HTTPS) GiveProgram(ctx context.Context, cluster types.UID, host string, config protocol.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, patienceProgram)
+	defer cancel()
+	c, err := a.client(cluster, config)
+	if err != nil {
+		return err
+	}
+	is, err := ownProgram()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return fmt.Errorf("read this program: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("read this program: %w", err)
+	}
+	_, err = c.GiveProgram(ctx, host, is, info.Size(), file)
+	return err
 }
 
 // Database asks the agent of a SampleDB's primary, at a host, to make a database as declared. The config is the

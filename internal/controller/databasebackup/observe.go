@@ -70,7 +70,11 @@ func (r *Reconciler) observeDB(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
-	job, err := r.jobs().Find(ctx, client.ObjectKeyFromObject(s.backup))
+	find := r.jobs().Find
+	if s.waitsItsTurn() {
+		find = r.jobs().FindCached
+	}
+	job, err := find(ctx, client.ObjectKeyFromObject(s.backup))
 	if err != nil {
 		return err
 	}
@@ -94,6 +98,14 @@ func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
 		s.seen.progress = pods.Ask(ctx, r.Client, r.Pods, naming.IdentityBackup, newest)
 	}
 	return nil
+}
+
+// waitsItsTurn says that the backup was last found to wait for its turn, and is not to end now. It has no Job then, or
+// one that the cache will have: a second one of the name can't be made, and one of somebody else's is seen when it is
+// its turn.
+func (s *scope) waitsItsTurn() bool {
+	was := meta.FindStatusCondition(s.backup.Status.Conditions, v1.ConditionComplete)
+	return was != nil && was.Reason == v1.ReasonQueued && !s.backup.Spec.Cancel && s.now.Before(s.deadline())
 }
 
 // lastWords is what the newest Pod that has ended left.
@@ -133,6 +145,8 @@ func (s *scope) dbView() dbView {
 	switch {
 	case db.DeletionTimestamp != nil && s.backup.Name != naming.FinalBackup(db.Name, string(db.UID)):
 		out.notReady = "the SampleDB is being deleted"
+	case db.Stops():
+		out.notReady = "the SampleDB is stopped (spec.stopped): it is taken after the start"
 	case desired.Backup(db) == nil:
 		out.notReady = "the SampleDB has no archive (spec.backup.none)"
 	case archiving == nil:

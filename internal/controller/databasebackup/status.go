@@ -14,19 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/once"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
-)
-
-// The phases: summaries for people, computed and never read.
-const (
-	phasePending   = "Pending"
-	phaseRunning   = "Running"
-	phaseCompleted = "Completed"
-	phaseFailed    = "Failed"
-	phaseCancelled = "Cancelled"
 )
 
 // status is what the backup's status should be after a decision.
@@ -34,7 +26,7 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 	out := *s.backup.Status.DeepCopy()
 	out.ObservedGeneration = s.backup.Generation
 	out.Conditions = slices.Clone(out.Conditions)
-	out.Phase = phase(d)
+	out.Phase = once.Phase(d.Reason, d.Over)
 	out.Attempts = s.attempts()
 	now := metav1.NewTime(s.now).Rfc3339Copy()
 	if d.Action == ActionCreate || s.seen.run.Job != nil && !s.seen.foreign {
@@ -63,21 +55,6 @@ func (s *scope) status(d Decision) v1.DatabaseBackupStatus {
 		ObservedGeneration: s.backup.Generation, LastTransitionTime: now,
 	})
 	return out
-}
-
-func phase(d Decision) string {
-	switch d.Reason {
-	case v1.ReasonCompleted:
-		return phaseCompleted
-	case v1.ReasonCancelled:
-		return phaseCancelled
-	case v1.ReasonRunning:
-		return phaseRunning
-	}
-	if d.Over {
-		return phaseFailed
-	}
-	return phasePending
 }
 
 func (s *scope) setProgress(out *v1.DatabaseBackupStatus, p protocol.BackupProgress) {
@@ -134,9 +111,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d Decision) error {
 	if there, err := written.Shared(ctx, r.Client, s.backup, changed); err != nil || !there {
 		return err
 	}
-	for _, e := range changes(s.backup.Status, status) {
-		log.FromContext(ctx).Info("the state changed", "reason", e.reason, "message", e.message)
-		r.Events.Eventf(s.backup, nil, e.kind, e.reason, eventActionReported, "%s", e.message)
+	for _, e := range once.Changes(state(s.backup.Status), state(status)) {
+		log.FromContext(ctx).Info("the state changed", "reason", e.Reason, "message", e.Message)
+		r.Events.Eventf(s.backup, nil, e.Kind, e.Reason, once.ActionReported, "%s", e.Message)
 	}
 	return nil
 }

@@ -37,6 +37,11 @@ func (r Runner) Find(ctx context.Context, key types.NamespacedName) (*batchv1.Jo
 	return job, nil
 }
 
+// FindCached is Find in the cache, for one that most likely does not exist yet: whoever waits asks nobody else.
+func (r Runner) FindCached(ctx context.Context, key types.NamespacedName) (*batchv1.Job, error) {
+	return Runner{Client: r.Client, Reader: r.Client}.Find(ctx, key)
+}
+
 // Create makes a Job. One of the name that is there already is seen the next time.
 func (r Runner) Create(ctx context.Context, job *batchv1.Job) error {
 	err := r.Client.Create(ctx, job, client.FieldOwner(naming.FieldOwner))

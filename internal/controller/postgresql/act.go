@@ -1,6 +1,7 @@
 package postgresql
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,11 +50,20 @@ func (s *scope) declared() database.Declared {
 				Name: string(role.Name), Password: s.password(role.Password),
 				ConnectionLimit: limit(role.ConnectionLimit),
 			},
-			Access:  database.Access(role.Access),
-			Schemas: role.Schemas,
+			Access:  database.Access(cmp.Or(role.Access, pgv1.AccessReadOnly)),
+			Schemas: schemas(role),
 		})
 	}
 	return d
+}
+
+// schemas are those of a role. The API server adds no default inside of a list, where it would be a difference from the
+// manifest for ever.
+func schemas(role pgv1.Role) []string {
+	if role.Schemas == nil {
+		return []string{"public"}
+	}
+	return role.Schemas
 }
 
 // password is what is known to be in a Secret, nil where nothing is.

@@ -32,6 +32,7 @@ const (
 	serverMissing
 	serverDenied
 	serverBusy
+	serverStopped
 )
 
 type serverView struct {
@@ -61,6 +62,8 @@ func decide(v view) Decision {
 			return wait(v.reason, v.message)
 		}
 		return wait(pgv1.ReasonServerNotReady, v.server.message)
+	case serverStopped:
+		return wait(pgv1.ReasonServerStopped, v.server.message)
 	case serverReady:
 	}
 	if v.stranger {

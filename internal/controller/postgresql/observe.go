@@ -132,6 +132,9 @@ func (s *scope) server() serverView {
 			"add the namespace to its annotation %s", name, s.pg.Namespace, naming.AnnotationDatabasesFrom)}
 	case db.DeletionTimestamp != nil:
 		return serverView{serverBusy, fmt.Sprintf("the SampleDB %s is being deleted", name)}
+	case db.Status.Stop.Closed():
+		return serverView{serverStopped, fmt.Sprintf("the SampleDB %s is stopped (spec.stopped): its databases are as "+
+			"they were, and can be used after the start", name)}
 	case s.seen.primary == "" || s.seen.config.Authority == "" ||
 		!meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionAvailable):
 		message := fmt.Sprintf("the SampleDB %s takes no writes now", name)

@@ -51,7 +51,7 @@ func phase(d Decision) string {
 	case pgv1.ReasonDeleting:
 		return phaseDeleting
 	case pgv1.ReasonReadingPasswords, pgv1.ReasonSecretNotFound, pgv1.ReasonServerNotReady, pgv1.ReasonServerNotFound,
-		pgv1.ReasonWritingSecret:
+		pgv1.ReasonServerStopped, pgv1.ReasonWritingSecret:
 		return phasePending
 	}
 	return phaseFailed

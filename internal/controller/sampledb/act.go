@@ -102,6 +102,9 @@ func (r *Reconciler) keepJob(ctx context.Context, s *scope, component, name stri
 
 // applyRestarts decides which instance restarts now, and does it.
 func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
+	if s.stop.Closed() {
+		return nil // all of them are about to stop
+	}
 	s.decision = decide(s.fleet())
 	r.Metrics.Decided(string(s.decision.action), s.decision.reason)
 	ordinal, _ := naming.Ordinal(s.decision.target)
@@ -111,15 +114,15 @@ func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
 	}
 	switch s.decision.action {
 	case actionReplace:
-		return r.replace(ctx, s, pod)
+		return r.replace(ctx, s, pod, s.decision.message)
 	case actionRestart:
-		return r.restart(ctx, s, pod)
+		return r.restart(ctx, s, pod, s.decision.message)
 	case actionNone, actionWait:
 	}
 	return nil
 }
 
-func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) error {
+func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
 	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another Pod has its name by now
@@ -127,16 +130,16 @@ func (r *Reconciler) replace(ctx context.Context, s *scope, pod *corev1.Pod) err
 	if err != nil {
 		return fmt.Errorf("delete Pod %s to replace it: %w", pod.Name, err)
 	}
-	s.addEvent(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, s.decision.message))
+	s.addEvent(eventReplacing, fmt.Sprintf("Pod %s: %s", pod.Name, why))
 	return nil
 }
 
-func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod) error {
+func (r *Reconciler) restart(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, s.decision.message); err != nil {
+	if err := r.Agents.Restart(ctx, s.db.UID, pod.Status.PodIP, s.config, why); err != nil {
 		return fmt.Errorf("ask %s to restart its server: %w", pod.Name, err)
 	}
-	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, s.decision.message))
+	s.addEvent(eventRestarting, fmt.Sprintf("server of %s: %s", pod.Name, why))
 	return nil
 }

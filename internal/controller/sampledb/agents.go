@@ -45,9 +45,11 @@ type Agents interface {
 	Forget(cluster types.UID)
 }
 
-// syncAgents gives all agents that can have a server running their config at once. The answers are those of the agents
-// that answered; doubted says that it is not known yet whether another one will.
-func (r *Reconciler) syncAgents(ctx context.Context, s *scope) (answers map[string]protocol.Status, doubted bool) {
+// syncAgents gives the agents of all Pods that can have a server running their config at once. The answers are those of
+// the agents that answered; doubted says that it is not known yet whether another one will.
+func (r *Reconciler) syncAgents(
+	ctx context.Context, s *scope, pods map[int]*corev1.Pod,
+) (answers map[string]protocol.Status, doubted bool) {
 	config := withAddresses(s.config, s.seen.pods)
 	answers = map[string]protocol.Status{}
 	if config.Authority == "" {
@@ -55,7 +57,7 @@ func (r *Reconciler) syncAgents(ctx context.Context, s *scope) (answers map[stri
 	}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for _, pod := range s.seen.pods {
+	for _, pod := range pods {
 		if !reachable(pod) {
 			continue
 		}

@@ -26,7 +26,9 @@ const archiveBehind = time.Minute
 // applyArchive writes what the backups start from, and the server of an archive that lies on a volume.
 func (r *Reconciler) applyArchive(ctx context.Context, s *scope) error {
 	if s.backup != nil {
-		settings, err := desired.BackupConfigMap(s.db, s.config, s.spared(s.archivePath()), s.former()...)
+		manifest := desired.Manifest(s.db, r.Credentials.Credentials(s.db, s.password.Epoch))
+		settings, err := desired.BackupConfigMap(
+			s.db, s.config, manifest, s.spared(s.archivePath()), s.former()...)
 		if err != nil {
 			return err
 		}
@@ -107,6 +109,8 @@ func (s *scope) archiving() verdict {
 	case s.backup == nil:
 		return no(v1.ReasonNoArchive, "spec.backup.none: there is no archive and no backup. Data that is deleted "+
 			"or changed by mistake, or lost with the volumes, can't be restored")
+	case s.stop.Down():
+		return s.archivingStopped()
 	case primary == "" && len(s.silent()) > 0:
 		return unknown("the agents could not be asked")
 	case primary == "":
@@ -116,8 +120,8 @@ func (s *scope) archiving() verdict {
 	case state.Reason == protocol.ArchiveTaken:
 		return no(v1.ReasonArchiveTaken, state.Error)
 	case state.Reason == protocol.ArchiveAhead:
-		return no(v1.ReasonArchiveAhead, state.Error+". To get back what it has lost, restore in place without a "+
-			"target (spec.restore). To continue with the present data, give spec.backup.store another prefix")
+		return no(v1.ReasonArchiveAhead, state.Error+". To get back what it has lost: "+bringBack(s.db.Name)+
+			". To continue with the present data, give spec.backup.store another prefix")
 	case state.Reason == protocol.ArchiveUnfit:
 		return no(v1.ReasonArchiveStoreUnfit, state.Error)
 	case state.Reason == protocol.ArchiveFull:

@@ -42,6 +42,9 @@ func certificateServed(s *scope) verdict {
 	if name == "" {
 		return verdict{}
 	}
+	if s.stop.Down() {
+		return notTold()
+	}
 	var refused, waits, lacks, unasked []string
 	var until time.Time
 	for _, m := range s.config.Members {

@@ -22,11 +22,17 @@ import (
 
 // available is true when the primary takes writes, and the Service leads to it.
 func available(s *scope) verdict {
+	if s.stop.Closed() && s.db.DeletionTimestamp == nil {
+		return no(s.stopReason(), s.stopSentence())
+	}
 	if s.primary() != "" {
 		return primaryPublished(s)
 	}
 	if s.db.DeletionTimestamp != nil {
 		return no(v1.ReasonDeleting, "the SampleDB is being deleted")
+	}
+	if lost := dataLost(s); lost != nil {
+		return *lost
 	}
 	if s.problem != nil && s.starting() {
 		return no(s.problem.reason, s.problem.message)
@@ -42,7 +48,10 @@ func available(s *scope) verdict {
 	if s.starting() {
 		return no(v1.ReasonCreating, "the first primary is being set up")
 	}
-	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes"))
+	if s.stop != nil {
+		return no(v1.ReasonStarting, s.explain("the instances start"))
+	}
+	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes")+s.majorityLost())
 }
 
 // primaryPublished is true when the Service leads to the primary that takes writes.
@@ -123,7 +132,7 @@ func ready(s *scope) verdict {
 // unready is what keeps the SampleDB from being ready besides an upgrade, nil where nothing does.
 func unready(s *scope) *verdict {
 	for _, check := range []func(*scope) *verdict{
-		notDeleting, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
+		notDeleting, notStopped, notBlocked, hasPrimary, nothingInTheWay, allInstances, noneTooMany,
 		isInitialized, isConfigured, hasStorage, allVote, isCurrent,
 	} {
 		if failed := check(s); failed != nil {
@@ -176,6 +185,9 @@ func allInstances(s *scope) *verdict {
 		}
 	}
 	sentence := s.explain("not ready: " + strings.Join(names, ", "))
+	if waits := s.waitsToScale(); waits != "" {
+		sentence += "; " + waits
+	}
 	switch {
 	case len(unasked) == len(missing):
 		v := unknown("their agents could not be asked: " + strings.Join(unasked, ", "))
@@ -190,6 +202,15 @@ func allInstances(s *scope) *verdict {
 	return &verdict{"", v1.ReasonInstancesUnready, sentence}
 }
 
+// waitsToScale says what keeps instances that are too many, "" for nothing.
+func (s *scope) waitsToScale() string {
+	if s.scaling.message == "" {
+		return ""
+	}
+	return fmt.Sprintf("waits to go from %d to %d instances: %s",
+		s.scaling.replicas, desired.Instances(s.db), s.scaling.message)
+}
+
 func noneTooMany(s *scope) *verdict {
 	var extra []string
 	for ordinal, pod := range s.seen.pods {
@@ -197,9 +218,8 @@ func noneTooMany(s *scope) *verdict {
 			extra = append(extra, pod.Name)
 		}
 	}
-	if s.scaling.message != "" {
-		return &verdict{"", v1.ReasonScaling, fmt.Sprintf("waits to go from %d to %d instances: %s",
-			s.scaling.replicas, desired.Instances(s.db), s.scaling.message)}
+	if waits := s.waitsToScale(); waits != "" {
+		return &verdict{"", v1.ReasonScaling, waits}
 	}
 	if len(extra) == 0 {
 		return nil
@@ -265,6 +285,9 @@ func initialized(s *scope) verdict {
 
 // configurationApplied is true when every instance runs with the config.
 func configurationApplied(s *scope) verdict {
+	if s.stop.Down() {
+		return notTold()
+	}
 	var unasked, pending, behind []string
 	for _, i := range s.fleet().instances {
 		answer, known := s.seen.answers[i.name]
@@ -308,6 +331,8 @@ func durable(s *scope) verdict {
 		return no(v1.ReasonAsynchronous, fmt.Sprintf("with synchronous_commit = %s in spec.postgresql.parameters a "+
 			"commit does not wait for the disks of the standbys",
 			s.config.Parameters["synchronous_commit"]))
+	case s.stop.Down():
+		return notTold()
 	case primary == "":
 		return unknown("no instance is known to take writes")
 	case answer.Acknowledgements == 0:
@@ -320,7 +345,7 @@ func durable(s *scope) verdict {
 			answer.Acknowledgements))
 }
 
-// storageReady is true when every volume has the size of the spec.
+// storageReady is true when every volume has the size in force.
 func storageReady(s *scope) verdict {
 	if s.storage.reason != "" {
 		return s.storage

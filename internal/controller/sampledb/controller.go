@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ import (
 	"toban.dev/internal/metrics"
 )
 
-// Reconciler reconciles SampleDBs. All fields must be set.
+// Reconciler reconciles SampleDBs. All fields must be set, unless they say what nil is.
 type Reconciler struct {
 	// Client reads from the cache, which has our own objects only, and writes.
 	Client client.Client
@@ -38,6 +39,8 @@ type Reconciler struct {
 	Reader client.Reader
 	// Agents talks to the instances.
 	Agents Agents
+	// Programs gives agents the operator's program; nil where they keep theirs until their Pods are replaced.
+	Programs AgentPrograms
 	// Pods asks the Pods of restores and upgrades.
 	Pods Pods
 	// Credentials derives passwords, keys and certificates.
@@ -53,7 +56,11 @@ type Reconciler struct {
 	// NoClasses says that StorageClasses can't be read.
 	NoClasses bool
 
+	// giving is held while an agent is given a program: one at a time.
+	giving sync.Mutex
+
 	attempts   attempts
+	leases     leases
 	statuses   written.Statuses[v1.SampleDBStatus]
 	identities written.Identities
 }
@@ -62,6 +69,8 @@ type Reconciler struct {
 func (r *Reconciler) phases() []phase {
 	return []phase{
 		{"finalizer", r.claimFinalizer, gates},
+		{"stop windows", r.applyStopWindows, apart},
+		{"stop", r.applyStop, gates},
 		{"witness", r.applyWitness, gates},
 		{"config", r.applyConfig, gates},
 		{"switchover", r.applySwitchover, gates},
@@ -73,17 +82,21 @@ func (r *Reconciler) phases() []phase {
 		{"restore", r.applyRestore, gates},
 		{"upgrade", r.applyUpgrade, gates},
 		{"rehearsal", r.applyRehearsal, apart},
+		{"readers", r.applyReaders, apart},
 		{"instances", r.applyInstances, gates},
 		{"network", r.applyNetwork, apart},
 		{"init", r.applyInitial, gates},
 		{"budget", r.applyBudget, apart},
+		{"restart", r.applyRestart, gates},
 		{"restarts", r.applyRestarts, gates},
+		{"agents", r.applyAgents, work},
 		{"archive", r.applyArchive, apart},
-		{"retention", r.applyRetention, apart},
-		{"backups", r.applyBackups, apart},
-		{"image", r.applyImage, apart},
-		{"update", r.applyUpdate, apart},
-		{"finish", r.applyFinish, apart},
+		{"retention", r.applyRetention, work},
+		{"backups", r.applyBackups, work},
+		{"image", r.applyImage, work},
+		{"update", r.applyUpdate, work},
+		{"finish", r.applyFinish, work},
+		{"preferred primary", r.applyPreferred, work},
 	}
 }
 
@@ -128,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
 	var failed error
 	for _, p := range phases {
-		if s.blocked && !s.goesOn(p) {
+		if s.blocked && !s.goesOn(p) || p.kind == work && s.holdsWork() {
 			continue
 		}
 		err := p.run(ctx, s)
@@ -149,7 +162,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope, phases []phase) error {
 
 // goesOn says that a phase is done though one before it has failed.
 func (s *scope) goesOn(p phase) bool {
-	return p.kind == apart && s.primary() != "" && !s.inPlace() && !s.upgrade.Closed()
+	return p.kind != gates && s.primary() != "" && !s.inPlace() && !s.upgrade.Closed()
 }
 
 // finish is what remains of a SampleDB that is being deleted.
@@ -178,6 +191,7 @@ func (r *Reconciler) forget(uid types.UID) {
 	}
 	r.Agents.Forget(uid)
 	r.attempts.forget(uid)
+	r.leases.forget(uid)
 	r.statuses.Forget(uid)
 }
 
@@ -210,8 +224,10 @@ func (s *scope) pause() time.Duration {
 	if s.upgrade.Closed() {
 		pause = min(pause, pauseShort)
 	}
+	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
-		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext,
+		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
+		s.stopPlan.next, s.preferredNext,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
@@ -222,16 +238,19 @@ func (s *scope) pause() time.Duration {
 
 // untilChange is after how long something may be different that nobody tells.
 func (s *scope) untilChange() time.Duration {
-	state := s.status()
+	state := s.reported
 	age := s.now.Sub(meta.FindStatusCondition(state.Conditions, v1.ConditionReady).LastTransitionTime.Time)
 	switch {
+	case s.stop != nil:
+		return s.stopPause()
 	case s.acts():
 		return pauseWorking
 	case state.Phase == phaseReady && s.backup != nil &&
 		!meta.IsStatusConditionTrue(state.Conditions, v1.ConditionArchiving):
 		return pauseStuck
-	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil):
-		// A new primary says a moment after it leads what it has found in the databases.
+	case state.Phase == phaseReady && (s.backup != nil || s.collations() == nil || s.watchesRoom(state)):
+		// A new primary says a moment after it leads what it has found in the databases. Of volumes that grow by
+		// themselves, and whether a trouble with volumes is over, only the agents know.
 		return pauseArchiving + rand.N(pauseArchiving) //nolint:gosec // no secret
 	case state.Phase == phaseReady:
 		// Spread, so that a thousand that were found at once are not asked at once.
@@ -248,9 +267,22 @@ func (s *scope) untilChange() time.Duration {
 	return pauseWorking
 }
 
+// stopPause is until a SampleDB is looked at again that is stopped, or starts after that.
+func (s *scope) stopPause() time.Duration {
+	switch s.stop.Step {
+	case v1.StopStopped:
+		return pauseResting + rand.N(pauseResting) //nolint:gosec // no secret
+	case v1.StopClosing, v1.StopProving:
+		return pauseShort
+	case v1.StopWaiting:
+		return pauseWorking
+	}
+	return pauseStarting
+}
+
 // acts says that something was asked for, or is under way, that takes some steps.
 func (s *scope) acts() bool {
-	return s.asked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading()
+	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading()
 }
 
 // unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.
@@ -277,4 +309,9 @@ func (s *scope) unreachedPause(age time.Duration) time.Duration {
 	}
 	pause := min(max(age/4, pauseStarting), longest)
 	return pause + rand.N(pause/4) //nolint:gosec // no secret
+}
+
+// watchesRoom says that it matters soon how full the volumes are.
+func (s *scope) watchesRoom(state v1.SampleDBStatus) bool {
+	return s.db.Spec.Storage.Grow != nil || meta.IsStatusConditionFalse(state.Conditions, v1.ConditionHasRoom)
 }

@@ -33,6 +33,7 @@ const (
 	reasonRestarting    = "Restarting"    // its server is not back yet from what it was asked for
 	reasonOutdated      = "Outdated"      // the Pod is not as the spec wants it
 	reasonPending       = "Pending"       // parameters wait for a restart of the server
+	reasonAsked         = "Asked"         // a user asks for a restart of the server
 )
 
 // decision says which instance restarts now, and why; or why none does.
@@ -68,6 +69,8 @@ type instance struct {
 	// outdated are the facets in which its Pod is not as wanted, pending the
 	// parameters that wait for a restart of its server.
 	outdated, pending []string
+	// asked says that a user wants its server to restart.
+	asked bool
 }
 
 // decide picks at most one instance to restart. The rules in their order: nothing
@@ -79,7 +82,7 @@ type instance struct {
 // primary may come back as a standby: it is free to hand over instead.
 func decide(f fleet) decision {
 	due := slices.DeleteFunc(slices.Clone(f.instances), func(i instance) bool {
-		return len(i.outdated) == 0 && len(i.pending) == 0
+		return len(i.outdated) == 0 && len(i.pending) == 0 && !i.asked
 	})
 	if len(due) == 0 {
 		return decision{action: actionNone, reason: reasonCurrent}
@@ -126,6 +129,8 @@ func (f fleet) inTurn(target instance) decision {
 		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
 	case !target.ready:
 		return decision{actionWait, target.name, reasonRestarting, "its server is not back yet"}
+	case len(target.pending) == 0:
+		return decision{actionRestart, target.name, reasonAsked, "a restart was asked for"}
 	}
 	return decision{
 		actionRestart, target.name, reasonPending, "a restart is needed for " + strings.Join(target.pending, ", "),
@@ -160,6 +165,9 @@ func (s *scope) fleet() fleet {
 			i.exists = pod.DeletionTimestamp == nil
 			i.running = pods.Ready(pod)
 			i.outdated = desired.Outdated(s.db, s.settings, pod)
+			if s.lacksPullSecret(pod) {
+				i.outdated = append(i.outdated, "imagePullSecrets")
+			}
 		}
 		i.known = known
 		i.ready = s.instanceReady(i.name)
@@ -168,6 +176,7 @@ func (s *scope) fleet() fleet {
 		if known && answer.ConfigRevision == s.config.Revision && i.exists {
 			i.pending = answer.PendingRestart
 		}
+		i.asked = known && i.exists && s.restartDue(i.name)
 		f.instances = append(f.instances, i)
 	}
 	return f

@@ -38,6 +38,13 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 			}
 		}
 	}
+	asked := func(which ...int) func(*fleet) {
+		return func(f *fleet) {
+			for _, i := range which {
+				f.instances[i].asked = true
+			}
+		}
+	}
 	down := func(i int) func(*fleet) {
 		return func(f *fleet) {
 			f.instances[i].ready, f.instances[i].running, f.instances[i].known = false, false, false
@@ -78,6 +85,19 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 		},
 		"the StatefulSet has not seen the template": {
 			with(outdated(0, 1, 2), func(f *fleet) { f.observed = false }), actionWait, "", reasonNotObserved,
+		},
+		"a restart is asked for everywhere: a standby first": {
+			with(asked(0, 1, 2)), actionRestart, "x-2", reasonAsked,
+		},
+		"a restart is asked for, and the primary is left": {with(asked(0)), actionRestart, "x-0", reasonAsked},
+		"a restart is asked for while another is down": {
+			with(asked(0), down(2)), actionWait, "x-0", reasonOthersUnready,
+		},
+		"a server that was asked to restart is not back yet": {
+			with(asked(1), unready(1)), actionWait, "x-1", reasonRestarting,
+		},
+		"a restart is asked for of one whose Pod is outdated": {
+			with(asked(2), outdated(2)), actionReplace, "x-2", reasonOutdated,
 		},
 		"a parameter waits everywhere: a standby first": {with(pending(0, 1, 2)), actionRestart, "x-2", reasonPending},
 		"a parameter waits on the primary alone":        {with(pending(0)), actionRestart, "x-0", reasonPending},

@@ -41,6 +41,9 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 	case fateOrphaned:
 		return r.releaseClaims(ctx, s)
 	}
+	if err := r.removeReaders(ctx, s); err != nil {
+		return false, err
+	}
 	var err error
 	if s.waiting, err = r.snapshot(ctx, s); err != nil || s.waiting != "" {
 		return false, err
@@ -84,6 +87,9 @@ func remaining(s *scope) string {
 			name += " on node " + pod.Spec.NodeName
 		}
 		names = append(names, name)
+	}
+	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.readers.pods)) {
+		names = append(names, "Pod "+s.seen.readers.pods[ordinal].Name)
 	}
 	if len(names) == 0 && s.seen.set != nil && metav1.IsControlledBy(s.seen.set, s.db) {
 		names = append(names, "StatefulSet "+s.seen.set.Name)

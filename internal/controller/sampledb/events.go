@@ -30,18 +30,28 @@ const (
 	eventBlocked           = "Blocked"               // the user has to do something
 	eventScaling           = "Scaling"               // instances are added or removed
 	eventReplacing         = "Replacing"             // a Pod is replaced for a change of the spec
-	eventRestarting        = "Restarting"            // a server restarts for a parameter
+	eventRestarting        = "Restarting"            // a server restarts for a parameter, or because it was asked for
+	eventRestarted         = "Restarted"             // the servers are restarted for which that was asked
+	eventRestartRefused    = "RestartRefused"        // it was asked for and can't be
+	eventStopped           = "Stopped"               // by spec.stopped no instance runs; with what the archive has
+	eventStarted           = "Started"               // an instance takes writes again, after so many seconds
 	eventResizing          = "Resizing"              // a volume grows
 	eventResized           = "Resized"               // every volume has its size
 	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
+	eventGrowing           = "Growing"               // the volumes are enlarged by themselves
+	eventVolumeShort       = "VolumeShort"           // one is nearly full, or soon, or can't grow; or WAL is kept
+	eventRoomAgain         = "RoomAgain"             // no more
 	eventCleaningUp        = "CleaningUp"            // the SampleDB is deleted
 	eventDataKept          = "DataKept"              // it is deleted, and its volumes stay whatever deletionPolicy says
 	eventRestoring         = "Restoring"             // the data of spec.restoreFrom is being brought back
 	eventRestored          = "Restored"              // it is there
+	eventDataLost          = "DataLost"              // no volume has the data; it begins again from the archive
 	eventOutdated          = "Outdated"              // the PostgreSQL version that runs is old, or differs
 	eventUpdating          = "Updating"              // the instances move on to a newer minor version
 	eventUpdated           = "Updated"               // all of them run it
 	eventUpdateFailed      = "UpdateFailed"          // a node can't get its image; nothing has been touched
+	eventAgentReplaced     = "AgentReplaced"         // an agent goes on as the operator's program
+	eventAgentFailed       = "AgentFailed"           // one could not; the others keep theirs
 	eventUpdateRefused     = "UpdateRefused"         // it was asked for, and there is none
 	eventRehearsed         = "Rehearsed"             // an upgrade was done on a copy, or that could not be
 	eventUpgrading         = "Upgrading"             // the data is that of another major version now
@@ -63,6 +73,10 @@ const (
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventBackupOverdue     = "BackupOverdue"         // the last complete backup is older than the schedule promises
 	eventActionReported    = "Reconcile"             // the action that every event is reported under
+
+	eventPreferred   = "PreferredPrimary" // the primary is asked to hand over to an instance that is preferred
+	eventZoneAtRisk  = "ZoneAtRisk"       // if one zone is lost, nobody takes writes
+	eventZonesSpread = "ZonesSpread"      // no more
 
 	eventCertificateServed  = "CertificateServed"  // clients are shown the certificate that the spec gives
 	eventCertificateRefused = "CertificateRefused" // what is in its Secret can't be shown
@@ -110,8 +124,10 @@ func changes(old, now v1.SampleDBStatus) []event {
 	out = append(out, collationChanges(old, now)...)
 	out = append(out, certificateChanges(old, now)...)
 	out = append(out, rotationChanges(old, now)...)
+	out = append(out, zoneChanges(old, now)...)
 	out = append(out, configChanges(old, now)...)
 	out = append(out, storageChanges(old, now)...)
+	out = append(out, roomChanges(old, now)...)
 	out = append(out, archiveChanges(old, now)...)
 	out = append(out, brokenChanges(old, now)...)
 	out = append(out, keyChanges(old, now)...)
@@ -150,7 +166,7 @@ func primaryChanges(old, now v1.SampleDBStatus) []event {
 			fmt.Sprintf("%s: %s", now.Refusal, messageOf(now, v1.ConditionAvailable)))
 	}
 	if c := turned(old, now, v1.ConditionAvailable); c != nil &&
-		c.Status == metav1.ConditionFalse && old.Primary != "" {
+		c.Status == metav1.ConditionFalse && old.Primary != "" && now.Stop == nil {
 		add(corev1.EventTypeWarning, eventNoPrimary, c.Message)
 	}
 	return out
@@ -177,6 +193,19 @@ func storageChanges(old, now v1.SampleDBStatus) []event {
 		return []event{{corev1.EventTypeWarning, eventResizeRefused, c.Message}}
 	case c.Status == metav1.ConditionTrue && was.Reason == v1.ReasonResizing:
 		return []event{{corev1.EventTypeNormal, eventResized, c.Message}}
+	}
+	return nil
+}
+
+// roomChanges tell that a volume gets short, each reason once, and that none does any more.
+func roomChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionHasRoom)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionFalse:
+		return []event{{corev1.EventTypeWarning, eventVolumeShort, c.Reason + ": " + c.Message}}
+	case meta.IsStatusConditionFalse(old.Conditions, v1.ConditionHasRoom):
+		return []event{{corev1.EventTypeNormal, eventRoomAgain, c.Message}}
 	}
 	return nil
 }

@@ -22,6 +22,12 @@ func (s *scope) inPlace() bool {
 	return r != nil && r.ID != "" && r.CompletedAt == nil
 }
 
+// hasBegunAgain says that the last restore was one that the operator has begun by itself.
+func (s *scope) hasBegunAgain() bool {
+	r := s.restoreStatus()
+	return r != nil && r.Cause != ""
+}
+
 // restoreStatus is the status of a restore: as it was, until the phase of restores has looked.
 func (s *scope) restoreStatus() *v1.RestoreStatus {
 	if s.restoreSeen {
@@ -41,8 +47,25 @@ func (s *scope) restoringInstance() string {
 // restoreWanted says that the data is to be replaced or made by a restore, or is being.
 func (s *scope) restoreWanted() bool {
 	first := s.db.Spec.RestoreFrom != nil && s.config.SystemIdentifier == ""
-	again := s.db.Spec.Restore != nil && s.db.Spec.Restore.ID != s.config.Restored
+	again := s.inPlaceWanted() != nil
 	return first || again || s.inPlace() || s.restoreBegun()
+}
+
+// isRestored says that a restore in place is done.
+func (s *scope) isRestored(id string) bool {
+	return id == s.config.Restored || id == s.config.RestoredBefore
+}
+
+// inPlaceWanted is the restore in place that is wanted and not done, nil for none: that of spec.restore, or one that
+// was begun because the data is lost.
+func (s *scope) inPlaceWanted() *v1.InPlaceRestore {
+	if spec := s.db.Spec.Restore; spec != nil && !s.isRestored(spec.ID) {
+		return spec
+	}
+	if r := s.restoreStatus(); r != nil && r.Cause == v1.CauseDataLost && !s.isRestored(r.ID) && s.loss.goesOn() {
+		return desired.LatestRestore(s.db, r.ID)
+	}
+	return nil
 }
 
 // restoreBegun says that a restore has chosen its instance and has not ended, or that something of one still runs.
@@ -53,10 +76,19 @@ func (s *scope) restoreBegun() bool {
 	})
 }
 
-// least is how many members the instances are told of at least: up to the one with the data of a restore in place,
+// least is how many members the instances are told of at least. After a stop they are those that were stopped: they
+// have the votes. After a restore they are those up to the one with the data of a restore in place,
 // until one that the spec wants leads. The others have forgotten what they had promised then, and one that is the only
 // member would lead with its old data.
 func (s *scope) least() int {
+	if stop := s.db.Status.Stop; stop != nil {
+		return max(s.leastRestored(), int(stop.Instances))
+	}
+	return s.leastRestored()
+}
+
+// leastRestored is that number after a restore in place.
+func (s *scope) leastRestored() int {
 	r, status := s.db.Status.Restore, s.db.Status
 	if r == nil || r.ID == "" ||
 		r.CompletedAt != nil && stays(cmp.Or(status.Primary, status.LastPrimary), desired.Instances(s.db)) {
@@ -72,18 +104,27 @@ func (s *scope) least() int {
 // of the primary, which serves meanwhile; then all instances stop, and start with it. What goes wrong before that
 // leaves the database as it is.
 func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
-	spec := s.db.Spec.Restore
+	if s.loss.reason == lossRestores && (s.restore == nil || s.isRestored(s.restore.ID)) {
+		s.beginAgain()
+	}
+	wanted := s.inPlaceWanted()
 	taken := s.restore != nil && s.restore.ID != "" && s.restore.ID == s.config.Restored
 	switch {
-	case spec == nil && !taken:
+	case wanted != nil && (s.restore == nil || s.restore.ID != wanted.ID):
+		s.restore, taken = &v1.RestoreStatus{ID: wanted.ID}, false
+	case wanted == nil && s.restore == nil && s.db.Spec.Restore != nil:
+		return nil // it was done before the status was lost
+	case wanted == nil && !taken:
 		_, err := r.keepJob(ctx, s, naming.ComponentRestore, "")
 		s.restore = nil
 		return err
-	case spec != nil && spec.ID == s.config.Restored && s.restore == nil:
-		return nil // it was done before the status was lost
-	case spec != nil && spec.ID != s.config.Restored && (s.restore == nil || s.restore.ID != spec.ID):
-		s.restore, taken = &v1.RestoreStatus{ID: spec.ID}, false
 	}
+	return r.continueInPlace(ctx, s, wanted, taken)
+}
+
+// continueInPlace does the next step of the restore of the status: taken says that the instances were told to start
+// with its data. If they were not, it is the wanted one.
+func (r *Reconciler) continueInPlace(ctx context.Context, s *scope, wanted *v1.InPlaceRestore, taken bool) error {
 	switch {
 	case s.restore.CompletedAt != nil:
 		s.restored = restoredTo(s.restore)
@@ -91,8 +132,10 @@ func (r *Reconciler) applyInPlace(ctx context.Context, s *scope) error {
 		s.addTakenOverEvent()
 	case s.restore.PreparedAt != nil:
 		return r.takeOver(ctx, s)
+	case !s.config.Prepares:
+		s.restored = no(v1.ReasonRestoring, "it begins when the instances are told")
 	default:
-		return r.prepare(ctx, s)
+		return r.prepare(ctx, s, *wanted)
 	}
 	return nil
 }
@@ -103,25 +146,30 @@ func (s *scope) tooMany() bool {
 	return s.created() > want || primary != "" && !stays(primary, want)
 }
 
-// prepare has the data made on the volume of the primary.
-func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+// prepare has the data made on the volume of the primary; where there is none and none can be elected, on that of the
+// instance with the most data.
+func (r *Reconciler) prepare(ctx context.Context, s *scope, wanted v1.InPlaceRestore) error {
 	if s.restore.Instance == "" && s.tooMany() {
 		s.restored = no(v1.ReasonRestoring,
 			"waits until the surplus instances are removed: the data is restored onto a volume that stays")
 		return nil
 	}
 	if s.restore.Instance == "" {
-		s.restore.Instance = s.primary()
+		s.restore.Instance = cmp.Or(s.primary(), s.loss.onto)
 	}
 	if s.restore.Instance == "" {
-		s.restored = no(v1.ReasonRestoring, "waits for a primary, because the data is restored onto its volume")
+		s.restored = no(v1.ReasonRestoring, "waits for a primary, because the data is restored onto its volume; "+
+			"or, where none can be elected because volumes are lost, for every instance to answer")
 		return nil
 	}
 	ordinal, _ := naming.Ordinal(s.restore.Instance)
-	err := r.restore(ctx, s, desired.InPlaceRestore(s.db, ordinal))
+	err := r.restore(ctx, s, desired.InPlace(wanted, ordinal))
 	var stop *problem
 	if errors.As(err, &stop) {
 		s.restored = no(stop.reason, stop.message)
+		if stop.reason == v1.ReasonRestoreFailed {
+			s.restored.message += s.hint()
+		}
 		return nil
 	}
 	return err
@@ -138,7 +186,10 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	known.Restored = s.restore.ID
+	known.Restored, known.RestoredBefore = s.restore.ID, ""
+	if s.restore.Cause != "" && s.db.Spec.Restore != nil {
+		known.RestoredBefore = s.db.Spec.Restore.ID
+	}
 	s.config = desired.Config(s.db, known)
 	s.addEvent(eventRestoring, fmt.Sprintf("the instances start with what %s has restored", s.restore.ID))
 	return r.applyConfig(ctx, s)

@@ -110,6 +110,9 @@ func (r *Reconciler) applyUpgrade(ctx context.Context, s *scope) error {
 	case u.Step == v1.UpgradeUpgraded:
 		return r.keepFormer(ctx, s)
 	}
+	if s.holdsWork() && !u.Closed() {
+		return r.holdUpgrade(ctx, s)
+	}
 	x := s.upgradeOf()
 	s.forgetRehearsal()
 	work := r.upgradeWork(ctx, s, x)

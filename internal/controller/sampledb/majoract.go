@@ -167,6 +167,18 @@ func (r *Reconciler) endUpgrade(ctx context.Context, s *scope) error {
 	return r.endPulls(ctx, s)
 }
 
+// holdUpgrade has an upgrade that has not sent clients away begin anew after the start. One that has failed has failed.
+func (r *Reconciler) holdUpgrade(ctx context.Context, s *scope) error {
+	if s.upgrade.Step == v1.UpgradeFailed {
+		s.upgraded = s.upgradeVerdict()
+	} else {
+		s.noteMajor(upgrade.MajorDecision{
+			Phase: upgrade.PhaseWaiting, Says: "It begins when the database is started: " + s.stop.Message,
+		})
+	}
+	return r.endUpgrade(ctx, s)
+}
+
 // keepUpgradeJobs removes the Jobs of upgrades but those of some names.
 func (r *Reconciler) keepUpgradeJobs(ctx context.Context, s *scope, names ...string) error {
 	for i := range s.seen.jobs {

@@ -3,11 +3,8 @@ package sampledb
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"toban.dev/internal/desired"
@@ -50,12 +47,5 @@ func (r *Reconciler) applyBudget(ctx context.Context, s *scope) error {
 	if want := desired.Budget(s.db); want != nil {
 		return r.apply(ctx, s.db, want)
 	}
-	have, err := find(ctx, r.Client, s.db, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
-	if err != nil || have == nil || !metav1.IsControlledBy(have, s.db) || have.DeletionTimestamp != nil {
-		return err
-	}
-	if err := r.Client.Delete(ctx, have); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete PodDisruptionBudget %s: %w", have.Name, err)
-	}
-	return nil
+	return r.removeOwn(ctx, s, naming.Budget(s.db.Name), &policyv1.PodDisruptionBudget{})
 }

@@ -18,15 +18,16 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-// observed is what there is. All comes from the cache but the Lease, which is read
-// past it (to watch Leases is a right to see all of the cluster's), and the agents' answers. The
-// Lease is read first: what agents say is then no older than its being there, or gone.
+// observed is what there is. All comes from the cache but the Lease, which is read past it now and then (to watch
+// Leases is a right to see all of the cluster's), and the agents' answers. The Lease is read first: what agents say is
+// then no older than its being there, or gone.
 type observed struct {
 	config   *corev1.ConfigMap
 	set      *appsv1.StatefulSet
 	pods     map[int]*corev1.Pod // of instances, by ordinal
 	claims   map[int]*corev1.PersistentVolumeClaim
 	users    map[string]string // of claims, the name of a Pod that uses it
+	readers  readers
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
@@ -37,6 +38,7 @@ type observed struct {
 	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
 	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
 	finishPods    []corev1.Pod        // of the Job after a change of the image
+	archivePods   int                 // of the server of an archive on a volume
 	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	lease         *coordinationv1.Lease
@@ -55,6 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeObjects(ctx, s); err != nil {
 		return err
 	}
+	s.takeSizeInForce()
 	known, err := r.known(s)
 	if err != nil {
 		return err
@@ -66,16 +69,20 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.config = desired.Config(s.db, known)
 	s.initializedAt = s.db.Status.InitializedAt
 	s.image, s.update = s.db.Status.Image.DeepCopy(), s.db.Status.Update.DeepCopy()
+	s.restart = s.db.Status.Restart.DeepCopy()
 	s.upgrade, s.rehearsal = s.db.Status.Upgrade.DeepCopy(), s.db.Status.Rehearsal.DeepCopy()
+	s.stop = s.db.Status.Stop.DeepCopy()
 	s.finish, s.sortedBy = s.db.Status.Finish.DeepCopy(), s.db.Status.SortedBy
 	r.observePassword(s)
-	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s)
+	s.seen.answers, s.seen.doubted = r.syncAgents(ctx, s, s.seen.pods)
+	s.seen.readers.answers, _ = r.syncAgents(ctx, s, s.seen.readers.pods)
 	if known.SystemIdentifier == "" {
 		known.SystemIdentifier = agreedIdentifier(s.seen.answers)
 	}
 	known.Given = givenAuthorities(known.Given, s.config.Members, s.seen.answers)
 	s.config = desired.Config(s.db, known)
 	s.trust = s.db.Status.ClientAuthorities
+	s.loss = decideLoss(s.lossView())
 	return nil
 }
 
@@ -86,6 +93,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	known := desired.Known{
 		SystemIdentifier: s.db.Status.SystemIdentifier,
 		Least:            s.least(),
+		Readers:          s.seen.readers.present(),
 		Left:             s.fate.reason == fateOrphaned || s.fate.spares(),
 	}
 	var old protocol.Config
@@ -106,7 +114,9 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	if !none {
 		known.Authority = bundle
 	}
+	known.Preferred = s.preferredOrder(max(desired.Instances(s.db), known.Least))
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
+	known.RestoredBefore = old.RestoredBefore
 	known.Upgraded = old.Upgraded
 	s.written = old
 	known.Major, known.FirstMajor = old.Major, s.firstMajor(old)
@@ -137,10 +147,13 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 	if s.seen.config, err = find(ctx, r.Client, s.db, naming.ConfigMap(s.db.Name), &corev1.ConfigMap{}); err != nil {
 		return err
 	}
-	if s.seen.lease, err = find(ctx, r.Reader, s.db, naming.Lease(s.db.Name), &coordinationv1.Lease{}); err != nil {
+	if err := r.observeLease(ctx, s); err != nil {
 		return err
 	}
 	if s.seen.set, err = find(ctx, r.Client, s.db, naming.StatefulSet(s.db.Name), &appsv1.StatefulSet{}); err != nil {
+		return err
+	}
+	if err := r.observeReaders(ctx, s); err != nil {
 		return err
 	}
 	if err := r.observePods(ctx, s); err != nil {
@@ -186,8 +199,12 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
 		case naming.ComponentRehearse:
 			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
+		case naming.ComponentArchive:
+			s.seen.archivePods++
 		case naming.ComponentFinish:
 			s.seen.finishPods = append(s.seen.finishPods, *pod)
+		case naming.ComponentReader:
+			s.seen.readers.note(s.db, pod)
 		case naming.ComponentInstance:
 			if n, ok := naming.Ordinal(pod.Name); ok && pod.Name == naming.Instance(s.db.Name, n) {
 				s.seen.pods[n] = pod
@@ -205,6 +222,7 @@ func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
 	s.seen.claims = map[int]*corev1.PersistentVolumeClaim{}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
+		s.seen.readers.note(s.db, claim)
 		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.db.Name, n) {
 			s.seen.claims[n] = claim
 		}

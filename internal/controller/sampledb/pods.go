@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,19 @@ func podTrouble(pod *corev1.Pod) *verdict {
 		pods.Config: v1.ReasonInvalidSpec, pods.Crashing: v1.ReasonCrashing,
 	}[t.Cause]
 	return &verdict{"", reason, t.Message}
+}
+
+// lacksPullSecret says that the image of a Pod can't be pulled, and that it does not have all Secrets for that which a
+// new one would have: those of a Pod that is there can't be changed. It may have more, from its ServiceAccount.
+func (s *scope) lacksPullSecret(pod *corev1.Pod) bool {
+	t := pods.TroubleOf(pod)
+	if t == nil || t.Cause != pods.Image || s.seen.set == nil {
+		return false
+	}
+	wanted := s.seen.set.Spec.Template.Spec.ImagePullSecrets
+	return slices.ContainsFunc(wanted, func(w corev1.LocalObjectReference) bool {
+		return !slices.Contains(pod.Spec.ImagePullSecrets, w)
+	})
 }
 
 // unusable is what an agent says that finds no PostgreSQL in the image: it ends with ExitImageUnusable and says so in

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
 func TestTroubleOfAPodIsToldInTheWordsOfWhoKnows(t *testing.T) {
@@ -90,5 +92,42 @@ func TestNoNodeTakesThePodInTheSchedulersWords(t *testing.T) {
 	if got := podTrouble(pod); got == nil || got.reason != v1.ReasonUnschedulable ||
 		!strings.Contains(got.message, "0/3 nodes") {
 		t.Errorf("trouble: %+v", got)
+	}
+}
+
+// A Pod whose image can't be pulled does not get the Secret that is added to the spec: a Pod's own can't change. One
+// that has its image needs no other, and one that has the Secret waits for the registry.
+func TestAPodWithoutItsPullSecretIsReplaced(t *testing.T) {
+	refused := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	secrets := func(names ...string) (out []corev1.LocalObjectReference) {
+		for _, name := range names {
+			out = append(out, corev1.LocalObjectReference{Name: name})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		have, want []corev1.LocalObjectReference
+		state      corev1.ContainerState
+		outdated   bool
+	}{
+		"it lacks the Secret":             {nil, secrets("registry"), refused, true},
+		"it has a former one":             {secrets("old"), secrets("registry"), refused, true},
+		"it has it, and its account's":    {secrets("registry", "own"), secrets("registry"), refused, false},
+		"none is wanted":                  {secrets("own"), nil, refused, false},
+		"its image is there all the same": {nil, secrets("registry"), corev1.ContainerState{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+			set := &appsv1.StatefulSet{}
+			set.Spec.Template.Spec.ImagePullSecrets = c.want
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x-0"}}
+			pod.Spec.ImagePullSecrets = c.have
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerPostgreSQL, State: c.state}}
+			s := &scope{db: db, seen: observed{pods: map[int]*corev1.Pod{0: pod}, set: set}}
+			s.config.Members = make([]protocol.Member, 1)
+			if got := s.fleet().instances[0].outdated; (len(got) > 0) != c.outdated {
+				t.Errorf("it is outdated in %v, want %t", got, c.outdated)
+			}
+		})
 	}
 }

@@ -32,6 +32,9 @@ func (r *Reconciler) applyRehearsal(ctx context.Context, s *scope) error {
 		return r.refuseRehearsal(ctx, s, err)
 	}
 	job := s.job(x.RehearsalName(s.db))
+	if job == nil && s.holdsWork() {
+		return nil // it begins after the start
+	}
 	if job != nil && s.rehearsal.Ended() && s.rehearsal.ID == string(job.UID) { // it is on record
 		if err := r.jobs().Remove(ctx, job); err != nil {
 			return err

@@ -159,7 +159,7 @@ func (s *scope) setAside(ordinal int) string {
 		return ""
 	}
 	last := s.db.Status.Restore
-	if last != nil && last.ID != "" && last.ID == s.config.Restored &&
+	if last != nil && last.ID != "" && last.Cause == "" && last.ID == s.config.Restored &&
 		last.Instance == naming.Instance(s.db.Name, ordinal) {
 		return last.ID
 	}

@@ -34,7 +34,11 @@ const (
 // instance is: what it finds out is a problem that nothing goes on after, and the condition Restored.
 func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 	s.restore, s.restoreSeen = s.db.Status.Restore.DeepCopy(), true
-	if s.config.SystemIdentifier != "" && (s.db.Spec.Restore != nil || s.inPlace()) {
+	if s.holdsWork() && !s.restoreBegun() {
+		return s.holdRestore()
+	}
+	if s.config.SystemIdentifier != "" &&
+		(s.db.Spec.Restore != nil || s.inPlace() || s.loss.reason == lossRestores) {
 		return r.applyInPlace(ctx, s)
 	}
 	if s.restore != nil && s.restore.CompletedAt != nil {
@@ -56,6 +60,18 @@ func (r *Reconciler) applyRestore(ctx context.Context, s *scope) error {
 		s.restored = no(stop.reason, stop.message)
 	}
 	return err
+}
+
+// holdRestore has what is to be restored wait for the start.
+func (s *scope) holdRestore() error {
+	wanted := s.restoreWanted()
+	switch {
+	case wanted:
+		s.restored = no(v1.ReasonStopped, "it begins when the database is started: "+s.stop.Message)
+	case s.restore != nil && s.restore.CompletedAt != nil:
+		s.restored = restoredTo(s.restore)
+	}
+	return nil
 }
 
 // giveUpRestore ends a restore that is not wanted any more, before anybody else uses its volume.
@@ -227,11 +243,19 @@ func restoredTo(r *v1.RestoreStatus) verdict {
 	switch {
 	case r.LSN == "":
 		return yes(v1.ReasonRestored, "the volume already had a database, which was kept")
-	case r.LastTransactionAt == nil:
-		return yes(v1.ReasonRestored, fmt.Sprintf("backup %s, and the WAL up to %s", r.Backup, r.LSN))
+	case r.Cause != "":
+		return begunAgain(r)
 	}
-	return yes(v1.ReasonRestored, fmt.Sprintf("backup %s, and the WAL up to %s; the last transaction is of %s",
-		r.Backup, r.LSN, r.LastTransactionAt.UTC().Format(time.RFC3339)))
+	return yes(v1.ReasonRestored, broughtBack(r))
+}
+
+// broughtBack says what a restore has brought back.
+func broughtBack(r *v1.RestoreStatus) string {
+	words := fmt.Sprintf("backup %s, and the WAL up to %s", r.Backup, r.LSN)
+	if r.LastTransactionAt == nil {
+		return words
+	}
+	return words + "; the last transaction is of " + r.LastTransactionAt.UTC().Format(time.RFC3339)
 }
 
 // restoring is a Pod of a restore that has not ended, nil where there is none.

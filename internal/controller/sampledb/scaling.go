@@ -1,6 +1,7 @@
 package sampledb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ const (
 	scalingVoting    = "StillVoting"      // those to go still count for commits and votes
 	scalingReleased  = "Released"         // those to go count no more
 	scalingRestored  = "Restored"         // all stop, to start with other data
+	scalingStopped   = "Stopped"          // all stop, and nobody starts before that is asked for
 	scalingRestoring = "Restoring"        // a restore is under way, and may be on the volume of one that is to go
 )
 
@@ -37,8 +39,8 @@ type size struct {
 	// has recorded; empty where that is not known.
 	primary string
 	voters  []string
-	// ready are the wanted instances that do what their role asks.
-	ready []string
+	// stay are the wanted instances, ready those of them that do what their role asks, the most preferred first.
+	stay, ready []string
 }
 
 // scaling is how many Pods there should be now, and why; or which instance must
@@ -76,7 +78,7 @@ func scale(z size) scaling {
 	}
 	if voting := slices.DeleteFunc(slices.Clone(z.voters),
 		func(v string) bool { return stays(v, z.want) }); len(voting) > 0 {
-		return keep(scalingVoting, "%s still counted for commits and votes", strings.Join(voting, ", "))
+		return keep(scalingVoting, "%s still counted for commits and votes%s", strings.Join(voting, ", "), z.absent())
 	}
 	return scaling{replicas: z.want, reason: scalingReleased}
 }
@@ -94,6 +96,21 @@ func handOver(z size, keep func(reason, format string, args ...any) scaling) sca
 	return keep(scalingNobody, "%s is the primary, and no instance that stays can take over yet", z.primary)
 }
 
+// absent names the instances that stay and are not ready: the leader keeps one that is to go while it would have no
+// majority without it. "" where there are none.
+func (z size) absent() string {
+	var names []string
+	for _, name := range z.stay {
+		if !slices.Contains(z.ready, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(names, ", ") + " has to be ready first: else the leader would have no majority"
+}
+
 // stays says that an instance is among the first want.
 func stays(name string, want int) bool {
 	ordinal, known := naming.Ordinal(name)
@@ -107,9 +124,16 @@ func (s *scope) size() size {
 		data: s.config.SystemIdentifier != "", primary: s.primary(), voters: s.voters(),
 	}
 	for i := range z.want {
-		if name := naming.Instance(s.db.Name, i); s.instanceReady(name) {
+		name := naming.Instance(s.db.Name, i)
+		z.stay = append(z.stay, name)
+		if s.instanceReady(name) {
 			z.ready = append(z.ready, name)
 		}
+	}
+	if order := s.preferredOrder(z.want); order != nil {
+		slices.SortStableFunc(z.ready, func(a, b string) int {
+			return cmp.Compare(slices.Index(order, a), slices.Index(order, b))
+		})
 	}
 	return z
 }
@@ -132,10 +156,13 @@ func (s *scope) created() int {
 	return count
 }
 
-// needed is how many instances there are, or have to be: when all have stopped for a restore in place or an upgrade,
-// the one with the new data is among those that start again.
+// needed is how many instances there are, or have to be: as many start as were stopped. When all have stopped for a
+// restore in place or an upgrade, the one with the new data is among those that start again.
 func (s *scope) needed() int {
 	count := s.created()
+	if stop := s.db.Status.Stop; stop != nil { // they have the votes
+		count = max(count, int(stop.Instances))
+	}
 	for _, name := range []string{s.restoringInstance(), s.upgradingInstance()} {
 		if ordinal, known := naming.Ordinal(name); known {
 			count = max(count, ordinal+1)
@@ -149,6 +176,12 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	s.scaling = scale(s.size())
 	if s.stopped != nil {
 		s.scaling = scaling{replicas: 0, reason: scalingRestored}
+	}
+	if s.stop.Down() {
+		if !s.db.Status.Stop.Down() {
+			return s.stopped // how many there were is on record first
+		}
+		s.scaling.reason = scalingStopped
 	}
 	if s.scaling.successor != "" && s.moving == "" {
 		r.moveAway(ctx, s)

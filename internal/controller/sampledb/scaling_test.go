@@ -1,6 +1,48 @@
 package sampledb
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// The leader keeps an instance that is to go while it would have no majority without it. Which instance has to come
+// back is told, also where that one is what keeps the SampleDB from being ready.
+func TestWhatScalingWaitsForIsTold(t *testing.T) {
+	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	db.Spec.Instances = 2
+	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	s := &scope{db: db, initializedAt: &metav1.Time{}, seen: observed{
+		pods: map[int]*corev1.Pod{0: pod("x-0"), 1: pod("x-1"), 2: pod("x-2")},
+		answers: map[string]protocol.Status{
+			"x-0": {
+				Name: "x-0", Role: protocol.RolePrimary, Ready: true, Voters: []string{"x-0", "x-1", "x-2"},
+			},
+			"x-2": {Name: "x-2", Role: protocol.RoleStandby, Ready: true, Streaming: true},
+		},
+	}}
+	s.config.Members, s.config.SystemIdentifier = make([]protocol.Member, 2), "7"
+	replicas := int32(3)
+	s.seen.set = &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas}}
+	s.scaling = scale(s.size())
+	if s.scaling.reason != scalingVoting || !strings.Contains(s.scaling.message, "x-1 has to be ready first") {
+		t.Errorf("%+v", s.scaling)
+	}
+	v := allInstances(s)
+	if v == nil || !strings.Contains(v.message, "waits to go from 3 to 2 instances: "+s.scaling.message) {
+		t.Errorf("not all instances are ready: %+v", v)
+	}
+	s.seen.answers["x-1"] = protocol.Status{Name: "x-1", Role: protocol.RoleStandby, Ready: true, Streaming: true}
+	if got := scale(s.size()); strings.Contains(got.message, "has to be ready") {
+		t.Errorf("all that stay are ready: %+v", got)
+	}
+}
 
 func TestScaleLetsGoOnlyOfWhatIsNotMissed(t *testing.T) {
 	three := []string{"x-0", "x-1", "x-2"}

@@ -9,13 +9,14 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
 )
 
 // scope is what the phases of one reconcile share: what was seen, what was
 // decided, and what is to be reported. It lives as long as that reconcile.
 type scope struct {
 	// db is the SampleDB as the cache has it; deletionPolicy is Retain where its deletion does not mean the
-	// data. Nobody changes it.
+	// data, and storage.size is the size in force. Nobody changes it.
 	db *v1.SampleDB
 	// backup is its spec.backup with defaults, nil where it has no archive.
 	backup *v1.BackupSpec
@@ -37,6 +38,13 @@ type scope struct {
 	blocked bool
 	// storage and initial are what the phases found out about the volumes and the init Job.
 	storage, initial verdict
+	// growth is whether the volumes grow by themselves, from sizeBefore. grew says that one was told to, growthRefused
+	// why that was refused, "" where it was not; grownAt is when they last did, nil for never.
+	growth        room.Decision
+	sizeBefore    string
+	grew          bool
+	growthRefused string
+	grownAt       *metav1.Time
 	// initializedAt is when the init Job had done its work, nil before.
 	initializedAt *metav1.Time
 	// password is which password is where. Once passwordSeen, passwordRotated is the condition, where another was asked
@@ -55,6 +63,8 @@ type scope struct {
 	upgrade     *v1.UpgradeStatus
 	upgradeNext time.Time
 	upgraded    verdict
+	// restart is the last one of the servers that was asked for, nil where there was none.
+	restart *v1.RestartStatus
 	// rehearsal is the last one that was asked for alone, nil where there was none.
 	rehearsal *v1.RehearsalStatus
 	// finish is what is left to do in the databases after a change of the image, nil where there was none; finishSays
@@ -64,6 +74,9 @@ type scope struct {
 	finishSays string
 	finishNext time.Time
 	sortedBy   string
+	// agents is which agents run the operator's program; agentsNext is when they are looked at again, zero for never.
+	agents     *v1.AgentsStatus
+	agentsNext time.Time
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
@@ -82,11 +95,19 @@ type scope struct {
 	restore     *v1.RestoreStatus
 	restoreSeen bool
 	restored    verdict
+	// loss is whether the data is lost for good.
+	loss loss
+	// stop is how far a stop is, or the start after it, nil where the database is to serve and does.
+	stop *v1.StopStatus
+	// stopPlan is whether the spec wants it to be stopped.
+	stopPlan stopPlan
 	// stopped says why no instance may run for now, nil where they may.
 	stopped *problem
 	// scaling is about the number of Pods, decision about restarts of Pods and servers.
 	scaling  scaling
 	decision decision
+	// readers is how many readers there are to be, nil before that is decided.
+	readers *readersDecision
 	// scheduled is the condition Scheduled, plannedBackup when backups are due, verifiesNext when the next verification
 	// is (zero where none will be).
 	scheduled    verdict
@@ -96,10 +117,14 @@ type scope struct {
 	retained *retained
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string
+	// preferredNext is when a hand-over to a preferred instance may begin, zero where something tells.
+	preferredNext time.Time
 	// waiting says what a deletion waits for, "" when for nothing.
 	waiting string
 	// kept are the volumes that stay when the SampleDB goes, though spec.deletionPolicy is Snapshot.
 	kept []string
+	// reported is the status as it was last computed.
+	reported v1.SampleDBStatus
 	// events are to be emitted when the status is written.
 	events []event
 }
@@ -122,6 +147,9 @@ const (
 	// apart: nothing rests on the phase. It is done also after the failure of others while a primary takes writes and
 	// no restore is under way, so that a database that serves keeps its Services and its backups.
 	apart
+	// work: as apart, and it may begin something that a stop would have to wait for. It is not done while one is under
+	// way.
+	work
 )
 
 // verdict is what a condition says.

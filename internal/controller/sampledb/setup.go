@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -43,6 +44,7 @@ func watched() []client.Object {
 		&corev1.Pod{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},
 		&corev1.PersistentVolumeClaim{}, &appsv1.StatefulSet{}, &appsv1.Deployment{}, &batchv1.Job{},
 		&policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&autoscalingv2.HorizontalPodAutoscaler{},
 	}
 }
 
@@ -103,7 +105,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
 	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
-	naming.AnnotationReindex, naming.AnnotationRehearse,
+	naming.AnnotationReindex, naming.AnnotationRehearse, naming.AnnotationReplaceAgents,
+	naming.AnnotationStarted, naming.AnnotationRestart,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.

@@ -79,6 +79,7 @@ func (r *Reconciler) keepUp(ctx context.Context, s *scope) error {
 		r.attempts.forget(s.db.UID) // the Secrets go too, and nobody tells
 	}
 	return r.run(ctx, s, []phase{
+		{"stop", r.applyStop, gates},
 		{"config", r.applyConfig, gates},
 		{"secrets", r.applySecrets, gates},
 		{"access", r.applyAccess, gates},

@@ -38,7 +38,7 @@ func (r *Reconciler) restoreSource(ctx context.Context, s *scope, x desired.Rest
 	return r.volumeSource(ctx, db, source)
 }
 
-// ownSource is the SampleDB's own archive, whose volume, if it is on one, has its server.
+// ownSource is the SampleDB's own archive.
 func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpec) (desired.Source, error) {
 	backup, archives := spec.Backup, s.archives()
 	if at, ok := desired.TargetTime(spec.Target); ok {
@@ -48,10 +48,9 @@ func (r *Reconciler) ownSource(ctx context.Context, s *scope, spec v1.RestoreSpe
 				s.db.Name, f.Version, spec.Target.Time, s.config.Major, s.db.Name, spec.Target.Time)
 		}
 	}
-	source := desired.Source{Archive: desired.ArchiveReference(s.db)}
-	source.Archive.Path = s.archivePath()
-	if desired.IsVolume(source.Archive.Store) {
-		source.Server, source.Authority = s.db.Name, s.config.Authority
+	source := desired.OwnSource(s.db, s.archivePath(), s.config.Authority)
+	if s.restore != nil { // of one that the operator has begun by itself
+		source.AtLeast = s.restore.ArchiveEnd
 	}
 	if backup == "" {
 		return source, nil
@@ -148,7 +147,7 @@ func archiveOfVersion(other *v1.SampleDB, target *v1.RestoreTarget, major int) (
 }
 
 // volumeSource finds who has the volume of an archive: the server of the SampleDB that it belongs to, if there is one,
-// else the Pod of the restore mounts it.
+// else the Pod of the restore mounts it. One that is stopped has none.
 func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source desired.Source) (desired.Source, error) {
 	name, ok := strings.CutSuffix(source.Archive.Claim, naming.Archive(""))
 	if source.Archive.Claim == "" {
@@ -165,7 +164,7 @@ func (r *Reconciler) volumeSource(ctx context.Context, db *v1.SampleDB, source d
 		return source, nil
 	}
 	other, err := find(ctx, r.Client, db, name, &v1.SampleDB{})
-	if err != nil || other == nil || !desired.OnVolume(other) {
+	if err != nil || other == nil || !desired.OnVolume(other) || other.Status.Stop.Down() {
 		return source, err
 	}
 	config, err := find(ctx, r.Client, db, naming.ConfigMap(name), &corev1.ConfigMap{})

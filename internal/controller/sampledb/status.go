@@ -32,6 +32,9 @@ const (
 	phaseDegraded    = "Degraded"    // takes writes, but something is not as it should be
 	phaseUnavailable = "Unavailable" // took writes before, and does not now
 	phaseBlocked     = "Blocked"     // the user has to do something
+	phaseStopping    = "Stopping"    // spec.stopped: is to have no Pods
+	phaseStopped     = "Stopped"     // has none
+	phaseStarting    = "Starting"    // was stopped, and takes no writes yet
 	phaseDeleting    = "Deleting"    // goes
 )
 
@@ -52,8 +55,11 @@ func (s *scope) status() v1.SampleDBStatus {
 		Major:              int32(s.config.Major), //nolint:gosec // of the spec
 		Upgrade:            s.upgrade,
 		Rehearsal:          s.rehearsal,
+		Restart:            s.restart,
+		Stop:               s.stop,
 		Finish:             s.finish,
 		SortedBy:           s.sortedBy,
+		Agents:             cmp.Or(s.agents, old.Agents),
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -62,6 +68,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Roots:              s.roots,
 		Restore:            old.Restore,
 		Backup:             s.backupStatus(),
+		Storage:            s.storageStatus(),
 		InstanceStatuses:   s.instanceStatuses(),
 		Conditions:         slices.Clone(old.Conditions),
 	}
@@ -102,11 +109,16 @@ func (s *scope) status() v1.SampleDBStatus {
 	if s.passwordSeen {
 		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
 	}
+	s.setWhereKnown(&out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
 	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
-	s.setWhereKnown(&out, v1.ConditionUpToDate, upToDate(s))
+	s.setWhereKnown(&out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
 	s.setWhereKnown(&out, v1.ConditionUpgraded, s.upgraded)
 	s.setWhereKnown(&out, v1.ConditionCollationsCurrent, collationsCurrent(s))
 	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
+	s.setWhereKnown(&out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
+	s.setWhereKnown(&out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
+	s.setWhereKnown(&out, v1.ConditionQueriesAnswered, s.queriesAnswered())
+	s.setReaders(&out)
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
 	out.Phase = summary(out)
@@ -143,7 +155,7 @@ func (s *scope) setRestored(out *v1.SampleDBStatus) {
 		out.Restore = s.restore
 	}
 	switch {
-	case s.db.Spec.RestoreFrom == nil && s.db.Spec.Restore == nil && !s.inPlace():
+	case s.db.Spec.RestoreFrom == nil && s.db.Spec.Restore == nil && !s.inPlace() && !s.hasBegunAgain():
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionRestored)
 	case s.restored.reason != "":
 		meta.SetStatusCondition(&out.Conditions, s.condition(v1.ConditionRestored, s.restored))
@@ -184,11 +196,13 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	name := naming.Instance(s.db.Name, ordinal)
 	pod := s.seen.pods[ordinal]
 	answer, known := s.seen.answers[name]
-	out := v1.InstanceStatus{Name: name, Voter: s.votes(name)}
+	out := v1.InstanceStatus{Name: name, Voter: s.votes(name), Zone: s.zoneOf(name), Volume: s.volumeStatus(name)}
 	if pod != nil {
 		out.Version, out.ImageID = s.versionOf(name), desired.ImageID(pod, naming.ContainerPostgreSQL)
 	}
 	switch {
+	case pod == nil && s.stop.Down():
+		out.Reason, out.Message = v1.ReasonStopped, "it is stopped"
 	case pod == nil:
 		out.Reason, out.Message = "NoPod", "it has no Pod"
 	case known:
@@ -211,12 +225,17 @@ func (s *scope) versionOf(name string) string {
 	if answer, known := s.seen.answers[name]; known && answer.ServerVersion != "" {
 		return answer.ServerVersion
 	}
+	return s.instanceBefore(name).Version
+}
+
+// instanceBefore is what the status had of an instance, nothing where it was not there.
+func (s *scope) instanceBefore(name string) v1.InstanceStatus {
 	for _, old := range s.db.Status.InstanceStatuses {
 		if old.Name == name {
-			return old.Version
+			return old
 		}
 	}
-	return ""
+	return v1.InstanceStatus{}
 }
 
 // votes says that an instance counts for commits and votes. While no primary can
@@ -254,7 +273,7 @@ var (
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
 		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound, v1.ReasonUpgradeFailed,
-		v1.ReasonNotRehearsed,
+		v1.ReasonNotRehearsed, v1.ReasonDataLost,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,
@@ -273,14 +292,16 @@ func summary(status v1.SampleDBStatus) string {
 		return phaseDeleting
 	case ready.Status == metav1.ConditionTrue:
 		return phaseReady
+	case status.Stop.Closed() || status.Stop != nil && status.Stop.Step == v1.StopWaiting:
+		return stopPhase(status.Stop)
 	case slices.Contains(blockedReasons, ready.Reason):
 		return phaseBlocked
+	case status.Stop != nil:
+		return phaseStarting
 	case ready.Reason == v1.ReasonRestoring:
 		return phaseRestoring
-	case status.InitializedAt == nil && slices.Contains(pendingReasons, ready.Reason):
-		return phasePending
 	case status.InitializedAt == nil:
-		return phaseCreating
+		return firstPhase(ready.Reason)
 	case takesWrites && slices.Contains(updatingReasons, ready.Reason):
 		return phaseUpdating
 	case takesWrites:
@@ -289,11 +310,30 @@ func summary(status v1.SampleDBStatus) string {
 	return phaseUnavailable
 }
 
+// firstPhase is the phase of a database that has not been initialized yet.
+func firstPhase(reason string) string {
+	if slices.Contains(pendingReasons, reason) {
+		return phasePending
+	}
+	return phaseCreating
+}
+
+// stopPhase is the phase of a database that is stopped, or is to be.
+func stopPhase(stop *v1.StopStatus) string {
+	if stop.Step == v1.StopStopped {
+		return phaseStopped
+	}
+	return phaseStopping
+}
+
 // report writes the status where it has changed, and then the events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	r.observeRoots(s)
 	status := s.status()
+	s.reported = status
 	r.Metrics.Observe(s.db, status)
+	r.Metrics.ObserveVolumes(s.db, s.rooms())
+	r.Metrics.ObserveKeptWAL(s.db, s.seen.answers[s.primary()].KeptWAL)
 	status.Backup = archiveNews(s.db.Status, status, s.now)
 	if !equality.Semantic.DeepEqual(s.db.Status, status) {
 		changed := s.db.DeepCopy()

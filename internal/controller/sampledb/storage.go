@@ -30,6 +30,9 @@ func (r *Reconciler) applyStorage(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if err := r.decideGrowth(ctx, s, class); err != nil {
+		return err
+	}
 	for ordinal := range s.instances() {
 		if s.seen.claims[ordinal] != nil {
 			continue
@@ -97,10 +100,13 @@ func (r *Reconciler) keepClaim(ctx context.Context, s *scope, ordinal int, class
 	err = r.applyClaim(ctx, s, ordinal, nil)
 	var refusal *problem
 	if grows && errors.As(err, &refusal) && refusal.reason == v1.ReasonInvalidSpec {
-		s.storage = no(v1.ReasonResizeRefused, refusal.message)
+		if !s.giveUpGrowth(refusal.message) {
+			s.storage = no(v1.ReasonResizeRefused, refusal.message)
+		}
 		return nil
 	}
 	if err == nil && grows {
+		s.noteGrowth()
 		s.storage = no(v1.ReasonResizing, fmt.Sprintf("volume %s grows to %s", claim.Name, s.db.Spec.Storage.Size))
 		s.addEvent(eventResizing, s.storage.message)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -125,9 +126,13 @@ func (r *Reconciler) applySwitchover(ctx context.Context, s *scope) error {
 func (r *Reconciler) pursue(ctx context.Context, s *scope, q request) error {
 	first := q.from == ""
 	if first {
-		if err := r.annotate(ctx, s, map[string]string{
+		notes := map[string]string{
 			naming.AnnotationSwitchoverFrom: formatAsked(q.primary, q.term), naming.AnnotationSwitchoverRefused: "",
-		}); err != nil {
+		}
+		if s.db.Spec.Primary != nil {
+			notes[naming.AnnotationSwitchoverAt] = s.now.UTC().Format(time.RFC3339)
+		}
+		if err := r.annotate(ctx, s, notes); err != nil {
 			return err
 		}
 	}

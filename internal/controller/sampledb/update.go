@@ -17,6 +17,7 @@ import (
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/upgrade"
+	"toban.dev/internal/window"
 )
 
 // pullPatience is how long a node may fail to pull an image before that is taken for a failure: a registry may be away
@@ -87,13 +88,21 @@ func (s *scope) permission() (upgrade.Permission, error) {
 	if spec == nil || spec.Window == nil {
 		return p, nil
 	}
+	at, err := parseWindow(*spec.Window)
+	if err != nil {
+		return p, fmt.Errorf("spec.update.window.%w", err)
+	}
+	p.Window, p.Automatic = &at, spec.Mode != v1.UpdateOnRequest
+	return p, nil
+}
+
+// parseWindow reads a window. Its errors begin with the field.
+func parseWindow(w v1.Window) (window.Window, error) {
 	var days []string
-	for _, day := range spec.Window.Days {
+	for _, day := range w.Days {
 		days = append(days, string(day))
 	}
-	window, err := upgrade.ParseWindow(days, spec.Window.Start, spec.Window.Duration.Duration, spec.Window.TimeZone)
-	p.Window, p.Automatic = &window, spec.Mode != v1.UpdateOnRequest
-	return p, err
+	return window.Parse(days, w.Start, w.Duration.Duration, w.TimeZone)
 }
 
 // situation is what a decision about an update is made of.

@@ -142,7 +142,7 @@ func (f *Follower) followStream(ctx context.Context, key types.NamespacedName, s
 		case <-ctx.Done():
 			return
 		case <-quiet:
-			if !f.isSettled(key) {
+			if !f.isKnown(key) {
 				f.set(ctx, key, absent)
 			}
 		case e, open := <-stream.ResultChan():
@@ -167,11 +167,12 @@ func content(secret *corev1.Secret) []byte {
 	return text
 }
 
-func (f *Follower) isSettled(key types.NamespacedName) bool {
+// isKnown says that a version is known: of one that was forbidden until now none is.
+func (f *Follower) isKnown(key types.NamespacedName) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w, ok := f.watches[key]
-	return ok && w.settled
+	return ok && w.version != ""
 }
 
 // set notes a version, and tells those who follow the Secret when it is news.

@@ -24,6 +24,8 @@ const (
 type view struct {
 	// complete says that there is a backup to verify, possible that its SampleDB is there, whose archive it lies in.
 	complete, possible bool
+	// stopped says that the SampleDB is, or is about to be.
+	stopped bool
 	// former is the version of a backup of a former major version whose image is not known, "" for none.
 	former string
 	// asked names the request, done the one that the last verification was for.
@@ -65,6 +67,9 @@ func decide(v view) decision {
 		return decision{reason: v1.ReasonVerifying, message: cmp.Or(v.words, "Job "+v.name+" restores and checks it")}
 	case !v.possible:
 		return decision{reason: v1.ReasonVerifying, message: "waits for the SampleDB that has its archive"}
+	case v.stopped:
+		return decision{reason: v1.ReasonVerifying, message: "waits until the SampleDB is started, which is stopped " +
+			"(spec.stopped)"}
 	case v.former != "":
 		return decision{over: true, reason: v1.ReasonVerificationFailed, message: fmt.Sprintf("it is of PostgreSQL "+
 			"%s, and spec.image is of the version that runs now: to check it, restore it into a new SampleDB "+

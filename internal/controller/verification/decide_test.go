@@ -23,6 +23,14 @@ func TestDecide(t *testing.T) {
 		reason string
 		words  string
 	}{
+		"the SampleDB is stopped": {
+			view{complete: true, possible: true, stopped: true, asked: "a"}, decision{}, v1.ReasonVerifying,
+			"is started",
+		},
+		"the SampleDB is stopped, and it runs already": {
+			view{complete: true, possible: true, stopped: true, asked: "a", job: jobRunning, name: "x"}, decision{},
+			v1.ReasonVerifying, "Job x restores",
+		},
 		"nobody asks":             {view{complete: true, possible: true}, decision{}, "", ""},
 		"it is not complete yet":  {view{asked: "a", possible: true}, decision{}, "", ""},
 		"it was for that request": {view{complete: true, possible: true, asked: "a", done: "a"}, decision{}, "", ""},

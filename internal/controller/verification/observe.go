@@ -39,6 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, backup *v1.DatabaseBackup) (vi
 	if err == nil && desired.Backup(db) != nil && backup.Status.Archive != nil {
 		first, _ := naming.FirstArchivePath(backup.Status.Archive.Path)
 		v.possible = first == naming.ArchivePath(db.Namespace, db.Name, string(db.UID))
+		v.stopped = db.Stops()
 		if backup.Status.Archive.Path != desired.PresentArchivePath(db) && db.Spec.Image != "" {
 			v.former = backup.Status.ServerVersion
 		}
@@ -58,7 +59,11 @@ func asked(backup *v1.DatabaseBackup) string {
 
 func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, v *view) error {
 	name := types.NamespacedName{Namespace: backup.Namespace, Name: desired.VerifyJobName(backup, v.asked)}
-	job, err := r.jobs().Find(ctx, name)
+	find := r.jobs().Find
+	if waitsItsTurn(backup) {
+		find = r.jobs().FindCached
+	}
+	job, err := find(ctx, name)
 	if job == nil || err != nil {
 		return err
 	}
@@ -86,6 +91,13 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 		}
 	}
 	return nil
+}
+
+// waitsItsTurn says that the verification was last found to wait for its turn. It has no Job then, or one that the
+// cache will have: a second one of the name can't be made.
+func waitsItsTurn(backup *v1.DatabaseBackup) bool {
+	was := meta.FindStatusCondition(backup.Status.Conditions, v1.ConditionVerified)
+	return was != nil && was.Reason == v1.ReasonQueued
 }
 
 // observePod takes what a Pod has left, or what keeps it from running. An init container that has failed is the last to

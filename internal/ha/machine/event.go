@@ -21,6 +21,10 @@ type Configured struct{ Config Config }
 type Config struct {
 	// Members are the instances, by ordinal.
 	Members []string
+	// Preferred are they in the order in which they should lead; empty where all are alike.
+	Preferred []string
+	// Reader says that this instance is none of them, but a reader: it hears them, and they do not hear it.
+	Reader bool
 	// SystemIdentifier is the database system's, "" while none is known.
 	SystemIdentifier string
 	// Async says that commits are to be acknowledged by the primary alone.

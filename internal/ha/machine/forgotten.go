@@ -77,7 +77,7 @@ func (i *Instance) forgets(v ha.Voter) {
 	}
 	i.news.forgotten[v] = true
 	i.log("a voter has forgotten what it promised: its volume has gone back in time", "voter", string(v))
-	i.emit(Broadcast{})
+	i.broadcast()
 }
 
 // Forgotten are the voters that have forgotten what they promised, as long as somebody might count on them.

@@ -54,6 +54,8 @@ type Options struct {
 	Random *rand.Rand
 	// Now is the time, from any beginning, as in Step.
 	Now time.Duration
+	// Handover is what the program before has told that had this process, nil for none. It must fit the hard state.
+	Handover *Handover
 }
 
 // Instance is the state machine. It is not safe for concurrent use.
@@ -100,7 +102,7 @@ type Instance struct {
 	successor  string
 }
 
-// New is the machine of an instance whose process has just started: no server runs.
+// New is the machine of an instance whose process has just started: no server runs, unless one is handed over.
 func New(o Options) *Instance {
 	i := &Instance{
 		name: o.Name, boot: o.Boot, rules: o.Rules, own: o.Limits, random: o.Random, config: o.Config, now: o.Now,
@@ -109,6 +111,9 @@ func New(o Options) *Instance {
 	i.news = newNews()
 	i.watch = newWatch(o.HardState, o.Now)
 	i.witness.at, i.witness.asked = never, never
+	if o.Handover != nil {
+		i.takeOver(o.Handover)
+	}
 	i.findPeers()
 	return i
 }

@@ -27,6 +27,11 @@ func (i *Instance) votesExpire() {
 // answerVote answers a candidate, or a leader that has come back.
 func (i *Instance) answerVote(e VoteAsked) {
 	switch r := e.Request; {
+	case i.config.Reader: // nobody should ask it
+		i.emit(ReplyVote{ID: e.ID, Reply: ha.VoteReply{
+			Reason: ha.RefusedReader, Message: i.name + " is a reader, and has no vote", Ballot: i.hardState.Ballot,
+			Configuration: i.hardState.Configuration,
+		}})
 	case i.news.forgotten[r.Candidate]:
 		i.emit(ReplyVote{ID: e.ID, Reply: ha.VoteReply{
 			Reason: ha.RefusedForgotten, Message: string(r.Candidate) + " has forgotten what it promised: its volume " +
@@ -118,7 +123,7 @@ func (i *Instance) voting() ha.Voting {
 
 // answerConfiguration takes the configuration of the quorum from its leader.
 func (i *Instance) answerConfiguration(e ConfigurationProposed) {
-	if e.Proposal.Voter != i.hardState.Voter {
+	if i.config.Reader || e.Proposal.Voter != i.hardState.Voter {
 		i.emit(ReplyConfiguration{ID: e.ID})
 		return
 	}

@@ -112,7 +112,8 @@ func (i *Instance) ago(since time.Duration) time.Duration {
 // View is all that is decided of, at this moment.
 func (i *Instance) View() ha.View {
 	v := ha.View{
-		Self: i.name, Members: i.config.Members, SystemIdentifier: i.config.SystemIdentifier, Async: i.config.Async,
+		Self: i.name, Members: i.config.Members, Preferred: i.config.Preferred, Reader: i.config.Reader,
+		SystemIdentifier: i.config.SystemIdentifier, Async: i.config.Async,
 		Witness: i.config.Witness, Peers: i.news.present, Wish: i.wish.Wish,
 	}
 	i.viewLocal(&v.Local)
@@ -230,6 +231,13 @@ func decisive(p ha.Peer) decisives {
 func (i *Instance) broadcastNews(said ha.Peer) {
 	if now := decisive(said); now != i.told {
 		i.told = now
+		i.broadcast()
+	}
+}
+
+// broadcast tells the others how this instance is. A reader has nothing to tell them.
+func (i *Instance) broadcast() {
+	if !i.config.Reader {
 		i.emit(Broadcast{})
 	}
 }

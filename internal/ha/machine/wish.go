@@ -13,6 +13,26 @@ const (
 	leavePatience = 5 * time.Second
 	// aloneAfter is when one that leaves stops looking for others: they leave too.
 	aloneAfter = time.Second
+	// unheardAfter is for how long a majority may be silent before a primary that leaves stops looking for others. The
+	// fence comes soon then, and would end its server at once: nobody would know where its WAL ends.
+	unheardAfter = 800 * time.Millisecond
+)
+
+// Ending is why an instance that was told to stop may end, "" while it may not.
+type Ending string
+
+// The endings.
+const (
+	// NotLeading: it did not lead.
+	NotLeading Ending = "NotLeading"
+	// Succeeded: another leads a later term. It has all that is to be kept of the WAL here, and archives it.
+	Succeeded Ending = "Succeeded"
+	// Alone: nobody else has a vote, or nobody says that it could lead: the others leave too.
+	Alone Ending = "Alone"
+	// Unheard: no majority follows it any more, and it does not have the read lease.
+	Unheard Ending = "Unheard"
+	// WaitedInVain: somebody could have taken over, and has not.
+	WaitedInVain Ending = "WaitedInVain"
 )
 
 // wish is what the leader is asked for, and since when.
@@ -64,9 +84,9 @@ func (i *Instance) dropWish() {
 	case w.restart:
 		next.restartServer = true
 	case w.To != "":
-		next.refused = w.To + " can't take over: it is no voter, or does not stream or answer"
+		next.refused = w.To + " can't take over: it is no voter, does not stream or answer, or too few could vote"
 	default:
-		next.refused = "no instance can take over: none is a voter that streams and answers"
+		next.refused = "no instance can take over: none is a voter that streams and answers, or too few could vote"
 	}
 	*w = next
 }
@@ -74,16 +94,28 @@ func (i *Instance) dropWish() {
 // WishRefused is why the last wish could not be met, "" where it could.
 func (i *Instance) WishRefused() string { return i.wish.refused }
 
-// MayEnd says that the instance was told to stop and nobody needs it any more: it did not lead, or another
-// leads, or has had its time.
-func (i *Instance) MayEnd() bool {
-	w := i.wish
-	if !w.Leaving {
-		return false
+// Ending says whether the instance may end, which was told to stop, and why. One that led waits until another leads.
+// That another has been elected is not enough: it may be told to stop as well before it leads, and archives nothing
+// then. Nor is an orderly stop of the server cut short: without the shutdown's record nobody knows where the WAL ends.
+func (i *Instance) Ending() Ending {
+	w, waited := i.wish, i.now-i.wish.since
+	switch {
+	case !w.Leaving:
+		return ""
+	case !w.led:
+		return NotLeading
+	case i.server.stopping:
+		return ""
+	case i.succeeded():
+		return Succeeded
+	case len(i.hardState.Configuration.Voters()) < 2, waited > aloneAfter && !i.anyEligible():
+		return Alone
+	case i.unheard():
+		return Unheard
+	case waited > leavePatience:
+		return WaitedInVain
 	}
-	m, waited := i.hardState, i.now-w.since
-	alone := len(m.Configuration.Voters()) < 2 || waited > aloneAfter && !i.anyEligible()
-	return alone || !w.led || m.Won != m.Ballot.Term || i.succeeded() || waited > leavePatience
+	return ""
 }
 
 // succeeded says that another leads a later term.
@@ -94,6 +126,12 @@ func (i *Instance) succeeded() bool {
 		}
 	}
 	return false
+}
+
+// unheard says that a primary will be fenced soon.
+func (i *Instance) unheard() bool {
+	local := i.View().Local
+	return local.Server == ha.ServerPrimary && local.Alone > unheardAfter && !local.HasReadLease
 }
 
 // anyEligible says whether another has said a moment ago that it could lead.

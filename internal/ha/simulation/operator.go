@@ -15,6 +15,8 @@ type operator struct {
 	async   bool
 	end     time.Duration
 	healing bool
+	// prefers says that the last instance is preferred as leader, then the one before it, and so on.
+	prefers bool
 }
 
 // build makes a new cluster.
@@ -58,9 +60,14 @@ func pick(w *World, weights ...int) int {
 }
 
 func (w *World) config() machine.Config {
-	return machine.Config{
+	c := machine.Config{
 		Members: w.op.members, SystemIdentifier: w.op.system, Async: w.op.async, Witness: witnessID, API: true,
 	}
+	if w.op.prefers {
+		c.Preferred = slices.Clone(w.op.members)
+		slices.Reverse(c.Preferred)
+	}
+	return c
 }
 
 // reconcile is a round of the operator.

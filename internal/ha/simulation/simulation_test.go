@@ -13,7 +13,7 @@ import (
 
 var (
 	oneSeed   = flag.Uint64("seed", 0, "run this schedule alone and print what happens")
-	schedules = flag.Int("schedules", 10_000, "how many schedules to run")
+	schedules = flag.Int("schedules", 5_000, "how many schedules to run")
 	first     = flag.Uint64("first", 1, "the first schedule")
 )
 
@@ -59,7 +59,7 @@ func TestSimulation(t *testing.T) {
 	}
 	total := *schedules
 	if testing.Short() {
-		total = min(total, 5_000)
+		total = min(total, 2_500)
 	}
 	var sum Result
 	exempt := 0

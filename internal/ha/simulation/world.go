@@ -76,6 +76,7 @@ func Run(seed uint64, broken Breakage, tracing bool) Result {
 	w.firewall = rand.New(rand.NewPCG(seed, 4)) // #nosec G404 -- a simulation must be repeatable
 	w.queue = make([]event, 0, 256)
 	w.scarce = w.volumes.Float64() < 0.3
+	w.op.prefers = seed%16 == 9
 	w.build()
 	w.schedule()
 	w.runUntil(w.op.end)

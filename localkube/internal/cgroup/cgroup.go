@@ -97,6 +97,25 @@ func (t Tree) Create(path string) error {
 	return nil
 }
 
+// Favour gives what runs at or below path so many times the usual share of the processors where they don't suffice for
+// all. A cgroup as a whole has by default the share of one process that is in none.
+func (t Tree) Favour(path string, times int) error {
+	name, value := "cpu.shares", 1024*times // Linux, cgroup-v1/cpu: sched-design-CFS.rst
+	if t.unified {
+		name, value = "cpu.weight", 100*times // Linux, cgroup-v2.rst
+	}
+	for _, dir := range t.Dirs(path) {
+		file := filepath.Join(dir, name)
+		if !exists(file) {
+			continue // a hierarchy of other controllers
+		}
+		if err := os.WriteFile(file, []byte(strconv.Itoa(value)), 0o600); err != nil {
+			return fmt.Errorf("give a share of the processors: %w", err)
+		}
+	}
+	return nil
+}
+
 // Branch readies a cgroup of version 2 for cgroups below it that limit resources.
 func (t Tree) Branch(path string) {
 	if t.unified {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -31,6 +33,13 @@ func TestWhatRunsInACgroupIsFoundFrozenAndEnded(t *testing.T) {
 	}
 	ctx := context.Background()
 	t.Cleanup(func() { tree.Remove(ctx, "/localkube-test") }) //nolint:errcheck // checked below
+
+	if err := tree.Favour("/localkube-test", 3); err != nil {
+		t.Fatal(err)
+	}
+	if got := shareOf(tree, "/localkube-test"); got != "3072" && got != "300" {
+		t.Errorf("its share is %q, want three times the usual one", got)
+	}
 
 	// The shell joins every hierarchy and becomes sleep.
 	script := `for dir in "$@"; do echo $$ > "$dir/cgroup.procs" || exit; done; exec sleep 60`
@@ -71,4 +80,16 @@ func detectOrSkip(t *testing.T) Tree {
 		t.Skipf("no cgroups here: %v", err)
 	}
 	return tree
+}
+
+// shareOf is a cgroup's share of the processors.
+func shareOf(tree Tree, path string) string {
+	for _, dir := range tree.Dirs(path) {
+		for _, name := range []string{"cpu.shares", "cpu.weight"} {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+				return strings.TrimSpace(string(text))
+			}
+		}
+	}
+	return ""
 }

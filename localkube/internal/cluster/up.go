@@ -178,6 +178,11 @@ func (c *Cluster) files() error {
 	return nil
 }
 
+// share is how many times the share of one process the cluster has where the processors don't suffice: a dozen kubectl
+// or compilers beside it would otherwise leave it a twelfth of them, and its servers would be too slow for their
+// probes.
+const share = 10
+
 func (c *Cluster) cgroups() error {
 	paths := []string{plan.CgroupControl}
 	for _, n := range c.nodes {
@@ -191,7 +196,7 @@ func (c *Cluster) cgroups() error {
 	for _, n := range c.nodes {
 		c.tree.Branch(n.Cgroup())
 	}
-	return nil
+	return c.tree.Favour(plan.CgroupRoot, share)
 }
 
 // finish hands the cluster over to the user.

@@ -1,6 +1,9 @@
 package plan
 
-import "path/filepath"
+import (
+	"fmt"
+	"path/filepath"
+)
 
 // Where the cluster lies on disk. There is one per machine, so these are fixed.
 const (
@@ -47,6 +50,9 @@ func (n Node) Socket() string { return filepath.Join(n.Run(), "containerd.sock")
 func (n Node) Path(elements ...string) string {
 	return filepath.Join(append([]string{n.Dir()}, elements...)...)
 }
+
+// Zone is the zone that the node is in, one for each node: zone-a, zone-b and so on.
+func (n Node) Zone() string { return fmt.Sprintf("zone-%c", 'a'+n.Index) }
 
 // Containerd is the name of the node's containerd among all processes.
 func (n Node) Containerd() string { return n.Name + "-containerd" }

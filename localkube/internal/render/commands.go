@@ -13,6 +13,9 @@ const (
 	etcdPeers   = "http://127.0.0.1:12380"
 )
 
+// zoneLabel is the label by which Kubernetes knows the zone of a node.
+const zoneLabel = "topology.kubernetes.io/zone"
+
 // EtcdCommand is etcd's command line. Without fsync it is a lot faster and
 // survives its own crash, but not the machine's.
 func EtcdCommand(p Programs, store pki.Store, fsync bool) []string {
@@ -137,6 +140,7 @@ func KubeletCommand(p Programs, n plan.Node) []string {
 		"--root-dir=" + n.Path("kubelet"),
 		"--cert-dir=" + n.Path("kubelet", "pki"),
 		"--hostname-override=" + n.Name,
+		"--node-labels=" + zoneLabel + "=" + n.Zone(),
 		"--node-ip=" + n.IP,
 		"--runtime-cgroups=" + n.SystemCgroup(),
 	}

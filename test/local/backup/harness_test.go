@@ -26,6 +26,9 @@ import (
 	"toban.dev/test/local/aspostgres"
 )
 
+// pieceSize is that of the backups here: small, so that there are several of an almost empty server.
+const pieceSize = 8 << 20
+
 // deadline is for what must come true: generous, for busy machines.
 const deadline = 120 * time.Second
 
@@ -254,7 +257,7 @@ func primaryOf(t *testing.T, programs postgres.Programs, more map[string]string)
 	n.do(`create role alice login password 'wonder'; create role bob login password 'builder';
 		create table t (i int primary key); insert into t values (1);
 		create table big as select i, md5(i::text) || md5((i + 1)::text) || md5((-i)::text) b
-			from generate_series(1, 350000) i;
+			from generate_series(1, 50000) i;
 		create table elsewhere tablespace fast as select generate_series(1, 100) i;
 		select lo_from_bytea(4711, 'a large object');
 		create unlogged table unlogged (i int)`)
@@ -315,7 +318,8 @@ func (a *archive) replication() *pgconn.Config {
 
 func (a *archive) options() backup.TakeOptions {
 	return backup.TakeOptions{Server: a.replication(), Bucket: a, Encoder: a.encoder, Term: a.term, Workers: 3,
-		Progress: func(p backup.Progress) { a.lastProgress = p },
+		PieceSize: pieceSize,
+		Progress:  func(p backup.Progress) { a.lastProgress = p },
 		Archived: func(context.Context, wal.Timeline, wal.LSN) error {
 			a.waitedForWAL++
 			a.archiveWAL()

@@ -87,10 +87,10 @@ func TestARestoreEndsAtItsTargetWithTheSameData(t *testing.T) {
 
 func (a *archive) checkTaken(b backup.Backup) {
 	a.Helper()
-	if n := len(b.Pieces); n < 3 || b.StoredBytes == 0 || b.RawBytes < 2*backup.PieceSize || len(b.Tablespaces) != 1 {
+	if n := len(b.Pieces); n < 3 || b.StoredBytes == 0 || b.RawBytes < 2*pieceSize || len(b.Tablespaces) != 1 {
 		a.Errorf("the backup says of itself %+v", b)
 	}
-	if a.lastProgress.Done < b.RawBytes-backup.PieceSize || a.lastProgress.Total == 0 || a.waitedForWAL != 1 {
+	if a.lastProgress.Done < b.RawBytes-pieceSize || a.lastProgress.Total == 0 || a.waitedForWAL != 1 {
 		a.Errorf("the last progress was %+v of %d; waited %d times for WAL", a.lastProgress, b.RawBytes, a.waitedForWAL)
 	}
 }

@@ -48,9 +48,7 @@ func TestABackupThatEndsAnywhereIsNoneAndTheNextOneWorks(t *testing.T) {
 		if c, err = backup.Read(t.Context(), a); err != nil || len(c.Unfinished) > 0 {
 			t.Errorf("after %s %v is left, %v", point, c.Unfinished, err)
 		}
-		if source.ask("select count(*) from pg_stat_progress_basebackup") != "0" {
-			t.Logf("after %s the server still sends", point)
-		}
+		source.wait("after "+point+" the server still sends", "select count(*) = 0 from pg_stat_progress_basebackup")
 	}
 	b := a.take()
 	must(t, a.unpack(b, newNode(t)))

@@ -111,7 +111,16 @@ func TestMigrationsRunOnce(t *testing.T) {
 	patient := w.command(2, "migrate")
 	patient.Stderr = os.Stderr
 	go func() { done <- patient.Run() }()
-	time.Sleep(3 * time.Second) // longer than it waits for the table in one try
+	tries := map[string]bool{}
+	for end := time.Now().Add(deadline); len(tries) < 2; time.Sleep(20 * time.Millisecond) {
+		if try := w.ask("SELECT coalesce(max(xact_start)::text, '') FROM pg_stat_activity " +
+			"WHERE query LIKE '%ADD COLUMN place%' AND wait_event = 'relation'"); try != "" {
+			tries[try] = true
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it does not give way and try again: %v", tries)
+		}
+	}
 	_, err = busy.Exec(t.Context(), "COMMIT")
 	must(t, err)
 	must(t, <-done)
@@ -167,7 +176,7 @@ func TestACrashOfTheServer(t *testing.T) {
 func TestItEndsWithoutLosingARequest(t *testing.T) {
 	w := begin(t)
 	w.migrate(2)
-	a := w.serve(2, "-drain", "1s")
+	a := w.serve(2, "-drain", "3s")
 	busy, err := w.server.Dial(t.Context(), "book", "postgres", "")
 	must(t, err)
 	defer busy.Close(t.Context())
@@ -188,9 +197,13 @@ func TestItEndsWithoutLosingARequest(t *testing.T) {
 	if status, body := a.get("/leader"); status != http.StatusOK {
 		t.Errorf("one who has not heard of it gets %d: %s", status, body)
 	}
-	time.Sleep(time.Second)
-	if status, _ := a.get("/leader"); status != 0 {
-		t.Errorf("it still takes requests: %d", status)
+	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) {
+		if status, _ := a.get("/leader"); status == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it still takes requests")
+		}
 	}
 	_, err = busy.Exec(t.Context(), "COMMIT")
 	must(t, err)

@@ -101,8 +101,7 @@ var asked = map[string][]answer{
 		shown("session_replication_role", "origin"), shown("track_activities", "on")},
 	"6.6": {shown("row_security", "on"), shown("check_function_bodies", "on"), shown("transform_null_equals", "off"),
 		shown("local_preload_libraries", ""), shown("synchronous_commit", "on"), shown("xmloption", "content")},
-	"6.8":  {shown("ssl", "on"), shown("ssl_crl_file", "")},
-	"6.9":  {shown("ssl_min_protocol_version", "TLSv1.2")},
+	"6.8":  {shown("ssl", "on"), shown("ssl_crl_file", ""), shown("ssl_min_protocol_version", "TLSv1.2")},
 	"6.11": {{"select count(*) from pg_available_extensions where name = 'pgcrypto'", "1"}},
 	"7.1": {{roles + "rolreplication and not rolsuper", "toban_backup,toban_replication"},
 		{"select count(*) from pg_authid where rolreplication and rolpassword is not null", "0"}},
@@ -115,14 +114,16 @@ var asked = map[string][]answer{
 
 // looked are the recommendations that more than queries check.
 var looked = map[string]func(*node) error{
-	"1.4":  func(n *node) error { return closed(n.Data()) },
-	"1.6":  func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
-	"1.7":  func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
-	"2.1":  nobodyElses,
-	"2.2":  imageIsNotWritable,
-	"5.1":  func(n *node) error { return n.lacks("cmdline", "password") },
-	"6.8":  func(n *node) error { return closed(filepath.Join(n.Server.Run, postgres.FileKey)) },
-	"6.9":  func(n *node) error { return n.handshake(tls.VersionTLS10, tls.VersionTLS11, false) },
+	"1.4": func(n *node) error { return closed(n.Data()) },
+	"1.6": func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
+	"1.7": func(n *node) error { return n.lacks("environ", "PGPASSWORD=") },
+	"2.1": nobodyElses,
+	"2.2": imageIsNotWritable,
+	"5.1": func(n *node) error { return n.lacks("cmdline", "password") },
+	"6.8": func(n *node) error {
+		return errors.Join(closed(filepath.Join(n.Server.Run, postgres.FileKey)),
+			n.handshake(tls.VersionTLS10, tls.VersionTLS11, false))
+	},
 	"6.10": weakCiphers,
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,6 +32,7 @@ type node struct {
 	name, slot string
 	defaults   bool // it has the parameters of a SampleDB that says nothing of them
 	keepsWAL   bool // else a checkpoint, also that of an orderly stop, removes WAL that a rewind needs
+	patient    bool // what may wait in it waits longer than a test: nothing goes on by itself
 	settings   postgres.Settings
 	process    *postgres.Process
 	log        *buffer
@@ -141,6 +143,12 @@ func (n *node) parameters() map[string]string {
 	all := map[string]string{"max_connections": "30", "shared_buffers": "16MB", "log_min_messages": "debug1"}
 	if n.keepsWAL {
 		all["wal_keep_size"] = "256MB"
+	}
+	if n.patient {
+		maps.Copy(all, map[string]string{
+			"wal_retrieve_retry_interval": "1h", "authentication_timeout": "10min",
+			"max_standby_streaming_delay": "-1", "max_standby_archive_delay": "-1",
+		})
 	}
 	return all
 }

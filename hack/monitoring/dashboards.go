@@ -1,0 +1,172 @@
+package main
+
+// dashboard is one of Grafana's.
+type dashboard struct {
+	name, title string
+	// one says that it is about one SampleDB, which is chosen at its top.
+	one    bool
+	panels []panel
+}
+
+// panel shows expressions. A stat shows their last value, a graph all.
+type panel struct {
+	title, unit string
+	stat        bool
+	lines       []line
+}
+
+// line is an expression with its name in the legend.
+type line struct{ expr, legend string }
+
+const (
+	// chosen are the labels of the SampleDB that is chosen in the dashboard.
+	chosen = `{namespace="$namespace", sampledb="$sampledb"}`
+	byDB   = "{{namespace}}/{{sampledb}}"
+	byPod  = "{{instance}}"
+)
+
+// dashboards are all of them.
+var dashboards = []dashboard{
+	{name: "fleet", title: "Toban: all databases", panels: []panel{
+		{"Databases", "short", true, []line{{"count(toban_sampledb_stopped)", ""}}},
+		{"Without a primary", "short", true, []line{{"count(toban_sampledb_primary_known) - " +
+			"sum(toban_sampledb_primary_known)", ""}}},
+		{"Instances ready of those wanted", "percentunit", true,
+			[]line{{"sum(toban_sampledb_instances_ready) / sum(toban_sampledb_instances_wanted)", ""}}},
+		{"Conditions that are not true", "short", false,
+			[]line{{"sum by (type) (toban_sampledb_condition != bool 1)", "{{type}}"}}},
+		{"Transactions per second", "ops", false,
+			[]line{{"sum by (namespace, sampledb) (toban:transactions:rate5m)", byDB}}},
+		{"Connections used", "percentunit", false,
+			[]line{{"max by (namespace, sampledb) (toban:connections_used:ratio)", byDB}}},
+		{"Volumes used", "percentunit", false,
+			[]line{{"max by (namespace, sampledb) (toban:volume_used:ratio)", byDB}}},
+		{"Replication lag", "s", false,
+			[]line{{"max by (namespace, sampledb) (pg_replication_lag_seconds)", byDB}}},
+		{"Instances to spare before commits wait", "short", false, []line{{"toban:instances_to_spare", byDB}}},
+		{"Failovers and switchovers: the term", "short", false,
+			[]line{{"max by (namespace, sampledb) (toban_instance_term)", byDB}}},
+	}},
+	{name: "database", title: "Toban: one database", one: true, panels: []panel{
+		{"Primary", "short", true, []line{{"toban_instance_primary" + chosen + " == 1", byPod}}},
+		{"Ready instances", "short", true, []line{{"sum(toban_instance_ready" + chosen + ")", ""}}},
+		{"Instances to spare before commits wait", "short", true, []line{{"toban:instances_to_spare" + chosen, ""}}},
+		{"Oldest transaction", "s", true,
+			[]line{{"max(pg_long_running_transactions_oldest_timestamp_seconds" + chosen + ")", ""}}},
+		{"Role: 1 is the primary", "short", false, []line{{"toban_instance_primary" + chosen, byPod}}},
+		{"Term", "short", false, []line{{"toban_instance_term" + chosen, byPod}}},
+		{"Transactions per second", "ops", false, []line{{"toban:transactions:rate5m" + chosen, byPod}}},
+		{"Rows written per second", "ops", false, []line{
+			{"sum by (instance) (rate(pg_stat_database_tup_inserted" + chosen + "[5m]))", byPod + " inserted"},
+			{"sum by (instance) (rate(pg_stat_database_tup_updated" + chosen + "[5m]))", byPod + " updated"},
+			{"sum by (instance) (rate(pg_stat_database_tup_deleted" + chosen + "[5m]))", byPod + " deleted"},
+		}},
+		{"Sessions", "short", false, []line{
+			{"sum by (instance, state) (pg_stat_activity_count" + chosen + ")", byPod + " {{state}}"},
+			{"max(pg_settings_max_connections" + chosen + ")", "max_connections"},
+		}},
+		{"Locks", "short", false, []line{{"sum by (instance, mode) " +
+			"(pg_locks_count" + chosen + ")", byPod + " {{mode}}"}}},
+		{"Blocks found in shared buffers", "percentunit", false, []line{{"toban:cache_hits:ratio5m" + chosen, byPod}}},
+		{"Temporary files, bytes per second", "Bps", false,
+			[]line{{"sum by (instance) (rate(pg_stat_database_temp_bytes" + chosen + "[5m]))", byPod}}},
+		{"Replication lag", "s", false, []line{{"pg_replication_lag_seconds" + chosen, byPod}}},
+		{"Bytes that standbys have not replayed", "bytes", false,
+			[]line{{"pg_stat_replication_pg_wal_lsn_diff" + chosen, "{{application_name}}"}}},
+		{"WAL written per second", "Bps", false,
+			[]line{{"rate(toban_instance_wal_position_bytes" + chosen + "[5m])", byPod}}},
+		{"WAL on the volumes", "bytes", false, []line{{"pg_wal_size_bytes" + chosen, byPod}}},
+		{"WAL kept by replication slots", "bytes", false,
+			[]line{{"pg_replication_slots_pg_wal_lsn_diff" + chosen, byPod + " {{slot_name}}"}}},
+		{"Volumes", "bytes", false, []line{
+			{"toban_instance_volume_used_bytes" + chosen, byPod + " used"},
+			{"toban_instance_volume_size_bytes" + chosen, byPod + " size"},
+		}},
+		{"Sizes of databases", "bytes", false,
+			[]line{{"max by (datname) (pg_database_size_bytes" + chosen + ")", "{{datname}}"}}},
+		{"Age of the oldest transaction id that is not frozen", "short", false,
+			[]line{{"max by (datname) " +
+				"(pg_database_wraparound_age_datfrozenxid_seconds" + chosen + ")", "{{datname}}"}}},
+		{"Time for a scrape, by collector", "s", false,
+			[]line{{"sum by (instance, collector) (pg_scrape_collector_duration_seconds" + chosen + ")",
+				byPod + " {{collector}}"}}},
+	}},
+	{name: "backups", title: "Toban: backups", panels: []panel{
+		{"Oldest last backup", "s", true, []line{{"max(time() - toban_sampledb_last_backup_timestamp_seconds)", ""}}},
+		{"Longest since a verification", "s", true,
+			[]line{{"max(time() - toban_sampledb_last_verified_timestamp_seconds)", ""}}},
+		{"Since the last backup", "s", false,
+			[]line{{"time() - toban_sampledb_last_backup_timestamp_seconds", byDB}}},
+		{"Since a backup was verified", "s", false,
+			[]line{{"time() - toban_sampledb_last_verified_timestamp_seconds", byDB}}},
+		{"Restorable: how far back", "s", false,
+			[]line{{"time() - toban_sampledb_restorable_since_timestamp_seconds", byDB}}},
+		{"WAL that is not archived yet", "bytes", false, []line{{"toban_instance_archive_lag_bytes", byDB}}},
+		{"How long it has waited", "s", false, []line{{"toban_instance_archive_lag_seconds", byDB}}},
+		{"WAL archived per second", "Bps", false,
+			[]line{{"rate(toban_instance_archive_position_bytes[5m])", byDB}}},
+	}},
+}
+
+// Widths and heights in Grafana's grid, which has 24 columns.
+const columns, statWidth, statHeight, graphWidth, graphHeight = 24, 6, 4, 12, 8
+
+// grafana is the dashboard as Grafana imports it (schema version 39, Grafana 10 and later).
+func (d dashboard) grafana() map[string]any {
+	variables := []any{map[string]any{"name": "datasource", "type": "datasource", "query": "prometheus",
+		"label": "Prometheus"}}
+	if d.one {
+		variables = append(variables, variable("namespace", "label_values(toban_instance_ready, namespace)"),
+			variable("sampledb", `label_values(toban_instance_ready{namespace="$namespace"}, sampledb)`))
+	}
+	var panels []any
+	x, y, high := 0, 0, 0
+	for i, p := range d.panels {
+		w, h := graphWidth, graphHeight
+		if p.stat {
+			w, h = statWidth, statHeight
+		}
+		if x+w > columns || high != h {
+			x, y = 0, y+high
+		}
+		high = h
+		panels = append(panels, p.grafana(i+1, map[string]int{"x": x, "y": y, "w": w, "h": h}))
+		x += w
+	}
+	return map[string]any{
+		"uid": "toban-" + d.name, "title": d.title, "tags": []string{"toban", "postgresql"}, "schemaVersion": 39,
+		"editable": true, "refresh": "30s", "time": map[string]string{"from": "now-6h", "to": "now"},
+		"templating": map[string]any{"list": variables}, "panels": panels,
+	}
+}
+
+func variable(name, query string) map[string]any {
+	return map[string]any{
+		"name": name, "type": "query", "refresh": 2, "query": query, "definition": query,
+		"datasource": source,
+	}
+}
+
+var source = map[string]string{"type": "prometheus", "uid": "${datasource}"}
+
+func (p panel) grafana(id int, place map[string]int) map[string]any {
+	kind := "timeseries"
+	if p.stat {
+		kind = "stat"
+	}
+	var targets []any
+	for i, l := range p.lines {
+		targets = append(targets, map[string]any{
+			"refId": string(rune('A' + i)), "expr": l.expr, "legendFormat": l.legend, "instant": p.stat,
+			"datasource": source,
+		})
+	}
+	out := map[string]any{
+		"id": id, "title": p.title, "type": kind, "gridPos": place, "datasource": source, "targets": targets,
+		"fieldConfig": map[string]any{"defaults": map[string]any{"unit": p.unit, "min": 0}, "overrides": []any{}},
+	}
+	if p.stat && p.lines[0].legend != "" {
+		out["options"] = map[string]any{"textMode": "name"}
+	}
+	return out
+}

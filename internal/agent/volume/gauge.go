@@ -1,0 +1,165 @@
+package volume
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/postgres"
+	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
+)
+
+const (
+	// gaugeInterval is how often it is looked how full the volume is, lately over how many looks what it has filled
+	// lately is told.
+	gaugeInterval = 10 * time.Second
+	lately        = 6
+	// gaugeUnit is what that is told in, so that the status does not change for nothing.
+	gaugeUnit = 1 << 20
+	// fillingFile is where the samples are, in the state folder. It is no part of what the agent has promised.
+	fillingFile = "filling.json"
+)
+
+// Gauge looks how full a volume is, and remembers on the volume how that was in the last week.
+type Gauge struct {
+	path    string
+	tell    func(protocol.Room)
+	log     *slog.Logger
+	measure func() (size, used int64, err error)
+	now     func() time.Time
+
+	samples []room.Sample
+	recent  []int64 // what was used at the last looks
+	told    protocol.Room
+	failed  string
+}
+
+// NewGauge is that of a volume. tell is told what it sees when that has changed.
+func NewGauge(volume string, tell func(protocol.Room), log *slog.Logger) *Gauge {
+	return &Gauge{
+		path: filepath.Join(StateFolder(volume), fillingFile), tell: tell, log: log,
+		measure: func() (int64, int64, error) { return usedOf(volume) }, now: time.Now,
+	}
+}
+
+// usedOf is how large the file system of a volume is, and how much of that is used or kept for root.
+func usedOf(volume string) (size, used int64, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(volume, &stat); err != nil {
+		return 0, 0, fmt.Errorf("see how full %s is: %w", volume, err)
+	}
+	block := stat.Frsize
+	return int64(stat.Blocks) * block, int64(stat.Blocks-stat.Bavail) * block, nil //nolint:gosec // far from 2^63
+}
+
+// Run looks now and then, until ctx ends. A look at a volume that hangs is not waited for then.
+func (g *Gauge) Run(ctx context.Context) error {
+	for {
+		looked := make(chan struct{})
+		go func() {
+			defer close(looked)
+			g.look()
+		}()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-looked:
+		}
+		if !pause.For(ctx, gaugeInterval) {
+			return nil
+		}
+	}
+}
+
+// look looks once. Only one look at a time is under way.
+func (g *Gauge) look() {
+	size, used, err := g.measure()
+	if err != nil {
+		g.complain(err)
+		return
+	}
+	if g.samples == nil {
+		g.samples = g.read()
+	}
+	if err := g.note(room.Sample{At: g.now().UTC().Truncate(time.Second), Used: used}); err != nil {
+		g.complain(err)
+	} else {
+		g.failed = ""
+	}
+	if g.recent = append(g.recent, used); len(g.recent) > lately+1 {
+		g.recent = g.recent[1:]
+	}
+	g.say(protocol.Room{Size: size, Used: used, Lately: max(used-g.recent[0], 0)})
+}
+
+// say tells what was seen, with the rate, where that is something new.
+func (g *Gauge) say(seen protocol.Room) {
+	seen.Used -= seen.Used % gaugeUnit
+	seen.Lately -= seen.Lately % gaugeUnit
+	if perDay, over, known := room.Rate(g.samples); known {
+		seen.PerDay, seen.Over = &perDay, over
+	}
+	if same(seen, g.told) {
+		return
+	}
+	g.told = seen
+	g.tell(seen)
+}
+
+func same(a, b protocol.Room) bool {
+	rate := a.PerDay == b.PerDay || a.PerDay != nil && b.PerDay != nil && *a.PerDay == *b.PerDay
+	a.PerDay, b.PerDay = nil, nil
+	return rate && a == b
+}
+
+// note remembers a sample where one is due, or where the clock says that the last one is yet to come.
+func (g *Gauge) note(now room.Sample) error {
+	if n := len(g.samples); n > 0 {
+		if age := now.At.Sub(g.samples[n-1].At); age >= 0 && age < room.SampleInterval {
+			return nil
+		}
+	}
+	g.samples = room.Add(g.samples, now)
+	text, err := json.Marshal(g.samples)
+	if err != nil {
+		return fmt.Errorf("remember how full the volume is: %w", err)
+	}
+	if err := postgres.WriteFile(g.path, text, 0o600); err != nil {
+		return fmt.Errorf("remember how full the volume is: %w", err)
+	}
+	return nil
+}
+
+// read are the samples on the volume. What can't be read is not known.
+func (g *Gauge) read() []room.Sample {
+	samples := []room.Sample{}
+	text, err := os.ReadFile(g.path)
+	if err == nil {
+		err = json.Unmarshal(text, &samples)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			g.log.Warn("how full the volume was is forgotten", "error", err.Error())
+		}
+		return []room.Sample{}
+	}
+	return samples
+}
+
+// complain logs an error, once for as long as it stays the same.
+func (g *Gauge) complain(err error) {
+	if g.failed != err.Error() {
+		g.failed = err.Error()
+		g.log.Warn("the room on the volume is not known, or not remembered", "error", err.Error())
+	}
+}

@@ -1,0 +1,191 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+
+	"toban.dev/internal/bucket"
+)
+
+// listed counts how much of a bucket is listed.
+type listed struct {
+	bucket.Bucket
+	objects *int
+}
+
+func (l listed) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[bucket.Object, error] {
+	return func(yield func(bucket.Object, error) bool) {
+		for o, err := range l.Bucket.ListAfter(ctx, prefix, after) {
+			*l.objects++
+			if !yield(o, err) {
+				return
+			}
+		}
+	}
+}
+
+// storedBackup puts a backup into an archive as Take does, with the manifest of a SampleDB, nil for none.
+func storedBackup(t *testing.T, in bucket.Bucket, encoder *Encoder, id string, manifest []byte) {
+	t.Helper()
+	taking := &taking{
+		TakeOptions: TakeOptions{Bucket: in, Encoder: encoder, SampleDB: manifest},
+		backup:      Backup{ID: id, ServerVersion: "17.6", Stopped: time.Unix(1_800_000_000, 0).UTC()},
+	}
+	if err := taking.putSampleDB(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(taking.backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putAll(t, in, map[string]string{FolderBase + id + "/" + FileBackup: string(text)})
+	for n := range 50 {
+		putAll(t, in, map[string]string{FolderBase + id + "/" + PieceName(baseTar, n) + endCompressed: "a piece"})
+	}
+}
+
+func putAll(t *testing.T, in bucket.Bucket, objects map[string]string) {
+	t.Helper()
+	for name, content := range objects {
+		if err := in.Put(t.Context(), name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func coderOf(t *testing.T, keys string) (*Encoder, *Decoder) {
+	t.Helper()
+	recipient := ""
+	if keys != "" {
+		var err error
+		if recipient, err = Recipient(keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encoder, err := NewEncoder(recipient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder, err := NewDecoder(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoder, decoder
+}
+
+// ownerFile is the archive.json of an archive.
+const ownerFile = `{"format": 1, "uid": "0a1b2c3d-0", "namespace": "shop", "name": "main"}`
+
+// findAll is what Find says of a namespace, a line each.
+func findAll(t *testing.T, in bucket.Bucket, namespace string, decoder *Decoder) (lines []string) {
+	t.Helper()
+	err := Find(t.Context(), in, namespace, decoder, func(f Found) error {
+		problem, _, _ := strings.Cut(f.Problem, ":")
+		lines = append(lines, fmt.Sprintf("%s of %s: %s %s%s", f.Backup.ID, f.Owner.Name, f.Path, f.SampleDB, problem))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func TestBackupsAreFoundWhereNothingButTheStoreIsLeft(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		key := ""
+		if encrypted {
+			identity, err := age.GenerateX25519Identity()
+			if err != nil {
+				t.Fatal(err)
+			}
+			key = identity.String()
+		}
+		encoder, decoder := coderOf(t, key)
+		all := newMemoryBucket()
+		for _, path := range []string{
+			"shop/main-0a1b2c3d", "shop/main-0a1b2c3d-pg18", "shop/empty-99999999", "shop2/x-1",
+		} {
+			archive := bucket.Sub(all, path)
+			putAll(t, archive, map[string]string{
+				FileArchive:                          ownerFile,
+				"base/unfinished/base.tar.00000.zst": "of a backup that did not end",
+			})
+			for n := range 200 {
+				putAll(t, archive, map[string]string{fmt.Sprintf("wal/00000001/%024X.zst", n): "WAL"})
+			}
+		}
+		storedBackup(t, bucket.Sub(all, "shop/main-0a1b2c3d"), encoder, "20261120T000000Z-0001", []byte(`{"n":1}`))
+		storedBackup(t, bucket.Sub(all, "shop/main-0a1b2c3d"), encoder, "20261121T000000Z-0002", []byte(`{"n":2}`))
+		storedBackup(t, bucket.Sub(all, "shop/main-0a1b2c3d-pg18"), encoder, "20261122T000000Z-0003", nil)
+		storedBackup(t, bucket.Sub(all, "shop2/x-1"), encoder, "20261122T000000Z-0004", []byte(`{"n":4}`))
+		putAll(t, all, map[string]string{
+			"shop/main-0a1b2c3d/base/broken/backup.json": "{",
+			"shop/a-file": "no archive", "shop/other/file": "of others",
+		})
+		objects := 0
+		got := findAll(t, listed{all, &objects}, "shop", decoder)
+		want := []string{
+			"20261122T000000Z-0003 of main: shop/main-0a1b2c3d-pg18 " +
+				"it is of an older Toban, which did not store the manifest",
+			`20261120T000000Z-0001 of main: shop/main-0a1b2c3d {"n":1}`,
+			`20261121T000000Z-0002 of main: shop/main-0a1b2c3d {"n":2}`,
+			"broken of main: shop/main-0a1b2c3d backup.json can't be understood",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("encrypted %t: found\n%s\nwant\n%s", encrypted, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if objects > 30 {
+			t.Errorf("%d objects were listed to find four backups", objects)
+		}
+		if got := findAll(t, all, "nobody", decoder); got != nil {
+			t.Errorf("in a namespace that never was: %q", got)
+		}
+	}
+}
+
+func TestWhatCannotBeDecryptedIsFoundWithItsProblem(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoder, _ := coderOf(t, identity.String())
+	_, without := coderOf(t, "")
+	all := newMemoryBucket()
+	archive := bucket.Sub(all, "shop/main-1")
+	putAll(t, archive, map[string]string{FileArchive: ownerFile})
+	storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
+	got := findAll(t, all, "shop", without)
+	if len(got) != 1 || !strings.Contains(got[0], "is encrypted, and there is no key") {
+		t.Errorf("found %q", got)
+	}
+}
+
+// The manifest is an object of the backup like others: it goes with the backup, and its loss or change is found.
+func TestTheManifestIsAnObjectOfItsBackup(t *testing.T) {
+	encoder, _ := coderOf(t, "")
+	archive := newMemoryBucket()
+	storedBackup(t, archive, encoder, "one", []byte(`{"n":1}`))
+	c, err := Read(t.Context(), archive)
+	if err != nil || len(c.Backups) != 1 || len(c.Strangers) > 0 {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	b := c.Backups[0]
+	if got := b.objects(); len(got) != 1 || got[0].Name != FileSampleDB+endCompressed || got[0].SHA256 == "" {
+		t.Errorf("the objects of the backup are %+v", got)
+	}
+	ours := func(o bucket.Object) bool { return strings.Contains(o.Name, FileSampleDB) }
+	if !slices.ContainsFunc(c.contentsOf(b), ours) {
+		t.Error("it stays when the backup is deleted")
+	}
+	if lost := newContents(b).lost(); lost != "base/one/sampledb.json.zst" {
+		t.Errorf("where nothing is there, %q is lost", lost)
+	}
+}

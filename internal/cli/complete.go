@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+)
+
+// completeDeadline is how long a shell may wait for names from the cluster.
+const completeDeadline = 3 * time.Second
+
+// names are those that a cluster has of something, and begin the word that a person types.
+type names func(ctx context.Context, api client.Reader, namespace string) ([]string, error)
+
+// Complete has a shell complete a verb's words with names from the cluster: its argument, and the values of its flags.
+// A cluster that does not answer completes nothing.
+func Complete(verbs ...*cobra.Command) {
+	for _, c := range verbs {
+		if c.Flags().Lookup("namespace") == nil {
+			continue
+		}
+		of := sampleDBs
+		switch c.Name() {
+		case "verify":
+			of = both(sampleDBs, backups)
+		case "rebuild":
+			of = allInstances
+		}
+		c.ValidArgsFunction = first(of)
+		for flag, of := range map[string]func(db string) names{
+			"instance": instances, "to": instances, "backup": func(string) names { return backups },
+		} {
+			if c.Flags().Lookup(flag) == nil || flag == "to" && c.Name() != "switchover" {
+				continue
+			}
+			// It fails only for a flag that is not there.
+			_ = c.RegisterFlagCompletionFunc(flag, func(
+				c *cobra.Command, args []string, word string,
+			) ([]string, cobra.ShellCompDirective) {
+				if len(args) == 0 {
+					return nil, cobra.ShellCompDirectiveNoFileComp
+				}
+				return find(c, word, of(args[0]))
+			})
+		}
+	}
+}
+
+// first completes the first argument of a verb. After "--" of psql, and after the first, there is nothing to know.
+func first(of names) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return find(c, word, of)
+	}
+}
+
+// find asks the cluster that the flags of the command line say.
+func find(c *cobra.Command, word string, of names) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completeDeadline)
+	defer cancel()
+	value := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
+	at := cluster{kubeconfig: value("kubeconfig"), context: value("context"), namespace: value("namespace")}
+	api, err := at.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, err := of(ctx, api, at.namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found = slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, word) })
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+func sampleDBs(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+	var list v1.SampleDBList
+	err = api.List(ctx, &list, client.InNamespace(namespace))
+	for _, db := range list.Items {
+		out = append(out, db.Name)
+	}
+	return out, err
+}
+
+func backups(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+	var list v1.DatabaseBackupList
+	err = api.List(ctx, &list, client.InNamespace(namespace))
+	for _, b := range list.Items {
+		out = append(out, b.Name)
+	}
+	return out, err
+}
+
+// instances are those of a SampleDB.
+func instances(db string) names {
+	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+		one := &v1.SampleDB{}
+		err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: db}, one)
+		for _, i := range one.Status.InstanceStatuses {
+			out = append(out, i.Name)
+		}
+		return out, err
+	}
+}
+
+// allInstances are those of all SampleDBs.
+func allInstances(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+	var list v1.SampleDBList
+	err = api.List(ctx, &list, client.InNamespace(namespace))
+	for _, db := range list.Items {
+		for _, i := range db.Status.InstanceStatuses {
+			out = append(out, i.Name)
+		}
+	}
+	return out, err
+}
+
+func both(a, b names) names {
+	return func(ctx context.Context, api client.Reader, namespace string) ([]string, error) {
+		one, err := a(ctx, api, namespace)
+		if err != nil {
+			return nil, err
+		}
+		other, err := b(ctx, api, namespace)
+		return append(one, other...), err
+	}
+}

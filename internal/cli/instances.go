@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// instanceChoice is which instance of a SampleDB a verb is about.
+type instanceChoice struct {
+	// name is that of the instance, "" for the one that the role says.
+	name string
+	// replica asks for a standby, else it is the primary.
+	replica bool
+}
+
+// pick is the instance that is asked for. Who has which role is what the agents say by the labels of their Pods, which
+// is newer than the status.
+func (i instanceChoice) pick(db string, pods []corev1.Pod) (string, error) {
+	if i.name != "" {
+		names := instanceNames(pods)
+		if !slices.Contains(names, i.name) {
+			return "", fmt.Errorf("the SampleDB %s has no running instance %s: there are %s", db, i.name,
+				strings.Join(names, ", "))
+		}
+		return i.name, nil
+	}
+	role := protocol.RolePrimary
+	if i.replica {
+		role = protocol.RoleStandby
+	}
+	for _, pod := range pods {
+		if pod.Labels[naming.LabelRole] == string(role) && pod.DeletionTimestamp == nil {
+			return pod.Name, nil
+		}
+	}
+	if i.replica {
+		return "", fmt.Errorf("the SampleDB %s has no standby that is ready", db)
+	}
+	return "", fmt.Errorf("the SampleDB %s has no primary now: kubectl toban status %s says why; "+
+		"--instance connects to one of its instances", db, db)
+}
+
+func instanceNames(pods []corev1.Pod) (names []string) {
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// instancePods are the Pods of the instances of a SampleDB, by their ordinals.
+func (c *cluster) instancePods(ctx context.Context, api client.Reader, db string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := api.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels(naming.InstanceSelector(db)))
+	if err != nil {
+		return nil, fmt.Errorf("list the Pods of the SampleDB %s: %w", db, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, errors.New("the SampleDB " + db + " has no Pods now: kubectl toban status " + db + " says why")
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		left, _ := naming.Ordinal(a.Name)
+		right, _ := naming.Ordinal(b.Name)
+		return left - right
+	})
+	return list.Items, nil
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+)
+
+func TestTextJSONAndYAMLAreOfOneValue(t *testing.T) {
+	value := shownVersion{"1.2.3", "go1", "linux/amd64"}
+	text := func(out io.Writer) error { _, err := fmt.Fprintln(out, "toban", value.Version); return err }
+	for format, want := range map[string]string{
+		"":     "toban 1.2.3\n",
+		"json": "{\n  \"version\": \"1.2.3\",\n  \"go\": \"go1\",\n  \"platform\": \"linux/amd64\"\n}\n",
+		"yaml": "go: go1\nplatform: linux/amd64\nversion: 1.2.3\n",
+	} {
+		var out bytes.Buffer
+		if err := (&output{format}).show(&out, value, text); err != nil || out.String() != want {
+			t.Errorf("as %q it is %q, %v", format, out.String(), err)
+		}
+	}
+	if err := (&output{"xml"}).show(io.Discard, value, text); err == nil {
+		t.Error("it takes xml")
+	}
+}
+
+func TestTheLastLineIsTheMessage(t *testing.T) {
+	var out bytes.Buffer
+	told := &told{Writer: &out}
+	fmt.Fprintf(told, "first\nsecond")
+	fmt.Fprintf(told, " line\n")
+	if told.last() != "second line" || out.String() != "first\nsecond line\n" {
+		t.Errorf("it is %q of %q", told.last(), out.String())
+	}
+}
+
+func TestAnExitCodeIsKept(t *testing.T) {
+	var ended *ExitError
+	if err := errors.Join(&ExitError{3}, nil); !errors.As(err, &ended) || ended.Code != 3 {
+		t.Errorf("it is %v", err)
+	}
+}

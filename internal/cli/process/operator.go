@@ -1,0 +1,279 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli"
+	"toban.dev/internal/controller/agents"
+	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/controller/databaserestore"
+	"toban.dev/internal/controller/myapp"
+	"toban.dev/internal/controller/namespaces"
+	"toban.dev/internal/controller/postgresql"
+	"toban.dev/internal/controller/sampledb"
+	"toban.dev/internal/controller/secrets"
+	"toban.dev/internal/controller/turns"
+	"toban.dev/internal/controller/verification"
+	"toban.dev/internal/credentials"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/metrics"
+	"toban.dev/internal/naming"
+)
+
+// drain is how long the operator may take to finish what it is doing when it is stopped.
+const drain = 10 * time.Second
+
+type operatorOptions struct {
+	namespace      string
+	image          string
+	postgres       string
+	metricsAddress string
+	probeAddress   string
+	election       bool
+	lease          time.Duration
+	debug          bool
+	backups        int
+	verifications  int
+	namespaces     namespaces.Choice
+}
+
+// The operator's lease is its only write while all SampleDBs rest: four in its duration. It can be slow, because
+// databases fail over without the operator; one that is stopped in order hands the lease over at once.
+const (
+	leaseDuration = time.Minute
+	leaseShortest = 4 * time.Second
+)
+
+// The options that are numbers.
+const (
+	flagBackups       = "backups-at-once"
+	flagVerifications = "verifications-at-once"
+	flagLease         = "lease-duration"
+)
+
+// Operator is `toban operator`: the process in the operator's Deployment.
+func Operator(version string) *cobra.Command {
+	var o operatorOptions
+	c := &cobra.Command{
+		Use:   "operator",
+		Short: "Run the operator (in its Deployment)",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return o.run(c.Context(), version) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"the operator's own namespace (env POD_NAMESPACE)")
+	f.StringVar(&o.image, "image", os.Getenv("OPERATOR_IMAGE"),
+		"the operator's own image, which instances take the agent from (env OPERATOR_IMAGE)")
+	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres",
+		"repository of the PostgreSQL images, with the major versions as tags")
+	f.StringVar(&o.metricsAddress, "metrics-address", ":8443",
+		"where to serve metrics over HTTPS, to readers with the right to; 0 turns them off")
+	f.StringVar(&o.probeAddress, "probe-address", ":8081", "where to serve /healthz and /readyz")
+	f.BoolVar(&o.election, "leader-election", true,
+		"act only while holding the lease, so that several replicas may run")
+	f.DurationVar(&o.lease, flagLease, leaseDuration,
+		"how long after its last renewal of the lease an operator counts as lost, and another one takes over")
+	f.BoolVar(&o.debug, "debug", false, "log more")
+	f.IntVar(&o.backups, flagBackups, 20,
+		"how many backups of all SampleDBs may run at once; 0 for any number")
+	f.IntVar(&o.verifications, flagVerifications, 10,
+		"how many verifications of backups may run at once; 0 for any number")
+	f.StringSliceVar(&o.namespaces.Watched, "watch-namespace", listed("WATCH_NAMESPACE"),
+		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE; default: all)")
+	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
+		"leave these namespaces to another operator (env IGNORE_NAMESPACE)")
+	return c
+}
+
+// listed are the names in a variable of the environment, with commas between them.
+func listed(variable string) []string {
+	if value := os.Getenv(variable); value != "" {
+		return strings.Split(value, ",")
+	}
+	return nil
+}
+
+func (o operatorOptions) run(ctx context.Context, version string) error {
+	if o.namespace == "" || o.image == "" {
+		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
+			"OPERATOR_IMAGE in the environment)")
+	}
+	if o.backups < 0 || o.verifications < 0 {
+		return fmt.Errorf("--%s and --%s must be 0 (any number) or more", flagBackups, flagVerifications)
+	}
+	if o.lease < leaseShortest {
+		return fmt.Errorf("--%s must be %s or more", flagLease, leaseShortest)
+	}
+	if err := o.namespaces.Check(); err != nil {
+		return err
+	}
+	level := slog.LevelInfo
+	if o.debug {
+		level = slog.LevelDebug
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the Kubernetes API: %w", err)
+	}
+	config.UserAgent = "toban-operator/" + version
+	// The API server's own priority and fairness keeps order among clients.
+	config.QPS = -1
+	rights, err := o.findClusterRights(ctx, config)
+	if err != nil {
+		return err
+	}
+	m, err := o.manager(config, rights)
+	if err != nil {
+		return err
+	}
+	if err := o.controllers(ctx, m, rights); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "image", o.image,
+		"watches", o.namespaces.String())
+	return m.Start(ctx)
+}
+
+func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (manager.Manager, error) {
+	scheme, err := cli.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	cached := sampledb.CacheOptions(myapp.Watched()...)
+	cached.DefaultNamespaces = o.namespaces.ForCache()
+	address := o.metricsAddress
+	if !rights.readers {
+		address = "0"
+	}
+	// The one that holds the lease ends itself long before another one takes over.
+	wait, deadline, retry := drain, o.lease*2/3, o.lease/4
+	m, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme,
+		Cache:  cached,
+		Metrics: metricsserver.Options{
+			BindAddress:    address,
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.election,
+		LeaderElectionID:              naming.OperatorLease,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &o.lease,
+		RenewDeadline:                 &deadline,
+		RetryPeriod:                   &retry,
+		GracefulShutdownTimeout:       &wait,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controllers' manager: %w", err)
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add the health check: %w", err)
+	}
+	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add the readiness check: %w", err)
+	}
+	return m, nil
+}
+
+func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rights clusterRights) error {
+	direct, err := client.New(m.GetConfig(), client.Options{Scheme: m.GetScheme()})
+	if err != nil {
+		return fmt.Errorf("make a client of the Kubernetes API: %w", err)
+	}
+	store, err := credentials.Load(ctx, direct, o.namespace, func(ctx context.Context) ([]v1.SampleDB, error) {
+		return o.namespaces.SampleDBs(ctx, direct)
+	})
+	if err != nil {
+		return err
+	}
+	asks := &agents.HTTPS{Certificate: store.Certificate}
+	r := &sampledb.Reconciler{
+		Client:      m.GetClient(),
+		Reader:      m.GetAPIReader(),
+		Agents:      asks,
+		Programs:    asks,
+		Pods:        asks,
+		Credentials: store,
+		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
+		Events:      m.GetEventRecorder("toban"),
+		Metrics:     metrics.New(ctrlmetrics.Registry),
+		Now:         time.Now,
+		NoClasses:   !rights.classes,
+	}
+	if err := r.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
+	}
+	b := &databasebackup.Reconciler{
+		Client:      m.GetClient(),
+		Reader:      m.GetAPIReader(),
+		Pods:        r.Pods,
+		Credentials: r.Credentials,
+		Settings:    r.Settings,
+		Events:      r.Events,
+		Turns: &turns.Turns{
+			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
+			Condition: v1.ConditionComplete, Waits: databasebackup.Waits,
+		},
+		Now: time.Now,
+	}
+	if err := b.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
+	}
+	v := &verification.Reconciler{
+		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+		Turns: &turns.Turns{
+			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
+			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
+		},
+	}
+	if err := v.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of verifications: %w", err)
+	}
+	d := &databaserestore.Reconciler{
+		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+	}
+	if err := d.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfig(m.GetConfig())
+	if err != nil {
+		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
+	}
+	follower := func() *secrets.Follower { // each controller takes the events of its own
+		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
+	}
+	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: asks, Secrets: follower(),
+		Credentials: store, Settings: b.Settings, Namespaces: o.namespaces, Events: b.Events, Now: time.Now}
+	if err := p.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
+	}
+	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Secrets: follower(), Namespaces: o.namespaces,
+		Events: b.Events, Now: time.Now}
+	if err := a.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of MyApps: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+type psqlOptions struct {
+	cluster
+	instance       instanceChoice
+	user, database string
+	// app says that the session begins as the application's role.
+	app bool
+}
+
+// PSQL is `toban psql`: a session with the server of an instance.
+func PSQL() *cobra.Command {
+	var o psqlOptions
+	c := &cobra.Command{
+		Use:   "psql NAME [-- PSQL-ARGUMENT...]",
+		Short: "Open a psql session with a SampleDB",
+		Long: "Runs psql in the Pod of the primary, with your own rights in Kubernetes: you need the right to\n" +
+			"create pods/exec. No password is needed, and none is read. Statements may come from the standard\n" +
+			"input. The exit code is that of psql.\n\n" +
+			"  kubectl toban psql shop\n" +
+			"  echo 'SELECT 1' | kubectl toban psql shop\n" +
+			"  kubectl toban psql shop --app -- -c 'SELECT * FROM orders'\n\n" +
+			"Without --app and --user you are the superuser postgres. With them the session begins as another role\n" +
+			"and has its rights, but SET ROLE NONE makes it the superuser: they prevent mistakes, and protect nothing.",
+		Args: func(c *cobra.Command, args []string) error {
+			if named := args[:dash(c, args)]; len(named) != 1 {
+				return errors.New("give the name of one SampleDB, and arguments of psql after --")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0], args[1:]) },
+	}
+	f := c.Flags()
+	o.reach(f)
+	f.StringVar(&o.user, "user", "", "the role that the session begins as (default: the superuser postgres)")
+	f.BoolVar(&o.app, "app", false, "begin as the application's role (spec.init.owner)")
+	f.StringVarP(&o.database, "database", "d", "", "the database (default: that of the application)")
+	f.BoolVar(&o.instance.replica, "replica", false, "connect to a standby, which only reads")
+	f.StringVar(&o.instance.name, "instance", "", "connect to this instance, whatever its role")
+	c.MarkFlagsMutuallyExclusive("replica", "instance")
+	c.MarkFlagsMutuallyExclusive("app", "user")
+	return c
+}
+
+// dash is how many arguments are before "--".
+func dash(c *cobra.Command, args []string) int {
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		return n
+	}
+	return len(args)
+}
+
+func (o *psqlOptions) run(c *cobra.Command, name string, args []string) (err error) {
+	db, pod, err := o.server(c.Context(), name, o.instance)
+	if err != nil {
+		return err
+	}
+	terminal, err := openTerminal(c.InOrStdin(), c.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	if terminal != nil {
+		defer func() { err = errors.Join(err, terminal.Close()) }()
+	}
+	return execution{
+		pod: pod, command: o.command(db, args, terminal != nil), in: c.InOrStdin(), out: c.OutOrStdout(),
+		err: c.ErrOrStderr(), terminal: terminal,
+	}.run(c.Context(), &o.cluster)
+}
+
+// server finds a SampleDB, and the Pod of one of its instances.
+func (c *cluster) server(ctx context.Context, name string, choice instanceChoice) (*v1.SampleDB, string, error) {
+	api, db, err := c.find(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	pods, err := c.instancePods(ctx, api, name)
+	if err != nil {
+		return nil, "", err
+	}
+	pod, err := choice.pick(name, pods)
+	return db, pod, err
+}
+
+// command is what runs in the container. Its environment has the folder of the socket and the superuser already. What a
+// person types is not left there as a history.
+func (o *psqlOptions) command(db *v1.SampleDB, args []string, terminal bool) []string {
+	command := []string{"env", "PSQL_HISTORY=/dev/null", "PGAPPNAME=kubectl toban psql"}
+	if terminal {
+		command = append(command, "TERM="+cmp.Or(os.Getenv("TERM"), "xterm"))
+	}
+	if role := o.role(db); role != naming.RoleSuperuser { // session_authorization has no effect there
+		command = append(command, "PGOPTIONS=-c role="+escapeOption(role))
+	}
+	command = append(command, "psql", "--dbname", o.on(db))
+	return append(command, args...)
+}
+
+// role is the one that the session begins as.
+func (o *psqlOptions) role(db *v1.SampleDB) string {
+	if o.app {
+		return desired.AppRole(db)
+	}
+	return cmp.Or(o.user, naming.RoleSuperuser)
+}
+
+// on is the database.
+func (o *psqlOptions) on(db *v1.SampleDB) string { return cmp.Or(o.database, appDatabase(db)) }
+
+// appDatabase is the application's, or the one that every server has.
+func appDatabase(db *v1.SampleDB) string {
+	if !desired.Initialises(db) {
+		return naming.RoleSuperuser
+	}
+	return desired.AppDatabase(db)
+}
+
+// escapeOption writes a value so that it may stand in PGOPTIONS, where spaces separate options (PostgreSQL 17
+// documentation, 34.1.2, "options").
+func escapeOption(value string) string {
+	return strings.NewReplacer(`\`, `\\`, ` `, `\ `).Replace(value)
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// threeReady is a SampleDB with a primary and two standbys, all ready.
+func threeReady() *v1.SampleDB {
+	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", UID: "u"}}
+	db.Status.Primary = "shop-0"
+	for ordinal := range 3 {
+		db.Status.InstanceStatuses = append(db.Status.InstanceStatuses,
+			v1.InstanceStatus{Name: naming.Instance("shop", ordinal), Ready: true, Voter: true})
+	}
+	return db
+}
+
+// A standby loses its data only where that of every other instance is known to be well.
+func TestWhatMayBeRebuilt(t *testing.T) {
+	unready := func(ordinal int) func(*v1.SampleDB) {
+		return func(db *v1.SampleDB) { db.Status.InstanceStatuses[ordinal].Ready = false }
+	}
+	for name, c := range map[string]struct {
+		instance string
+		change   func(*v1.SampleDB)
+		words    string
+	}{
+		"a standby":                    {"shop-2", func(*v1.SampleDB) {}, ""},
+		"one that is not ready itself": {"shop-2", unready(2), ""},
+		"another one is not ready":     {"shop-2", unready(1), "shop-1 is not ready"},
+		"the primary":                  {"shop-0", func(*v1.SampleDB) {}, "kubectl toban switchover shop"},
+		"nobody takes writes":          {"shop-2", func(db *v1.SampleDB) { db.Status.Primary = "" }, "the last copy"},
+		"one that is not there":        {"shop-3", func(*v1.SampleDB) {}, "there are shop-0, shop-1, shop-2"},
+		"of a database that is stopped": {"shop-2", func(db *v1.SampleDB) {
+			db.Status.Stop = &v1.StopStatus{}
+		}, "is stopped"},
+		"during a restart": {"shop-2", func(db *v1.SampleDB) {
+			db.Annotations = map[string]string{naming.AnnotationRestart: naming.RestartAll}
+		}, "a restart"},
+		"during a restore": {"shop-2", func(db *v1.SampleDB) { db.Status.Restore = &v1.RestoreStatus{} }, "a restore"},
+		"during an upgrade": {"shop-2", func(db *v1.SampleDB) {
+			db.Status.Upgrade = &v1.UpgradeStatus{Step: v1.UpgradeUpgrading}
+		}, "an upgrade"},
+	} {
+		db := threeReady()
+		c.change(db)
+		err := rebuildRefused(db, c.instance)
+		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: it is refused by %v, want %q", name, err, c.words)
+		}
+	}
+}
+
+// The claim goes with the Pod; the command ends when there is another claim, and not before.
+func TestARebuildEndsWithAnotherVolume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
+			return &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Name: "data-shop-2", Namespace: "default", UID: uid},
+				Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+			}
+		}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-2", Namespace: "default", UID: "p"}}
+		scheme, err := Scheme()
+		if err != nil {
+			t.Fatal(err)
+		}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(threeReady(), claim("c-1"), pod).Build()
+		o := &rebuildOptions{instance: "shop-2"}
+		o.namespace, o.timeout = "default", watchPoll*20
+		if err := o.removeInstance(t.Context(), api); err != nil || o.former != "c-1" {
+			t.Fatalf("removed is the claim %q, %v", o.former, err)
+		}
+		for _, object := range []client.Object{pod, claim("c-1")} {
+			key := client.ObjectKeyFromObject(object)
+			if err := api.Get(t.Context(), key, object); !apierrors.IsNotFound(err) {
+				t.Errorf("%s is still there: %v", key.Name, err)
+			}
+		}
+		if err := o.await(t.Context(), io.Discard, api, threeReady()); err == nil {
+			t.Error("it ends without a volume")
+		}
+		if err := api.Create(t.Context(), claim("c-2")); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.await(t.Context(), io.Discard, api, threeReady()); err != nil {
+			t.Errorf("with another volume: %v", err)
+		}
+	})
+}

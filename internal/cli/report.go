@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "toban.dev/api/v1"
+)
+
+const (
+	// reportLines is how much of each log is in a report, reportBytes at most so much.
+	reportLines = 5000
+	reportBytes = 4 << 20
+)
+
+type reportOptions struct {
+	cluster
+	file    string
+	version string
+}
+
+// Report is `toban report`: all that somebody needs to help with a SampleDB, without secrets.
+func Report(version string) *cobra.Command {
+	o := reportOptions{version: version}
+	c := &cobra.Command{
+		Use:   "report NAME",
+		Short: "Write what is known of a SampleDB into a file, for those who help: without secrets",
+		Long: "Writes a compressed archive with the SampleDB and what belongs to it, its status, the events, the\n" +
+			"end of the logs, versions, and a snapshot of `kubectl toban top`. What you have no right to read is\n" +
+			"left out; problems.txt says so.\n\n" +
+			"Secrets are not read. Annotations that are not Toban's, values of environments, and what looks like a\n" +
+			"password, a key or a token are taken out, also of the logs. Logs may have statements with your data:\n" +
+			"look through the file before you pass it on.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args[0]) },
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVarP(&o.file, "file", "f", "", "the file to write (default: NAME-report-TIME.tar.gz here)")
+	return c
+}
+
+// shownReport is what was written.
+type shownReport struct {
+	File string `json:"file"`
+	// Files are those in it.
+	Files []string `json:"files"`
+	// Problems are what could not be read.
+	Problems []string `json:"problems,omitempty"`
+}
+
+func (s shownReport) write(out io.Writer) error {
+	for _, problem := range s.Problems {
+		fmt.Fprintln(out, "left out:", problem)
+	}
+	_, err := fmt.Fprintf(out, "%s has %d files. Look through them before you pass them on.\n", s.File, len(s.Files))
+	return err
+}
+
+func (o *reportOptions) run(c *cobra.Command, name string) (err error) {
+	if err := o.output.check(); err != nil {
+		return err
+	}
+	api, db, err := o.find(c.Context(), name)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	root := name + "-report-" + now.Format("20060102-150405")
+	if o.file == "" {
+		o.file = root + ".tar.gz"
+	}
+	file, err := os.OpenFile(o.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("create the report: %w", err)
+	}
+	r := report{reportOptions: o, api: api, db: db, bundle: newBundle(file, root, now)}
+	err = r.collect(c.Context())
+	if err = errors.Join(err, r.bundle.close(), file.Close()); err != nil {
+		return err
+	}
+	shown := shownReport{o.file, r.bundle.files, r.problems}
+	return o.output.show(c.OutOrStdout(), shown, shown.write)
+}
+
+// report is one run.
+type report struct {
+	*reportOptions
+	api      client.Client
+	db       *v1.SampleDB
+	bundle   *bundle
+	problems []string
+}
+
+// collect writes all parts. What can't be read is a problem of the report, and no error.
+func (r *report) collect(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{
+		r.addVersions, r.addStatus, r.addObjects, r.addEvents, r.addLogs, r.addTop,
+	} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	if len(r.problems) == 0 {
+		return nil
+	}
+	return r.bundle.add("problems.txt", []byte(redactText(strings.Join(r.problems, "\n"))+"\n"))
+}
+
+// lacks notes what could not be read.
+func (r *report) lacks(what string, err error) {
+	r.problems = append(r.problems, fmt.Sprintf("%s: %v", what, err))
+}
+
+func (r *report) addVersions(context.Context) error {
+	text := fmt.Sprintf("command: %s\nPostgreSQL: %s\n", r.version, r.db.Status.Version)
+	config, _, err := r.rest()
+	if err != nil {
+		return err
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err == nil {
+		if info, asked := server.ServerVersion(); asked == nil {
+			text += fmt.Sprintf("Kubernetes: %s (%s)\n", info.GitVersion, info.Platform)
+		} else {
+			err = asked
+		}
+	}
+	if err != nil {
+		r.lacks("the version of Kubernetes", err)
+	}
+	return r.bundle.add("versions.txt", []byte(text))
+}
+
+func (r *report) addStatus(context.Context) error {
+	var text bytes.Buffer
+	if err := writeStatus(&text, r.db); err != nil {
+		return err
+	}
+	return r.bundle.add("status.txt", []byte(redactText(text.String())))
+}
+
+// addLogs writes the end of the logs of all Pods of the SampleDB, those of Jobs too, and of a container before its last
+// restart.
+func (r *report) addLogs(ctx context.Context) error {
+	pods, err := r.pods(ctx)
+	if err != nil {
+		r.lacks("the Pods", err)
+		return nil
+	}
+	open, err := r.opener()
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			if err := r.addLog(ctx, open, pod.Name, c.Name, false); err != nil {
+				return err
+			}
+			if c.RestartCount == 0 {
+				continue
+			}
+			if err := r.addLog(ctx, open, pod.Name, c.Name, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *report) addLog(ctx context.Context, open openLog, pod, container string, previous bool) error {
+	lines, size, name := int64(reportLines), int64(reportBytes), "logs/"+pod+"/"+container+".log"
+	if previous {
+		name = "logs/" + pod + "/" + container + ".previous.log"
+	}
+	stream, err := open(ctx, pod, corev1.PodLogOptions{
+		Container: container, TailLines: &lines, LimitBytes: &size, Previous: previous,
+	})
+	if err != nil {
+		r.lacks(name, err)
+		return nil
+	}
+	defer stream.Close()
+	content, err := io.ReadAll(stream)
+	if err != nil {
+		r.lacks(name, err)
+	}
+	return r.bundle.add(name, []byte(redactText(string(content))))
+}
+
+// addTop writes what the primary's sessions do. The statements have no constants in them.
+func (r *report) addTop(ctx context.Context) error {
+	top := topOptions{cluster: r.cluster}
+	shown, err := top.snapshot(ctx, r.db.Name)
+	if err != nil {
+		r.lacks("top", err)
+		return nil
+	}
+	shown.redact()
+	content, err := yaml.Marshal(shown)
+	if err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	return r.bundle.add("top.yaml", content)
+}
+
+// redact takes out of a snapshot what may be secret.
+func (s *shownTop) redact() {
+	clean := func(statement *string) { *statement = redactText(redactStatement(*statement)) }
+	sessions := func(list []topSession) {
+		for i := range list {
+			clean(&list[i].Statement)
+			list[i].Application = redactText(list[i].Application)
+		}
+	}
+	sessions(s.Sessions)
+	for i := range s.Blocked {
+		clean(&s.Blocked[i].Statement)
+		sessions(s.Blocked[i].By)
+	}
+	for i := range s.Statements {
+		clean(&s.Statements[i].Statement)
+	}
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// stopPoll is how often it is looked how far a stop or a start is.
+const stopPoll = 300 * time.Millisecond
+
+type stopOptions struct {
+	cluster
+	wait    bool
+	timeout time.Duration
+}
+
+// Stop is `toban stop`: it stops a SampleDB, which keeps its data.
+func Stop() *cobra.Command {
+	var o stopOptions
+	c := &cobra.Command{
+		Use:   "stop NAME",
+		Short: "Stop a SampleDB, which keeps its data and costs nothing but its volumes",
+		Long: "Sets spec.stopped, and shows each step. Clients are sent away, the standbys and the archive get the\n" +
+			"last of the WAL, and then the Pods end. The volumes, the Secrets, the Services and the archive stay.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], true) })
+		},
+	}
+	o.add(c)
+	return c
+}
+
+// Start is `toban start`: it starts a SampleDB that was stopped.
+func Start() *cobra.Command {
+	var o stopOptions
+	c := &cobra.Command{
+		Use:   "start NAME",
+		Short: "Start a SampleDB that was stopped",
+		Long: "Sets spec.stopped to false, and waits until an instance takes writes. While one of spec.stopWindows\n" +
+			"is open, it starts the database before that ends; the next window stops it again.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0], false) })
+		},
+	}
+	o.add(c)
+	return c
+}
+
+func (o *stopOptions) add(c *cobra.Command) {
+	f := c.Flags()
+	o.flags(f)
+	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long to wait")
+}
+
+func (o *stopOptions) run(ctx context.Context, out io.Writer, name string, stop bool) error {
+	api, before, err := o.find(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := patchDB(ctx, api, before, stopPatch(before, stop, time.Now())); err != nil {
+		return fmt.Errorf("set spec.stopped: %w", err)
+	}
+	if !o.wait {
+		fmt.Fprintf(out, "%s: spec.stopped is %t\n", name, stop)
+		return nil
+	}
+	return o.await(ctx, out, api, before, stop)
+}
+
+// stopPatch sets spec.stopped. A start also says that what is open now of spec.stopWindows does not count.
+func stopPatch(db *v1.SampleDB, stop bool, now time.Time) []byte {
+	if stop || len(db.Spec.StopWindows) == 0 {
+		return fmt.Appendf(nil, `{"spec":{"stopped":%t}}`, stop)
+	}
+	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"stopped":false}}`,
+		naming.AnnotationStarted, now.UTC().Format(time.RFC3339))
+}
+
+// await shows each step until nothing runs any more, or an instance takes writes.
+func (o *stopOptions) await(
+	ctx context.Context, out io.Writer, api client.Client, before *v1.SampleDB, stop bool,
+) error {
+	limit, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	tick := time.NewTicker(stopPoll)
+	defer tick.Stop()
+	for shown := ""; ; {
+		select {
+		case <-limit.Done():
+			return fmt.Errorf("it has not ended after %s; it goes on. `kubectl toban status %s` says how far it is",
+				o.timeout, before.Name)
+		case <-tick.C:
+		}
+		db, err := o.read(limit, api, before.Name)
+		if err != nil {
+			continue // the API may be away for a moment
+		}
+		switch {
+		case db.UID != before.UID:
+			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
+		case db.Spec.Stopped != stop:
+			return errors.New("somebody has changed spec.stopped meanwhile")
+		}
+		if line := stopLine(db); line != "" && line != shown {
+			fmt.Fprintln(out, line)
+			shown = line
+		}
+		if stopEnded(db, stop) {
+			return nil
+		}
+	}
+}
+
+// stopEnded says that what was asked for is so, and that the operator has seen it.
+func stopEnded(db *v1.SampleDB, stop bool) bool {
+	if db.Status.ObservedGeneration < db.Generation {
+		return false
+	}
+	if stop {
+		return db.Status.Stop != nil && db.Status.Stop.Step == v1.StopStopped
+	}
+	return db.Status.Stop == nil && db.Status.Primary != ""
+}
+
+// stopLine says how far a stop or a start is, "" where there is nothing to say yet.
+func stopLine(db *v1.SampleDB) string {
+	s := db.Status.Stop
+	switch {
+	case s != nil:
+		return fmt.Sprintf("%s: %s: %s", db.Name, s.Step, s.Message)
+	case db.Status.Primary != "" && !db.Spec.Stopped:
+		return fmt.Sprintf("%s: %s takes writes", db.Name, db.Status.Primary)
+	}
+	return ""
+}

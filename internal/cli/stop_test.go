@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"testing"
+	"time"
+
+	v1 "toban.dev/api/v1"
+)
+
+// A start in a window says that it does not count.
+func TestWhatAStartChanges(t *testing.T) {
+	now := time.Date(2026, 11, 24, 21, 0, 0, 0, time.FixedZone("", 9*3600))
+	db := &v1.SampleDB{}
+	if got := string(stopPatch(db, false, now)); got != `{"spec":{"stopped":false}}` {
+		t.Error(got)
+	}
+	db.Spec.StopWindows = []v1.Window{{}}
+	if got := string(stopPatch(db, true, now)); got != `{"spec":{"stopped":true}}` {
+		t.Error(got)
+	}
+	want := `{"metadata":{"annotations":{"toban.dev/started":"2026-11-24T12:00:00Z"}},"spec":{"stopped":false}}`
+	if got := string(stopPatch(db, false, now)); got != want {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// terminal is a person's terminal while a program in a Pod has it: what is typed goes there, and each new size.
+type terminal struct {
+	file  *os.File
+	was   *term.State
+	sizes chan os.Signal
+	done  chan struct{}
+	told  bool
+}
+
+// isTerminal says that a stream is a person's terminal.
+func isTerminal(stream any) bool {
+	_, ok := terminalOf(stream)
+	return ok
+}
+
+// terminalOf is the file of a stream that is a person's terminal; it says so.
+func terminalOf(stream any) (*os.File, bool) {
+	file, ok := stream.(*os.File)
+	return file, ok && term.IsTerminal(int(file.Fd()))
+}
+
+// openTerminal gives a terminal to a program, nil where the standard input or output is none. Close gives it back.
+func openTerminal(in io.Reader, out io.Writer) (*terminal, error) {
+	file, reads := terminalOf(in)
+	if _, writes := terminalOf(out); !reads || !writes {
+		return nil, nil //nolint:nilnil // no terminal is a usual answer
+	}
+	was, err := term.MakeRaw(int(file.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("give the terminal to the program: %w", err)
+	}
+	t := &terminal{file: file, was: was, sizes: make(chan os.Signal, 1), done: make(chan struct{})}
+	signal.Notify(t.sizes, syscall.SIGWINCH)
+	return t, nil
+}
+
+// Close gives the terminal back as it was.
+func (t *terminal) Close() error {
+	signal.Stop(t.sizes)
+	close(t.done)
+	return term.Restore(int(t.file.Fd()), t.was)
+}
+
+// Next is the size of the terminal: at once, and then whenever it has changed; nil at the end.
+func (t *terminal) Next() *remotecommand.TerminalSize {
+	if t.told {
+		select {
+		case <-t.done:
+			return nil
+		case <-t.sizes:
+		}
+	}
+	t.told = true
+	width, height, err := term.GetSize(int(t.file.Fd()))
+	if err != nil {
+		return nil
+	}
+	return &remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)} //nolint:gosec // windows are small
+}

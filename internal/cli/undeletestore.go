@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// readStore reads where archives are kept from a file: from the manifest of a SampleDB, or from what would stand in its
+// spec.backup.
+func readStore(path string) (*v1.SampleDB, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read where the archives are: %w", err)
+	}
+	defer file.Close()
+	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	for {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		db, err := storeIn(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if db != nil {
+			return db, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no object store: it must have a SampleDB with spec.backup.store, "+
+		"or what stands there, such as {store: {s3: {bucket: backups, credentials: {name: s3}}}}", path)
+}
+
+// storeIn is a SampleDB with the object store that a document names, nil where it names none.
+func storeIn(document json.RawMessage) (*v1.SampleDB, error) {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(document, &kind); err != nil {
+		return nil, err
+	}
+	db := &v1.SampleDB{}
+	switch kind.Kind {
+	case "SampleDB":
+		if err := json.Unmarshal(document, db); err != nil {
+			return nil, err
+		}
+	case "":
+		db.Spec.Backup = &v1.BackupSpec{}
+		if err := sigsyaml.UnmarshalStrict(document, db.Spec.Backup); err != nil {
+			return nil, err
+		}
+	}
+	if backup := desired.Backup(db); backup == nil || desired.IsVolume(backup.Store) {
+		return nil, nil //nolint:nilnil // nothing to look into
+	}
+	return db, nil
+}
+
+// fromStore are the backups that the store of --store has, found by a Pod in the namespace: it has the credentials and
+// the network that the restore will have.
+func (o *undeleteOptions) fromStore(ctx context.Context, api client.Client) ([]v1.DatabaseBackup, error) {
+	db, err := readStore(o.store)
+	if err != nil {
+		return nil, err
+	}
+	db.Namespace = o.namespace
+	image, err := o.operatorImage(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := desired.FindPod(db, desired.Settings{Image: image},
+		desired.Find{Namespace: o.origin(), Account: o.account, Unique: utilrand.String(5)})
+	if err != nil {
+		return nil, err
+	}
+	whole := func(text []byte) bool {
+		_, err := readFound(text)
+		return !errors.Is(err, errCut)
+	}
+	text, err := (&errand{cluster: &o.cluster, api: api, pod: pod, told: os.Stderr, whole: whole}).run(ctx)
+	found, read := readFound(text)
+	if read == nil {
+		return databaseBackups(found, db.Spec.Backup), nil
+	}
+	if err == nil || !errors.Is(read, errCut) { // the program's own words say more than the end of its Pod
+		err = read
+	}
+	return nil, fmt.Errorf("look into the store: %w", err)
+}
+
+// operatorImage is the image of the operator that is installed, if it was not given.
+func (o *undeleteOptions) operatorImage(ctx context.Context, api client.Client) (string, error) {
+	if o.image != "" {
+		return o.image, nil
+	}
+	var all appsv1.DeploymentList
+	err := api.List(ctx, &all, client.MatchingLabels{
+		"app.kubernetes.io/name": naming.ManagedBy, "app.kubernetes.io/component": "operator",
+	})
+	if err != nil {
+		return "", fmt.Errorf("look for the operator's image, which --image can name instead: %w", err)
+	}
+	for _, d := range all.Items {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			return c.Image, nil
+		}
+	}
+	return "", errors.New("no operator of Toban is installed: install it, or name its image with --image")
+}
+
+// errCut says that what a Pod has written has no end.
+var errCut = errors.New("the Pod that looks has not told all")
+
+// readFound reads what the Pod has written. The error is errCut where that has no end, or what the Pod says.
+func readFound(text []byte) (found []protocol.FoundBackup, err error) {
+	lines := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var line protocol.FoundLine
+		if err := lines.Decode(&line); err != nil {
+			return nil, fmt.Errorf("%w: %w", errCut, err)
+		}
+		switch {
+		case line.Backup != nil:
+			found = append(found, *line.Backup)
+		case line.Error != "":
+			return nil, errors.New(line.Error)
+		case line.End:
+			return found, nil
+		}
+	}
+}
+
+// databaseBackups are DatabaseBackups as they were before they were lost with their namespace, as far as the store
+// knows. Their names are those of the backups in the archive.
+func databaseBackups(found []protocol.FoundBackup, of *v1.BackupSpec) []v1.DatabaseBackup {
+	var out []v1.DatabaseBackup
+	for _, f := range found {
+		b := v1.DatabaseBackup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.ID},
+			Spec:       v1.DatabaseBackupSpec{SampleDB: f.Name},
+		}
+		if f.Trigger == naming.TriggerFinal {
+			b.Name = naming.FinalBackup(f.Name, f.UID)
+		}
+		b.Status = v1.DatabaseBackupStatus{
+			ID: f.ID, StopLSN: f.StopLSN, ServerVersion: f.ServerVersion,
+			Size:    resource.NewQuantity(f.Bytes, resource.BinarySI).String(),
+			Archive: &v1.ArchiveReference{Store: of.Store, Path: f.Path, Encryption: of.Encryption},
+		}
+		if !f.Stopped.IsZero() {
+			stopped := metav1.NewTime(f.Stopped)
+			b.Status.CompletedAt = &stopped
+			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+				Type: v1.ConditionComplete, Status: metav1.ConditionTrue,
+				Reason: v1.ReasonCompleted, Message: f.Problem,
+			})
+		}
+		if f.SampleDB != nil {
+			b.Status.Manifest = &runtime.RawExtension{Raw: f.SampleDB}
+		}
+		out = append(out, b)
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1 "toban.dev/api/v1"
+)
+
+func fileWith(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhereTheArchivesAreIsReadFromAFile(t *testing.T) {
+	const store = "store: {s3: {bucket: backups, credentials: {name: s3}}}\n"
+	for name, c := range map[string]struct{ text, bucket, words string }{
+		"what stands in spec.backup": {store, "backups", ""},
+		"a SampleDB among others": {
+			"kind: Secret\n---\nkind: SampleDB\nmetadata: {name: other}\nspec: {}\n---\n" +
+				"kind: SampleDB\nspec:\n  backup: {store: {s3: {bucket: b2}}}\n", "b2", "",
+		},
+		"a SampleDB on a volume": {"kind: SampleDB\nspec: {backup: {store: {volume: {}}}}\n", "", "no object store"},
+		"nothing":                {"", "", "no object store"},
+		"a mistake":              {"stroe: {s3: {bucket: b}}\n", "", "stroe"},
+		"no YAML":                {"{", "", "read "},
+	} {
+		db, err := readStore(fileWith(t, c.text))
+		if (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil && db.Spec.Backup.Store.S3.Bucket != c.bucket {
+			t.Errorf("%s: %+v", name, db.Spec.Backup.Store)
+		}
+	}
+}
+
+// foundLines is what the Pod writes that looks into a store.
+const foundLines = `{"backup":{"namespace":"shop","name":"main","uid":"0a1b2c3d-4e5f","path":"shop/main-0a1b2c3d",` +
+	`"id":"one","trigger":"schedule","stopped":"2026-11-20T03:00:00Z","stopLSN":"0/3000100",` +
+	`"serverVersion":"17.6","bytes":1048576,"sampledb":{"kind":"SampleDB","metadata":{"name":"main"},"spec":{}}}}
+{"backup":{"namespace":"shop","name":"main","uid":"0a1b2c3d-4e5f","path":"shop/main-0a1b2c3d",` +
+	`"id":"two","trigger":"final","stopped":"2026-11-21T03:00:00Z","stopLSN":"0/4000100",` +
+	`"serverVersion":"17.6","sampledb":{"kind":"SampleDB","metadata":{"name":"main"},"spec":{}}}}
+{"backup":{"namespace":"shop","name":"old","uid":"9","path":"shop/old-9","id":"three",` +
+	`"stopped":"2026-11-19T03:00:00Z","problem":"it is of an older Toban"}}
+{"backup":{"namespace":"shop","name":"spoilt","uid":"8","path":"shop/spoilt-8","id":"four","problem":"no JSON"}}
+`
+
+func TestWhatTheStoreHasIsBroughtBack(t *testing.T) {
+	found, err := readFound([]byte(foundLines + `{"end":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &v1.BackupSpec{
+		Store:      v1.StoreSpec{S3: &v1.S3Store{Bucket: "backups"}},
+		Encryption: &v1.EncryptionSpec{Recipient: "age1"},
+	}
+	all := findLost(databaseBackups(found, of), nil)
+	if len(all) != 2 || all[0].name != "main" || all[0].backup.Name != "main-final-0a1b2c3d" || all[0].note != "" ||
+		!strings.Contains(all[1].note, "spec.restoreFrom.archive.path: shop/old-9") {
+		t.Fatalf("lost are %+v", all)
+	}
+	for backup, want := range map[string]string{"": "", "one": "0/3000100"} {
+		from, err := choose(all, "main", backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &undeleteOptions{store: "a file", backup: backup}
+		o.namespace = "shop"
+		got := (&undelete{undeleteOptions: o, from: from}).restoreFrom()
+		if got.Backup != "" || !equality.Semantic.DeepEqual(got.Archive, &v1.ArchiveReference{
+			Store: of.Store, Path: "shop/main-0a1b2c3d", Encryption: of.Encryption,
+		}) {
+			t.Errorf("%q is restored from %+v", backup, got)
+		}
+		lsn := ""
+		if got.Target != nil {
+			lsn = got.Target.LSN
+		}
+		if lsn != want {
+			t.Errorf("%q is restored up to %q, want %q", backup, lsn, want)
+		}
+	}
+}
+
+// A Pod that ended too early has not found all, so that nothing of it counts.
+func TestAStoreThatWasNotReadToItsEndIsAnError(t *testing.T) {
+	for text, words := range map[string]string{
+		foundLines:                               "has not told all",
+		foundLines + `{"error":"access denied"}`: "access denied",
+		foundLines + `{"backup":{"name":"mai`:    "has not told all",
+		"":                                       "has not told all",
+		"panic: something else than lines of ours": "has not told all",
+	} {
+		if _, err := readFound([]byte(text)); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+)
+
+// watchPoll is how often it is looked how far something is.
+const watchPoll = 300 * time.Millisecond
+
+// watched is the cluster for a verb that watches a SampleDB until something has ended there.
+type watched struct {
+	cluster
+	timeout time.Duration
+}
+
+// watch shows a SampleDB again and again, until that says that it is over. Late is what is told when it takes too long.
+func (o *watched) watch(
+	ctx context.Context, api client.Client, before *v1.SampleDB, late string,
+	show func(db *v1.SampleDB) (over bool, err error),
+) error {
+	limit, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	tick := time.NewTicker(watchPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-limit.Done():
+			return errors.New(late)
+		case <-tick.C:
+		}
+		db, err := o.read(limit, api, before.Name)
+		if err != nil {
+			continue // the API may be away for a moment, and the database does not mind
+		}
+		if db.UID != before.UID {
+			return fmt.Errorf("the SampleDB %s was deleted and made anew meanwhile", db.Name)
+		}
+		if over, err := show(db); over || err != nil {
+			return err
+		}
+	}
+}
+
+// patchDB changes a SampleDB by a merge patch.
+func patchDB(ctx context.Context, api client.Client, db *v1.SampleDB, patch []byte) error {
+	return api.Patch(ctx, db.DeepCopy(), client.RawPatch("application/merge-patch+json", patch),
+		client.FieldOwner("toban-cli"))
+}

@@ -1,0 +1,48 @@
+package sampledb
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+func TestWhetherQueriesAreAnswered(t *testing.T) {
+	queries := &v1.MetricsSpec{Queries: []v1.MetricsQuery{{Name: "orders", SQL: "select 1 as n"}}}
+	for name, c := range map[string]struct {
+		spec   *v1.MetricsSpec
+		asked  *protocol.QueriesStatus
+		reason string
+		status metav1.ConditionStatus
+		says   string
+	}{
+		"there are none":            {nil, nil, "", "", ""},
+		"only who may read is said": {&v1.MetricsSpec{}, nil, "", "", ""},
+		"nobody has read metrics":   {queries, nil, v1.ReasonQueriesNotAsked, metav1.ConditionUnknown, "nobody"},
+		"all are answered": {
+			queries, &protocol.QueriesStatus{Asked: 1}, v1.ReasonQueriesAnswered, "True", "1",
+		},
+		"one has failed, with words": {
+			queries, failed("orders", "no such table"), v1.ReasonQueryFailed, "False", "orders: no such",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keeping("", 40)
+			s.db.Spec.Metrics = c.spec
+			answer := s.seen.answers["x-0"]
+			answer.Queries = c.asked
+			s.seen.answers["x-0"] = answer
+			v := s.queriesAnswered()
+			if v.reason != c.reason || v.status != c.status || !strings.Contains(v.message, c.says) {
+				t.Errorf("it says %+v", v)
+			}
+		})
+	}
+}
+
+func failed(query, why string) *protocol.QueriesStatus {
+	return &protocol.QueriesStatus{Asked: 1, Problems: []protocol.QueryProblem{{Name: query, Message: why}}}
+}

@@ -1,0 +1,123 @@
+package sampledb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// zoneOf is the zone of the node that an instance's Pod is on, or was on last, "" where that is not known. Kubernetes
+// 1.35 and later copies the node's label to a Pod when it puts it there (the admission plugin PodTopologyLabels), so no
+// right to read nodes is needed.
+func (s *scope) zoneOf(name string) string {
+	ordinal, _ := naming.Ordinal(name)
+	pod := s.seen.pods[ordinal]
+	if pod == nil || pod.Spec.NodeName == "" {
+		return s.instanceBefore(name).Zone // its volume mostly brings it back there
+	}
+	return pod.Labels[corev1.LabelTopologyZone]
+}
+
+// placement is in which zone each instance is, by its name; "" where that is not known.
+type placement map[string]string
+
+// tolerated is how many instances may be lost so that the others can elect and acknowledge: a majority has to be left;
+// of two, one, which the Kubernetes API lets go on alone (docs/ha.md).
+func (p placement) tolerated() int {
+	if len(p) == 2 {
+		return 1
+	}
+	return (len(p) - 1) / 2
+}
+
+// survives says whether writes go on whichever one zone is lost. An instance whose zone is not known may be in any.
+func (p placement) survives() verdict {
+	zones := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		zones[p[name]] = append(zones[p[name]], name)
+	}
+	unsure := zones[""]
+	delete(zones, "")
+	fullest, names := "", []string(nil)
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		if len(zones[zone]) > len(names) {
+			fullest, names = zone, zones[zone]
+		}
+	}
+	switch {
+	case len(names) == len(p):
+		return no(v1.ReasonOneZone, fmt.Sprintf(
+			"all instances are in zone %s: while it is lost, nobody takes writes. %s", fullest, p.advice()))
+	case len(names) > p.tolerated():
+		return no(v1.ReasonZoneHoldsMajority, fmt.Sprintf("zone %s has %d of %d instances (%s): while it is lost, the "+
+			"others can't elect a primary, and nobody takes writes. %s",
+			fullest, len(names), len(p), strings.Join(names, ", "), p.advice()))
+	case len(names)+len(unsure) > p.tolerated() && len(unsure) > 0:
+		return verdict{metav1.ConditionUnknown, v1.ReasonZonesUnknown,
+			"in which zone they are is not known: " + strings.Join(unsure, ", ")}
+	}
+	return yes(v1.ReasonZonesSpread, p.spread(zones))
+}
+
+// advice is what has to be so that the loss of a zone is survived.
+func (p placement) advice() string {
+	most := p.tolerated()
+	if most == 1 {
+		return fmt.Sprintf("Each should be in a zone of its own, which takes %d zones", len(p))
+	}
+	return fmt.Sprintf("At most %d should be in one zone, which takes %d zones", most, (len(p)+most-1)/most)
+}
+
+// spread says where the instances are that survive.
+func (p placement) spread(zones map[string][]string) string {
+	var all []string
+	for _, zone := range slices.Sorted(maps.Keys(zones)) {
+		all = append(all, fmt.Sprintf("%s (%s)", zone, strings.Join(zones[zone], ", ")))
+	}
+	out := "whichever zone is lost, the instances of the others take writes: " + strings.Join(all, ", ")
+	if len(p) == 2 {
+		return out + "; of two, the one that is left needs the Kubernetes API for that"
+	}
+	return out
+}
+
+// placement is where the wanted instances are.
+func (s *scope) placement() placement {
+	p := placement{}
+	for _, m := range s.config.Members {
+		p[m.Name] = s.zoneOf(m.Name)
+	}
+	return p
+}
+
+// survivesZoneLoss is the condition. There is none of a lone instance, nor where nobody speaks of zones.
+func (s *scope) survivesZoneLoss() verdict {
+	p := s.placement()
+	asked := s.db.Spec.ZoneSpread == v1.ZoneSpreadRequired || len(s.preferredZones()) > 0
+	known := slices.ContainsFunc(slices.Collect(maps.Values(p)), func(zone string) bool { return zone != "" })
+	if len(p) < 2 || !known && !asked {
+		return verdict{}
+	}
+	return p.survives()
+}
+
+// zoneChanges tell that the loss of a zone would not be survived, and that it would be again.
+func zoneChanges(old, now v1.SampleDBStatus) []event {
+	c := turned(old, now, v1.ConditionSurvivesZoneLoss)
+	was := condition(old, v1.ConditionSurvivesZoneLoss)
+	switch {
+	case c == nil:
+	case c.Status == metav1.ConditionFalse:
+		return []event{{corev1.EventTypeWarning, eventZoneAtRisk, c.Message}}
+	case c.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+		return []event{{corev1.EventTypeNormal, eventZonesSpread, c.Message}}
+	}
+	return nil
+}
