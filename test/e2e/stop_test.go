@@ -97,13 +97,13 @@ func (s *story) nothingRuns(name string) {
 		s.claim(name, i, true)
 	}
 	s.run("get", "persistentvolumeclaim/"+naming.Archive(name), "secret/"+naming.AppSecret(name), "service/"+name)
+	s.condition(name, v1.ConditionReady, "False", v1.ReasonStopped) // a moment after the last Pod is gone
 	db, err := s.SampleDB(s.ctx, name)
 	must(s.T, err)
 	stop := db.Status.Stop
 	if stop == nil || stop.Archive != v1.StopArchiveComplete || len(stop.Behind) > 0 || db.Status.Phase != "Stopped" {
 		s.Fatalf("it is %s: %+v", db.Status.Phase, stop)
 	}
-	s.condition(name, v1.ConditionReady, "False", v1.ReasonStopped)
 	s.condition(name, v1.ConditionAvailable, "False", v1.ReasonStopped)
 	s.condition(name, v1.ConditionArchiving, "True", v1.ReasonStopped)
 }

@@ -32,7 +32,7 @@ const (
 
 // StartWriter makes the Writer's table anew and starts to write.
 func StartWriter(ctx context.Context, access Access) (*Writer, error) {
-	err := access.Do(ctx, "DROP TABLE IF EXISTS acknowledged; CREATE TABLE acknowledged (id bigint PRIMARY KEY, "+
+	err := access.Patient().Do(ctx, "DROP TABLE IF EXISTS acknowledged; CREATE TABLE acknowledged (id bigint PRIMARY KEY, "+
 		"at timestamptz DEFAULT now())")
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (w *Writer) Use(access Access) { w.access = access }
 
 // Lost are the acknowledged rows that are not there. Only after Stop.
 func (w *Writer) Lost(ctx context.Context) ([]int64, error) {
-	conn, err := w.access.Connect(ctx)
+	conn, err := w.access.Patient().Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
