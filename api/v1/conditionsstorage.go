@@ -1,7 +1,7 @@
 package v1
 
-// Reasons of HasRoom. None of them keeps Ready from being true. The message says of which volume it is, how full that
-// is, and when it is full at the rate at which it fills.
+// Reasons of HasRoom. Only WritesRefused keeps Ready from being true. The message says of which volume it is, how full
+// that is, and when it is full at the rate at which it fills.
 const (
 	// ReasonRoomEnough: no volume is nearly full, or will be soon.
 	// To do: nothing.
@@ -22,6 +22,13 @@ const (
 	// To do: what the message says: see why the archive does not take it (the condition Archiving), bring the instance
 	// back, let the application read its slot, or drop that.
 	ReasonWALKept = "WALKept"
+
+	// ReasonWritesRefused: the primary takes no writes, for its volume has less room left than it needs to go on
+	// safely. It serves those who only read. The message says how much must be free for it to take writes again, which
+	// it then does by itself. It is a reason of Available and of Ready too.
+	// To do: raise `spec.storage.size`, set `spec.storage.grow`, or delete what is not needed, in a session that begins
+	// with `SET default_transaction_read_only = off`.
+	ReasonWritesRefused = "WritesRefused"
 
 	// ReasonVolumeFull: a volume has no room for another segment of WAL (16 MiB). A primary there takes no writes, and
 	// its server may end.

@@ -34,6 +34,7 @@ import (
 	"toban.dev/internal/pki"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
 )
 
 // Cluster is what an agent asks of the Kubernetes cluster around it. It may be
@@ -247,6 +248,20 @@ func (a *Agent) volumeGauge() *volume.Gauge {
 	return volume.NewGauge(a.options.Volume, tell, a.options.Log)
 }
 
+// roomWatch has a primary take no writes before its volume is full.
+func (a *Agent) roomWatch() *volume.RoomWatch {
+	tell := func(s volume.Shortage) {
+		var sparing *postgres.Sparing
+		if s.Spare {
+			sparing = &postgres.Sparing{MaxWAL: room.SparingMaxWAL, TempFiles: s.Bounds.Spare / 4}
+		}
+		a.flags.sparing.Store(sparing)
+		a.flags.endReads.Store(s.EndReads)
+		a.observeServer()
+	}
+	return volume.NewRoomWatch(a.options.Volume, a.options.Allocate, tell, a.options.Log)
+}
+
 // errStopped ends the actors when the agent is told to stop.
 var errStopped = errors.New("told to stop")
 
@@ -268,7 +283,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stop()
 	for _, actor := range []func(context.Context) error{
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
-		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, a.volumeGauge().Run, reapLoop,
+		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, a.volumeGauge().Run,
+		a.roomWatch().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

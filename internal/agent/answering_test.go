@@ -22,6 +22,8 @@ type answering struct {
 	// clients are there until they are told to end; inserted is where the WAL ends.
 	clients  int
 	inserted wal.LSN
+	// ended has an entry for each time that those who write were ended: whether those who read were too.
+	ended []bool
 	// refuses says why no session can be had, fails why a question is not answered, hangs that it takes for ever.
 	refuses, fails error
 	hangs          bool
@@ -77,6 +79,11 @@ func (s *answering) EndClients(context.Context) (n int, err error) {
 		return 1, nil
 	}
 	return 0, nil
+}
+
+func (s *answering) EndWriters(_ context.Context, _ time.Time, reads bool) (n int, err error) {
+	s.ended = append(s.ended, reads)
+	return 1, nil
 }
 
 // InsertedWAL goes further with each question.

@@ -319,3 +319,10 @@ func (c *configuration) closed() bool {
 	defer c.files.Unlock()
 	return c.settings.Closed
 }
+
+// spares says that the server runs as one whose volume gets full.
+func (c *configuration) spares() bool {
+	c.files.Lock()
+	defer c.files.Unlock()
+	return c.settings.Sparing != nil
+}

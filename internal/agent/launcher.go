@@ -74,7 +74,7 @@ func (l *launcher) prepare(ctx context.Context, run uint64, s *standing) *runnin
 	r.monitor = &monitor{
 		server: l.server, standing: s, reporter: reporter, config: r.config, wanted: l.wanted, status: l.status,
 		flags: l.flags, term: func() uint64 { return l.hardState().Won }, publish: l.publish, poke: r.poke,
-		ending: &r.ending, log: l.log,
+		ending: &r.ending, checkpoint: func() { r.tending.Go(func() { r.checkpoint(r.life) }) }, log: l.log,
 		presented: &presented{
 			want: l.identity, presents: l.server.Presents, reload: func() { l.flags.renewed.Store(true) },
 			status: l.status, log: l.log,
@@ -104,7 +104,7 @@ func (l *launcher) reportKeptWAL(kept *protocol.KeptWAL) {
 func (l *launcher) configure(r *running) *configuration {
 	role := &role{
 		standing: r.standing, rule: l.demands.rule, hardState: l.hardState, upstream: l.members.upstream,
-		closed: func() bool { return l.wanted().Closed },
+		closed: func() bool { return l.wanted().Closed }, sparing: l.flags.sparing.Load,
 	}
 	return &configuration{
 		name: l.name, server: l.server, connect: l.server.Connect, wanted: l.wanted, good: l.good, withRole: role.add,

@@ -57,6 +57,8 @@ type monitor struct {
 	term func() uint64
 	// ending says that the server is being ended: nothing is said of it any more.
 	ending *atomic.Bool
+	// checkpoint begins a checkpoint.
+	checkpoint func()
 	// publish takes the role in which clients may find the server.
 	publish func(protocol.Role)
 	poke    poke
@@ -68,6 +70,8 @@ type monitor struct {
 	// proven says that in this look the server has done what its role asks, tended when the rest was last done too.
 	proven bool
 	tended time.Time
+	// spared is since when the server runs as one whose volume gets full, zero while it does not.
+	spared time.Time
 }
 
 // flags are what is known of an instance whichever server runs.
@@ -75,6 +79,10 @@ type flags struct {
 	// full says whether the volume has no room for WAL, stale whether a standby has not streamed for long that should,
 	// renewed that there is a certificate which the server has not read yet.
 	full, stale, renewed atomic.Bool
+	// sparing says how a server is to go on lest the volume gets full, nil where there is enough room; endReads that
+	// those who read are to be ended.
+	sparing  atomic.Pointer[postgres.Sparing]
+	endReads atomic.Bool
 }
 
 // poke makes a monitor look at once.
@@ -220,7 +228,35 @@ func (t *monitor) update(ctx context.Context) error {
 	if err := t.config.apply(ctx, t.session); err != nil {
 		return err
 	}
+	if err := t.spareRoom(ctx); err != nil {
+		return err
+	}
 	return t.endClients(ctx)
+}
+
+// spareRoom sees to a server whose volume gets full. A checkpoint, or a restartpoint of a standby, removes the WAL that
+// nobody needs. On a primary, which takes no writes then, the transactions are ended that were writing, and if need be
+// those that only read.
+func (t *monitor) spareRoom(ctx context.Context) error {
+	spares, primary := t.config.spares(), t.standing.isPrimary()
+	t.status.Change(func(s *protocol.Status) { s.ReadOnly = spares && primary })
+	if !spares {
+		t.spared = time.Time{}
+		return nil
+	}
+	if t.spared.IsZero() {
+		t.spared = time.Now()
+		t.checkpoint()
+	}
+	if !primary {
+		return nil
+	}
+	reads := t.flags.endReads.Load()
+	ended, err := t.session.EndWriters(ctx, t.spared, reads)
+	if ended > 0 {
+		t.log.Warn("sessions were ended, for the volume gets full", "sessions", ended, "readsToo", reads)
+	}
+	return err
 }
 
 // endClients ends what clients there are, where none is to be let in any more.

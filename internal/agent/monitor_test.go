@@ -305,3 +305,42 @@ func closeFiles(t *testing.T, w *watched) {
 		t.Fatal(err)
 	}
 }
+
+// A primary whose volume gets full ends what was writing, again and again, and once those who read as well; a standby
+// only makes a restartpoint. When there is room, it is as before.
+func TestAServerWhoseVolumeGetsFull(t *testing.T) {
+	for name, primary := range map[string]bool{"a primary": true, "a standby": false} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(t, &answering{state: postgres.State{InRecovery: !primary}}, primary)
+			checkpoints := 0
+			w.checkpoint = func() { checkpoints++ }
+			w.config.withRole = func(s postgres.Settings) (postgres.Settings, error) {
+				s.Synchronous, s.Sparing = anyOne.String(), w.flags.sparing.Load()
+				return s, nil
+			}
+			look := func(ended ...bool) {
+				t.Helper()
+				w.server.ended, w.config.settings.Sparing = nil, w.flags.sparing.Load() // as after a reload
+				w.observeOnce(t.Context())
+				spares := w.flags.sparing.Load() != nil
+				if !slices.Equal(w.server.ended, ended) || w.board.Get().ReadOnly != (spares && primary) {
+					t.Errorf("it ends %v, and says that it only reads: %v", w.server.ended, w.board.Get().ReadOnly)
+				}
+			}
+			look()
+			w.flags.sparing.Store(&postgres.Sparing{})
+			if !primary {
+				look()
+			} else {
+				look(false)
+				look(false)
+				w.flags.endReads.Store(true)
+				look(true)
+			}
+			w.flags.sparing.Store(nil)
+			if look(); checkpoints != 1 {
+				t.Errorf("it makes %d checkpoints", checkpoints)
+			}
+		})
+	}
+}

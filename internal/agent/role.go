@@ -13,6 +13,8 @@ type role struct {
 	hardState func() ha.HardState
 	upstream  func(leader ha.Ballot) (postgres.Upstream, error)
 	closed    func() bool
+	// sparing says how a server goes on whose volume gets full.
+	sparing func() *postgres.Sparing
 }
 
 // add adds what follows from role, upstream and quorum to settings.
@@ -23,6 +25,7 @@ func (r *role) add(settings postgres.Settings) (postgres.Settings, error) {
 		settings.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String() // as if it were elected now
 	}
 	settings.Closed = r.closed() || !r.standing.isOpen()
+	settings.Sparing = r.sparing()
 	settings.Standby, settings.Upstream, settings.Least = !primary, nil, r.standing.lowerBounds()
 	if primary {
 		return settings, nil // a promoted one keeps its lower bounds: to drop them takes a restart

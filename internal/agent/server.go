@@ -109,16 +109,20 @@ const settleDelay = 2 * time.Second
 // settle writes the first checkpoint of a new primary: the control file has
 // the new timeline then, which is what a rewind of another instance goes by.
 func (r *running) settle(ctx context.Context) {
-	if !pause.For(ctx, settleDelay) {
-		return
+	if pause.For(ctx, settleDelay) {
+		r.checkpoint(ctx)
 	}
+}
+
+// checkpoint writes a checkpoint. Nothing rests on it.
+func (r *running) checkpoint(ctx context.Context) {
 	session, err := r.server.Connect(ctx)
 	if err == nil {
 		defer session.Close()
 		err = session.Checkpoint(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.log.Info("no checkpoint after the promotion", "error", err.Error())
+		r.log.Info("no checkpoint", "error", err.Error())
 	}
 }
 

@@ -41,6 +41,7 @@ func TestTheSettingsOfARole(t *testing.T) {
 	m := ha.HardState{Voter: "db-0.a", Configuration: ha.Configuration{
 		Term: 4, Version: 2, Now: ha.Quorum{Voters: []ha.Voter{"db-0.a", "db-1.b"}, Acknowledgements: 2},
 	}}
+	sparing := &postgres.Sparing{MaxWAL: 32 << 20}
 	for name, c := range map[string]struct {
 		standing *standing
 		closed   bool
@@ -69,7 +70,9 @@ func TestTheSettingsOfARole(t *testing.T) {
 					}
 					return *upstream, nil
 				},
+				sparing: func() *postgres.Sparing { return sparing },
 			}
+			c.want.Sparing = sparing
 			c.want.Name, c.want.Synchronous = "db-0", anyOne.String()
 			if c.want.Standby { // as if it were elected now
 				c.want.Synchronous = ha.CommitRule(m.Configuration, m.Voter).String()

@@ -21,6 +21,8 @@ type Surroundings struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// WriteFile replaces a file of the hard state; when it returns, the new one is on disk.
 	WriteFile func(path string, content []byte, mode os.FileMode) error
+	// Allocate makes a file with that many bytes on disk.
+	Allocate func(path string, bytes int64) error
 }
 
 // postgreSQL is the server, with the version of its programs.

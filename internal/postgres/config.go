@@ -24,6 +24,8 @@ type Settings struct {
 	HBA        []string
 	// Closed lets in nobody over the network but our own roles.
 	Closed bool
+	// Sparing has the server take no writes, and go on with little room; nil where there is enough.
+	Sparing *Sparing
 	// Upstream is the server to follow, nil for a primary and for a standby that
 	// follows nobody for now.
 	Upstream *Upstream
@@ -37,6 +39,24 @@ type Settings struct {
 	// Least are lower bounds that a standby has to keep, and one that has been
 	// promoted until its restart. See Control.
 	Least map[string]int
+}
+
+// Sparing is how a server goes on whose volume gets full.
+type Sparing struct {
+	// MaxWAL is how much WAL makes a checkpoint due, TempFiles how much disk a session may have for sorting, in bytes.
+	MaxWAL, TempFiles int64
+}
+
+// parameters has transactions begin as such that only read, unless they or their session say otherwise.
+func (s *Sparing) parameters() map[string]string {
+	size := strconv.FormatInt(s.MaxWAL>>20, 10) + "MB"
+	return map[string]string{
+		"default_transaction_read_only": "on",
+		"max_wal_size":                  size,
+		"min_wal_size":                  size,
+		"checkpoint_completion_target":  "0.1", // what is written during a checkpoint comes on top
+		"temp_file_limit":               strconv.FormatInt(s.TempFiles>>10, 10) + "kB",
+	}
 }
 
 // standby says whether the settings are those of a standby.
@@ -145,6 +165,9 @@ func (s *Server) own(settings Settings) map[string]string {
 		"ssl_key_file":              filepath.Join(s.Run, FileClients),
 		"ssl_ca_file":               filepath.Join(s.Run, FileAuthority),
 		"ssl_ciphers":               "ECDHE+AESGCM:ECDHE+CHACHA20", // of TLS 1.2; those of TLS 1.3 are all as good
+	}
+	if settings.Sparing != nil {
+		maps.Copy(all, settings.Sparing.parameters())
 	}
 	if s.Programs.Major >= 17 {
 		all["allow_alter_system"] = "off" // the spec says what the parameters are

@@ -71,6 +71,23 @@ func TestUsersParametersNeverReplaceTheAgents(t *testing.T) {
 	}
 }
 
+// Whatever a user asks for, a server whose volume gets full takes no writes and needs little room.
+func TestAServerThatSparesRoom(t *testing.T) {
+	s := &Server{Programs: Programs{Major: 17}}
+	all := s.parameters(Settings{
+		Parameters: map[string]string{"max_wal_size": "8GB", "default_transaction_read_only": "off"},
+		Sparing:    &Sparing{MaxWAL: 32 << 20, TempFiles: 12 << 20},
+	})
+	for name, want := range map[string]string{
+		"default_transaction_read_only": "on", "max_wal_size": "32MB", "min_wal_size": "32MB",
+		"temp_file_limit": "12288kB",
+	} {
+		if all[name] != want {
+			t.Errorf("%s is %q, want %q", name, all[name], want)
+		}
+	}
+}
+
 func TestValuesCanNotLeaveTheirQuotes(t *testing.T) {
 	for value, want := range map[string]string{
 		"plain":         "plain",

@@ -178,6 +178,20 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// EndWriters ends the sessions of all but our own roles that write in a transaction begun before a moment, or with
+// reads all that do anything, and says how many there were. They are ended, and what they do is not only cancelled: a
+// commit that waits for standbys would be told to its client as committed.
+func (s *Session) EndWriters(ctx context.Context, begun time.Time, reads bool) (n int, err error) {
+	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
+		where backend_type = 'client backend' and not usename = any ($3)
+		and (backend_xid is not null and xact_start < $1 or $2 and state = 'active')) ended`
+	own := []string{"postgres", RoleReplication, RoleBackup}
+	if err := s.conn.QueryRow(ctx, query, begun, reads, own).Scan(&n); err != nil {
+		return 0, fmt.Errorf("end the sessions that write: %w", err)
+	}
+	return n, nil
+}
+
 // EnsureSlots makes the physical replication slots that are missing and drops
 // those of ours (toban_…) that are not wanted or are lost because the WAL they
 // reserved grew too large. On a standby it does the same; it may want none.

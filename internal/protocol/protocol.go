@@ -206,6 +206,9 @@ type Status struct {
 	// Room is how full its volume is; nil where that is not known yet, or the agent is of an earlier release, which
 	// does not look.
 	Room *Room `json:"room,omitempty"`
+	// ReadOnly says that a primary takes no writes, for its volume gets full. Agents of earlier releases take them
+	// until it is.
+	ReadOnly bool `json:"readOnly,omitempty"`
 	// KeptWAL is for whom a primary keeps much WAL; nil where it has not looked yet, or this is no primary, or the
 	// agent is of an earlier release, which does not look.
 	KeptWAL *KeptWAL `json:"keptWAL,omitempty"`

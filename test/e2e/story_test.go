@@ -23,7 +23,7 @@ import (
 
 // patience is how long a change may take: far longer than it should, because the
 // stories share a small machine.
-const patience = 4 * time.Minute
+const patience = 6 * time.Minute
 
 // story is a test in a namespace of its own, which takes only Pods of the
 // strictest Pod Security Standard.

@@ -32,8 +32,8 @@ const (
 
 // StartWriter makes the Writer's table anew and starts to write.
 func StartWriter(ctx context.Context, access Access) (*Writer, error) {
-	err := access.Patient().Do(ctx, "DROP TABLE IF EXISTS acknowledged; CREATE TABLE acknowledged (id bigint PRIMARY KEY, "+
-		"at timestamptz DEFAULT now())")
+	err := access.Patient().Do(ctx, "DROP TABLE IF EXISTS acknowledged; "+
+		"CREATE TABLE acknowledged (id bigint PRIMARY KEY, at timestamptz DEFAULT now())")
 	if err != nil {
 		return nil, err
 	}

@@ -186,7 +186,10 @@ func (h *host) options() agent.Options {
 	return agent.Options{
 		Name: h.name, ConfigFile: h.w.configFile(h.name), Authority: h.w.authority, Volume: h.volume, Run: h.run,
 		Cluster: cluster, Log: slog.New(&logHandler{w: h.w, who: h.name}), ServerLog: io.Discard,
-		Surroundings: agent.Surroundings{Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile},
+		Surroundings: agent.Surroundings{
+			Server: h.server, ListenAt: h.listen, Dial: h.dial, WriteFile: h.writeFile,
+			Allocate: func(string, int64) error { return nil }, // a thousand volumes are on this machine's disk
+		},
 	}
 }
 

@@ -83,6 +83,11 @@ func (s *session) EndOfWAL(ctx context.Context) (end wal.LSN, known bool, err er
 func (s *session) EndReaders(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 
+// EndWriters is postgres.Session's.
+func (s *session) EndWriters(ctx context.Context, _ time.Time, _ bool) (int, error) {
+	return 0, s.query(ctx)
+}
+
 // Promote is postgres.Session's. What it has begun goes on by itself when ctx ends.
 func (s *session) Promote(ctx context.Context) error {
 	if err := s.query(ctx); err != nil {

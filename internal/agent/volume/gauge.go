@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/room"
@@ -62,26 +61,15 @@ func usedOf(volume string) (size, used int64, err error) {
 	return int64(stat.Blocks) * block, int64(stat.Blocks-stat.Bavail) * block, nil //nolint:gosec // far from 2^63
 }
 
-// Run looks now and then, until ctx ends. A look at a volume that hangs is not waited for then.
+// Run looks now and then, until ctx ends.
 func (g *Gauge) Run(ctx context.Context) error {
-	for {
-		looked := make(chan struct{})
-		go func() {
-			defer close(looked)
-			g.look()
-		}()
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-looked:
-		}
-		if !pause.For(ctx, gaugeInterval) {
-			return nil
-		}
-	}
+	return lookEvery(ctx, func() time.Duration {
+		g.look()
+		return gaugeInterval
+	})
 }
 
-// look looks once. Only one look at a time is under way.
+// look looks once.
 func (g *Gauge) look() {
 	size, used, err := g.measure()
 	if err != nil {

@@ -54,9 +54,12 @@ func available(s *scope) verdict {
 	return no(v1.ReasonNoPrimary, s.explain("no instance takes writes")+s.majorityLost())
 }
 
-// primaryPublished is true when the Service leads to the primary that takes writes.
+// primaryPublished is true when the Service leads to the primary, which takes writes.
 func primaryPublished(s *scope) verdict {
 	primary := s.primary()
+	if refused := s.writesRefused(); refused != nil {
+		return *refused
+	}
 	if s.published(primary) {
 		return yes(v1.ReasonPrimaryReady, primary+" takes writes")
 	}

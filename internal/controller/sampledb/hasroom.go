@@ -120,6 +120,9 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 		return cmp.Compare(a.Volume.UsedPercent, b.Volume.UsedPercent)
 	})
 	kept := s.keptWAL(before)
+	if refused := s.writesRefused(); refused != nil {
+		return refused.adding(kept)
+	}
 	rooms := s.rooms()
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		if rooms[name].Size-rooms[name].Used < leastWAL {
@@ -144,6 +147,21 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 		return no(v1.ReasonFillsSoon, sentence(soonest)+". "+s.moreRoom())
 	}
 	return yes(v1.ReasonRoomEnough, "no volume is nearly full: "+sentence(fullest))
+}
+
+// writesRefused is there while the primary takes no writes because its volume gets full.
+func (s *scope) writesRefused() *verdict {
+	primary := s.primary()
+	answer := s.seen.answers[primary]
+	if !answer.ReadOnly || answer.Room == nil {
+		return nil
+	}
+	bounds := room.BoundsOf(answer.Room.Size)
+	v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes, before its volume %s is full. %s. It takes "+
+		"writes again by itself when %s are free, with what WAL has. To delete rows until then, use "+
+		"kubectl toban psql %s, and begin with SET default_transaction_read_only = off",
+		primary, naming.ClaimOf(primary), s.moreRoom(), amount(bounds.Opens), s.db.Name))
+	return &v
 }
 
 // cannotGrow says why volumes that are to grow by themselves do not, nothing where they do or need not.

@@ -60,6 +60,12 @@ func TestWhetherVolumesHaveRoom(t *testing.T) {
 		s.grownAt = &at
 		return s
 	}
+	refuses := func(s *scope) *scope {
+		answer := s.seen.answers["x-0"]
+		answer.Role, answer.Ready, answer.ReadOnly = protocol.RolePrimary, true, true
+		s.seen.answers["x-0"] = answer
+		return s
+	}
 	young := volumeOf(20, 40)
 	young.Over = 5 * time.Hour
 	youngHalf := volumeOf(60, 40)
@@ -89,6 +95,11 @@ func TestWhetherVolumesHaveRoom(t *testing.T) {
 		"a bit more again":         {roomScope(v1.ReasonNearlyFull, volumeOf(87, 0)), v1.ReasonNearlyFull, "87 %"},
 		"nothing is free": {roomScope("", volumeOf(10, 0), volumeOf(100, 0)),
 			v1.ReasonVolumeFull, "data-x-1 has no room for WAL"},
+		"the primary takes no writes": {refuses(roomScope("", volumeOf(99, 0), volumeOf(99, 0))),
+			v1.ReasonWritesRefused, "before its volume data-x-0 is full. Raise storage.size, set storage.grow, or " +
+				"delete what is not needed. It takes writes again by itself when 10.0Gi are free"},
+		"it takes none until there is room": {refuses(grows(roomScope("", volumeOf(99, 0)), room.Grows)),
+			v1.ReasonWritesRefused, "It is being enlarged to 100Gi"},
 		"it is being enlarged": {grows(roomScope("", volumeOf(91, 0)), room.Grows), v1.ReasonNearlyFull,
 			"It is being enlarged to 100Gi"},
 		"the class can't grow": {grows(roomScope("", volumeOf(10, 0)), room.Fixed), v1.ReasonGrowthRefused, ""},

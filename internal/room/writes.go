@@ -1,0 +1,55 @@
+package room
+
+// segment is what PostgreSQL needs to go on writing WAL: one file.
+const segment = 16 * mib
+
+// SparingWAL is how much WAL there may be, in bytes, while a primary takes no writes: it goes on to write some, for
+// reads set hint bits, and goes over its max_wal_size while a checkpoint is under way.
+const SparingWAL = 2 * SparingMaxWAL
+
+// SparingMaxWAL is max_wal_size then, in bytes: the least that PostgreSQL takes.
+const SparingMaxWAL = 2 * segment
+
+// Bounds are what must be free on a volume of a size, in bytes. What WAL has now counts as free here: it comes and
+// goes.
+type Bounds struct {
+	// Closes is how much must be free for a primary to go on taking writes, Opens how much for it to take them again.
+	Closes, Opens int64
+	// Spare is what is left besides WAL when it has just stopped.
+	Spare int64
+	// Reserve is how much is kept in a file, to be given back when less than Least is free without the WAL.
+	Reserve, Least int64
+}
+
+// BoundsOf are those of a volume of a size. It must be possible to go on with what is left, so that is a 32nd, at least
+// three files of WAL and at most a GiB, and the WAL that there may be. To take writes again, there must be room for the
+// WAL that they make, which is a tenth of the volume and at most 8 GiB: else the primary would soon stop again. The
+// reserve is a 16th, at least one file of WAL and at most four.
+func BoundsOf(size int64) Bounds {
+	spare := min(max(size/32, 3*segment), gib)
+	closes := spare + SparingWAL
+	return Bounds{
+		Closes: closes, Opens: max(2*spare+min(size/10, 8*gib), closes+spare), Spare: spare,
+		Reserve: min(max(size/16, segment), 4*segment), Least: segment,
+	}
+}
+
+// TakeWrites says whether a primary takes writes, of which so much is free with its WAL. perSecond is by how much its
+// volume has filled in the last second: as much again may be written before the primary has stopped, so it stops
+// earlier, but not by more than what is spared.
+func (b Bounds) TakeWrites(free, perSecond int64, takes bool) bool {
+	if !takes {
+		return free >= b.Opens
+	}
+	return free >= b.Closes+min(max(perSecond, 0), b.Spare)
+}
+
+// EndReads says that those who read are ended too: what they write to the WAL may take what is left, faster than the
+// standbys receive it.
+func (b Bounds) EndReads(free int64) bool { return free < 2*b.Least }
+
+// GiveReserve says that the reserve is to be given back.
+func (b Bounds) GiveReserve(free int64) bool { return free < b.Least }
+
+// TakeReserve says that there is room to have it again: with it, a primary still takes writes.
+func (b Bounds) TakeReserve(free int64) bool { return free >= b.Opens+b.Reserve }

@@ -1,0 +1,50 @@
+package room
+
+import "testing"
+
+func TestBoundsOf(t *testing.T) {
+	for _, c := range []struct{ size, closes, opens, reserve int64 }{
+		{200 * mib, 112 * mib, 160 * mib, 16 * mib},
+		{512 * mib, 112 * mib, 160 * mib, 32 * mib},
+		{10 * gib, 384 * mib, 640*mib + gib, 64 * mib},
+		{1000 * gib, gib + 64*mib, 10 * gib, 64 * mib},
+	} {
+		b := BoundsOf(c.size)
+		if b.Closes != c.closes || b.Opens != c.opens || b.Reserve != c.reserve || b.Least != 16*mib {
+			t.Errorf("the bounds of %d MiB are %+v", c.size/mib, b)
+		}
+	}
+}
+
+func TestTakeWrites(t *testing.T) {
+	b := BoundsOf(10 * gib)
+	for name, c := range map[string]struct {
+		free, perSecond int64
+		takes, want     bool
+	}{
+		"enough is free":                        {400 * mib, 0, true, true},
+		"too little is free":                    {383 * mib, 0, true, false},
+		"it will be before the primary stops":   {450 * mib, 100 * mib, true, false},
+		"it shrinks":                            {390 * mib, -100 * mib, true, true},
+		"a fast load on a volume that is empty": {5 * gib, 3 * gib, true, true},
+		"it has stopped, and little was freed":  {gib, 0, false, false},
+		"it has stopped, and enough was freed":  {gib + 640*mib, 0, false, true},
+	} {
+		if got := b.TakeWrites(c.free, c.perSecond, c.takes); got != c.want {
+			t.Errorf("%s: it takes writes: %v", name, got)
+		}
+	}
+}
+
+// What was given back is not taken again at once, and what is taken does not close.
+func TestReserve(t *testing.T) {
+	for _, size := range []int64{100 * mib, 512 * mib, 10 * gib, 1000 * gib} {
+		b := BoundsOf(size)
+		if !b.GiveReserve(16*mib-1) || b.GiveReserve(16*mib) {
+			t.Errorf("of %d MiB, the reserve is not given back below one file of WAL", size/mib)
+		}
+		if b.TakeReserve(b.Least+b.Reserve) || !b.TakeWrites(b.Opens, 0, false) || b.Opens < b.Closes+b.Spare {
+			t.Errorf("of %d MiB, it does not come to rest: %+v", size/mib, b)
+		}
+	}
+}
