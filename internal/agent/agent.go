@@ -262,6 +262,13 @@ func (a *Agent) roomWatch() *volume.RoomWatch {
 	return volume.NewRoomWatch(a.options.Volume, a.options.Allocate, tell, a.options.Log)
 }
 
+// marker marks the instance while it takes no writes.
+func (a *Agent) marker() *publish.Marker {
+	return &publish.Marker{
+		Cluster: a.options.Cluster, ReadOnly: func() bool { return a.status.Get().ReadOnly }, Log: a.options.Log,
+	}
+}
+
 // errStopped ends the actors when the agent is told to stop.
 var errStopped = errors.New("told to stop")
 
@@ -284,7 +291,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, actor := range []func(context.Context) error{
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
 		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, a.volumeGauge().Run,
-		a.roomWatch().Run, reapLoop,
+		a.roomWatch().Run, a.marker().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

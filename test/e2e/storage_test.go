@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,7 @@ func TestVolumesGrowByThemselves(t *testing.T) {
 	ctx, end := context.WithCancel(s.ctx)
 	failed := make(chan error, 1)
 	access := s.access("shop", naming.ReadWriteService("shop"))
-	go func() { failed <- fill(ctx, access) }()
+	go func() { failed <- fill(ctx, access, 250*time.Millisecond) }()
 	must(t, outside.Until(ctx, 3*patience, func(ctx context.Context) error { // as long as a slow disk needs
 		db, err := s.SampleDB(ctx, "shop")
 		if err != nil {
@@ -121,6 +122,62 @@ func TestVolumesGrowByThemselves(t *testing.T) {
 	s.ready("shop")
 }
 
+// Volumes that may not grow are filled by a client. The primary takes no writes before they are full: it says so, reads
+// go on, and nothing restarts. It takes writes again when rows are deleted as the condition says, or when the volumes
+// are larger.
+func TestVolumesThatGetFull(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 2))
+	db := s.ready("shop")
+	before := s.startTime(db.Status.Primary)
+	s.sql("shop", "CREATE TABLE filled (words text); CREATE TABLE few AS SELECT 7 AS n")
+	s.fills("shop")
+	psql := exec.CommandContext(s.ctx,
+		"kubectl", "toban", "psql", "shop", "--namespace", string(s.Namespace), "--", "-q")
+	psql.Stdin = strings.NewReader("SET default_transaction_read_only = off; TRUNCATE filled;")
+	if out, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl toban psql: %v: %s", err, out)
+	}
+	s.written("shop")
+	s.fills("shop")
+	s.patch("shop", `{"storage":{"size":"1Gi"}}`)
+	s.written("shop")
+	if now := s.ready("shop").Status; now.Primary != db.Status.Primary || now.Term != db.Status.Term {
+		t.Errorf("%s leads in term %d, before %s did in term %d",
+			now.Primary, now.Term, db.Status.Primary, db.Status.Term)
+	}
+	if now := s.startTime(db.Status.Primary); now != before {
+		t.Errorf("the primary restarted (%s, before %s)", now, before)
+	}
+}
+
+// fills fills the volumes of a SampleDB until it takes no writes.
+func (s *story) fills(name string) {
+	s.Helper()
+	err := fill(s.ctx, s.access(name, naming.ReadWriteService(name)), 25*time.Millisecond)
+	s.Logf("filling the volumes ends with %v", err)
+	message := s.condition(name, v1.ConditionAvailable, "False", v1.ReasonWritesRefused)
+	s.Logf("it says: %s", message)
+	for _, condition := range []string{v1.ConditionHasRoom, v1.ConditionReady} {
+		s.condition(name, condition, "False", v1.ReasonWritesRefused)
+	}
+	if n := s.ask(name, "SELECT n::text FROM few WHERE n = 7"); n != "7" {
+		s.Errorf("a read gives %q", n)
+	}
+	err = s.access(name, naming.ReadWriteService(name)).Patient().Do(s.ctx, "INSERT INTO few VALUES (9)")
+	if err == nil || !strings.Contains(err.Error(), "cannot execute INSERT in a read-only transaction") {
+		s.Errorf("a write gives %v", err)
+	}
+	s.Logf("kubectl toban status:\n%s", s.toban("status", name))
+}
+
+// written waits until a SampleDB takes writes again.
+func (s *story) written(name string) {
+	s.Helper()
+	s.condition(name, v1.ConditionAvailable, "True", v1.ReasonPrimaryReady)
+	s.sql(name, "INSERT INTO few VALUES (10)")
+}
+
 // An application has made a slot and does not read it, and the database writes: the condition and the status say which
 // slot it is, how much it keeps, and what to do. That done, nothing is said any more. In
 // make test, test/local has it with real servers (keptwal_test.go), and test/api what the operator says.
@@ -159,14 +216,14 @@ func TestLongASlotThatNobodyReads(t *testing.T) {
 	s.ready("shop")
 }
 
-// fill inserts about four MiB a second until ctx ends.
-func fill(ctx context.Context, access outside.Access) error {
+// fill inserts a MiB in each interval until ctx ends, or an insert fails.
+func fill(ctx context.Context, access outside.Access, interval time.Duration) error {
 	conn, err := access.Patient().Connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	ticker := time.NewTicker(250 * time.Millisecond)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {

@@ -74,6 +74,21 @@ func (k *Cluster) Published(ctx context.Context) (protocol.Role, error) {
 	return protocol.Role(pod.Labels[naming.LabelRole]), nil
 }
 
+// MarkReadOnly annotates this instance's Pod while it takes no writes. The operator watches Pods.
+func (k *Cluster) MarkReadOnly(ctx context.Context, readOnly bool) error {
+	value := "null"
+	if readOnly {
+		value = `"true"`
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, naming.AnnotationReadOnly, value)
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, k.pod, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("annotate the Pod %s: %w", k.pod, err)
+	}
+	return nil
+}
+
 // depose takes the primary's label from a Pod that bears it.
 func (k *Cluster) depose(ctx context.Context, pod string) error {
 	test := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/labels/toban.dev~1role","value":%q},
