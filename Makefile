@@ -34,6 +34,7 @@ soak: build ## Run what takes too long for make test: many more schedules of ele
 	@hack/reproducible.sh --whole
 	@hack/lifecycle.sh
 	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'
+	@hack/namespaced.sh
 
 check: bin/localkube ## Run what is quick: format, vet, lint, pure tests, generated files current
 	@hack/check.sh

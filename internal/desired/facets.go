@@ -48,6 +48,10 @@ func facets(db *v1.SampleDB, settings Settings) string {
 	if digest := recorded(db, settings); digest != "" {
 		all[FacetDigest] = digest
 	}
+	return encodeFacets(all)
+}
+
+func encodeFacets(all map[string]string) string {
 	text, err := json.Marshal(all)
 	if err != nil {
 		panic(err) // a map of strings can't fail

@@ -97,7 +97,8 @@ func (s *Session) ProveWrite(ctx context.Context) error {
 	return nil
 }
 
-// OldestWAL is where the oldest WAL file begins that there is.
+// OldestWAL is where the oldest WAL file begins that there is. The server is asked, and the folder not read: who looks
+// after the server must be able to stop waiting for a disk that hangs.
 func (s *Session) OldestWAL(ctx context.Context) (wal.LSN, error) {
 	const query = `select coalesce(min(substr(name, 9)), ''),
 		(select setting::bigint from pg_settings where name = 'wal_segment_size')

@@ -60,6 +60,9 @@ func TestVolumesGrow(t *testing.T) {
 		"at the limit":    {tenGi(8*gib, func(g *Growth) { g.Limit = 10 * gib }), LimitReached, 0, "raise that"},
 		"the limit is below the size in force": {
 			tenGi(8*gib, func(g *Growth) { g.Limit = 5 * gib }), LimitReached, 0, "raise that"},
+		"a small one before writes are refused": {tenGi(0, size(512*mib), func(g *Growth) {
+			g.Volumes[0].Used = g.Volumes[0].Size - 150*mib
+		}), Grows, 640 * mib, "data-x-0"},
 		"small ones by multiples of 64 MiB": {tenGi(8*gib, size(512*mib)), Grows, 640 * mib, "data-x-0"},
 		"the claim of another is growing": {tenGi(8*gib, func(g *Growth) { g.Volumes[1].Asked = 13 * gib }),
 			Pending, 0, "data-x-1 is still being enlarged"},

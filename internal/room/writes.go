@@ -10,14 +10,14 @@ const SparingWAL = 2 * SparingMaxWAL
 // SparingMaxWAL is max_wal_size then, in bytes: the least that PostgreSQL takes.
 const SparingMaxWAL = 2 * segment
 
-// Bounds are what must be free on a volume of a size, in bytes. What WAL has now counts as free here: it comes and
-// goes.
+// Bounds are what must be free on a volume of a size, in bytes.
 type Bounds struct {
 	// Closes is how much must be free for a primary to go on taking writes, Opens how much for it to take them again.
+	// Some of what WAL has counts as free: see TakeWrites.
 	Closes, Opens int64
-	// Spare is what is left besides WAL when it has just stopped.
-	Spare int64
-	// Reserve is how much is kept in a file, to be given back when less than Least is free without the WAL.
+	// Spare is what is left besides WAL when it has just stopped, UsualWAL what WAL needs while it takes writes.
+	Spare, UsualWAL int64
+	// Reserve is how much is kept in a file, to be given back when less than Least is free.
 	Reserve, Least int64
 }
 
@@ -26,22 +26,27 @@ type Bounds struct {
 // WAL that they make, which is a tenth of the volume and at most 8 GiB: else the primary would soon stop again. The
 // reserve is a 16th, at least one file of WAL and at most four.
 func BoundsOf(size int64) Bounds {
-	spare := min(max(size/32, 3*segment), gib)
+	spare, usual := min(max(size/32, 3*segment), gib), min(size/10, 8*gib)
 	closes := spare + SparingWAL
 	return Bounds{
-		Closes: closes, Opens: max(2*spare+min(size/10, 8*gib), closes+spare), Spare: spare,
+		Closes: closes, Opens: max(2*spare+usual, closes+spare), Spare: spare, UsualWAL: usual,
 		Reserve: min(max(size/16, segment), 4*segment), Least: segment,
 	}
 }
 
-// TakeWrites says whether a primary takes writes, of which so much is free with its WAL. perSecond is by how much its
-// volume has filled in the last second: as much again may be written before the primary has stopped, so it stops
-// earlier, but not by more than what is spared.
-func (b Bounds) TakeWrites(free, perSecond int64, takes bool) bool {
+// TakeWrites says whether a primary takes writes. What WAL has counts as free as far as WAL will need it: what it has
+// besides may be kept for somebody. perSecond is by how much the volume has filled in the last second: as much again may
+// be written before the primary has stopped, so it stops earlier, but not by more than what is spared.
+func (b Bounds) TakeWrites(free, wal, perSecond int64, takes bool) bool {
 	if !takes {
-		return free >= b.Opens
+		return b.opens(free, wal) >= 0
 	}
-	return free >= b.Closes+min(max(perSecond, 0), b.Spare)
+	return free+min(wal, SparingWAL) >= b.Closes+min(max(perSecond, 0), b.Spare)
+}
+
+// opens is how much more is free than must be for a primary to take writes again.
+func (b Bounds) opens(free, wal int64) int64 {
+	return free + min(wal, max(b.UsualWAL, SparingWAL)) - b.Opens
 }
 
 // EndReads says that those who read are ended too: what they write to the WAL may take what is left, faster than the
@@ -52,4 +57,4 @@ func (b Bounds) EndReads(free int64) bool { return free < 2*b.Least }
 func (b Bounds) GiveReserve(free int64) bool { return free < b.Least }
 
 // TakeReserve says that there is room to have it again: with it, a primary still takes writes.
-func (b Bounds) TakeReserve(free int64) bool { return free >= b.Opens+b.Reserve }
+func (b Bounds) TakeReserve(free, wal int64) bool { return b.opens(free, wal) >= b.Reserve }

@@ -19,18 +19,23 @@ func TestBoundsOf(t *testing.T) {
 func TestTakeWrites(t *testing.T) {
 	b := BoundsOf(10 * gib)
 	for name, c := range map[string]struct {
-		free, perSecond int64
-		takes, want     bool
+		free, wal, perSecond int64
+		takes, want          bool
 	}{
-		"enough is free":                        {400 * mib, 0, true, true},
-		"too little is free":                    {383 * mib, 0, true, false},
-		"it will be before the primary stops":   {450 * mib, 100 * mib, true, false},
-		"it shrinks":                            {390 * mib, -100 * mib, true, true},
-		"a fast load on a volume that is empty": {5 * gib, 3 * gib, true, true},
-		"it has stopped, and little was freed":  {gib, 0, false, false},
-		"it has stopped, and enough was freed":  {gib + 640*mib, 0, false, true},
+		"enough is free":                        {400 * mib, 0, 0, true, true},
+		"too little is free":                    {383 * mib, 0, 0, true, false},
+		"what WAL needs then, it has":           {320 * mib, 64 * mib, 0, true, true},
+		"WAL has much, which may be kept":       {319 * mib, 2 * gib, 0, true, false},
+		"it will be before the primary stops":   {450 * mib, 0, 100 * mib, true, false},
+		"it shrinks":                            {390 * mib, 0, -100 * mib, true, true},
+		"a fast load on a volume that is empty": {5 * gib, 0, 3 * gib, true, true},
+		"it has stopped, and little was freed":  {gib, 0, 0, false, false},
+		"it has stopped, and enough was freed":  {gib + 640*mib, 0, 0, false, true},
+		"a checkpoint has freed what WAL had":   {gib + 319*mib, 64 * mib, 0, false, false},
+		"WAL is kept for somebody":              {639 * mib, 5 * gib, 0, false, false},
+		"with its WAL there is enough":          {640 * mib, gib, 0, false, true},
 	} {
-		if got := b.TakeWrites(c.free, c.perSecond, c.takes); got != c.want {
+		if got := b.TakeWrites(c.free, c.wal, c.perSecond, c.takes); got != c.want {
 			t.Errorf("%s: it takes writes: %v", name, got)
 		}
 	}
@@ -43,7 +48,7 @@ func TestReserve(t *testing.T) {
 		if !b.GiveReserve(16*mib-1) || b.GiveReserve(16*mib) {
 			t.Errorf("of %d MiB, the reserve is not given back below one file of WAL", size/mib)
 		}
-		if b.TakeReserve(b.Least+b.Reserve) || !b.TakeWrites(b.Opens, 0, false) || b.Opens < b.Closes+b.Spare {
+		if b.TakeReserve(b.Least+b.Reserve, 0) || !b.TakeWrites(b.Opens, 0, 0, false) || b.Opens < b.Closes+b.Spare {
 			t.Errorf("of %d MiB, it does not come to rest: %+v", size/mib, b)
 		}
 	}

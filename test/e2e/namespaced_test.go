@@ -32,13 +32,6 @@ func TestNamespacedInstall(t *testing.T) {
 	if got := s.ask("shop", "SHOW work_mem"); got != "5MB" {
 		t.Errorf("work_mem is %s, want 5MB", got)
 	}
-	log, err := home.Kubectl(s.ctx, "logs", operator)
-	must(t, err)
-	for _, word := range []string{"forbidden", "Forbidden"} {
-		if strings.Contains(log, word) {
-			t.Errorf("a request was refused:\n%s", log)
-		}
-	}
 
 	// It can't tell whether the kind goes too, and so keeps the data. Another SampleDB of the name takes it over.
 	s.run("delete", "sampledb", "shop", "--timeout="+patience.String())
@@ -79,12 +72,26 @@ func (s *story) leavesItTo(home outside.Namespace) {
 		s.Fatalf("%v: %s", err, out)
 	}
 	s.Cleanup(func() { // while there is an operator for it
-		if s.Failed() {
-			log, _ := home.Kubectl(s.ctx, "logs", operator, "--tail=60")
-			s.Logf("the log of the operator in %s\n%s", home, log)
-		}
-		s.run("delete", "sampledbs", "--all", "--timeout="+patience.String())
+		s.run("delete", "myapps,postgresqls,sampledbs", "--all", "--timeout="+patience.String())
+		s.hadItsRights(home)
 	})
 	_, err = home.Kubectl(s.ctx, "rollout", "status", operator, "--timeout="+patience.String())
 	must(s.T, err)
+}
+
+// hadItsRights fails where the operator of a namespace was refused something.
+func (s *story) hadItsRights(home outside.Namespace) {
+	s.Helper()
+	log, err := home.Kubectl(s.ctx, "logs", operator)
+	if err != nil {
+		s.Errorf("read the log of the operator in %s: %v", home, err)
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(strings.ToLower(line), "forbidden") {
+			s.Errorf("a request of the operator in %s was refused: %s", home, line)
+		}
+	}
+	if s.Failed() {
+		s.Logf("the log of the operator in %s\n%s", home, log)
+	}
 }

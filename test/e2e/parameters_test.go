@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
 	"toban.dev/test/outside"
 )
 
@@ -17,7 +18,8 @@ import (
 // value that PostgreSQL refuses touches nothing. Volumes grow.
 func TestChanges(t *testing.T) {
 	s := begin(t)
-	s.apply(bare("shop", 2, `postgresql: {parameters: {work_mem: 5MB}}`))
+	s.apply(bare("shop", 2, `postgresql: {parameters: {work_mem: 5MB}}`,
+		`resources: {requests: {cpu: 20m, memory: 128Mi}, limits: {cpu: "1"}}`))
 	db := s.ready("shop")
 	primary, standby := db.Status.Primary, other(db)
 	first := s.startTime(primary)
@@ -45,6 +47,38 @@ func TestChanges(t *testing.T) {
 	s.until(func(context.Context) error { return s.equals(standby, "SHOW max_connections", "80") })
 	s.everyInstanceStreams("shop", 1)
 	s.grows("shop", "768Mi", "512Mi")
+	s.getsProcessors("shop")
+}
+
+// getsProcessors gives a SampleDB more of the processors: its containers have that, and nothing restarts.
+func (s *story) getsProcessors(name string) {
+	s.Helper()
+	db := s.ready(name)
+	started := map[string]string{}
+	for i := range db.Spec.Instances {
+		started[naming.Instance(name, int(i))] = s.startTime(naming.Instance(name, int(i)))
+	}
+	s.patch(name, `{"resources":{"requests":{"cpu":"30m"},"limits":{"cpu":"1500m"}}}`)
+	s.until(func(ctx context.Context) error {
+		for pod := range started {
+			limit, err := s.Kubectl(ctx, "exec", pod, "--", "cat", "/sys/fs/cgroup/cpu.max")
+			if err == nil && strings.TrimSpace(limit) != "150000 100000" { // microseconds (Linux' cgroup-v2.rst)
+				err = fmt.Errorf("%s may use %s", pod, limit)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if now := s.ready(name).Status; now.Primary != db.Status.Primary || now.Term != db.Status.Term {
+		s.Errorf("%s leads in term %d, before %s did in term %d", now.Primary, now.Term, db.Status.Primary, db.Status.Term)
+	}
+	for pod, before := range started {
+		if now := s.startTime(pod); now != before {
+			s.Errorf("%s restarted (%s, before %s) for more of the processors", pod, now, before)
+		}
+	}
 }
 
 // rejectsParameters gives a SampleDB some that PostgreSQL refuses: the condition has its own words, and the servers run

@@ -75,11 +75,16 @@ func (g *goings) wait() error {
 	return errors.Join(g.errors...)
 }
 
-// begin begins a story that others may run beside.
+// begin begins a story that others may run beside. With TOBAN_E2E_NAMESPACED, its namespace has an operator of its own,
+// with no right elsewhere; then one story runs at a time.
 func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
-	return inNamespace(t, nameOf(t), leavings.add)
+	s := inNamespace(t, nameOf(t), leavings.add)
+	if os.Getenv("TOBAN_E2E_NAMESPACED") != "" {
+		s.leavesItTo(outside.Namespace(string(s.Namespace) + "-operator"))
+	}
+	return s
 }
 
 // beginAlone begins a story that others must not run beside, because it takes the operator away, or looks at what is

@@ -81,35 +81,35 @@ func (w *RoomWatch) look() time.Duration {
 		return roomInterval
 	}
 	free, bounds := size-used, room.BoundsOf(size)
-	kept, err := w.wal()
+	wal, err := w.wal()
 	if err != nil {
-		w.complain(err)
-		return roomInterval
+		w.complain(err) // none of it counts as free then
 	}
-	w.decide(free, free+kept, bounds)
-	w.keep(free, free+kept, bounds)
+	w.decide(free, wal, bounds)
+	w.keep(free, wal, bounds)
 	if free < size/4 {
 		return roomSoon
 	}
 	return roomInterval
 }
 
-// decide tells what is to be done, where that has changed. withWAL is what is free with what the WAL has.
-func (w *RoomWatch) decide(free, withWAL int64, bounds room.Bounds) {
-	now := Shortage{Spare: !bounds.TakeWrites(withWAL, w.perSecond(withWAL), !w.told.Spare), Bounds: bounds}
+// decide tells what is to be done, where that has changed.
+func (w *RoomWatch) decide(free, wal int64, bounds room.Bounds) {
+	now := Shortage{Spare: !bounds.TakeWrites(free, wal, w.perSecond(free+wal), !w.told.Spare), Bounds: bounds}
 	now.EndReads = now.Spare && bounds.EndReads(free)
-	w.free, w.looked = withWAL, w.now()
+	w.free, w.looked = free+wal, w.now()
 	if now.Spare == w.told.Spare && now.EndReads == w.told.EndReads {
 		return
 	}
 	w.told = now
 	w.log.Warn("the room on the volume decides what its server may do", "takesWrites", !now.Spare, "endsReads",
-		now.EndReads, "freeMiB", free>>20, "freeWithWALMiB", withWAL>>20, "takesNoneBelowMiB", bounds.Closes>>20,
+		now.EndReads, "freeMiB", free>>20, "walMiB", wal>>20, "takesNoneBelowMiB", bounds.Closes>>20,
 		"takesThemAgainFromMiB", bounds.Opens>>20)
 	w.tell(now)
 }
 
-// perSecond is by how much the volume has filled since the last look, as if that had been a second ago.
+// perSecond is by how much the volume has filled since the last look, as if that had been a second ago. That WAL has
+// more is no sign: it has files in advance.
 func (w *RoomWatch) perSecond(free int64) int64 {
 	if past := w.now().Sub(w.looked); !w.looked.IsZero() && past > 0 {
 		return int64(float64(w.free-free) / past.Seconds())
@@ -117,12 +117,12 @@ func (w *RoomWatch) perSecond(free int64) int64 {
 	return 0
 }
 
-// keep keeps the reserve, or gives it back. withWAL is what is free with what the WAL has.
-func (w *RoomWatch) keep(free, withWAL int64, bounds room.Bounds) {
+// keep keeps the reserve, or gives it back.
+func (w *RoomWatch) keep(free, wal int64, bounds room.Bounds) {
 	switch {
 	case bounds.GiveReserve(free):
 		w.giveReserve()
-	case w.now().Sub(w.reserved) > reservePause && bounds.TakeReserve(withWAL):
+	case w.now().Sub(w.reserved) > reservePause && bounds.TakeReserve(free, wal):
 		w.reserved = w.now()
 		if _, err := os.Stat(w.reserve); err == nil {
 			return

@@ -1,6 +1,12 @@
 package pods
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Ready is what the kubelet says of a Pod.
 func Ready(pod *corev1.Pod) bool {
@@ -15,4 +21,28 @@ func Ready(pod *corev1.Pod) bool {
 // Ended says that all of a Pod's containers have ended for good.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// deferredFor is how long a node may have no room for what a Pod is to get before another node is looked for.
+const deferredFor = 5 * time.Minute
+
+// Resizing says what a Pod waits for that gets other resources while it runs, "" where it does not; and whether the node
+// does not give them to it.
+func Resizing(pod *corev1.Pod, now time.Time) (waits string, refused bool) {
+	for _, c := range pod.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type { //nolint:exhaustive // the others are about something else
+		case corev1.PodResizePending:
+			refused := c.Reason == corev1.PodReasonInfeasible || now.Sub(c.LastTransitionTime.Time) > deferredFor
+			return fmt.Sprintf("its node has no room for its resources now (%s: %s)", c.Reason, c.Message), refused
+		case corev1.PodResizeInProgress:
+			return strings.TrimSpace("it is given its resources " + c.Message), false
+		}
+	}
+	if seen := pod.Status.ObservedGeneration; seen > 0 && seen < pod.Generation {
+		return "its node has not seen its resources yet", false
+	}
+	return "", false
 }

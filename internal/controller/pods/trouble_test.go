@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,6 +164,37 @@ func TestReadyAndEnded(t *testing.T) {
 	} {
 		if got := Ended(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}}); got != want {
 			t.Errorf("%s: %v", phase, got)
+		}
+	}
+}
+
+func TestWhatAPodWaitsForThatIsResized(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	with := func(kind corev1.PodConditionType, reason string, age time.Duration) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+			{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "why",
+				LastTransitionTime: metav1.NewTime(now.Add(-age))},
+		}}}
+	}
+	unseen := &corev1.Pod{Status: corev1.PodStatus{ObservedGeneration: 1}}
+	unseen.Generation = 2
+	for name, c := range map[string]struct {
+		pod     *corev1.Pod
+		waits   string
+		refused bool
+	}{
+		"nothing":              {&corev1.Pod{}, "", false},
+		"it is under way":      {with(corev1.PodResizeInProgress, "", time.Hour), "it is given its resources why", false},
+		"the node is full":     {with(corev1.PodResizePending, "Deferred", time.Minute), "(Deferred: why)", false},
+		"it has long been so":  {with(corev1.PodResizePending, "Deferred", time.Hour), "(Deferred: why)", true},
+		"it is too small":      {with(corev1.PodResizePending, "Infeasible", 0), "(Infeasible: why)", true},
+		"nobody has looked":    {unseen, "has not seen", false},
+		"it does not say that": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, "", false},
+	} {
+		waits, refused := Resizing(c.pod, now)
+		if (waits == "") != (c.waits == "") || !strings.Contains(waits, c.waits) || refused != c.refused {
+			t.Errorf("%s: it waits for %q, %v", name, waits, refused)
 		}
 	}
 }

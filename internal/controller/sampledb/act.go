@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
 
@@ -117,8 +120,35 @@ func (r *Reconciler) applyRestarts(ctx context.Context, s *scope) error {
 		return r.replace(ctx, s, pod, s.decision.message)
 	case actionRestart:
 		return r.restart(ctx, s, pod, s.decision.message)
+	case actionResize:
+		return r.resize(ctx, s, pod, s.decision.message)
 	case actionNone, actionWait:
 	}
+	return nil
+}
+
+// resize gives a Pod its resources while it runs. Where the API server can't do that, the Pod is replaced.
+func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why string) error {
+	resources, _ := desired.ResizesInPlace(s.db, pod, []string{desired.FacetResources})
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": naming.ContainerPostgreSQL, "resources": resources},
+	}}})
+	if err != nil {
+		return fmt.Errorf("write the resources of Pod %s: %w", pod.Name, err)
+	}
+	err = r.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsInvalid(err):
+		return r.replace(ctx, s, pod, why) // before Kubernetes 1.33, or a Pod that this does not suit
+	case err != nil:
+		return fmt.Errorf("resize Pod %s: %w", pod.Name, err)
+	}
+	marked := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
+		naming.AnnotationFacets, desired.FacetsResized(s.db, pod))
+	if err := r.Client.Patch(ctx, pod.DeepCopy(), client.RawPatch(types.MergePatchType, marked)); err != nil {
+		return fmt.Errorf("annotate Pod %s: %w", pod.Name, err)
+	}
+	s.addEvent(eventPodResized, fmt.Sprintf("Pod %s, while it runs: %s", pod.Name, why))
 	return nil
 }
 

@@ -197,7 +197,7 @@ func allInstances(s *scope) *verdict {
 		return &v
 	case s.starting():
 		return &verdict{"", v1.ReasonCreating, sentence}
-	case s.decision.action == actionReplace || s.decision.action == actionRestart || s.decision.action == actionWait:
+	case s.decision.action != "" && s.decision.action != actionNone:
 		return &verdict{"", v1.ReasonUpdating, sentence}
 	case s.seen.set != nil && int(s.seen.set.Status.Replicas) < s.instances():
 		return &verdict{"", v1.ReasonScaling, sentence}

@@ -18,6 +18,7 @@ const (
 	actionWait    action = "wait"
 	actionReplace action = "replace" // delete the Pod; the StatefulSet makes it anew
 	actionRestart action = "restart" // the server in it
+	actionResize  action = "resize"  // give the Pod its resources while it runs
 )
 
 // The reasons of decisions.
@@ -32,6 +33,7 @@ const (
 	reasonMoving        = "Moving"        // another instance is about to become primary
 	reasonRestarting    = "Restarting"    // its server is not back yet from what it was asked for
 	reasonOutdated      = "Outdated"      // the Pod is not as the spec wants it
+	reasonResizing      = "Resizing"      // the node has not given it its resources yet
 	reasonPending       = "Pending"       // parameters wait for a restart of the server
 	reasonAsked         = "Asked"         // a user asks for a restart of the server
 )
@@ -69,6 +71,10 @@ type instance struct {
 	// outdated are the facets in which its Pod is not as wanted, pending the
 	// parameters that wait for a restart of its server.
 	outdated, pending []string
+	// resizes says that what is outdated of its Pod can be changed while it runs, resizing what a Pod waits for of which
+	// that was asked, "" for nothing.
+	resizes  bool
+	resizing string
 	// asked says that a user wants its server to restart.
 	asked bool
 }
@@ -82,7 +88,7 @@ type instance struct {
 // primary may come back as a standby: it is free to hand over instead.
 func decide(f fleet) decision {
 	due := slices.DeleteFunc(slices.Clone(f.instances), func(i instance) bool {
-		return len(i.outdated) == 0 && len(i.pending) == 0 && !i.asked
+		return len(i.outdated) == 0 && len(i.pending) == 0 && !i.asked && i.resizing == ""
 	})
 	if len(due) == 0 {
 		return decision{action: actionNone, reason: reasonCurrent}
@@ -125,6 +131,10 @@ func (f fleet) inTurn(target instance) decision {
 	switch {
 	case !target.exists:
 		return decision{actionWait, target.name, reasonEnding, "its Pod is ending"}
+	case target.resizing != "":
+		return decision{actionWait, target.name, reasonResizing, target.name + ": " + target.resizing}
+	case target.resizes:
+		return decision{actionResize, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
 	case len(target.outdated) > 0:
 		return decision{actionReplace, target.name, reasonOutdated, strings.Join(target.outdated, ", ") + " changed"}
 	case !target.ready:
@@ -167,6 +177,11 @@ func (s *scope) fleet() fleet {
 			i.outdated = desired.Outdated(s.db, s.settings, pod)
 			if s.lacksPullSecret(pod) {
 				i.outdated = append(i.outdated, "imagePullSecrets")
+			}
+			_, i.resizes = desired.ResizesInPlace(s.db, pod, i.outdated)
+			waits, refused := pods.Resizing(pod, s.now)
+			if i.resizing = waits; refused { // another node may have room
+				i.resizing, i.resizes, i.outdated = "", false, []string{desired.FacetResources}
 			}
 		}
 		i.known = known

@@ -30,6 +30,7 @@ const (
 	eventBlocked           = "Blocked"               // the user has to do something
 	eventScaling           = "Scaling"               // instances are added or removed
 	eventReplacing         = "Replacing"             // a Pod is replaced for a change of the spec
+	eventPodResized        = "PodResized"            // a Pod gets other resources while it runs
 	eventRestarting        = "Restarting"            // a server restarts for a parameter, or because it was asked for
 	eventRestarted         = "Restarted"             // the servers are restarted for which that was asked
 	eventRestartRefused    = "RestartRefused"        // it was asked for and can't be
