@@ -248,8 +248,8 @@ func (a *Agent) volumeGauge() *volume.Gauge {
 	return volume.NewGauge(a.options.Volume, tell, a.options.Log)
 }
 
-// roomWatch has a primary take no writes before its volume is full.
-func (a *Agent) roomWatch() *volume.RoomWatch {
+// roomWatch has a primary take no writes before its volume is full, and says when it gets short.
+func (a *Agent) roomWatch(gauge *volume.Gauge) *volume.RoomWatch {
 	tell := func(s volume.Shortage) {
 		var sparing *postgres.Sparing
 		if s.Spare {
@@ -258,15 +258,23 @@ func (a *Agent) roomWatch() *volume.RoomWatch {
 		a.flags.sparing.Store(sparing)
 		a.flags.endReads.Store(s.EndReads)
 		a.observeServer()
+		gauge.LookNow() // who is told that it is short asks how full it is
+		a.flags.short.Store(s.Short)
 	}
 	return volume.NewRoomWatch(a.options.Volume, a.options.Allocate, tell, a.options.Log)
 }
 
-// marker marks the instance while it takes no writes.
+// marker marks the instance while its volume gets full.
 func (a *Agent) marker() *publish.Marker {
-	return &publish.Marker{
-		Cluster: a.options.Cluster, ReadOnly: func() bool { return a.status.Get().ReadOnly }, Log: a.options.Log,
-	}
+	return &publish.Marker{Cluster: a.options.Cluster, Log: a.options.Log, Room: func() string {
+		switch {
+		case a.status.Get().ReadOnly:
+			return naming.RoomReadOnly
+		case a.flags.short.Load():
+			return naming.RoomShort
+		}
+		return ""
+	}}
 }
 
 // errStopped ends the actors when the agent is told to stop.
@@ -285,13 +293,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.beginElections(life, a.resume(ctx))
 	go a.exchange.identify()
+	gauge := a.volumeGauge()
 	tidier := &volume.Tidier{Volume: a.options.Volume, Config: a.configs.get, Log: a.options.Log}
 	stop := context.AfterFunc(ctx, a.leave)
 	defer stop()
 	for _, actor := range []func(context.Context) error{
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
-		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, a.volumeGauge().Run,
-		a.roomWatch().Run, a.marker().Run, reapLoop,
+		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, gauge.Run,
+		a.roomWatch(gauge).Run, a.marker().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

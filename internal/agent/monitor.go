@@ -80,9 +80,10 @@ type flags struct {
 	// renewed that there is a certificate which the server has not read yet.
 	full, stale, renewed atomic.Bool
 	// sparing says how a server is to go on lest the volume gets full, nil where there is enough room; endReads that
-	// those who read are to be ended.
+	// those who read are to be ended; short that the volume is to grow.
 	sparing  atomic.Pointer[postgres.Sparing]
 	endReads atomic.Bool
+	short    atomic.Bool
 }
 
 // poke makes a monitor look at once.

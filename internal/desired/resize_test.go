@@ -41,10 +41,11 @@ func TestWhatAPodGetsWhileItRuns(t *testing.T) {
 		"less memory":         {burst(nil, amounts("1", "2Gi")), burst(nil, amounts("1", "1Gi")), false},
 		"less memory asked for, the limit stays": {burst(amounts("1", "2Gi"), amounts("2", "2Gi")),
 			burst(amounts("1", "1Gi"), amounts("2", "2Gi")), false},
-		"a limit that was not there": {burst(amounts("1", "1Gi"), nil), burst(amounts("1", "1Gi"), amounts("2", "")), false},
-		"a limit less":               {burst(amounts("1", ""), amounts("2", "")), burst(amounts("1", ""), nil), false},
-		"huge pages":                 {burst(nil, amounts("1", "1Gi")), burst(nil, huge), false},
-		"none before":                {resources{}, burst(amounts("1", ""), nil), false},
+		"a limit that was not there": {burst(amounts("1", "1Gi"), nil),
+			burst(amounts("1", "1Gi"), amounts("2", "")), false},
+		"a limit less": {burst(amounts("1", ""), amounts("2", "")), burst(amounts("1", ""), nil), false},
+		"huge pages":   {burst(nil, amounts("1", "1Gi")), burst(nil, huge), false},
+		"none before":  {resources{}, burst(amounts("1", ""), nil), false},
 	} {
 		db := sampleDB("x", three, func(db *v1.SampleDB) { db.Spec.Resources = c.was })
 		template := podTemplate(db, settings, protocol.Config{})
@@ -63,8 +64,8 @@ func TestWhatAPodGetsWhileItRuns(t *testing.T) {
 	}
 }
 
-// A Pod that has got its resources is outdated in nothing, or in what it was outdated in besides. What else differs keeps
-// it from getting them while it runs: it is replaced anyway.
+// A Pod that has got its resources is outdated in nothing, or in what it was outdated in besides. What else differs
+// keeps it from getting them while it runs: it is replaced anyway.
 func TestAPodThatWasResized(t *testing.T) {
 	db := sampleDB("x", three, func(db *v1.SampleDB) { db.Spec.Resources.Requests = amounts("1", "1Gi") })
 	template := podTemplate(db, settings, protocol.Config{})

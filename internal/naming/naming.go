@@ -32,9 +32,11 @@ const (
 	AnnotationApplied = "toban.dev/applied"
 	// AnnotationFacets says with which facets of the spec a Pod was made.
 	AnnotationFacets = "toban.dev/facets"
-	// AnnotationReadOnly on an instance's Pod says that its server takes no writes, for its volume gets full. The agent
-	// writes it, so that the operator looks at once.
-	AnnotationReadOnly = "toban.dev/read-only"
+	// AnnotationRoom on an instance's Pod says that its volume gets full: RoomShort, or RoomReadOnly where it is a
+	// primary that takes no writes for it. The agent writes it, so that the operator looks at once.
+	AnnotationRoom = "toban.dev/room"
+	RoomShort      = "short"
+	RoomReadOnly   = "read-only"
 	// AnnotationPulls on the Job of a pull is the image that a node pulls.
 	AnnotationPulls = "toban.dev/pulls"
 	// AnnotationSources is the hash of the SQL that an init Job was made for.

@@ -55,15 +55,12 @@ func (v Volume) Short() bool {
 	if !v.Known || v.Size <= 0 {
 		return false
 	}
-	if v.Free() < v.least() {
+	if BoundsOf(v.Size).IsShort(v.Free(), false) {
 		return true
 	}
 	in, never := FullIn(v.Free(), v.PerDay)
 	return v.RateKnown && v.halfUsed() && !never && in < shortWithin
 }
-
-// least is how much is to be free: of a small volume more than a fifth, so that it grows before writes are refused.
-func (v Volume) least() int64 { return max(v.Size/shortPart, BoundsOf(v.Size).Opens) }
 
 func (v Volume) halfUsed() bool { return v.Free() < v.Size/2 }
 
@@ -72,7 +69,7 @@ func (v Volume) ShortIn() (in time.Duration, never bool) {
 	if !v.Known || v.Lately <= 0 {
 		return 0, true
 	}
-	return FullIn(v.Free()-v.least(), v.Lately*int64(Day/time.Minute))
+	return FullIn(v.Free()-BoundsOf(v.Size).Short, v.Lately*int64(Day/time.Minute))
 }
 
 // Growth is what is known about whether the volumes of a SampleDB grow.

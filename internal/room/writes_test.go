@@ -18,6 +18,13 @@ func TestBoundsOf(t *testing.T) {
 
 func TestTakeWrites(t *testing.T) {
 	b := BoundsOf(10 * gib)
+	for free, want := range map[int64][2]bool{
+		2*gib - 1: {true, true}, 2 * gib: {false, true}, 3 * gib: {false, false},
+	} {
+		if got := [2]bool{b.IsShort(free, false), b.IsShort(free, true)}; got != want {
+			t.Errorf("with %d MiB free it is short %v", free/mib, got)
+		}
+	}
 	for name, c := range map[string]struct {
 		free, wal, perSecond int64
 		takes, want          bool

@@ -72,7 +72,8 @@ func (s *story) getsProcessors(name string) {
 		return nil
 	})
 	if now := s.ready(name).Status; now.Primary != db.Status.Primary || now.Term != db.Status.Term {
-		s.Errorf("%s leads in term %d, before %s did in term %d", now.Primary, now.Term, db.Status.Primary, db.Status.Term)
+		s.Errorf("%s leads in term %d, before %s did in term %d",
+			now.Primary, now.Term, db.Status.Primary, db.Status.Term)
 	}
 	for pod, before := range started {
 		if now := s.startTime(pod); now != before {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -74,13 +75,13 @@ func (k *Cluster) Published(ctx context.Context) (protocol.Role, error) {
 	return protocol.Role(pod.Labels[naming.LabelRole]), nil
 }
 
-// MarkReadOnly annotates this instance's Pod while it takes no writes. The operator watches Pods.
-func (k *Cluster) MarkReadOnly(ctx context.Context, readOnly bool) error {
+// MarkRoom annotates this instance's Pod while its volume gets full. The operator watches Pods.
+func (k *Cluster) MarkRoom(ctx context.Context, room string) error {
 	value := "null"
-	if readOnly {
-		value = `"true"`
+	if room != "" {
+		value = strconv.Quote(room)
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, naming.AnnotationReadOnly, value)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, naming.AnnotationRoom, value)
 	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, k.pod, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {

@@ -8,20 +8,22 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"toban.dev/internal/naming"
 )
 
 // marks is a cluster that remembers how it was marked.
 type marks struct {
 	Cluster
-	all   []bool
+	all   []string
 	fails bool
 }
 
-func (m *marks) MarkReadOnly(_ context.Context, readOnly bool) error {
+func (m *marks) MarkRoom(_ context.Context, room string) error {
 	if m.fails {
 		return errors.New("the API is away")
 	}
-	m.all = append(m.all, readOnly)
+	m.all = append(m.all, room)
 	return nil
 }
 
@@ -29,12 +31,12 @@ func (m *marks) MarkReadOnly(_ context.Context, readOnly bool) error {
 func TestAnInstanceIsMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		cluster, readOnly := &marks{fails: true}, false
+		cluster, room := &marks{fails: true}, ""
 		log := slog.New(slog.DiscardHandler)
-		marker := Marker{Cluster: cluster, ReadOnly: func() bool { return readOnly }, Log: log}
+		marker := Marker{Cluster: cluster, Room: func() string { return room }, Log: log}
 		done := make(chan error)
 		go func() { done <- marker.Run(ctx) }()
-		after := func(want ...bool) {
+		after := func(want ...string) {
 			t.Helper()
 			time.Sleep(3 * markInterval)
 			synctest.Wait()
@@ -44,13 +46,13 @@ func TestAnInstanceIsMarked(t *testing.T) {
 		}
 		after()
 		cluster.fails = false
-		after(false)
-		readOnly = true
-		after(false, true)
-		readOnly, cluster.fails = false, true
-		after(false, true)
+		after("")
+		room = naming.RoomShort
+		after("", "short")
+		room, cluster.fails = "", true
+		after("", "short")
 		cluster.fails = false
-		after(false, true, false)
+		after("", "short", "")
 		end()
 		if err := <-done; err != nil {
 			t.Error(err)

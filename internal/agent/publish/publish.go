@@ -17,8 +17,8 @@ type Cluster interface {
 	Publish(ctx context.Context, role protocol.Role, others []string) error
 	// Published is the role in which the Services find this instance.
 	Published(ctx context.Context) (protocol.Role, error)
-	// MarkReadOnly says of this instance whether it takes no writes because its volume gets full.
-	MarkReadOnly(ctx context.Context, readOnly bool) error
+	// MarkRoom says of this instance that its volume gets full, and how that is; "" for not.
+	MarkRoom(ctx context.Context, room string) error
 }
 
 // publishDeadline bounds one attempt to tell the cluster the role.

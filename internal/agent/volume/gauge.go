@@ -37,6 +37,7 @@ type Gauge struct {
 	measure func() (size, used int64, err error)
 	now     func() time.Time
 
+	poke    chan struct{}
 	samples []room.Sample
 	recent  []int64 // what was used at the last looks
 	told    protocol.Room
@@ -48,6 +49,15 @@ func NewGauge(volume string, tell func(protocol.Room), log *slog.Logger) *Gauge 
 	return &Gauge{
 		path: filepath.Join(StateFolder(volume), fillingFile), tell: tell, log: log,
 		measure: func() (int64, int64, error) { return usedOf(volume) }, now: time.Now,
+		poke: make(chan struct{}, 1),
+	}
+}
+
+// LookNow has it look at once.
+func (g *Gauge) LookNow() {
+	select {
+	case g.poke <- struct{}{}:
+	default:
 	}
 }
 
@@ -66,7 +76,7 @@ func (g *Gauge) Run(ctx context.Context) error {
 	return lookEvery(ctx, func() time.Duration {
 		g.look()
 		return gaugeInterval
-	})
+	}, g.poke)
 }
 
 // look looks once.

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/room"
 )
@@ -49,6 +48,8 @@ type RoomWatch struct {
 
 // Shortage is what is to be done about a volume that gets full.
 type Shortage struct {
+	// Short says that less is free than is to be: where volumes may grow, it is time.
+	Short bool
 	// Spare says that a server is to go on with little room, which for a primary is to take no writes, EndReads that it
 	// is to end those who read as well.
 	Spare, EndReads bool
@@ -71,7 +72,7 @@ func NewRoomWatch(
 }
 
 // Run looks again and again, until ctx ends.
-func (w *RoomWatch) Run(ctx context.Context) error { return lookEvery(ctx, w.look) }
+func (w *RoomWatch) Run(ctx context.Context) error { return lookEvery(ctx, w.look, nil) }
 
 // look looks once, and says when it is to be looked again.
 func (w *RoomWatch) look() time.Duration {
@@ -96,13 +97,13 @@ func (w *RoomWatch) look() time.Duration {
 // decide tells what is to be done, where that has changed.
 func (w *RoomWatch) decide(free, wal int64, bounds room.Bounds) {
 	now := Shortage{Spare: !bounds.TakeWrites(free, wal, w.perSecond(free+wal), !w.told.Spare), Bounds: bounds}
-	now.EndReads = now.Spare && bounds.EndReads(free)
+	now.EndReads, now.Short = now.Spare && bounds.EndReads(free), bounds.IsShort(free, w.told.Short)
 	w.free, w.looked = free+wal, w.now()
-	if now.Spare == w.told.Spare && now.EndReads == w.told.EndReads {
+	if now.Short == w.told.Short && now.Spare == w.told.Spare && now.EndReads == w.told.EndReads {
 		return
 	}
 	w.told = now
-	w.log.Warn("the room on the volume decides what its server may do", "takesWrites", !now.Spare, "endsReads",
+	w.log.Warn("the room on the volume has changed", "short", now.Short, "takesWrites", !now.Spare, "endsReads",
 		now.EndReads, "freeMiB", free>>20, "walMiB", wal>>20, "takesNoneBelowMiB", bounds.Closes>>20,
 		"takesThemAgainFromMiB", bounds.Opens>>20)
 	w.tell(now)
@@ -172,19 +173,24 @@ func Allocate(path string, bytes int64) error {
 	return nil
 }
 
-// lookEvery looks, waits for as long as the look says, and looks again, until ctx ends. A look at a volume that hangs
-// is not waited for then. Only one is under way at a time.
-func lookEvery(ctx context.Context, look func() time.Duration) error {
-	for {
+// lookEvery looks, waits for as long as the look says or until it is poked, and looks again, until ctx ends. A look at
+// a volume that hangs is not waited for then. Only one is under way at a time.
+func lookEvery(ctx context.Context, look func() time.Duration, poke <-chan struct{}) error {
+	for ctx.Err() == nil {
 		looked := make(chan time.Duration, 1)
 		go func() { looked <- look() }()
 		select {
 		case <-ctx.Done():
 			return nil
 		case next := <-looked:
-			if !pause.For(ctx, next) {
-				return nil
+			timer := time.NewTimer(next)
+			select {
+			case <-ctx.Done():
+			case <-poke:
+			case <-timer.C:
 			}
+			timer.Stop()
 		}
 	}
+	return nil
 }

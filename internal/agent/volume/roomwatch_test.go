@@ -71,23 +71,25 @@ func TestAVolumeThatGetsShortIsTold(t *testing.T) {
 		spare, ends         bool
 	}{
 		{"there is room", 0, 900 + 64, 0, roomInterval, 0, false, false},
-		{"less than a quarter is free", 60, 200, 0, roomSoon, 0, false, false},
-		{"too little is free", 60, 111, 0, roomSoon, 1, true, false},
-		{"more is free", 60, 190, 0, roomSoon, 1, true, false},
-		{"enough is free", 60, 199, 0, roomSoon, 2, false, false},
-		{"WAL has taken some of it", 1, 199 - 64, 64, roomSoon, 2, false, false},
-		{"with the WAL enough is free", 60, 70, 64, roomSoon, 2, false, false},
-		{"it fills by 10 MiB a second", 1, 60, 64, roomSoon, 2, false, false},
-		{"in a second it would be short", 1, 50, 64, roomSoon, 3, true, false},
-		{"hardly anything is free", 60, 31, 64, roomSoon, 4, true, true},
-		{"a bit more is free", 60, 33, 64, roomSoon, 5, true, false},
+		{"less than a quarter is free", 60, 220, 0, roomSoon, 0, false, false},
+		{"less than a fifth is free", 60, 200, 0, roomSoon, 1, false, false},
+		{"too little is free", 60, 111, 0, roomSoon, 2, true, false},
+		{"more is free", 60, 190, 0, roomSoon, 2, true, false},
+		{"enough is free", 60, 199, 0, roomSoon, 3, false, false},
+		{"WAL has taken some of it", 1, 199 - 64, 64, roomSoon, 3, false, false},
+		{"with the WAL enough is free", 60, 70, 64, roomSoon, 3, false, false},
+		{"it fills by 10 MiB a second", 1, 60, 64, roomSoon, 3, false, false},
+		{"in a second it would be short", 1, 50, 64, roomSoon, 4, true, false},
+		{"hardly anything is free", 60, 31, 64, roomSoon, 5, true, true},
+		{"a bit more is free", 60, 33, 64, roomSoon, 6, true, false},
 	} {
 		w.kept = c.kept * testMiB
 		next := w.after(c.seconds, c.free+w.held()/testMiB)
 		if next != c.next || len(w.told) != c.told {
 			t.Errorf("%s: it looks after %s, and has told %v", c.what, next, w.told)
 		}
-		if c.told > 0 && (w.told[c.told-1].Spare != c.spare || w.told[c.told-1].EndReads != c.ends) {
+		if c.told > 0 && (w.told[c.told-1].Spare != c.spare || w.told[c.told-1].EndReads != c.ends ||
+			!w.told[c.told-1].Short) {
 			t.Errorf("%s: it has told %+v", c.what, w.told[c.told-1])
 		}
 	}

@@ -23,22 +23,25 @@ func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// deferredFor is how long a node may have no room for what a Pod is to get before another node is looked for.
+// deferredFor is how long a node may have no room for what a Pod is to get, or fail to give it, before another node is
+// looked for.
 const deferredFor = 5 * time.Minute
 
-// Resizing says what a Pod waits for that gets other resources while it runs, "" where it does not; and whether the node
-// does not give them to it.
+// Resizing says what a Pod waits for that gets other resources while it runs, "" where it does not; and whether the
+// node does not give them to it.
 func Resizing(pod *corev1.Pod, now time.Time) (waits string, refused bool) {
 	for _, c := range pod.Status.Conditions {
 		if c.Status != corev1.ConditionTrue {
 			continue
 		}
+		long := now.Sub(c.LastTransitionTime.Time) > deferredFor
 		switch c.Type { //nolint:exhaustive // the others are about something else
 		case corev1.PodResizePending:
-			refused := c.Reason == corev1.PodReasonInfeasible || now.Sub(c.LastTransitionTime.Time) > deferredFor
+			refused := c.Reason == corev1.PodReasonInfeasible || long
 			return fmt.Sprintf("its node has no room for its resources now (%s: %s)", c.Reason, c.Message), refused
 		case corev1.PodResizeInProgress:
-			return strings.TrimSpace("it is given its resources " + c.Message), false
+			refused := c.Reason == corev1.PodReasonError && long
+			return strings.TrimSpace("it is given its resources " + c.Message), refused
 		}
 	}
 	if seen := pod.Status.ObservedGeneration; seen > 0 && seen < pod.Generation {

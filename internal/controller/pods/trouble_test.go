@@ -185,7 +185,9 @@ func TestWhatAPodWaitsForThatIsResized(t *testing.T) {
 		refused bool
 	}{
 		"nothing":              {&corev1.Pod{}, "", false},
-		"it is under way":      {with(corev1.PodResizeInProgress, "", time.Hour), "it is given its resources why", false},
+		"it is under way":      {with(corev1.PodResizeInProgress, "", time.Hour), "resources why", false},
+		"it fails":             {with(corev1.PodResizeInProgress, "Error", time.Minute), "resources why", false},
+		"it fails for long":    {with(corev1.PodResizeInProgress, "Error", time.Hour), "resources why", true},
 		"the node is full":     {with(corev1.PodResizePending, "Deferred", time.Minute), "(Deferred: why)", false},
 		"it has long been so":  {with(corev1.PodResizePending, "Deferred", time.Hour), "(Deferred: why)", true},
 		"it is too small":      {with(corev1.PodResizePending, "Infeasible", 0), "(Infeasible: why)", true},

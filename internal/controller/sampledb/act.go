@@ -136,7 +136,8 @@ func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why 
 	if err != nil {
 		return fmt.Errorf("write the resources of Pod %s: %w", pod.Name, err)
 	}
-	err = r.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	err = r.Client.SubResource("resize").Patch(ctx, pod.DeepCopy(),
+		client.RawPatch(types.StrategicMergePatchType, patch))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsInvalid(err):
 		return r.replace(ctx, s, pod, why) // before Kubernetes 1.33, or a Pod that this does not suit

@@ -71,8 +71,8 @@ type instance struct {
 	// outdated are the facets in which its Pod is not as wanted, pending the
 	// parameters that wait for a restart of its server.
 	outdated, pending []string
-	// resizes says that what is outdated of its Pod can be changed while it runs, resizing what a Pod waits for of which
-	// that was asked, "" for nothing.
+	// resizes says that what is outdated of its Pod can be changed while it runs, resizing what a Pod waits for of
+	// which that was asked, "" for nothing.
 	resizes  bool
 	resizing string
 	// asked says that a user wants its server to restart.

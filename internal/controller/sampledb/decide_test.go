@@ -24,33 +24,22 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 		}
 		return f
 	}
-	outdated := func(which ...int) func(*fleet) {
+	each := func(which []int, change func(*instance)) func(*fleet) {
 		return func(f *fleet) {
 			for _, i := range which {
-				f.instances[i].outdated = changed
+				change(&f.instances[i])
 			}
 		}
+	}
+	outdated := func(which ...int) func(*fleet) {
+		return each(which, func(i *instance) { i.outdated = changed })
 	}
 	pending := func(which ...int) func(*fleet) {
-		return func(f *fleet) {
-			for _, i := range which {
-				f.instances[i].pending = parameter
-			}
-		}
+		return each(which, func(i *instance) { i.pending = parameter })
 	}
-	asked := func(which ...int) func(*fleet) {
-		return func(f *fleet) {
-			for _, i := range which {
-				f.instances[i].asked = true
-			}
-		}
-	}
+	asked := func(which ...int) func(*fleet) { return each(which, func(i *instance) { i.asked = true }) }
 	resizes := func(which ...int) func(*fleet) {
-		return func(f *fleet) {
-			for _, i := range which {
-				f.instances[i].outdated, f.instances[i].resizes = []string{"resources"}, true
-			}
-		}
+		return each(which, func(i *instance) { i.outdated, i.resizes = []string{"resources"}, true })
 	}
 	resizing := func(i int) func(*fleet) { return func(f *fleet) { f.instances[i].resizing = "its node is busy" } }
 	down := func(i int) func(*fleet) {
@@ -77,12 +66,18 @@ func TestDecideRestartsOneAtATimeStandbysFirst(t *testing.T) {
 		"all are outdated: a standby first":           {with(outdated(0, 1, 2)), actionReplace, "x-2", reasonOutdated},
 		"other resources: a standby first":            {with(resizes(0, 1, 2)), actionResize, "x-2", reasonOutdated},
 		"other resources: the primary last":           {with(resizes(0)), actionResize, "x-0", reasonOutdated},
-		"a node has not given them yet":               {with(resizes(0, 1), resizing(2)), actionWait, "x-2", reasonResizing},
-		"they are given, and a restart waits":         {with(pending(2), resizing(2)), actionWait, "x-2", reasonResizing},
-		"other resources for a broken one":            {with(resizes(1), down(1)), actionReplace, "x-1", reasonBroken},
-		"other resources, while another is down":      {with(resizes(1), down(2)), actionWait, "x-1", reasonOthersUnready},
-		"the next standby":                            {with(outdated(0, 1)), actionReplace, "x-1", reasonOutdated},
-		"the primary last":                            {with(outdated(0)), actionReplace, "x-0", reasonOutdated},
+		"a node has not given them yet": {
+			with(resizes(0, 1), resizing(2)), actionWait, "x-2", reasonResizing,
+		},
+		"they are given, and a restart waits": {
+			with(pending(2), resizing(2)), actionWait, "x-2", reasonResizing,
+		},
+		"other resources for a broken one": {with(resizes(1), down(1)), actionReplace, "x-1", reasonBroken},
+		"other resources, while another is down": {
+			with(resizes(1), down(2)), actionWait, "x-1", reasonOthersUnready,
+		},
+		"the next standby": {with(outdated(0, 1)), actionReplace, "x-1", reasonOutdated},
+		"the primary last": {with(outdated(0)), actionReplace, "x-0", reasonOutdated},
 		"the former one is not back yet": {
 			with(outdated(0, 1), down(2)), actionWait, "x-1", reasonOthersUnready,
 		},
