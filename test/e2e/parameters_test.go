@@ -61,8 +61,9 @@ func (s *story) getsProcessors(name string) {
 	s.patch(name, `{"resources":{"requests":{"cpu":"30m"},"limits":{"cpu":"1500m"}}}`)
 	s.until(func(ctx context.Context) error {
 		for pod := range started {
-			limit, err := s.Kubectl(ctx, "exec", pod, "--", "cat", "/sys/fs/cgroup/cpu.max")
-			if err == nil && strings.TrimSpace(limit) != "150000 100000" { // microseconds (Linux' cgroup-v2.rst)
+			limit, err := s.Kubectl(ctx, "get", "pod", pod, "-o", // what the kubelet says that it has
+				`jsonpath={.status.containerStatuses[?(@.name=="postgresql")].resources.limits.cpu}`)
+			if err == nil && limit != "1500m" {
 				err = fmt.Errorf("%s may use %s", pod, limit)
 			}
 			if err != nil {

@@ -141,6 +141,9 @@ func (r *Reconciler) resize(ctx context.Context, s *scope, pod *corev1.Pod, why 
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsInvalid(err):
 		return r.replace(ctx, s, pod, why) // before Kubernetes 1.33, or a Pod that this does not suit
+	case apierrors.IsForbidden(err): // its node is too small, or a quota has no more
+		return &problem{v1.ReasonPodRefused, fmt.Sprintf("Pod %s goes on with the resources that it has, for it can't "+
+			"get others: %v. If another node has them, delete the Pod: it starts there", pod.Name, err), waitUser}
 	case err != nil:
 		return fmt.Errorf("resize Pod %s: %w", pod.Name, err)
 	}
