@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -90,6 +91,49 @@ func TestChangedResourcesReplacePodsOneByOne(t *testing.T) {
 	}
 	db = w.reconcile(db)
 	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+}
+
+// More of a processor reaches the Pods while they run, one after the other; a request that a Pod can't get so, or that
+// goes, replaces them.
+func TestProcessorsReachPodsThatRun(t *testing.T) {
+	w := newWorld(t)
+	requests := func(list corev1.ResourceList) func(*v1.SampleDB) {
+		return func(db *v1.SampleDB) { db.Spec.Resources.Requests = list }
+	}
+	cpu := func(text string) corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: quantity(text)} }
+	db := w.started("x", instances(3), requests(cpu("100m")))
+	before := map[string]types.UID{}
+	for _, name := range []string{"x-0", "x-1", "x-2"} {
+		var pod corev1.Pod
+		if !w.find(name, &pod) {
+			t.Fatalf("%s is gone", name)
+		}
+		before[name] = pod.UID
+	}
+	db = w.edit(db, requests(cpu("200m")))
+	w.observe("x")
+	for range 4 {
+		db = w.reconcile(db)
+	}
+	for name, uid := range before {
+		var pod corev1.Pod
+		if !w.find(name, &pod) {
+			t.Fatalf("%s is gone", name)
+		}
+		if has := pod.Spec.Containers[0].Resources.Requests.Cpu().String(); has != "200m" || pod.UID != uid {
+			t.Errorf("%s has %s of a processor, and is the same Pod: %v", name, has, pod.UID == uid)
+		}
+	}
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	if events := w.drainEvents(); strings.Count(events, "PodResized") != 3 {
+		t.Errorf("events: %s", events)
+	}
+	db = w.edit(db, requests(nil))
+	w.observe("x")
+	db = w.reconcile(db)
+	if w.find("x-2", &corev1.Pod{}) {
+		t.Errorf("x-2 was not replaced: %s", db.Status.Conditions[0].Message)
+	}
 }
 
 func TestAParameterThatNeedsARestartRestartsServersInOrder(t *testing.T) {
