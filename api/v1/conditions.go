@@ -146,8 +146,8 @@ const (
 	// To do: make room, or ask for less in `spec.resources` and `spec.pod`.
 	ReasonUnschedulable = "Unschedulable"
 
-	// ReasonPodRefused: the cluster refuses to create a Pod, because of a quota, a limit range or a policy; the message
-	// quotes it.
+	// ReasonPodRefused: the cluster refuses to create a Pod, or to give other resources to one that runs, because of a
+	// quota, a limit range, a policy, or a node that is too small; the message quotes it.
 	// To do: raise the quota, or adapt `spec.resources` and `spec.pod` to what is allowed. Kubernetes tries again
 	// within a quarter of an hour; `kubectl annotate statefulset NAME tried=again` makes it try at once.
 	ReasonPodRefused = "PodRefused"
