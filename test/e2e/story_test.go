@@ -81,11 +81,14 @@ func begin(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
 	s := inNamespace(t, nameOf(t), leavings.add)
-	if os.Getenv("TOBAN_E2E_NAMESPACED") != "" {
+	if ofOneNamespace() {
 		s.leavesItTo(outside.Namespace(string(s.Namespace) + "-operator"))
 	}
 	return s
 }
+
+// ofOneNamespace says that each story has an operator of its own namespace.
+func ofOneNamespace() bool { return os.Getenv("TOBAN_E2E_NAMESPACED") != "" }
 
 // beginAlone begins a story that others must not run beside, because it takes the operator away, or looks at what is
 // only so on a machine that is at rest: go test resumes the parallel ones when all others are over. It makes the
