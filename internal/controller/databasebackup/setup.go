@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/naming"
 )
 
@@ -35,11 +35,9 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 
 // byJob is the backup that a Pod works for: its Job has the same name.
 func byJob(_ context.Context, object client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != "Job" || object.GetLabels()[naming.LabelComponent] != naming.ComponentBackup {
+	name, ok := jobs.OfPod(object, naming.ComponentBackup)
+	if !ok {
 		return nil
 	}
-	return []reconcile.Request{
-		{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}},
-	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }

@@ -5,7 +5,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/naming"
 )
 
@@ -35,11 +35,11 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 
 // byJob is the DatabaseRestore that a Pod works for, by the name of its Job.
 func byJob(_ context.Context, object client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != "Job" || object.GetLabels()[naming.LabelComponent] != naming.ComponentBring {
+	job, ok := jobs.OfPod(object, naming.ComponentBring)
+	if !ok {
 		return nil
 	}
-	name, ok := naming.BroughtBy(owner.Name)
+	name, ok := naming.BroughtBy(job)
 	if !ok {
 		return nil
 	}

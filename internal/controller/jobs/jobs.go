@@ -85,3 +85,12 @@ func (r Runner) Keep(
 	}
 	return current, ending, nil
 }
+
+// OfPod is the name of the Job that a Pod of a component works for.
+func OfPod(pod client.Object, component string) (name string, ok bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "Job" || pod.GetLabels()[naming.LabelComponent] != component {
+		return "", false
+	}
+	return owner.Name, true
+}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/naming"
 )
 
@@ -46,13 +47,13 @@ func askedOrComplete() predicate.Predicate {
 
 // byJob is the backup that a Pod verifies: its Job belongs to it.
 func (r *Reconciler) byJob(ctx context.Context, object client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != "Job" || object.GetLabels()[naming.LabelComponent] != naming.ComponentVerify {
+	name, ok := jobs.OfPod(object, naming.ComponentVerify)
+	if !ok {
 		return nil
 	}
 	job := &batchv1.Job{}
-	if err := r.Client.Get(ctx,
-		types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, job); err != nil {
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: name}
+	if err := r.Client.Get(ctx, key, job); err != nil {
 		return nil // it is looked at again within seconds
 	}
 	backup := metav1.GetControllerOf(job)

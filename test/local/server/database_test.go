@@ -300,6 +300,52 @@ func TestARoleIsGoneWhateverTheDatabaseSets(t *testing.T) {
 	}
 }
 
+// Before a volume is full, those go that were writing when that was said, and in need those that read; who begins later
+// may make room. Our own stay.
+func TestWhoWritesIsEnded(t *testing.T) {
+	n := server(t)
+	n.ensure(foodb())
+	writes := n.mustLogin("foo", "mypassword", "foo")
+	reads := n.mustLogin("foo", "mypassword", "foo")
+	for _, c := range []*pgx.Conn{writes, reads} {
+		if got := sql(t, c, "CREATE TABLE IF NOT EXISTS t (n int)", "BEGIN"); got != "" {
+			t.Fatal(got)
+		}
+	}
+	ours := n.dial()
+	defer ours.Close(context.Background())
+	if got := sql(t, writes, "INSERT INTO t VALUES (1)") + sql(t, reads, "SELECT * FROM t") +
+		sql(t, ours, "BEGIN", "SELECT pg_current_xact_id()"); got != "" {
+		t.Fatal(got)
+	}
+	s := n.session()
+	defer s.Close()
+	end := func(begun time.Time, alsoReads bool, want int) {
+		t.Helper()
+		if ended, err := s.EndWriters(t.Context(), begun, alsoReads); err != nil || ended != want {
+			t.Errorf("it ends %d, %v; want %d", ended, err, want)
+		}
+	}
+	end(time.Now().Add(-time.Hour), false, 0)
+	end(time.Now(), false, 1)
+	asleep := make(chan error, 1)
+	go func() {
+		_, err := reads.Exec(t.Context(), "SELECT pg_sleep(600)")
+		asleep <- err
+	}()
+	for n.ask("SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'") !=
+		"1" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	end(time.Now(), true, 1)
+	if err := <-asleep; code(err) != "57P01" { // admin_shutdown
+		t.Errorf("who read was not ended: %v", err)
+	}
+	if got := sql(t, ours, "COMMIT"); got != "" {
+		t.Errorf("one of ours was ended: %s", got)
+	}
+}
+
 // A user of one database can keep neither his own role's removal nor anybody's password from changing.
 func TestNobodyHoldsUpTheServersOwnWork(t *testing.T) {
 	n := server(t)
