@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"toban.dev/internal/protocol"
@@ -109,6 +111,27 @@ func TestWhatAVolumeIsFilledWithLately(t *testing.T) {
 	if got := g.last().Lately; got != 0 {
 		t.Errorf("a minute after it is %d", got)
 	}
+}
+
+// Who is told that a volume gets short asks how full it is: what it is told then is not ten seconds old.
+func TestTheRoomIsLookedAtAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		g := newGauged(t, emptyVolume(t))
+		done := make(chan error)
+		go func() { done <- g.Run(ctx) }()
+		synctest.Wait()
+		g.used = 2 << 30
+		g.LookNow()
+		synctest.Wait()
+		if used := g.last().Used; used != 2<<30 {
+			t.Errorf("it says that %d MiB are used", used>>20)
+		}
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestTheRoomOfARealFileSystem(t *testing.T) {
