@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,6 +73,7 @@ func run(args []string, out io.Writer) error {
 		return err
 	}
 	tellUsed(out, all, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	r.tellFailed()
 	if ended != nil {
 		return errors.Join(ended, read)
 	}
@@ -127,6 +129,7 @@ type report struct {
 	undeclared   []string
 	skippedKnown int
 	took         []took
+	failed       []string
 }
 
 // took is how long a test took, in seconds.
@@ -205,6 +208,9 @@ func (r *report) end(at test, failed bool) {
 		if of.pkg != at.pkg || at.name != "" && of.name != at.name {
 			continue
 		}
+		if failed && of.name != "" {
+			r.failed = append(r.failed, of.pkg+" "+of.name+"\n"+complaints(said.String()))
+		}
 		if failed && !r.verbose {
 			_, _ = said.WriteTo(r.out)
 		}
@@ -224,6 +230,25 @@ func (r *report) tellSlowest() {
 	slices.SortFunc(r.took, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
 	for _, t := range r.took[:min(slowest, len(r.took))] {
 		fmt.Fprintf(r.out, "%6.0f s  %s %s\n", t.seconds, t.pkg, t.name)
+	}
+}
+
+// complaint is the first line of what a test says by itself, with where it says it. More is in what was printed before.
+var complaint = regexp.MustCompile(`(?m)^ +\w+\.go:\d+: .{0,300}`)
+
+// complaints is what a test has said, without the lines that only belong to others of it.
+func complaints(said string) string {
+	var lines strings.Builder
+	for _, line := range complaint.FindAllString(said, -1) {
+		lines.WriteString(line + "\n")
+	}
+	return lines.String()
+}
+
+// tellFailed repeats at the end, in short, which tests failed and why: what they have printed can be thousands of lines.
+func (r *report) tellFailed() {
+	if len(r.failed) > 0 {
+		fmt.Fprintf(r.out, "%d tests failed:\n%s", len(r.failed), strings.Join(r.failed, ""))
 	}
 }
 

@@ -87,6 +87,25 @@ func TestTheSlowestAreTold(t *testing.T) {
 	}
 }
 
+// Who sees only the last lines of a long run sees what failed, and why.
+func TestWhatFailedIsToldAtTheEnd(t *testing.T) {
+	var out strings.Builder
+	r := newReport(&out, nil, false)
+	long := strings.Repeat("x", 400)
+	err := r.read(strings.NewReader(said("fail", "=== RUN TestX", "    x_test.go:7: not within 6 min: "+long,
+		"        a log of many lines", "    y_test.go:9: and this") + said("pass", "    x_test.go:8: nothing")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	r.tellFailed()
+	want := "1 tests failed:\np TestX\n    x_test.go:7: not within 6 min: " + long[:300-len("not within 6 min: ")] +
+		"\n    y_test.go:9: and this\n"
+	if out.String() != want {
+		t.Errorf("it says\n%s", out.String())
+	}
+}
+
 func TestAFolderStaysInFront(t *testing.T) {
 	got := testArgs([]string{"-C", "localkube", "-run", "X", "./..."})
 	want := []string{"test", "-C", "localkube", "-json", "-vet=off", "-run", "X", "./..."}
