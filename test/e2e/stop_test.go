@@ -41,7 +41,8 @@ func TestADatabaseIsStoppedAndStarted(t *testing.T) {
 	began = time.Now()
 	s.patch("shared", `{"stopped":false}`)
 	access := s.access("shared", "shared")
-	s.until(func(ctx context.Context) error { return access.Do(ctx, "CREATE TABLE again (id int)") })
+	// A connection may end between the commit and its answer: the next try finds the table.
+	s.until(func(ctx context.Context) error { return access.Do(ctx, "CREATE TABLE IF NOT EXISTS again (id int)") })
 	s.Logf("the first write %.1f s after the start", time.Since(began).Seconds())
 	s.rowsAtLeast("shared", s.count("shared")+50)
 	writer.Stop()
@@ -71,10 +72,14 @@ func TestADatabaseIsStoppedAndStarted(t *testing.T) {
 	}
 }
 
-// stopsInItsWindow has a window stop a SampleDB that is older than a minute, and starts it before the window ends.
+// stopsInItsWindow has a window stop a SampleDB, and starts it before the window ends. The window opens at the first
+// full minute of its life: one that was open when it was created would not count.
 func (s *story) stopsInItsWindow(name string) {
 	s.Helper()
-	s.patch(name, fmt.Sprintf(`{"stopWindows":[{"start":%q,"duration":"20h"}]}`, time.Now().UTC().Format("15:04")))
+	db, err := s.SampleDB(s.ctx, name)
+	must(s.T, err)
+	opens := db.CreationTimestamp.UTC().Truncate(time.Minute).Add(time.Minute)
+	s.patch(name, fmt.Sprintf(`{"stopWindows":[{"start":%q,"duration":"20h"}]}`, opens.Format("15:04")))
 	s.nothingRuns(name)
 	says := s.condition(name, v1.ConditionReady, "False", v1.ReasonStopped)
 	if !strings.Contains(says, "stopped until ") {
