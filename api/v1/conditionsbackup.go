@@ -163,9 +163,10 @@ const (
 	ReasonQueued = "Queued"
 )
 
-// Reasons of Complete. They are those of a DatabaseBackup, and of a DatabaseRestore.
+// Reasons of Complete. They are those of a DatabaseBackup, of a DatabaseRestore, and of a FaultDrill.
 const (
-	// ReasonCompleted: the backup is in the archive; what a DatabaseRestore brings back is in the database.
+	// ReasonCompleted: the backup is in the archive; what a DatabaseRestore brings back is in the database; a FaultDrill
+	// has a result, which its condition Passed judges.
 	// To do: nothing.
 	ReasonCompleted = "Completed"
 
@@ -178,18 +179,21 @@ const (
 	ReasonArchiveNotReady = "ArchiveNotReady"
 
 	// ReasonSampleDBNotFound: there is no SampleDB of that name.
-	// To do: create it, or delete the DatabaseBackup or the DatabaseRestore.
+	// To do: create it, or delete the DatabaseBackup, the DatabaseRestore or the FaultDrill.
 	ReasonSampleDBNotFound = "SampleDBNotFound"
 
-	// ReasonBackupNameTaken: a Job of this name exists and does not belong to this backup or restore.
-	// To do: delete or rename that Job, or create the DatabaseBackup or the DatabaseRestore with another name.
+	// ReasonBackupNameTaken: a Job of this name exists and does not belong to this backup, restore or drill.
+	// To do: delete or rename that Job, or create the DatabaseBackup, the DatabaseRestore or the FaultDrill with another
+	// name.
 	ReasonBackupNameTaken = "BackupNameTaken"
 
-	// ReasonRunning: its Pod is being started, or copies or restores the data.
+	// ReasonRunning: its Pod is being started, or copies or restores the data, or writes while a FaultDrill breaks
+	// something.
 	// To do: wait. The message and `kubectl logs job/NAME` show the progress.
 	ReasonRunning = "Running"
 
-	// ReasonFailed: the backup or the restore has failed; the message quotes the last Pod.
+	// ReasonFailed: the backup, the restore or the drill has failed; the message quotes the last Pod, or says why a drill
+	// has no result.
 	// To do: correct what the message names, and create another one.
 	ReasonFailed = "Failed"
 

@@ -79,7 +79,7 @@ func command(program string) *cobra.Command {
 	backup, upgrade := cli.Backup(), cli.UpgradeTo()
 	root.AddCommand(cli.Status(), cli.Switchover(), cli.Stop(), cli.Start(), backup, cli.RestoreTo(),
 		cli.Undelete(), upgrade, cli.PSQL(), cli.Logs(), cli.Top(), cli.Restart(), cli.Rebuild(),
-		cli.Verify(), cli.Report(version), cli.Version(version))
+		cli.Verify(), cli.Drill(), cli.Report(version), cli.Version(version))
 	cli.Complete(root.Commands()...)
 	if strings.HasPrefix(filepath.Base(program), "kubectl") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
@@ -89,6 +89,7 @@ func command(program string) *cobra.Command {
 		process.Inspect(), process.Copy(), process.Bring(), process.Find())
 	upgrade.AddCommand(process.UpgradePods()...)
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(),
-		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image())
+		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),
+		process.Drill())
 	return root
 }

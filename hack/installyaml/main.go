@@ -40,13 +40,14 @@ var files = []file{
 		"config/crds.yaml",
 		`# What has to stay while there are databases: the kinds, and the namespace with the operator's root secret.
 # Before install.yaml: kubectl apply --server-side -f crds.yaml
-# kubectl delete -f crds.yaml deletes every SampleDB, PostgreSQL, MyApp, DatabaseBackup and DatabaseRestore there is:
+# kubectl delete -f crds.yaml deletes every SampleDB, PostgreSQL, MyApp, DatabaseBackup, DatabaseRestore and FaultDrill there is:
 # docs/install.md
 `, as(
 			"config/manager/namespace.yaml",
 			"config/crd/toban.dev_sampledbs.yaml",
 			"config/crd/toban.dev_databasebackups.yaml",
 			"config/crd/toban.dev_databaserestores.yaml",
+			"config/crd/toban.dev_faultdrills.yaml",
 			"config/crd/exp.wheel.jp_postgresqls.yaml",
 			"config/crd/example.com_myapps.yaml",
 		),

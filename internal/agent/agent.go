@@ -206,7 +206,8 @@ func (a *Agent) answerOthers() {
 			return a.elections.ask(ctx, event)
 		},
 		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
-		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Log: a.options.Log,
+		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer,
+		Break: newFaults(&a.current, a.options.Die, a.options.Log).do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {

@@ -23,6 +23,8 @@ type Surroundings struct {
 	WriteFile func(path string, content []byte, mode os.FileMode) error
 	// Allocate makes a file with that many bytes on disk.
 	Allocate func(path string, bytes int64) error
+	// Die ends the agent's process at once, with all that it has started.
+	Die func()
 }
 
 // postgreSQL is the server, with the version of its programs.

@@ -32,7 +32,7 @@ var reportKinds = []schema.GroupVersionKind{
 }
 
 // reportRequests are the kinds of which those are in a report that name the SampleDB in spec.sampleDB.
-var reportRequests = []string{"DatabaseBackup", "DatabaseRestore"}
+var reportRequests = []string{"DatabaseBackup", "DatabaseRestore", "FaultDrill"}
 
 // addObjects writes the SampleDB and what belongs to it.
 func (r *report) addObjects(ctx context.Context) error {

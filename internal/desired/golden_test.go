@@ -313,6 +313,7 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		RetentionJob(db, settings, time.Date(2026, 11, 20, 3, 10, 0, 0, time.UTC)),
 	)
 	out = append(out, bringObjects(t, db, config)...)
+	out = append(out, drillObjects(db)...)
 	if !OnVolume(db) {
 		return out
 	}
@@ -359,6 +360,18 @@ func bringObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []clien
 		t.Fatal(err)
 	}
 	return []client.Object{told, job}
+}
+
+// drillObjects are those of a FaultDrill.
+func drillObjects(db *v1.SampleDB) []client.Object {
+	drill := &v1.FaultDrill{
+		ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("d", 51), Namespace: db.Namespace, UID: "0b60"},
+		Spec: v1.FaultDrillSpec{
+			SampleDB: db.Name, Fault: v1.FaultServerHung, Duration: metav1.Duration{Duration: 10 * time.Second},
+			Observe: metav1.Duration{Duration: 30 * time.Second}, AbortAfter: metav1.Duration{Duration: time.Minute},
+		},
+	}
+	return []client.Object{DrillJob(db, settings, drill, time.Hour)}
 }
 
 // checkName holds names to 63 characters, and those of what makes Pods of itself to what leaves room for the ends.

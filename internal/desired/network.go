@@ -114,9 +114,9 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 		}
 	}
 	// Those of our own Pods that connect: standbys, readers, the init Job, backups, the check before an upgrade, the
-	// Job after a change of the image, and what brings tables back.
+	// Job after a change of the image, what brings tables back, and the clients of a drill.
 	connect := []string{naming.ComponentInstance, naming.ComponentInit, naming.ComponentBackup,
-		naming.ComponentUpgrade, naming.ComponentFinish, naming.ComponentBring}
+		naming.ComponentUpgrade, naming.ComponentFinish, naming.ComponentBring, naming.ComponentDrill}
 	if MostReaders(db) > 0 {
 		connect = append(connect, naming.ComponentReader)
 	}

@@ -239,6 +239,9 @@ const ExitRefused = 65 // EX_DATAERR of sysexits.h
 // wanted version in the image; its termination message says so. It is EX_CONFIG of sysexits.h.
 const ExitImageUnusable = 78
 
+// ExitFaultDrill is the exit code of an agent that a FaultDrill has ended.
+const ExitFaultDrill = 86
+
 // The operator's own objects.
 const (
 	// OperatorSecret has the root secrets, in the operator's namespace: the first one as KeyRoot, and each later one as

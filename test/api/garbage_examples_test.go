@@ -52,6 +52,10 @@ var examples = map[string]any{
 	"stopWindows[].start":     "03:00",
 	"stopWindows[].duration":  "1h",
 	"stopWindows[].timeZone":  "Asia/Tokyo",
+	"spec.duration":           "10s",
+	"spec.observe":            "2m",
+	"spec.abortAfter":         "2m",
+	"objectives.maxOutage":    "5s",
 
 	"securityContext.privileged": false,
 }

@@ -48,8 +48,8 @@ func TestWhatTheAPIServerTakesCanBeDecoded(t *testing.T) {
 		})
 	}
 	for _, list := range []client.ObjectList{
-		&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &v1.DatabaseRestoreList{}, &pgv1.PostgreSQLList{},
-		&appv1.MyAppList{},
+		&v1.SampleDBList{}, &v1.DatabaseBackupList{}, &v1.DatabaseRestoreList{}, &v1.FaultDrillList{},
+		&pgv1.PostgreSQLList{}, &appv1.MyAppList{},
 	} {
 		if err := w.api.List(t.Context(), list); err != nil {
 			t.Errorf("list all of a kind: %v", err)

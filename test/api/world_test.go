@@ -148,7 +148,7 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 		return err
 	}
 	switch object.(type) {
-	case *v1.SampleDB, *v1.DatabaseBackup, *v1.DatabaseRestore, *pgv1.PostgreSQL, *appv1.MyApp,
+	case *v1.SampleDB, *v1.DatabaseBackup, *v1.DatabaseRestore, *v1.FaultDrill, *pgv1.PostgreSQL, *appv1.MyApp,
 		*storagev1.StorageClass:
 	default:
 		if object.GetLabels()[naming.LabelManagedBy] != naming.ManagedBy {

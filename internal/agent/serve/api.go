@@ -57,7 +57,9 @@ type API struct {
 	Connect database.Connect
 	// GoOnAs takes a program and rehearses it. The agent goes on as it when begin is called.
 	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
-	Log    *slog.Logger
+	// Break does a fault to this instance.
+	Break func(protocol.FaultOrder) error
+	Log   *slog.Logger
 }
 
 // Serve serves peers and the operator over mTLS.
@@ -73,6 +75,7 @@ func (a *API) Serve(ctx context.Context) error {
 	mux.Handle("POST "+protocol.PathDatabase, only(naming.IdentityOperator, "the operator", a.handleDatabase))
 	mux.Handle("POST "+protocol.PathPassword, only(naming.IdentityOperator, "the operator", a.handlePassword))
 	mux.Handle("POST "+protocol.PathProgram, only(naming.IdentityOperator, "the operator", a.handleProgram))
+	mux.Handle("POST "+protocol.PathFault, only(naming.IdentityOperator, "the operator", a.handleFault))
 	return a.serveMTLS(ctx, mux)
 }
 

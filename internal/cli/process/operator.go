@@ -26,6 +26,7 @@ import (
 	"toban.dev/internal/controller/agents"
 	"toban.dev/internal/controller/databasebackup"
 	"toban.dev/internal/controller/databaserestore"
+	"toban.dev/internal/controller/faultdrill"
 	"toban.dev/internal/controller/myapp"
 	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/postgresql"
@@ -257,6 +258,12 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	}
 	if err := d.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
+	}
+	f := &faultdrill.Reconciler{
+		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Now: time.Now,
+	}
+	if err := f.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}
 	clientset, err := kubernetes.NewForConfig(m.GetConfig())
 	if err != nil {

@@ -169,6 +169,25 @@ func Bring() *cobra.Command {
 	return c
 }
 
+// Drill is `toban faultdrill`: the process in the Pod of a FaultDrill.
+func Drill() *cobra.Command {
+	var o worker.DrillOptions
+	c := hidden(&cobra.Command{
+		Use:   "faultdrill",
+		Short: "Write as applications do while something is broken (in the Pod of a FaultDrill)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.Drill(c.Context(), o) },
+	})
+	f := c.Flags()
+	f.StringVar(&o.App, "app", naming.PathApp, "folder with the application's credentials")
+	f.StringVar(&o.Hosts, "hosts", "", "names of the instances, with commas between them")
+	f.StringVar(&o.Schema, "schema", "", "schema to make for the rows; it is removed at the end")
+	f.DurationVar(&o.Observe, "observe", 30*time.Second, "for how long to write")
+	f.DurationVar(&o.AbortAfter, "abort-after", time.Minute, "how long a client may be without an acknowledged write")
+	f.StringVar(&o.Probe, "probe", ":"+strconv.Itoa(naming.PortProbe), "where to answer the kubelet over HTTP")
+	terminationFlag(f, &o.Termination, "file for the result")
+	return c
+}
+
 // Image is `toban image`: the process in the Pod that looks into the image of a SampleDB.
 func Image() *cobra.Command {
 	var o worker.ImageOptions

@@ -132,6 +132,17 @@ func (a *HTTPS) Password(
 	return c.Password(ctx, host, request)
 }
 
+// Fault orders an agent to break its own instance.
+func (a *HTTPS) Fault(
+	ctx context.Context, cluster types.UID, host string, config protocol.Config, order protocol.FaultOrder,
+) (protocol.FaultResult, error) {
+	c, err := a.client(cluster, config)
+	if err != nil {
+		return protocol.FaultResult{}, err
+	}
+	return c.Fault(ctx, host, order)
+}
+
 // patienceProgram is how long it may take to give an agent a program, and the agent to rehearse it.
 const patienceProgram = time.Minute
 

@@ -64,12 +64,16 @@ func (n *node) refuses(d database.Declared) database.Reason {
 
 // login connects as an application does: over TCP and TLS with a password.
 func (n *node) login(role, password, database string) (*pgx.Conn, error) {
+	return n.loginWithin(within(n, deadline), role, password, database)
+}
+
+func (n *node) loginWithin(ctx context.Context, role, password, database string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig("sslmode=disable")
 	must(n, err)
 	config.Host, config.Port, config.User, config.Password, config.Database = n.Listen, uint16(n.Port),
 		role, password, database
 	config.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	conn, err := pgx.ConnectConfig(within(n, deadline), config)
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err == nil {
 		n.Cleanup(func() { _ = conn.Close(context.Background()) })
 	}

@@ -1,0 +1,229 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FaultDrill breaks one instance of a SampleDB on purpose, while clients write, and says what became of the writes.
+// Creating it does that, once.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=faultdrills,singular=faultdrill,shortName=fd
+// +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="What is broken"
+// +kubebuilder:printcolumn:name="Fault",type=string,JSONPath=`.spec.fault`,description="How it is broken"
+// +kubebuilder:printcolumn:name="Instance",type=string,JSONPath=`.status.instance`,description="Which instance it was"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
+// +kubebuilder:printcolumn:name="Outage",type=string,JSONPath=`.status.outage`,description="The longest time without an acknowledged write, of all clients"
+// +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lost`,description="Acknowledged writes that are not there"
+// +kubebuilder:printcolumn:name="Passed",type=string,JSONPath=`.status.conditions[?(@.type=='Passed')].status`,description="Whether all objectives were met"
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=='Complete')].message`,description="How far it is, or what came of it",priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 51",message="metadata.name must be at most 51 characters, because the name of its Pod is made from it"
+type FaultDrill struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What to break, and what is expected.
+	// +required
+	Spec FaultDrillSpec `json:"spec"`
+
+	// What became of it.
+	// +optional
+	Status FaultDrillStatus `json:"status,omitempty"`
+}
+
+// FaultDrillSpec is what a user wants broken.
+//
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
+// +kubebuilder:validation:XValidation:rule="self.fault != 'ServerHung' || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+type FaultDrillSpec struct {
+	// The SampleDB, in the same namespace. It must have the annotation toban.dev/fault-drills: allowed.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	SampleDB string `json:"sampleDB"`
+
+	// What happens to the instance. ServerKilled kills the PostgreSQL server (SIGKILL). ServerHung stops all of its
+	// processes for as long as duration says (SIGSTOP, SIGCONT). AgentKilled ends the agent, and the container with
+	// it. PodDeleted deletes the Pod, which then stops in order, as a drain of its node does. PodKilled deletes the
+	// Pod without a grace period.
+	// +required
+	Fault FaultDrillFault `json:"fault"`
+
+	// Which instance: Primary, or Standby for one of the standbys that vote.
+	// +kubebuilder:default=Primary
+	// +optional
+	Instance FaultDrillInstance `json:"instance,omitempty"`
+
+	// For how long a ServerHung lasts, unless the instance ends its server before.
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('5m')",message="duration must be from 1s to 5m"
+	// +optional
+	Duration metav1.Duration `json:"duration,omitempty"`
+
+	// For how long the clients write, from when they do so without an error. The fault comes a moment after that. They
+	// go on until their writes are acknowledged again.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('15s') && duration(self) <= duration('15m')",message="observe must be from 15s to 15m"
+	// +optional
+	Observe metav1.Duration `json:"observe,omitempty"`
+
+	// The drill is given up when a client had no write acknowledged for so long: the fault is undone, where it can be,
+	// and the drill has not passed.
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('15m')",message="abortAfter must be from 1s to 15m"
+	// +optional
+	AbortAfter metav1.Duration `json:"abortAfter,omitempty"`
+
+	// What must be true for the drill to pass. That no acknowledged write is lost is always one of them.
+	// +kubebuilder:default={}
+	// +optional
+	Objectives FaultDrillObjectives `json:"objectives,omitempty"`
+
+	// How long it may take from its creation on, for instance 1h, the wait for the SampleDB included.
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('720h')",message="deadline must be from 1m to 720h"
+	// +optional
+	Deadline metav1.Duration `json:"deadline,omitempty"`
+
+	// Stop it, if it has not ended yet. A fault that lasts is undone.
+	// +optional
+	Cancel bool `json:"cancel,omitempty"`
+}
+
+// FaultDrillObjectives are what must be true for a drill to pass.
+type FaultDrillObjectives struct {
+	// The longest time that any client may be without an acknowledged write.
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('15m')",message="maxOutage must be from 0s to 15m"
+	// +optional
+	MaxOutage metav1.Duration `json:"maxOutage,omitempty"`
+
+	// How long after the fault the SampleDB may take to be Ready and Durable again.
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="wholeWithin must be from 1s to 24h"
+	// +optional
+	WholeWithin metav1.Duration `json:"wholeWithin,omitempty"`
+}
+
+// FaultDrillFault is what happens to an instance.
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled
+type FaultDrillFault string
+
+// The values of FaultDrillFault.
+const (
+	FaultServerKilled FaultDrillFault = "ServerKilled"
+	FaultServerHung   FaultDrillFault = "ServerHung"
+	FaultAgentKilled  FaultDrillFault = "AgentKilled"
+	FaultPodDeleted   FaultDrillFault = "PodDeleted"
+	FaultPodKilled    FaultDrillFault = "PodKilled"
+)
+
+// FaultDrillInstance is which instance is broken.
+// +kubebuilder:validation:Enum=Primary;Standby
+type FaultDrillInstance string
+
+// The values of FaultDrillInstance.
+const (
+	DrillPrimary FaultDrillInstance = "Primary"
+	DrillStandby FaultDrillInstance = "Standby"
+)
+
+// FaultDrillStatus is what became of a FaultDrill.
+type FaultDrillStatus struct {
+	// The generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// A summary for people: Pending, Running, Completed, Failed or Cancelled.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+
+	// When it began and ended.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// The instance that was chosen, and when the fault was ordered and done.
+	// +optional
+	Instance string `json:"instance,omitempty"`
+	// +optional
+	OrderedAt *metav1.Time `json:"orderedAt,omitempty"`
+	// +optional
+	StruckAt *metav1.Time `json:"struckAt,omitempty"`
+
+	// Since when the SampleDB has been Ready and Durable again.
+	// +optional
+	WholeAt *metav1.Time `json:"wholeAt,omitempty"`
+
+	// What each client has seen.
+	// +listType=map
+	// +listMapKey=way
+	// +optional
+	Clients []FaultDrillClient `json:"clients,omitempty"`
+
+	// The longest time without an acknowledged write, of all clients, such as 1.234s.
+	// +optional
+	Outage string `json:"outage,omitempty"`
+	// Acknowledged writes that are not in the database, of all clients.
+	// +optional
+	Lost *int64 `json:"lost,omitempty"`
+
+	// What is true and why.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FaultDrillClient is what a client has seen.
+type FaultDrillClient struct {
+	// How it connects: Service by the name of the SampleDB's Service, Hosts by a list of the instances' names with
+	// target_session_attrs=primary.
+	Way string `json:"way"`
+	// The longest time without an acknowledged write.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	Outage metav1.Duration `json:"outage"`
+	// Writes that were acknowledged, those of them that are not in the database, and writes and connections that failed.
+	Acknowledged int64 `json:"acknowledged"`
+	Lost         int64 `json:"lost"`
+	Errors       int64 `json:"errors"`
+	// The first error, in PostgreSQL's or the network's words.
+	// +optional
+	FirstError string `json:"firstError,omitempty"`
+}
+
+// FaultDrillList is a list of FaultDrills.
+//
+// +kubebuilder:object:root=true
+type FaultDrillList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FaultDrill `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(&FaultDrill{}, &FaultDrillList{})
+}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toban.dev/internal/protocol"
+)
+
+// brittle is a server that notes what is done to it.
+type brittle struct {
+	Process
+	mutex sync.Mutex
+	done  []string
+	fails error
+}
+
+func (b *brittle) note(what string) error {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.done = append(b.done, what)
+	return b.fails
+}
+
+func (b *brittle) take() []string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	out := b.done
+	b.done = nil
+	return out
+}
+
+func (b *brittle) Crash() error    { return b.note("crash") }
+func (b *brittle) Hang() error     { return b.note("hang") }
+func (b *brittle) Continue() error { return b.note("continue") }
+
+// breaking is what breaks an instance whose server is brittle.
+func breaking(server Process, die func()) *faults {
+	var current atomic.Pointer[running]
+	if server != nil {
+		current.Store(&running{process: server})
+	}
+	return newFaults(&current, die, slog.New(slog.DiscardHandler))
+}
+
+func TestAServerIsKilledByOrder(t *testing.T) {
+	server := &brittle{}
+	if err := breaking(server, nil).do(protocol.FaultOrder{Fault: protocol.FaultKillServer}); err != nil {
+		t.Fatal(err)
+	}
+	if got := server.take(); !slices.Equal(got, []string{"crash"}) {
+		t.Errorf("it was done: %q", got)
+	}
+}
+
+func TestAServerThatHangsByOrderGoesOnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &brittle{}
+		f := breaking(server, nil)
+		hang := protocol.FaultOrder{Fault: protocol.FaultHangServer, For: 10 * time.Second}
+		if err := f.do(hang); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.do(hang); err == nil {
+			t.Error("it hangs twice")
+		}
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if got := server.take(); !slices.Equal(got, []string{"hang"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := server.take(); !slices.Equal(got, []string{"continue"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		if err := f.do(hang); err != nil {
+			t.Errorf("it can't hang again: %v", err)
+		}
+	})
+}
+
+func TestAHangIsUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &brittle{}
+		f := breaking(server, nil)
+		undo := protocol.FaultOrder{Fault: protocol.FaultUndo}
+		if err := f.do(undo); err != nil || len(server.take()) > 0 {
+			t.Errorf("there was something to undo, %v", err)
+		}
+		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		server.fails = errors.New("no")
+		if err := f.do(undo); err == nil {
+			t.Error("nobody says that it could not be undone")
+		}
+		server.fails = nil
+		if err := f.do(undo); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got := server.take(); !slices.Equal(got, []string{"hang", "continue", "continue"}) {
+			t.Errorf("it was done: %q", got)
+		}
+	})
+}
+
+func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		died := false
+		f := breaking(nil, func() { died = true })
+		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultKillAgent}); err != nil || died {
+			t.Fatalf("it died: %v, %v", died, err)
+		}
+		time.Sleep(dieAfter)
+		synctest.Wait()
+		if !died {
+			t.Error("it lives")
+		}
+	})
+}
+
+func TestWhatCannotBeBrokenIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		server Process
+		order  protocol.FaultOrder
+	}{
+		"no server":      {nil, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
+		"another server": {struct{ Process }{}, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
+		"unknown":        {&brittle{}, protocol.FaultOrder{Fault: "fire"}},
+		"for ever":       {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Hour}},
+		"for no time":    {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer}},
+	} {
+		if err := breaking(c.server, func() { t.Error("it died") }).do(c.order); err == nil {
+			t.Errorf("%s: it is done", name)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package serve
+
+import (
+	"net/http"
+	"time"
+
+	"toban.dev/internal/protocol"
+)
+
+// handleFault breaks this instance, for a FaultDrill.
+func (a *API) handleFault(w http.ResponseWriter, r *http.Request) {
+	var order protocol.FaultOrder
+	if err := readKnown(w, r, &order); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	at := time.Now()
+	if err := a.Break(order); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	writeJSON(w, protocol.FaultResult{At: at})
+}

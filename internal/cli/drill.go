@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// drillPoll is how often it is looked how far a drill is.
+const drillPoll = time.Second
+
+type drillOptions struct {
+	cluster
+	fault, instance                          string
+	duration, observe, maxOutage, abortAfter time.Duration
+	wait                                     bool
+}
+
+// Drill is `toban drill`: it breaks an instance on purpose, or shows what came of that before.
+func Drill() *cobra.Command {
+	var o drillOptions
+	c := &cobra.Command{
+		Use:   "drill NAME",
+		Short: "Break an instance on purpose while clients write, and show what became of the writes",
+		Long: "With --fault it creates a FaultDrill of a SampleDB, which must allow that by its annotation\n" +
+			naming.AnnotationFaultDrills + "=" + naming.FaultDrillsAllowed + ", and watches it. It fails if the drill does not pass.\n" +
+			"Without --fault it shows the drills that there were.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.fault == "" {
+				return o.history(c.Context(), c.OutOrStdout(), args[0])
+			}
+			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
+		},
+	}
+	f := c.Flags()
+	o.flags(f)
+	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted or PodKilled")
+	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "Primary or Standby")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung lasts")
+	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
+	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "the longest time without an acknowledged write that passes")
+	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "give up when a client had no write acknowledged for so long")
+	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
+	return c
+}
+
+// run creates a FaultDrill, and watches it.
+func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if _, err := o.read(ctx, api, name); err != nil {
+		return err
+	}
+	wanted := &v1.FaultDrill{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
+		Spec: v1.FaultDrillSpec{
+			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
+			Duration: metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
+			AbortAfter: metav1.Duration{Duration: o.abortAfter}, Deadline: metav1.Duration{Duration: 30 * time.Minute},
+			Objectives: v1.FaultDrillObjectives{
+				MaxOutage:   metav1.Duration{Duration: o.maxOutage},
+				WholeWithin: metav1.Duration{Duration: 10 * time.Minute},
+			},
+		},
+	}
+	if err := api.Create(ctx, wanted, client.FieldOwner("toban-cli")); err != nil {
+		return fmt.Errorf("create the FaultDrill %s: %w", wanted.Name, err)
+	}
+	o.subject = wanted
+	if !o.wait {
+		fmt.Fprintf(out, "%s: created\n", wanted.Name)
+		return nil
+	}
+	return awaitDrill(ctx, out, api, wanted)
+}
+
+// awaitDrill tells how far it is until it is over. Its error is why it has not passed.
+func awaitDrill(ctx context.Context, out io.Writer, api client.Client, asked *v1.FaultDrill) error {
+	tick := time.NewTicker(drillPoll)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it goes on without being watched; to give it up: kubectl patch faultdrill %s "+
+				`--type=merge -p '{"spec":{"cancel":true}}'`, asked.Name)
+		case <-tick.C:
+		}
+		now := &v1.FaultDrill{}
+		if err := api.Get(ctx, client.ObjectKeyFromObject(asked), now); client.IgnoreNotFound(err) != nil {
+			continue // the API may be away for a moment
+		} else if err != nil || now.UID != asked.UID {
+			return fmt.Errorf("the FaultDrill %s was deleted", asked.Name)
+		}
+		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionComplete)
+		if c == nil {
+			continue
+		}
+		if now.Status.CompletedAt != nil {
+			return tellDrill(out, now, c)
+		}
+		if c.Message != told {
+			fmt.Fprintf(out, "%s: %s\n", now.Name, c.Message)
+			told = c.Message
+		}
+	}
+}
+
+// tellDrill says what the clients have seen, and whether that passes.
+func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) error {
+	if complete.Status != metav1.ConditionTrue {
+		return fmt.Errorf("the drill has no result: %s: %s", complete.Reason, complete.Message)
+	}
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tERRORS\tFIRST ERROR")
+	for _, c := range now.Status.Clients {
+		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged, c.Lost, c.Errors,
+			firstLine(c.FirstError))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	passed := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionPassed)
+	if passed == nil || passed.Status != metav1.ConditionTrue {
+		return errors.New("not passed: " + complete.Message)
+	}
+	fmt.Fprintf(out, "passed: %s of %s: %s\n", now.Spec.Fault, now.Status.Instance, complete.Message)
+	return nil
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// history shows the drills of a SampleDB, the newest last.
+func (o *drillOptions) history(ctx context.Context, out io.Writer, name string) error {
+	api, err := o.connect()
+	if err != nil {
+		return err
+	}
+	var all v1.FaultDrillList
+	if err := api.List(ctx, &all, client.InNamespace(o.namespace)); err != nil {
+		return fmt.Errorf("list the FaultDrills: %w", err)
+	}
+	drills := slices.DeleteFunc(all.Items, func(d v1.FaultDrill) bool { return d.Spec.SampleDB != name })
+	slices.SortFunc(drills, func(a, b v1.FaultDrill) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return o.output.show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
+}
+
+// tellDrills is the history as a table.
+func tellDrills(out io.Writer, name string, drills []v1.FaultDrill) error {
+	if len(drills) == 0 {
+		fmt.Fprintf(out, "%s had no drill. For one: kubectl toban drill %s --fault ServerKilled\n", name, name)
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "CREATED\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
+	for i := range drills {
+		d := &drills[i]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.CreationTimestamp.UTC().Format(time.RFC3339), d.Name,
+			d.Spec.Fault, d.Status.Instance, d.Status.Outage, lostOf(d), resultOf(d))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
+
+func lostOf(d *v1.FaultDrill) string {
+	if d.Status.Lost == nil {
+		return ""
+	}
+	return fmt.Sprint(*d.Status.Lost)
+}
+
+// resultOf is one word, or the reason why it has not passed.
+func resultOf(d *v1.FaultDrill) string {
+	if c := meta.FindStatusCondition(d.Status.Conditions, v1.ConditionPassed); c != nil {
+		if c.Status == metav1.ConditionTrue {
+			return "passed"
+		}
+		return c.Reason
+	}
+	return d.Status.Phase
+}

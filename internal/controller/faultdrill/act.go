@@ -1,0 +1,106 @@
+package faultdrill
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/protocol"
+)
+
+// patienceFault is how long an agent may take to break its instance.
+const patienceFault = 5 * time.Second
+
+// act does what was decided, which is at most one thing besides undoing, and returns the decision as it is then.
+func (r *Reconciler) act(ctx context.Context, s *scope, d Decision) (Decision, error) {
+	if d.Undo {
+		if err := r.undo(ctx, s); err != nil {
+			return d, err
+		}
+	}
+	switch d.Action {
+	case ActionCreate:
+		job := desired.DrillJob(s.seen.db, r.Settings, s.drill, s.deadline().Sub(s.now))
+		return d, r.jobs().Create(ctx, job)
+	case ActionStop:
+		return d, r.jobs().Remove(ctx, s.seen.run.Job)
+	case ActionStrike:
+		return r.strike(ctx, s, d)
+	case ActionNone:
+	}
+	return d, nil
+}
+
+// strike has the instance broken. That it is ordered is written before, on the very version that was read: no fault is
+// done twice, or after it was cancelled, and if the operator stops in between, everybody knows that it may have been
+// done.
+func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision, error) {
+	s.ordered = r.Now()
+	if err := r.report(ctx, s, d); err != nil {
+		return d, err
+	}
+	at, err := r.fault(ctx, s)
+	if err != nil {
+		failed := over(v1.ReasonFailed, fmt.Sprintf("%s could not be broken: %s", s.seen.target.Name, err))
+		return failed, r.jobs().Remove(ctx, s.seen.run.Job)
+	}
+	s.struck = at
+	r.tell(s)
+	return wait(v1.ReasonRunning, fmt.Sprintf("%s was broken, and the clients write on", s.seen.target.Name)), nil
+}
+
+// fault does it, and says when.
+func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
+	switch s.drill.Spec.Fault {
+	case v1.FaultPodDeleted:
+		return r.Now(), r.deletePod(ctx, s.seen.target)
+	case v1.FaultPodKilled:
+		return r.Now(), r.deletePod(ctx, s.seen.target, client.GracePeriodSeconds(0))
+	case v1.FaultServerKilled:
+		return r.order(ctx, s, protocol.FaultKillServer)
+	case v1.FaultServerHung:
+		return r.order(ctx, s, protocol.FaultHangServer)
+	case v1.FaultAgentKilled:
+		return r.order(ctx, s, protocol.FaultKillAgent)
+	}
+	return time.Time{}, fmt.Errorf("this operator knows no fault %s", s.drill.Spec.Fault)
+}
+
+// deletePod deletes this very Pod.
+func (r *Reconciler) deletePod(ctx context.Context, pod *corev1.Pod, options ...client.DeleteOption) error {
+	options = append(options, client.Preconditions{UID: &pod.UID})
+	if err := r.Client.Delete(ctx, pod, options...); err != nil {
+		return fmt.Errorf("delete Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// order has the instance's agent do it. The time is the operator's own: the clocks of nodes may differ.
+func (r *Reconciler) order(ctx context.Context, s *scope, fault protocol.Fault) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, patienceFault)
+	defer cancel()
+	at := r.Now()
+	order := protocol.FaultOrder{Drill: string(s.drill.UID), Fault: fault}
+	if fault == protocol.FaultHangServer {
+		order.For = s.drill.Spec.Duration.Duration
+	}
+	_, err := r.Breaker.Fault(ctx, s.seen.db.UID, s.seen.target.Status.PodIP, s.seen.config, order)
+	return at, err
+}
+
+// undo lets go on what hangs. Where the instance is gone, so is what hung.
+func (r *Reconciler) undo(ctx context.Context, s *scope) error {
+	if s.seen.target == nil {
+		return nil
+	}
+	_, err := r.order(ctx, s, protocol.FaultUndo)
+	return err
+}
+
+func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

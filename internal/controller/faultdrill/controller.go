@@ -1,0 +1,118 @@
+// Package faultdrill breaks SampleDBs on purpose: for each FaultDrill it makes a Job whose clients write, has one
+// instance broken once they write steadily, and judges what they have seen. What it decides is a pure function of what
+// it sees; nothing is remembered but in the status. It must not know how an agent breaks its instance, nor how the
+// clients write (internal/drill).
+package faultdrill
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/protocol"
+)
+
+// Breaker has agents break their own instances; package agents has the real one. The cluster is the SampleDB's UID.
+type Breaker interface {
+	Fault(ctx context.Context, cluster types.UID, host string, config protocol.Config,
+		order protocol.FaultOrder) (protocol.FaultResult, error)
+}
+
+// Reconciler reconciles FaultDrills. All fields must be set.
+type Reconciler struct {
+	// Client reads from the cache, which has our own objects only, and writes.
+	Client client.Client
+	// Reader reads past the cache.
+	Reader client.Reader
+	// Breaker asks the agents.
+	Breaker Breaker
+	// Settings are the operator's.
+	Settings desired.Settings
+	// Events takes the events.
+	Events events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Pauses until a FaultDrill is looked at again when nothing happens before.
+const (
+	pauseRunning = time.Second      // how the SampleDB is, is not watched from here
+	pauseWaiting = 10 * time.Second // and neither is what it waits for
+)
+
+// jobKept is for how long the Job stays after its end, for its log.
+const jobKept = 10 * time.Minute
+
+// scope is what one reconcile knows.
+type scope struct {
+	// drill is the FaultDrill as the API server has it: as it was read or written last. Nobody changes it.
+	drill *v1.FaultDrill
+	now   time.Time
+	seen  observed
+	// ordered and struck are when the fault was ordered and done in this reconcile, zero where it was not.
+	ordered, struck time.Time
+}
+
+// Reconcile brings one FaultDrill nearer to its end. It has no finalizer: its Job goes with it by its owner reference,
+// and what hangs goes on by itself.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	drill := &v1.FaultDrill{}
+	// Past the cache: what was ordered a moment ago must be seen. There are few FaultDrills.
+	if err := r.Reader.Get(ctx, request.NamespacedName, drill); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if drill.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	s := &scope{drill: drill, now: r.Now()}
+	if drill.Status.CompletedAt != nil { // what is over stays as it is
+		return r.tidy(ctx, s)
+	}
+	if err := r.observe(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	d, err := r.act(ctx, s, decide(s.view()))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.report(ctx, s, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: s.pause(d)}, nil
+}
+
+// tidy removes the Job of what is over, after a while.
+func (r *Reconciler) tidy(ctx context.Context, s *scope) (reconcile.Result, error) {
+	if left := s.drill.Status.CompletedAt.Add(jobKept).Sub(s.now); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	if err := r.observeJob(ctx, s); err != nil {
+		return reconcile.Result{}, err
+	}
+	if s.seen.run.Job == nil || s.seen.foreign {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, r.jobs().Remove(ctx, s.seen.run.Job)
+}
+
+// pause is how long until it is looked at again.
+func (s *scope) pause(d Decision) time.Duration {
+	switch {
+	case d.Over:
+		return jobKept
+	case d.Reason == v1.ReasonRunning:
+		return pauseRunning
+	}
+	return max(min(pauseWaiting, s.deadline().Sub(s.now)), time.Second)
+}
+
+// deadline is when it must be complete.
+func (s *scope) deadline() time.Time {
+	return s.drill.CreationTimestamp.Add(s.drill.Spec.Deadline.Duration)
+}

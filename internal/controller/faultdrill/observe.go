@@ -1,0 +1,243 @@
+package faultdrill
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// observed is what there is.
+type observed struct {
+	db     *v1.SampleDB // nil where there is none
+	config protocol.Config
+	// other is another FaultDrill of the SampleDB that goes first, "" where there is none.
+	other string
+	// target is the Pod of the instance to break: the one that was chosen, or else the one that fits now; nil where
+	// there is none.
+	target *corev1.Pod
+	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
+	run     jobs.Run
+	foreign bool
+	result  *protocol.DrillResult // nil where the Pod has left nothing
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeJob(ctx, s); err != nil {
+		return err
+	}
+	db := &v1.SampleDB{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: s.drill.Spec.SampleDB}, db)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read SampleDB %s: %w", s.drill.Spec.SampleDB, err)
+	}
+	if err != nil {
+		return nil //nolint:nilerr // there is none, and that is no error
+	}
+	s.seen.db = db
+	if err := r.observeOthers(ctx, s); err != nil {
+		return err
+	}
+	return r.observeTarget(ctx, s)
+}
+
+// observeOthers finds the drill of the SampleDB that goes first, where that is another one.
+func (r *Reconciler) observeOthers(ctx context.Context, s *scope) error {
+	var all v1.FaultDrillList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace)); err != nil {
+		return fmt.Errorf("list FaultDrills: %w", err)
+	}
+	first := s.drill
+	for i := range all.Items {
+		if o := &all.Items[i]; o.Spec.SampleDB == s.drill.Spec.SampleDB && o.Status.CompletedAt == nil &&
+			o.DeletionTimestamp == nil && goesFirst(o, first) {
+			first = o
+		}
+	}
+	if first.UID != s.drill.UID {
+		s.seen.other = first.Name
+	}
+	return nil
+}
+
+// goesFirst says which of two drills that are not over goes first: the one that has begun, else the older one.
+func goesFirst(a, b *v1.FaultDrill) bool {
+	if begun := a.Status.StartedAt != nil; begun != (b.Status.StartedAt != nil) {
+		return begun
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// observeTarget finds the Pod of the instance to break, and what its agent has to be asked with.
+func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
+	name := cmp.Or(s.drill.Status.Instance, fitting(s.seen.db, s.drill.Spec.Instance))
+	if name == "" {
+		return nil
+	}
+	pod, config := &corev1.Pod{}, &corev1.ConfigMap{}
+	for key, into := range map[string]client.Object{name: pod, naming.ConfigMap(s.seen.db.Name): config} {
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: key}, into)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s: %w", key, err)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // it is not there now
+		}
+	}
+	parsed, err := desired.ParseConfig(config)
+	if err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
+		s.seen.target, s.seen.config = pod, parsed
+	}
+	return nil
+}
+
+// fitting is the name of an instance to break, "" where there is none.
+func fitting(db *v1.SampleDB, instance v1.FaultDrillInstance) string {
+	if instance != v1.DrillStandby {
+		return db.Status.Primary
+	}
+	for _, i := range db.Status.InstanceStatuses {
+		if i.Name != db.Status.Primary && i.Ready && i.Voter {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
+	job, err := r.jobs().Find(ctx, types.NamespacedName{
+		Namespace: s.drill.Namespace, Name: naming.DrillJob(s.drill.Name),
+	})
+	if job == nil || err != nil {
+		return err
+	}
+	var list corev1.PodList
+	err = r.Client.List(ctx, &list, client.InNamespace(s.drill.Namespace),
+		client.MatchingLabels(desired.DrillSelector(s.drill.Spec.SampleDB)))
+	if err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), !metav1.IsControlledBy(job, s.drill)
+	if text := s.seen.run.Last(naming.ContainerDrill); text != "" && !s.seen.foreign {
+		s.seen.result = jobs.Result[protocol.DrillResult](text)
+	}
+	return nil
+}
+
+// view is what the decision depends on.
+func (s *scope) view() view {
+	spec, status := s.drill.Spec, s.drill.Status
+	v := view{
+		now: s.now, deadline: s.deadline(), cancel: spec.Cancel, notFound: s.seen.db == nil,
+		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
+		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: status.Instance,
+		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
+	}
+	if spec.Fault == v1.FaultServerHung {
+		v.lasts = spec.Duration.Duration
+	}
+	newest := s.seen.run.Newest()
+	v.steady = newest != nil && pods.Ready(newest)
+	if s.seen.db == nil {
+		return v
+	}
+	v.notAllowed, v.notReady = notAllowed(s.seen.db), s.notReady()
+	v.whole = whole(s.seen.db)
+	if v.whole && status.WholeAt != nil {
+		v.wholeSince = status.WholeAt.Time
+	}
+	return v
+}
+
+func moment(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// notAllowed is why a SampleDB may not be broken, "" where it may.
+func notAllowed(db *v1.SampleDB) string {
+	if db.Annotations[naming.AnnotationFaultDrills] == naming.FaultDrillsAllowed {
+		return ""
+	}
+	return fmt.Sprintf("SampleDB %s does not allow drills. Where it may be broken: kubectl annotate sampledb %s %s=%s",
+		db.Name, db.Name, naming.AnnotationFaultDrills, naming.FaultDrillsAllowed)
+}
+
+// notReady is why no fault may be added to what there is now, "" where one may.
+func (s *scope) notReady() string {
+	db := s.seen.db
+	switch {
+	case db.DeletionTimestamp != nil:
+		return "the SampleDB is being deleted"
+	case db.Stops():
+		return "the SampleDB is stopped (spec.stopped)"
+	case s.seen.other != "":
+		return fmt.Sprintf("the FaultDrill %s of the same SampleDB goes first", s.seen.other)
+	case desired.Backup(db) != nil && !meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionArchiving):
+		return "the archive of the SampleDB does not work now, see its condition Archiving"
+	}
+	for _, kind := range []string{v1.ConditionReady, v1.ConditionDurable} {
+		c := meta.FindStatusCondition(db.Status.Conditions, kind)
+		if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration < db.Generation {
+			return fmt.Sprintf("the SampleDB is not %s now%s", kind, says(c))
+		}
+	}
+	if s.seen.target == nil {
+		return "no instance is there that fits spec.instance"
+	}
+	return ""
+}
+
+func says(c *metav1.Condition) string {
+	if c == nil || c.Status == metav1.ConditionTrue {
+		return ""
+	}
+	return fmt.Sprintf(" (%s: %s)", c.Reason, c.Message)
+}
+
+// whole says that nothing is missing.
+func whole(db *v1.SampleDB) bool {
+	return meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady) &&
+		meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionDurable)
+}
+
+// jobMessage says how the Job is.
+func (s *scope) jobMessage() string {
+	job, run := s.seen.run.Job, s.seen.run
+	switch {
+	case job == nil:
+		return ""
+	case s.seen.foreign:
+		return fmt.Sprintf("Job %s does not belong to this FaultDrill: delete it, or choose another name", job.Name)
+	case s.seen.result != nil && s.seen.result.Error != "":
+		return s.seen.result.Error
+	case run.State() == jobs.Ending:
+		return fmt.Sprintf("Job %s was deleted", job.Name)
+	case run.EndMessage() != "":
+		return run.EndMessage()
+	}
+	if newest := run.Newest(); newest != nil {
+		if t := pods.TroubleOf(newest); t != nil {
+			return t.Message
+		}
+	}
+	return "its Pod is being started, or its clients do not write steadily yet"
+}

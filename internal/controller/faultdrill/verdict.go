@@ -1,0 +1,75 @@
+package faultdrill
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// Verdict is what came of a drill.
+type Verdict struct {
+	Passed  bool
+	Reason  string
+	Message string
+	// Outage is the longest time without an acknowledged write of any client.
+	Outage       time.Duration
+	Acknowledged int64
+	Lost         int64
+}
+
+// judge compares what the clients have seen with the objectives. That nothing is lost counts most.
+func judge(v view) Verdict {
+	var out Verdict
+	for _, c := range v.result.Clients {
+		out.Outage = max(out.Outage, c.Outage)
+		out.Acknowledged += c.Acknowledged
+		out.Lost += c.Lost
+	}
+	out.Message = fmt.Sprintf("longest outage %s (%s; allowed: %s); %d writes acknowledged, %s lost; %s",
+		short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration, out.Acknowledged,
+		none(out.Lost), v.again())
+	switch {
+	case out.Lost > 0:
+		out.Reason = v1.ReasonWritesLost
+	case v.result.Aborted:
+		out.Reason = v1.ReasonOutageTooLong
+		out.Message = fmt.Sprintf("given up after %s without a write (spec.abortAfter); %s", v.abortAfter, out.Message)
+	case out.Outage > v.objectives.MaxOutage.Duration:
+		out.Reason = v1.ReasonOutageTooLong
+	case v.wholeSince.IsZero() || v.wholeSince.Sub(v.struck) > v.objectives.WholeWithin.Duration:
+		out.Reason = v1.ReasonNotWholeInTime
+	default:
+		out.Passed, out.Reason = true, v1.ReasonObjectivesMet
+	}
+	return out
+}
+
+// again says when the SampleDB was whole again.
+func (v view) again() string {
+	if v.wholeSince.IsZero() {
+		return fmt.Sprintf("not Ready and Durable again after %s", v.objectives.WholeWithin.Duration)
+	}
+	return fmt.Sprintf("Ready and Durable again after %s", v.wholeSince.Sub(v.struck).Round(time.Second))
+}
+
+// ways are the outages by how the clients connect.
+func ways(clients []protocol.DrillClient) string {
+	var out []string
+	for _, c := range clients {
+		out = append(out, c.Way+" "+short(c.Outage))
+	}
+	return strings.Join(out, ", ")
+}
+
+// short is a time in hundredths of a second: the clients write every 20 ms.
+func short(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
+
+func none(n int64) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}

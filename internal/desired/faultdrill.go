@@ -1,0 +1,75 @@
+package desired
+
+import (
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+)
+
+// DrillSelector selects the Pods of a SampleDB's FaultDrills.
+func DrillSelector(db string) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db, naming.LabelComponent: naming.ComponentDrill}
+}
+
+// DrillSchema is where the clients of a FaultDrill write: of no two the same.
+func DrillSchema(drill *v1.FaultDrill) string { return "toban_drill_" + Hash(drill.UID) }
+
+// DrillJob has the clients of a FaultDrill write, in one Pod that is not made anew: another one would have seen another
+// outage. It ends by itself, or after a while.
+func DrillJob(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill, deadline time.Duration) *batchv1.Job {
+	none, seconds := int32(0), max(int64(deadline.Seconds()), 1)
+	labels := merged(naming.Common(db.Name), DrillSelector(db.Name))
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: naming.DrillJob(drill.Name), Namespace: drill.Namespace, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(drill, v1.GroupVersion.WithKind("FaultDrill")),
+			},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit:          &none,
+			ActiveDeadlineSeconds: &seconds,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: drillPod(db, settings, drill),
+			},
+		},
+	}
+}
+
+// drillPod has what an application has, and nothing else: the Secret NAME-app.
+func drillPod(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill) corev1.PodSpec {
+	var hosts []string
+	for _, m := range members(db, 0) {
+		hosts = append(hosts, m.Host)
+	}
+	pod := auxiliaryPod(db, initUser)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.Containers = []corev1.Container{{
+		Name:            naming.ContainerDrill,
+		Image:           settings.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{
+			naming.PathImageBinary, "faultdrill",
+			"--app", naming.PathApp,
+			"--hosts", strings.Join(hosts, ","),
+			"--schema", DrillSchema(drill),
+			"--observe", drill.Spec.Observe.Duration.String(),
+			"--abort-after", drill.Spec.AbortAfter.Duration.String(),
+		},
+		Ports: []corev1.ContainerPort{
+			{Name: "probe", ContainerPort: naming.PortProbe, Protocol: corev1.ProtocolTCP},
+		},
+		ReadinessProbe:  probe("/readyz", 1, 1, 3),
+		Resources:       requests("50m", "32Mi"),
+		SecurityContext: containerSecurity(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeApp, MountPath: naming.PathApp, ReadOnly: true}},
+	}}
+	pod.Volumes = []corev1.Volume{secretVolume(volumeApp, naming.AppSecret(db.Name))}
+	return pod
+}

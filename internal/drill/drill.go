@@ -1,0 +1,214 @@
+// Package drill measures what clients of a database see while it is broken on purpose: they write numbered rows in
+// several ways, as applications would, and look afterwards whether all that were acknowledged are there. It must not
+// know what is broken, nor by whom.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Way is a way to reach the primary.
+type Way struct {
+	// Name is Service or Hosts.
+	Name    string
+	Connect func(ctx context.Context) (*pgx.Conn, error)
+}
+
+// Options are what a drill needs. All fields must be set.
+type Options struct {
+	// Ways are how clients connect, one for each. The first one also makes the table, and looks into it at the end.
+	Ways []Way
+	// Schema is made for the rows, and removed at the end: a name that needs no quotes.
+	Schema string
+	// Observe is for how long they write after they have written without an error for a moment. AbortAfter is how long
+	// one may be without an acknowledged write.
+	Observe, AbortAfter time.Duration
+	// Steady is called when the time begins that counts.
+	Steady func()
+	Log    *slog.Logger
+}
+
+// Result is what the clients have seen.
+type Result struct {
+	Began, Ended time.Time
+	// Aborted says that a client had no write acknowledged for AbortAfter.
+	Aborted bool
+	Clients []Client
+}
+
+// Client is what one has seen, in the time that counts. Acknowledged and Lost are of all of its writes.
+type Client struct {
+	Way                        string
+	Outage                     time.Duration
+	Acknowledged, Lost, Errors int64
+	FirstError                 string
+}
+
+const (
+	// every is how often each client writes: the precision of what is measured.
+	every = 20 * time.Millisecond
+	// patience bounds one connection or one write, so that a server that is gone without a word is given up.
+	patience = 2 * time.Second
+	// steadyFor is how long all must have written without an error before the time counts.
+	steadyFor = 3 * time.Second
+	look      = 50 * time.Millisecond
+	// afterwards is how long the look into the table may take, with all tries.
+	afterwards = 2 * time.Minute
+)
+
+// Run measures, until the time is over and all clients write, or one has been without for too long.
+func Run(ctx context.Context, o Options) (Result, error) {
+	d := &drill{Options: o}
+	if err := d.retry(ctx, d.create); err != nil {
+		return Result{}, err
+	}
+	writing, stop := context.WithCancel(ctx)
+	defer stop()
+	var over sync.WaitGroup
+	for _, way := range o.Ways {
+		c := &client{way: way, table: d.table()}
+		d.clients = append(d.clients, c)
+		over.Go(func() { c.run(writing) })
+	}
+	result, err := d.observe(ctx)
+	stop()
+	over.Wait()
+	if err != nil { // also if it was stopped
+		return result, errors.Join(err, d.drop(context.WithoutCancel(ctx)))
+	}
+	if err := d.judge(ctx, &result); err != nil {
+		return result, err
+	}
+	return result, d.drop(ctx)
+}
+
+type drill struct {
+	Options
+	clients []*client
+}
+
+func (d *drill) table() string { return d.Schema + ".writes" }
+
+// observe waits until the clients write steadily, and then until they have done so for long enough.
+func (d *drill) observe(ctx context.Context) (Result, error) {
+	var result Result
+	for {
+		now := time.Now()
+		switch {
+		case result.Began.IsZero() && d.all(func(c *client) bool { return c.steady(now) }):
+			for _, c := range d.clients {
+				c.begin(now)
+			}
+			result.Began = now
+			d.Log.Info("the clients write steadily")
+			d.Steady()
+		case result.Began.IsZero():
+		case !d.all(func(c *client) bool { return c.silence(now) < d.AbortAfter }):
+			result.Aborted = true
+			fallthrough
+		case now.Sub(result.Began) >= d.Observe && d.all(func(c *client) bool { return c.writes(now) }):
+			result.Ended = now
+			for _, c := range d.clients {
+				result.Clients = append(result.Clients, c.seen(now))
+			}
+			return result, nil
+		}
+		if err := sleep(ctx, look); err != nil {
+			return result, fmt.Errorf("wait until the clients write steadily, and go on: %w", err)
+		}
+	}
+}
+
+func (d *drill) all(is func(*client) bool) bool {
+	for _, c := range d.clients {
+		if !is(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// create makes the schema and the table. An earlier try may have made them.
+func (d *drill) create(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+d.Schema+"; CREATE TABLE IF NOT EXISTS "+d.table()+
+		" (way text NOT NULL, n bigint NOT NULL, PRIMARY KEY (way, n))")
+	if err != nil {
+		return fmt.Errorf("make the table of the drill: %w", err)
+	}
+	return nil
+}
+
+// judge looks which acknowledged writes are there.
+func (d *drill) judge(ctx context.Context, result *Result) error {
+	for i, c := range d.clients {
+		err := d.retry(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			rows, err := conn.Query(ctx, "SELECT n FROM "+d.table()+" WHERE way = $1", c.way.Name)
+			if err != nil {
+				return fmt.Errorf("look which writes are there: %w", err)
+			}
+			there, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			if err != nil {
+				return fmt.Errorf("look which writes are there: %w", err)
+			}
+			// The last write may be acknowledged after the end of what was seen.
+			result.Clients[i].Acknowledged, result.Clients[i].Lost = int64(len(c.record.acknowledged)), c.record.lost(there)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *drill) drop(ctx context.Context) error {
+	return d.retry(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+d.Schema+" CASCADE"); err != nil {
+			return fmt.Errorf("remove the schema %s of the drill: %w", d.Schema, err)
+		}
+		return nil
+	})
+}
+
+// retry does something by the first way, until it is done, or it has taken too long.
+func (d *drill) retry(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, afterwards)
+	defer cancel()
+	for {
+		err := d.once(ctx, do)
+		if err == nil {
+			return nil
+		}
+		d.Log.Warn("tries again", "error", err.Error())
+		if sleep(ctx, time.Second) != nil {
+			return err
+		}
+	}
+}
+
+func (d *drill) once(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, afterwards/4)
+	defer cancel()
+	conn, err := d.Ways[0].Connect(ctx)
+	if err != nil {
+		return fmt.Errorf("connect by %s: %w", d.Ways[0].Name, err)
+	}
+	defer hangUp(conn)
+	return do(ctx, conn)
+}
+
+func sleep(ctx context.Context, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(long):
+		return nil
+	}
+}

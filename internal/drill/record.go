@@ -1,0 +1,72 @@
+package drill
+
+import "time"
+
+// record is what one client has seen. It has no clock of its own.
+type record struct {
+	// last is when a write was acknowledged last, failed when one failed last; zero for never.
+	last, failed time.Time
+	// since is from when on the outage and the errors count.
+	since time.Time
+	// outage is the longest time between two acknowledged writes.
+	outage time.Duration
+	// acknowledged are the numbers of the writes, also of those before since.
+	acknowledged []int64
+	errors       int64
+	firstError   string
+}
+
+// ack notes that a write was acknowledged.
+func (r *record) ack(n int64, at time.Time) {
+	r.acknowledged = append(r.acknowledged, n)
+	if !r.since.IsZero() {
+		r.outage = max(r.outage, at.Sub(r.last))
+	}
+	r.last = at
+}
+
+// fail notes that a connection or a write has failed.
+func (r *record) fail(err error, at time.Time) {
+	r.failed = at
+	if r.since.IsZero() {
+		return
+	}
+	r.errors++
+	if r.firstError == "" {
+		r.firstError = err.Error()
+	}
+}
+
+// steady says that writes have been acknowledged for a while without an error before.
+func (r *record) steady(now time.Time, first time.Time, long time.Duration) bool {
+	return !first.IsZero() && now.Sub(first) >= long && now.Sub(r.failed) >= long && r.writes(now)
+}
+
+// fresh is how old the last acknowledged write of a client that writes may be.
+const fresh = time.Second
+
+// writes says that a write was acknowledged a moment ago.
+func (r *record) writes(now time.Time) bool { return !r.last.IsZero() && now.Sub(r.last) < fresh }
+
+// begin has the outage and the errors count from now on. The time since the last acknowledged write counts.
+func (r *record) begin(now time.Time) { r.since = now }
+
+// silence is for how long no write has been acknowledged.
+func (r *record) silence(now time.Time) time.Duration { return now.Sub(r.last) }
+
+// end is the longest outage with the one that has not ended.
+func (r *record) end(now time.Time) time.Duration { return max(r.outage, r.silence(now)) }
+
+// lost are how many acknowledged writes are not among those that are there.
+func (r *record) lost(there []int64) (lost int64) {
+	found := make(map[int64]bool, len(there))
+	for _, n := range there {
+		found[n] = true
+	}
+	for _, n := range r.acknowledged {
+		if !found[n] {
+			lost++
+		}
+	}
+	return lost
+}

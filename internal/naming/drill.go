@@ -1,0 +1,26 @@
+package naming
+
+import (
+	"strings"
+	"time"
+)
+
+const (
+	// AnnotationFaultDrills on a SampleDB, with the value FaultDrillsAllowed, lets FaultDrills break it.
+	AnnotationFaultDrills = "toban.dev/fault-drills"
+	FaultDrillsAllowed    = "allowed"
+
+	ComponentDrill = "drill"
+	ContainerDrill = "drill"
+)
+
+const drillSuffix = "-drill"
+
+// DrillJob is the name of the Job of a FaultDrill.
+func DrillJob(drill string) string { return drill + drillSuffix }
+
+// DrilledBy is the FaultDrill of a Job's name.
+func DrilledBy(job string) (drill string, ok bool) { return strings.CutSuffix(job, drillSuffix) }
+
+// FaultDrill is the name of one that the command makes. It may have 51 characters.
+func FaultDrill(db string, at time.Time) string { return DatabaseRestore(db, at) }

@@ -1,0 +1,66 @@
+package protocol
+
+import (
+	"context"
+	"time"
+)
+
+// PathFault is where an agent breaks its own instance, for a FaultDrill. POST FaultOrder: FaultResult. For the operator
+// alone. An agent that does not know it answers 404, and nothing is broken.
+const PathFault = "/v1/fault"
+
+// Fault is what an agent does to its own instance.
+type Fault string
+
+// The faults.
+const (
+	FaultKillServer Fault = "kill-server" // SIGKILL to the postmaster
+	FaultHangServer Fault = "hang-server" // SIGSTOP to all of its processes, and later SIGCONT
+	FaultKillAgent  Fault = "kill-agent"  // the agent ends at once, and the container with it
+	FaultUndo       Fault = "undo"        // what hangs goes on
+)
+
+// MaxHang is the longest that an agent lets its server hang.
+const MaxHang = 5 * time.Minute
+
+// FaultOrder orders a fault.
+type FaultOrder struct {
+	// Drill is the UID of the FaultDrill, for the log.
+	Drill string `json:"drill"`
+	Fault Fault  `json:"fault"`
+	// For is how long FaultHangServer lasts.
+	For time.Duration `json:"for,omitempty"`
+}
+
+// FaultResult is when it was done.
+type FaultResult struct {
+	At time.Time `json:"at"`
+}
+
+// Fault orders an agent to break its own instance.
+func (c *Client) Fault(ctx context.Context, host string, order FaultOrder) (FaultResult, error) {
+	return call[FaultResult](ctx, c, host, PathFault, order)
+}
+
+// DrillResult is what the Pod of a FaultDrill leaves.
+type DrillResult struct {
+	// Began and Ended are when the clients wrote without an error first, and wrote last.
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	// Aborted says that a client had no write acknowledged for too long.
+	Aborted bool          `json:"aborted,omitempty"`
+	Clients []DrillClient `json:"clients"`
+	// Error is why there is no result, "" where there is one.
+	Error string `json:"error,omitempty"`
+}
+
+// DrillClient is what a client has seen.
+type DrillClient struct {
+	Way string `json:"way"`
+	// Outage is the longest time without an acknowledged write.
+	Outage       time.Duration `json:"outage"`
+	Acknowledged int64         `json:"acknowledged"`
+	Lost         int64         `json:"lost"`
+	Errors       int64         `json:"errors"`
+	FirstError   string        `json:"firstError,omitempty"`
+}

@@ -1,0 +1,365 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/faultdrill"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// breaker notes what agents are ordered.
+type breaker struct {
+	orders []string
+	fails  error
+	// meanwhile is done while an agent carries an order out.
+	meanwhile func()
+}
+
+func (b *breaker) Fault(
+	_ context.Context, _ types.UID, host string, _ protocol.Config, order protocol.FaultOrder,
+) (protocol.FaultResult, error) {
+	b.orders = append(b.orders, string(order.Fault)+" at "+host)
+	if b.meanwhile != nil {
+		b.meanwhile()
+	}
+	return protocol.FaultResult{}, b.fails
+}
+
+// driller reconciles FaultDrills.
+type driller struct {
+	*world
+	breaker breaker
+}
+
+// drilled is a SampleDB that may be broken, with a FaultDrill of it that was reconciled once.
+func drilled(t *testing.T, modify ...func(*v1.FaultDrill)) (*driller, *v1.SampleDB, *v1.FaultDrill) {
+	t.Helper()
+	w := newWorld(t)
+	db := w.started("x", instances(3), withoutArchive)
+	db = w.edit(db, func(db *v1.SampleDB) {
+		db.Annotations = map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed}
+	})
+	w.drainEvents()
+	k := &driller{world: w}
+	return k, db, k.ask("d", modify...)
+}
+
+func withoutArchive(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{None: true} }
+
+func (k *driller) ask(name string, modify ...func(*v1.FaultDrill)) *v1.FaultDrill {
+	k.Helper()
+	d := &v1.FaultDrill{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name},
+		Spec: v1.FaultDrillSpec{
+			SampleDB: "x", Fault: v1.FaultServerHung, Duration: metav1.Duration{Duration: 10 * time.Second},
+			Observe:    metav1.Duration{Duration: 30 * time.Second},
+			AbortAfter: metav1.Duration{Duration: time.Minute}, Deadline: metav1.Duration{Duration: time.Hour},
+			Objectives: v1.FaultDrillObjectives{
+				MaxOutage:   metav1.Duration{Duration: 5 * time.Second},
+				WholeWithin: metav1.Duration{Duration: 5 * time.Minute},
+			},
+		},
+	}
+	for _, m := range modify {
+		m(d)
+	}
+	k.must(k.api.Create(k.Context(), d))
+	return k.drill(d)
+}
+
+// drill reconciles a FaultDrill once, a second later.
+func (k *driller) drill(d *v1.FaultDrill) *v1.FaultDrill {
+	k.Helper()
+	now, err := k.tryDrill(d)
+	k.must(err)
+	return now
+}
+
+func (k *driller) tryDrill(d *v1.FaultDrill) (*v1.FaultDrill, error) {
+	k.Helper()
+	k.now = k.now.Add(time.Second)
+	r := &faultdrill.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+	}
+	_, err := r.Reconcile(k.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)})
+	now := &v1.FaultDrill{}
+	k.read(d.Name, now)
+	return now, err
+}
+
+func (k *driller) expectDrill(d *v1.FaultDrill, status metav1.ConditionStatus, reason, phase, words string) {
+	k.Helper()
+	c := meta.FindStatusCondition(d.Status.Conditions, v1.ConditionComplete)
+	if c == nil || c.Status != status || c.Reason != reason || d.Status.Phase != phase ||
+		!strings.Contains(c.Message, words) {
+		k.Fatalf("the drill is %s: %+v, want %s for %s: %s", d.Status.Phase, c, status, reason, words)
+	}
+}
+
+// clientsPod makes the Pod of the Job, whose clients write steadily.
+func (k *driller) clientsPod(d *v1.FaultDrill) *corev1.Pod {
+	k.Helper()
+	job := &batchv1.Job{}
+	k.read(naming.DrillJob(d.Name), job)
+	if !metav1.IsControlledBy(job, d) {
+		k.Errorf("the Job belongs to %v", job.OwnerReferences)
+	}
+	pod := &corev1.Pod{ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = k.namespace, job.Name+"-a"
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job")),
+	}
+	k.must(k.api.Create(k.Context(), pod))
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	k.must(k.api.Status().Update(k.Context(), pod))
+	return pod
+}
+
+// end ends the clients, with what they have seen.
+func (k *driller) end(pod *corev1.Pod, result protocol.DrillResult) {
+	k.Helper()
+	text, err := json.Marshal(result)
+	k.must(err)
+	pod.Status.Phase, pod.Status.Conditions = corev1.PodSucceeded, nil
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: naming.ContainerDrill, Image: "x", ImageID: "x", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Message: string(text)},
+		},
+	}}
+	k.must(k.api.Status().Update(k.Context(), pod))
+}
+
+func (k *driller) result() protocol.DrillResult {
+	return protocol.DrillResult{Began: k.now.Add(-time.Minute), Ended: k.now, Clients: []protocol.DrillClient{
+		{Way: "Service", Outage: 2 * time.Second, Acknowledged: 100, Errors: 1, FirstError: "FATAL"},
+		{Way: "Hosts", Outage: time.Second, Acknowledged: 120},
+	}}
+}
+
+func TestADrillBreaksAnInstanceWhileClientsWrite(t *testing.T) {
+	k, _, d := drilled(t)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "started")
+	d = k.drill(d)
+	if len(k.breaker.orders) > 0 {
+		t.Fatalf("it was broken before the clients wrote: %q", k.breaker.orders)
+	}
+	pod := k.clientsPod(d)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "x-0 was broken")
+	d = k.drill(k.drill(d))
+	if want := []string{"hang-server at 10.1.0.1"}; !slices.Equal(k.breaker.orders, want) {
+		t.Errorf("the agents were ordered %q", k.breaker.orders)
+	}
+	if s := d.Status; s.Instance != "x-0" || s.OrderedAt == nil || s.StruckAt == nil {
+		t.Errorf("the status is %+v", s)
+	}
+	k.now = k.now.Add(30 * time.Second)
+	k.end(pod, k.result())
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionTrue, v1.ReasonCompleted, "Completed", "220 writes acknowledged, none lost")
+	if s := d.Status; s.Outage != "2.00s" || s.Lost == nil || *s.Lost != 0 || len(s.Clients) != 2 ||
+		s.Clients[0].FirstError != "FATAL" || !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionPassed) {
+		t.Errorf("the status is %+v", s)
+	}
+	k.expectEvents("Started", "BrokenOnPurpose", "Completed")
+	k.now = k.now.Add(11 * time.Minute)
+	k.drill(d)
+	if k.find(naming.DrillJob("d"), &batchv1.Job{}) {
+		t.Error("its Job stays")
+	}
+}
+
+// expectEvents expects events with these reasons to be among those that were told.
+func (k *driller) expectEvents(reasons ...string) {
+	k.Helper()
+	told := k.drainEvents()
+	for _, reason := range reasons {
+		if !strings.Contains(told, reason) {
+			k.Errorf("nobody tells of %s: %s", reason, told)
+		}
+	}
+}
+
+// Nobody breaks a database by mistake, or one that has trouble already.
+func TestADrillWaitsUntilItMay(t *testing.T) {
+	k, db, _ := drilled(t, func(d *v1.FaultDrill) { d.Spec.Cancel = true })
+	edit := func(f func(*v1.SampleDB)) { db = k.edit(db, f) }
+	edit(func(db *v1.SampleDB) { db.Annotations = nil })
+	d := k.ask("later")
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonDrillNotAllowed, "Pending",
+		"kubectl annotate sampledb x toban.dev/fault-drills=allowed")
+	edit(func(db *v1.SampleDB) {
+		db.Annotations = map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed}
+	})
+	k.agents.change("10.1.0.2", func(s *protocol.Status) { s.Streaming, s.Ready = false, false })
+	db = k.reconcile(db)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "not Ready now")
+	if k.find(naming.DrillJob(d.Name), &batchv1.Job{}) {
+		t.Error("its clients write already")
+	}
+	k.agents.change("10.1.0.2", func(s *protocol.Status) { s.Streaming, s.Ready = true, true })
+	k.reconcile(db)
+	k.expectDrill(k.drill(d), metav1.ConditionFalse, v1.ReasonRunning, "Running", "")
+	other := k.ask("other")
+	k.expectDrill(other, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "FaultDrill later")
+	elsewhere := k.ask("elsewhere", func(d *v1.FaultDrill) { d.Spec.SampleDB = "y" })
+	k.expectDrill(elsewhere, metav1.ConditionFalse, v1.ReasonSampleDBNotFound, "Pending", "")
+}
+
+func TestADrillOfAStandbyTakesOneThatVotes(t *testing.T) {
+	k, _, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Instance, d.Spec.Fault = v1.DrillStandby, v1.FaultPodKilled })
+	k.clientsPod(d)
+	d = k.drill(d)
+	if d.Status.Instance != "x-1" || k.find("x-1", &corev1.Pod{}) || !k.find("x-0", &corev1.Pod{}) {
+		t.Errorf("it has taken %q", d.Status.Instance)
+	}
+	if len(k.breaker.orders) > 0 {
+		t.Errorf("agents were asked: %q", k.breaker.orders)
+	}
+}
+
+// An operator that stops while it breaks something breaks it no second time, and does not say that it knows.
+func TestNoFaultIsDoneTwice(t *testing.T) {
+	k, _, d := drilled(t)
+	k.clientsPod(d)
+	ctx, stop := context.WithCancel(k.Context())
+	defer stop()
+	k.breaker.meanwhile = func() { // the status says so before it is done
+		ordered := &v1.FaultDrill{}
+		k.read(d.Name, ordered)
+		if ordered.Status.OrderedAt == nil || ordered.Status.Instance != "x-0" {
+			t.Errorf("nobody can know that it is being done: %+v", ordered.Status)
+		}
+		ordered.Status.StruckAt = nil
+		stop()
+	}
+	r := &faultdrill.Reconciler{
+		Client: k.reconciler.Client, Reader: k.reconciler.Reader, Breaker: &k.breaker,
+		Settings: k.reconciler.Settings, Events: k.events, Now: func() time.Time { return k.now },
+	}
+	if _, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d)}); err == nil {
+		t.Error("it could write what it had done")
+	}
+	k.breaker.meanwhile = nil
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonFailed, "Failed", "not known whether")
+	if len(k.breaker.orders) != 1 {
+		t.Errorf("the agents were ordered %q", k.breaker.orders)
+	}
+	if k.find(naming.DrillJob(d.Name), &batchv1.Job{}) {
+		t.Error("its clients write on")
+	}
+}
+
+// lagging is a cache that has what a FaultDrill was.
+type lagging struct {
+	client.Client
+	was *v1.FaultDrill
+}
+
+func (b lagging) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if d, ok := object.(*v1.FaultDrill); ok {
+		b.was.DeepCopyInto(d)
+		return nil
+	}
+	return b.Client.Get(ctx, key, object, opts...)
+}
+
+// What was ordered is seen, though the cache does not have it yet.
+func TestADrillGoesOnWithACacheThatIsBehind(t *testing.T) {
+	k, _, d := drilled(t)
+	k.reconciler.Client = lagging{k.reconciler.Client, d.DeepCopy()}
+	pod := k.clientsPod(d)
+	for range 3 {
+		d = k.drill(d)
+		k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "x-0 was broken")
+	}
+	if len(k.breaker.orders) != 1 {
+		t.Errorf("the agents were ordered %q", k.breaker.orders)
+	}
+	k.now = k.now.Add(30 * time.Second)
+	k.end(pod, k.result())
+	k.expectDrill(k.drill(d), metav1.ConditionTrue, v1.ReasonCompleted, "Completed", "none lost")
+}
+
+func TestADrillThatIsCancelledIsUndone(t *testing.T) {
+	k, _, d := drilled(t)
+	k.clientsPod(d)
+	d = k.drill(d)
+	d.Spec.Cancel = true
+	k.must(k.api.Update(k.Context(), d))
+	k.breaker.fails = errors.New("no route to host")
+	if _, err := k.tryDrill(d); err == nil {
+		t.Error("it is over, and the server hangs")
+	}
+	k.breaker.fails = nil
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled", "")
+	if got := k.breaker.orders[len(k.breaker.orders)-1]; got != "undo at 10.1.0.1" {
+		t.Errorf("the last order is %q", got)
+	}
+}
+
+func TestADrillThatCannotBeDoneHasFailed(t *testing.T) {
+	k, _, d := drilled(t)
+	k.clientsPod(d)
+	k.breaker.fails = errors.New("the agent at 10.1.0.1 answers 404 Not Found")
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonFailed, "Failed", "x-0 could not be broken: the agent")
+}
+
+func TestADrillIsRefusedWithASentence(t *testing.T) {
+	k, _, d := drilled(t)
+	for name, c := range map[string]struct {
+		change func(*v1.FaultDrillSpec)
+		words  string
+	}{
+		"another fault": {func(s *v1.FaultDrillSpec) { s.Fault = v1.FaultPodDeleted }, "create another FaultDrill"},
+		"an objective": {func(s *v1.FaultDrillSpec) { s.Objectives.MaxOutage.Duration = time.Minute },
+			"create another FaultDrill"},
+	} {
+		changed := d.DeepCopy()
+		c.change(&changed.Spec)
+		err := k.api.Update(k.Context(), changed)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*v1.FaultDrillSpec)
+		words  string
+	}{
+		"no fault":         {func(s *v1.FaultDrillSpec) { s.Fault = "" }, "fault"},
+		"an unknown fault": {func(s *v1.FaultDrillSpec) { s.Fault = "Fire" }, "Unsupported value"},
+		"too short": {func(s *v1.FaultDrillSpec) { s.Observe.Duration = 20 * time.Second },
+			"observe must be at least 15s longer than duration"},
+		"for ever": {func(s *v1.FaultDrillSpec) { s.Duration.Duration = time.Hour }, "duration must be from 1s to 5m"},
+	} {
+		other := &v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "e"}, Spec: d.Spec}
+		c.change(&other.Spec)
+		err := k.api.Create(k.Context(), other)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/test/outside"
+)
+
+// A user breaks a database on purpose: by the example as it is, and by the command. A drill that misses its objective
+// says so, one that is cancelled undoes what it has done, and nothing of any is left in the database.
+func TestFaultDrills(t *testing.T) {
+	s := begin(t)
+	manifest, err := os.ReadFile("../../config/examples/drill.yaml")
+	must(t, err)
+	s.apply(string(manifest))
+	s.run("wait", "faultdrill/kill-the-primary", "--for=condition=Complete", fmt.Sprintf("--timeout=%s", patience))
+	var d v1.FaultDrill
+	must(t, s.Get(s.ctx, "faultdrill/kill-the-primary", &d))
+	if d.Status.Lost == nil || *d.Status.Lost != 0 || d.Status.Instance == "" || len(d.Status.Clients) != 2 {
+		t.Errorf("it says %+v", d.Status)
+	}
+	s.Log(s.run("get", "faultdrills", "-o", "wide"))
+
+	s.ready("drilled")
+	out := s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Standby", "--observe", "15s")
+	s.Log(out)
+	if !strings.Contains(out, "passed: PodKilled of drilled-") {
+		t.Error("it has not passed")
+	}
+	if out, err := s.Toban(s.ctx, "drill", "drilled", "--fault", "AgentKilled", "--observe", "15s",
+		"--max-outage", "1ms"); err == nil || !strings.Contains(err.Error(), "not passed") {
+		t.Errorf("no outage at all: %v\n%s", err, out)
+	}
+	history := s.toban("drill", "drilled")
+	for _, words := range []string{"kill-the-primary", "passed", v1.ReasonOutageTooLong} {
+		if !strings.Contains(history, words) {
+			t.Errorf("the history lacks %s:\n%s", words, history)
+		}
+	}
+	s.cancelsADrill("drilled")
+	s.until(func(ctx context.Context) error {
+		access, err := s.Access(ctx, "drilled", "drilled")
+		if err != nil {
+			return err
+		}
+		left, err := access.Ask(ctx, "SELECT count(*)::text FROM pg_namespace WHERE nspname LIKE 'toban_drill%'")
+		if err == nil && left != "0" {
+			err = fmt.Errorf("%s schemas of drills are left", left)
+		}
+		return err
+	})
+}
+
+// cancelsADrill has a standby hang for long, and takes that back.
+func (s *story) cancelsADrill(db string) {
+	s.Helper()
+	s.ready(db)
+	s.apply(fmt.Sprintf(`
+apiVersion: toban.dev/v1
+kind: FaultDrill
+metadata: {name: long}
+spec: {sampleDB: %s, fault: ServerHung, instance: Standby, duration: 5m, observe: 6m}
+`, db))
+	look := func(so func(v1.FaultDrillStatus) bool) {
+		s.Helper()
+		s.until(func(ctx context.Context) error {
+			var d v1.FaultDrill
+			err := s.Get(ctx, "faultdrill/long", &d)
+			if err == nil && !so(d.Status) {
+				err = fmt.Errorf("the drill is %+v", d.Status)
+			}
+			return err
+		})
+	}
+	look(func(d v1.FaultDrillStatus) bool { return d.StruckAt != nil })
+	s.run("patch", "faultdrill", "long", "--type=merge", "-p", `{"spec":{"cancel":true}}`)
+	look(func(d v1.FaultDrillStatus) bool { return d.Phase == "Cancelled" })
+	s.ready(db)
+	s.until(func(ctx context.Context) error {
+		now, err := s.SampleDB(ctx, db)
+		if err != nil {
+			return err
+		}
+		return outside.Condition(now, v1.ConditionDurable, "True", v1.ReasonDurable)
+	})
+}
