@@ -165,8 +165,8 @@ const (
 
 // Reasons of Complete. They are those of a DatabaseBackup, of a DatabaseRestore, and of a FaultDrill.
 const (
-	// ReasonCompleted: the backup is in the archive; what a DatabaseRestore brings back is in the database; a FaultDrill
-	// has a result, which its condition Passed judges.
+	// ReasonCompleted: the backup is in the archive; what a DatabaseRestore brings back is in the database; a
+	// FaultDrill has a result, which its condition Passed judges.
 	// To do: nothing.
 	ReasonCompleted = "Completed"
 
@@ -183,8 +183,8 @@ const (
 	ReasonSampleDBNotFound = "SampleDBNotFound"
 
 	// ReasonBackupNameTaken: a Job of this name exists and does not belong to this backup, restore or drill.
-	// To do: delete or rename that Job, or create the DatabaseBackup, the DatabaseRestore or the FaultDrill with another
-	// name.
+	// To do: delete or rename that Job, or create the DatabaseBackup, the DatabaseRestore or the FaultDrill with
+	// another name.
 	ReasonBackupNameTaken = "BackupNameTaken"
 
 	// ReasonRunning: its Pod is being started, or copies or restores the data, or writes while a FaultDrill breaks
@@ -192,8 +192,8 @@ const (
 	// To do: wait. The message and `kubectl logs job/NAME` show the progress.
 	ReasonRunning = "Running"
 
-	// ReasonFailed: the backup, the restore or the drill has failed; the message quotes the last Pod, or says why a drill
-	// has no result.
+	// ReasonFailed: the backup, the restore or the drill has failed; the message quotes the last Pod, or says why a
+	// drill has no result.
 	// To do: correct what the message names, and create another one.
 	ReasonFailed = "Failed"
 

@@ -206,7 +206,8 @@ type FaultDrillClient struct {
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
 	Outage metav1.Duration `json:"outage"`
-	// Writes that were acknowledged, those of them that are not in the database, and writes and connections that failed.
+	// Writes that were acknowledged, those of them that are not in the database, and writes and connections that
+	// failed.
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
 	Errors       int64 `json:"errors"`

@@ -245,7 +245,7 @@ func complaints(said string) string {
 	return lines.String()
 }
 
-// tellFailed repeats at the end, in short, which tests failed and why: what they have printed can be thousands of lines.
+// tellFailed repeats at the end, in short, which tests failed and why: they may have printed thousands of lines.
 func (r *report) tellFailed() {
 	if len(r.failed) > 0 {
 		fmt.Fprintf(r.out, "%d tests failed:\n%s", len(r.failed), strings.Join(r.failed, ""))

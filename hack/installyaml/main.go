@@ -40,8 +40,8 @@ var files = []file{
 		"config/crds.yaml",
 		`# What has to stay while there are databases: the kinds, and the namespace with the operator's root secret.
 # Before install.yaml: kubectl apply --server-side -f crds.yaml
-# kubectl delete -f crds.yaml deletes every SampleDB, PostgreSQL, MyApp, DatabaseBackup, DatabaseRestore and FaultDrill there is:
-# docs/install.md
+# kubectl delete -f crds.yaml deletes every SampleDB, PostgreSQL, MyApp, DatabaseBackup, DatabaseRestore and FaultDrill
+# that there is: docs/install.md
 `, as(
 			"config/manager/namespace.yaml",
 			"config/crd/toban.dev_sampledbs.yaml",

@@ -36,7 +36,8 @@ func Drill() *cobra.Command {
 		Use:   "drill NAME",
 		Short: "Break an instance on purpose while clients write, and show what became of the writes",
 		Long: "With --fault it creates a FaultDrill of a SampleDB, which must allow that by its annotation\n" +
-			naming.AnnotationFaultDrills + "=" + naming.FaultDrillsAllowed + ", and watches it. It fails if the drill does not pass.\n" +
+			naming.AnnotationFaultDrills + "=" + naming.FaultDrillsAllowed +
+			", and watches it. It fails if the drill does not pass.\n" +
 			"Without --fault it shows the drills that there were.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -52,8 +53,8 @@ func Drill() *cobra.Command {
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "Primary or Standby")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
-	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "the longest time without an acknowledged write that passes")
-	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "give up when a client had no write acknowledged for so long")
+	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
+	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
 	return c
 }
@@ -160,7 +161,9 @@ func (o *drillOptions) history(ctx context.Context, out io.Writer, name string) 
 		return fmt.Errorf("list the FaultDrills: %w", err)
 	}
 	drills := slices.DeleteFunc(all.Items, func(d v1.FaultDrill) bool { return d.Spec.SampleDB != name })
-	slices.SortFunc(drills, func(a, b v1.FaultDrill) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(drills, func(a, b v1.FaultDrill) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	return o.output.show(out, drills, func(out io.Writer) error { return tellDrills(out, name, drills) })
 }
 

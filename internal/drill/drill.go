@@ -157,8 +157,8 @@ func (d *drill) judge(ctx context.Context, result *Result) error {
 			if err != nil {
 				return fmt.Errorf("look which writes are there: %w", err)
 			}
-			// The last write may be acknowledged after the end of what was seen.
-			result.Clients[i].Acknowledged, result.Clients[i].Lost = int64(len(c.record.acknowledged)), c.record.lost(there)
+			of := &result.Clients[i] // the last write may be acknowledged after the end of what it has seen
+			of.Acknowledged, of.Lost = int64(len(c.record.acknowledged)), c.record.lost(there)
 			return nil
 		})
 		if err != nil {

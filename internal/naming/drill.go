@@ -8,9 +8,11 @@ import (
 const (
 	// AnnotationFaultDrills on a SampleDB, with the value FaultDrillsAllowed, lets FaultDrills break it.
 	AnnotationFaultDrills = "toban.dev/fault-drills"
-	FaultDrillsAllowed    = "allowed"
-
+	// FaultDrillsAllowed is the one value of it that lets.
+	FaultDrillsAllowed = "allowed"
+	// ComponentDrill is that of the Job of a FaultDrill.
 	ComponentDrill = "drill"
+	// ContainerDrill is the container in its Pod.
 	ContainerDrill = "drill"
 )
 

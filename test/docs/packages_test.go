@@ -60,7 +60,9 @@ func packages(t *testing.T) []string {
 // Who knows one controller finds the place in the next.
 func TestControllersHaveOneShape(t *testing.T) {
 	const folder = "../../internal/controller/"
-	kinds := []string{"sampledb", "databasebackup", "databaserestore", "faultdrill", "verification", "postgresql", "myapp"}
+	kinds := []string{
+		"sampledb", "databasebackup", "databaserestore", "faultdrill", "verification", "postgresql", "myapp",
+	}
 	for _, kind := range kinds {
 		for _, name := range []string{"setup", "controller", "observe", "decide", "act", "status", "events"} {
 			if _, err := os.Stat(folder + kind + "/" + name + ".go"); err != nil {

@@ -139,7 +139,7 @@ metadata:
 func (s *story) tell() {
 	for _, args := range [][]string{
 		{"get", "sampledb,postgresql,myapp,statefulset,deployment,pods,jobs,pvc,services", "-o", "wide"},
-		{"get", "sampledb,postgresql,myapp", "-o", "yaml"},
+		{"get", "sampledb,postgresql,myapp,faultdrill", "-o", "yaml"},
 		{"describe", "pods"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "--selector=" + naming.LabelSampleDB, "--all-containers", "--prefix", "--tail=400"},

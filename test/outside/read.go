@@ -25,6 +25,7 @@ var paths = map[string]string{
 	"pdb":      "/apis/policy/v1/namespaces/%s/poddisruptionbudgets",
 	"hpa":      "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers",
 
+	"faultdrill":  "/apis/toban.dev/v1/namespaces/%s/faultdrills",
 	"statefulset": "/apis/apps/v1/namespaces/%s/statefulsets",
 }
 

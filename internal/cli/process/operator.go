@@ -227,6 +227,31 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	if err := r.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of SampleDBs: %w", err)
 	}
+	if err := o.requests(m, r, asks); err != nil {
+		return err
+	}
+	clientset, err := kubernetes.NewForConfig(m.GetConfig())
+	if err != nil {
+		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
+	}
+	follower := func() *secrets.Follower { // each controller takes the events of its own
+		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
+	}
+	p := &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: asks, Secrets: follower(),
+		Credentials: store, Settings: r.Settings, Namespaces: o.namespaces, Events: r.Events, Now: time.Now}
+	if err := p.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
+	}
+	a := &myapp.Reconciler{Client: r.Client, Reader: r.Reader, Secrets: follower(), Namespaces: o.namespaces,
+		Events: r.Events, Now: time.Now}
+	if err := a.Setup(m); err != nil {
+		return fmt.Errorf("set up the controller of MyApps: %w", err)
+	}
+	return nil
+}
+
+// requests are the controllers of what asks for one piece of work about a SampleDB.
+func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, asks *agents.HTTPS) error {
 	b := &databasebackup.Reconciler{
 		Client:      m.GetClient(),
 		Reader:      m.GetAPIReader(),
@@ -264,23 +289,6 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	}
 	if err := f.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
-	}
-	clientset, err := kubernetes.NewForConfig(m.GetConfig())
-	if err != nil {
-		return fmt.Errorf("make a client for the watches of Secrets: %w", err)
-	}
-	follower := func() *secrets.Follower { // each controller takes the events of its own
-		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
-	}
-	p := &postgresql.Reconciler{Client: b.Client, Reader: b.Reader, Databases: asks, Secrets: follower(),
-		Credentials: store, Settings: b.Settings, Namespaces: o.namespaces, Events: b.Events, Now: time.Now}
-	if err := p.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
-	}
-	a := &myapp.Reconciler{Client: b.Client, Reader: b.Reader, Secrets: follower(), Namespaces: o.namespaces,
-		Events: b.Events, Now: time.Now}
-	if err := a.Setup(m); err != nil {
-		return fmt.Errorf("set up the controller of MyApps: %w", err)
 	}
 	return nil
 }

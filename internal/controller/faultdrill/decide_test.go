@@ -44,8 +44,10 @@ func TestDecide(t *testing.T) {
 		"nobody has allowed it": {
 			view{notAllowed: "does not allow", notReady: "x"}, Decision{}, v1.ReasonDrillNotAllowed, "does not allow",
 		},
-		"something else is wrong": {view{notReady: "not Durable"}, Decision{}, v1.ReasonNotReadyForDrill, "not Durable"},
-		"its clients begin":       {view{job: running}, Decision{}, v1.ReasonRunning, "does not write yet"},
+		"something else is wrong": {
+			view{notReady: "not Durable"}, Decision{}, v1.ReasonNotReadyForDrill, "not Durable",
+		},
+		"its clients begin": {view{job: running}, Decision{}, v1.ReasonRunning, "does not write yet"},
 		"they write": {
 			view{job: running, steady: true}, Decision{Action: ActionStrike}, v1.ReasonRunning, "",
 		},
@@ -75,14 +77,16 @@ func TestDecide(t *testing.T) {
 			v1.ReasonFailed, "no such role",
 		},
 		"the clients have ended, and nothing was broken": {
-			view{job: ended, result: seen(), notReady: "not Durable"}, Decision{Over: true}, v1.ReasonFailed, "not Durable",
+			view{job: ended, result: seen(), notReady: "not Durable"}, Decision{Over: true},
+			v1.ReasonFailed, "not Durable",
 		},
 		"the clients have ended before the fault was over": {
 			view{job: ended, result: seen(), struck: ago(5 * time.Second), lasts: 5 * time.Second, wholeSince: now},
 			Decision{Over: true}, v1.ReasonFailed, "spec.observe",
 		},
 		"the clients have ended, and what they left is gone": {
-			view{job: ended, struck: ago(time.Minute), wholeSince: now}, Decision{Over: true}, v1.ReasonFailed, "removed",
+			view{job: ended, struck: ago(time.Minute), wholeSince: now}, Decision{Over: true},
+			v1.ReasonFailed, "removed",
 		},
 		"not whole yet": {
 			view{job: ended, result: seen(), struck: ago(30 * time.Second)}, Decision{}, v1.ReasonRunning, "not Ready",
@@ -155,9 +159,11 @@ func TestJudge(t *testing.T) {
 		"just allowed":    {seen(), 1200 * time.Millisecond, ago(50 * time.Second), v1.ReasonObjectivesMet, ""},
 		"too long":        {seen(), time.Second, ago(50 * time.Second), v1.ReasonOutageTooLong, ""},
 		"writes are lost": {seen(lost, aborted), time.Second, time.Time{}, v1.ReasonWritesLost, "3 lost"},
-		"given up":        {seen(aborted), time.Hour, ago(50 * time.Second), v1.ReasonOutageTooLong, "given up after 1m0s"},
-		"not whole":       {seen(), time.Hour, time.Time{}, v1.ReasonNotWholeInTime, "not Ready and Durable again after 30s"},
-		"whole too late":  {seen(), time.Hour, ago(20 * time.Second), v1.ReasonNotWholeInTime, "again after 40s"},
+		"given up": {
+			seen(aborted), time.Hour, ago(50 * time.Second), v1.ReasonOutageTooLong, "given up after 1m0s",
+		},
+		"not whole":      {seen(), time.Hour, time.Time{}, v1.ReasonNotWholeInTime, "Durable again after 30s"},
+		"whole too late": {seen(), time.Hour, ago(20 * time.Second), v1.ReasonNotWholeInTime, "again after 40s"},
 	} {
 		v := view{now: now, result: c.result, struck: ago(time.Minute), wholeSince: c.whole, abortAfter: time.Minute}
 		v.objectives.MaxOutage.Duration, v.objectives.WholeWithin.Duration = c.max, 30*time.Second
@@ -178,7 +184,9 @@ func TestWhichDrillGoesFirst(t *testing.T) {
 		return d
 	}
 	begun, old, young := drill("c", now, true), drill("b", ago(time.Hour), false), drill("a", now, false)
-	for _, pair := range [][2]*v1.FaultDrill{{begun, old}, {begun, young}, {old, young}, {young, drill("b", now, false)}} {
+	for _, pair := range [][2]*v1.FaultDrill{
+		{begun, old}, {begun, young}, {old, young}, {young, drill("b", now, false)},
+	} {
 		if !goesFirst(pair[0], pair[1]) || goesFirst(pair[1], pair[0]) {
 			t.Errorf("%s does not go before %s", pair[0].Name, pair[1].Name)
 		}
