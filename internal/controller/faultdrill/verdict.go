@@ -30,7 +30,7 @@ func judge(v view) Verdict {
 	}
 	out.Message = fmt.Sprintf("longest outage %s (%s; allowed: %s); %d writes acknowledged, %s lost; %s",
 		short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration, out.Acknowledged,
-		none(out.Lost), v.again())
+		none(out.Lost), v.again(out.Outage))
 	switch {
 	case out.Lost > 0:
 		out.Reason = v1.ReasonWritesLost
@@ -39,7 +39,7 @@ func judge(v view) Verdict {
 		out.Message = fmt.Sprintf("given up after %s without a write (spec.abortAfter); %s", v.abortAfter, out.Message)
 	case out.Outage > v.objectives.MaxOutage.Duration:
 		out.Reason = v1.ReasonOutageTooLong
-	case v.wholeSince.IsZero() || v.wholeSince.Sub(v.struck) > v.objectives.WholeWithin.Duration:
+	case v.wholeSince.IsZero() || v.wholeAfter(out.Outage) > v.objectives.WholeWithin.Duration:
 		out.Reason = v1.ReasonNotWholeInTime
 	default:
 		out.Passed, out.Reason = true, v1.ReasonObjectivesMet
@@ -47,12 +47,18 @@ func judge(v view) Verdict {
 	return out
 }
 
+// wholeAfter is how long after the fault the SampleDB was whole again: not before its clients could write, though its
+// conditions may not have said for so long that they can't.
+func (v view) wholeAfter(outage time.Duration) time.Duration {
+	return max(v.wholeSince.Sub(v.struck), outage)
+}
+
 // again says when the SampleDB was whole again.
-func (v view) again() string {
+func (v view) again(outage time.Duration) string {
 	if v.wholeSince.IsZero() {
 		return fmt.Sprintf("not Ready and Durable again after %s", v.objectives.WholeWithin.Duration)
 	}
-	return fmt.Sprintf("Ready and Durable again after %s", v.wholeSince.Sub(v.struck).Round(time.Second))
+	return fmt.Sprintf("Ready and Durable again after %s", v.wholeAfter(outage).Round(time.Second))
 }
 
 // ways are the outages by how the clients connect.
