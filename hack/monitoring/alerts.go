@@ -180,6 +180,17 @@ var aboutNumbers = []alert{
 		labels: databaseLabels,
 		series: []series{{"toban_sampledb_last_verified_timestamp_seconds" + ofDatabase, "-1500000", "0"}},
 	},
+	{
+		name: "TobanDrillNotPassed", severity: warning, after: "0m",
+		expr:    "toban_faultdrill_passed == 0",
+		summary: sampleDB + "has not passed its last drill: {{ $labels.fault }} of a {{ $labels.role }}",
+		todo: "See what it says (kubectl toban drill NAME, kubectl describe faultdrill). The alert " +
+			"ends when a later drill of the same fault and role passes, or when the FaultDrill is deleted.",
+		labels: with(with(databaseLabels, "fault", "ServerKilled"), "role", "Primary"),
+		series: []series{
+			{`toban_faultdrill_passed{namespace="shop", sampledb="x", fault="ServerKilled", role="Primary"}`, "0", "1"},
+		},
+	},
 }
 
 func with(labels map[string]string, name, value string) map[string]string {

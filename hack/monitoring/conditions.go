@@ -41,7 +41,7 @@ var conditionAlerts = map[string]conditionAlert{
 	"Upgraded":             {without: "Ready has its reason"},
 	"Complete":             {without: "of a DatabaseBackup, whose SampleDB has Scheduled"},
 	"Verified":             {without: "of a DatabaseBackup; TobanBackupNotVerified is the alert"},
-	"Passed":               {without: "of a FaultDrill, which says so itself"},
+	"Passed":               {without: "of a FaultDrill; TobanDrillNotPassed is the alert"},
 }
 
 // todo is what a user does about a reason.

@@ -40,7 +40,7 @@ func TestEveryAnnotationIsInTheReference(t *testing.T) {
 func TestEveryMetricIsInTheReference(t *testing.T) {
 	var r registry
 	metrics.New(&r)
-	r.MustRegister(&exporter.Exporter{})
+	r.MustRegister(&metrics.Drills{}, &exporter.Exporter{})
 	if len(r.rows) < 5 {
 		t.Fatalf("only %d metrics were found: %q", len(r.rows), r.rows)
 	}

@@ -80,6 +80,14 @@ func TestWhoMayAskWhat(t *testing.T) {
 			_, err := peer.Password(ctx, loopback, protocol.PasswordRequest{Role: "app"})
 			return protocol.Status{}, err
 		}, "403 Forbidden: only the operator"},
+		"a peer orders a fault": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := peer.Fault(ctx, loopback, protocol.FaultOrder{Fault: protocol.FaultKillServer})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only the operator"},
+		"the operator orders a fault that can't be done": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := operator.Fault(ctx, loopback, protocol.FaultOrder{Fault: protocol.FaultKillServer})
+			return protocol.Status{}, err
+		}, "409 Conflict: no server runs here"},
 		"the operator asks a standby for another password": {func(ctx context.Context) (protocol.Status, error) {
 			_, err := operator.Password(ctx, loopback, protocol.PasswordRequest{Role: "app"})
 			return protocol.Status{}, err
@@ -246,6 +254,7 @@ func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *
 		Status:      status.New(protocol.Status{Name: "x-0", Ready: true, ConfigRevision: "runs"}),
 		Certificate: who.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
+		Break:       func(protocol.FaultOrder) error { return errors.New("no server runs here") },
 		Log:         slog.New(slog.DiscardHandler),
 	}
 	start(t, i.Serve, naming.PortAgent)

@@ -287,6 +287,7 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 	f := &faultdrill.Reconciler{
 		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Now: time.Now,
 	}
+	ctrlmetrics.Registry.MustRegister(&metrics.Drills{Reader: b.Client})
 	if err := f.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}

@@ -156,10 +156,12 @@ func TestJudge(t *testing.T) {
 		"all is well": {seen(), 2 * time.Second, ago(50 * time.Second), v1.ReasonObjectivesMet,
 			"longest outage 1.20s (Service 1.20s, Hosts 0.80s; allowed: 2s); 2100 writes acknowledged, none lost; " +
 				"Ready and Durable again after 10s"},
-		"the conditions were late": {seen(), 2 * time.Second, ago(time.Minute), v1.ReasonObjectivesMet, "again after 1s"},
-		"just allowed":             {seen(), 1200 * time.Millisecond, ago(50 * time.Second), v1.ReasonObjectivesMet, ""},
-		"too long":                 {seen(), time.Second, ago(50 * time.Second), v1.ReasonOutageTooLong, ""},
-		"writes are lost":          {seen(lost, aborted), time.Second, time.Time{}, v1.ReasonWritesLost, "3 lost"},
+		"the conditions were late": {
+			seen(), 2 * time.Second, ago(time.Minute), v1.ReasonObjectivesMet, "again after 1s",
+		},
+		"just allowed":    {seen(), 1200 * time.Millisecond, ago(50 * time.Second), v1.ReasonObjectivesMet, ""},
+		"too long":        {seen(), time.Second, ago(50 * time.Second), v1.ReasonOutageTooLong, ""},
+		"writes are lost": {seen(lost, aborted), time.Second, time.Time{}, v1.ReasonWritesLost, "3 lost"},
 		"given up": {
 			seen(aborted), time.Hour, ago(50 * time.Second), v1.ReasonOutageTooLong, "given up after 1m0s",
 		},
