@@ -211,6 +211,12 @@ type FaultDrillClient struct {
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
 	Errors       int64 `json:"errors"`
+	// Reads over another connection that were answered, and those of them that lacked a write which the client knew to
+	// be acknowledged when it asked: from a former primary that does not know yet that it is one.
+	// +optional
+	Reads int64 `json:"reads,omitempty"`
+	// +optional
+	StaleReads int64 `json:"staleReads,omitempty"`
 	// The first error, in PostgreSQL's or the network's words.
 	// +optional
 	FirstError string `json:"firstError,omitempty"`

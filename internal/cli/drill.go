@@ -129,10 +129,10 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 		return fmt.Errorf("the drill has no result: %s: %s", complete.Reason, complete.Message)
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tERRORS\tFIRST ERROR")
+	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tERRORS\tFIRST ERROR")
 	for _, c := range now.Status.Clients {
-		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged, c.Lost, c.Errors,
-			firstLine(c.FirstError))
+		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged, c.Lost,
+			c.Reads, c.StaleReads, c.Errors, firstLine(c.FirstError))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)

@@ -2,13 +2,15 @@ package drill
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// client writes numbered rows over one connection, and opens another one when that breaks.
+// client writes numbered rows over one connection, and reads over another one which the newest is. It opens another
+// connection when one breaks.
 type client struct {
 	way   Way
 	table string
@@ -19,8 +21,19 @@ type client struct {
 	first time.Time
 }
 
-// run writes until ctx ends.
+// run writes and reads until ctx ends.
 func (c *client) run(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { c.again(ctx, every, c.write, c.failed) })
+	both.Go(func() { c.again(ctx, readEvery, c.read, func(context.Context, error) {}) })
+	both.Wait()
+}
+
+// again does something for each number, over one connection for as long as that works.
+func (c *client) again(
+	ctx context.Context, every time.Duration, do func(context.Context, *pgx.Conn, int64) error,
+	failed func(context.Context, error),
+) {
 	var conn *pgx.Conn
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -31,27 +44,37 @@ func (c *client) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		conn = c.write(ctx, conn, n)
+		var err error
+		if conn, err = c.once(ctx, conn, n, do); err != nil {
+			failed(ctx, err)
+		}
 	}
 }
 
-// write tries one row, and returns the connection for the next one. A row that fails may be there or not: its number
-// is not used again.
-func (c *client) write(ctx context.Context, conn *pgx.Conn, n int64) *pgx.Conn {
-	once, cancel := context.WithTimeout(ctx, patience)
+// once does it once, and returns the connection for the next time.
+func (c *client) once(
+	ctx context.Context, conn *pgx.Conn, n int64, do func(context.Context, *pgx.Conn, int64) error,
+) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if conn == nil {
-		fresh, err := c.way.Connect(once)
+		fresh, err := c.way.Connect(ctx)
 		if err != nil {
-			c.failed(ctx, err)
-			return nil
+			return nil, fmt.Errorf("connect by %s: %w", c.way.Name, err)
 		}
 		conn = fresh
 	}
-	if _, err := conn.Exec(once, "INSERT INTO "+c.table+" (way, n) VALUES ($1, $2)", c.way.Name, n); err != nil {
-		c.failed(ctx, err)
+	if err := do(ctx, conn, n); err != nil {
 		hangUp(conn)
-		return nil
+		return nil, err
+	}
+	return conn, nil
+}
+
+// write tries one row. One that fails may be there or not: its number is not used again.
+func (c *client) write(ctx context.Context, conn *pgx.Conn, n int64) error {
+	if _, err := conn.Exec(ctx, "INSERT INTO "+c.table+" (way, n) VALUES ($1, $2)", c.way.Name, n); err != nil {
+		return fmt.Errorf("write a row: %w", err)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -60,7 +83,24 @@ func (c *client) write(ctx context.Context, conn *pgx.Conn, n int64) *pgx.Conn {
 		c.first = now
 	}
 	c.record.ack(n, now)
-	return conn
+	return nil
+}
+
+// read asks for the newest row, which must not be older than the one that was acknowledged last. A read that fails is
+// none.
+func (c *client) read(ctx context.Context, conn *pgx.Conn, _ int64) error {
+	c.mutex.Lock()
+	newest := c.record.newest()
+	c.mutex.Unlock()
+	var answer int64
+	err := conn.QueryRow(ctx, "SELECT coalesce(max(n), 0) FROM "+c.table+" WHERE way = $1", c.way.Name).Scan(&answer)
+	if err != nil {
+		return fmt.Errorf("read the newest row: %w", err)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.record.read(answer, newest)
+	return nil
 }
 
 // failed notes an error, unless it is the end.
@@ -102,7 +142,8 @@ func (c *client) seen(now time.Time) Client {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return Client{
-		Way: c.way.Name, Outage: c.record.end(now), Errors: c.record.errors, FirstError: c.record.firstError,
+		Way: c.way.Name, Outage: c.record.end(now), Errors: c.record.errors, Reads: c.record.reads,
+		StaleReads: c.record.stale, FirstError: c.record.firstError,
 	}
 }
 

@@ -48,12 +48,15 @@ type Client struct {
 	Way                        string
 	Outage                     time.Duration
 	Acknowledged, Lost, Errors int64
-	FirstError                 string
+	// Reads were answered by the primary, StaleReads of them without a write that was acknowledged before.
+	Reads, StaleReads int64
+	FirstError        string
 }
 
 const (
-	// every is how often each client writes: the precision of what is measured.
-	every = 20 * time.Millisecond
+	// every is how often each client writes: the precision of what is measured. readEvery is how often it reads.
+	every     = 20 * time.Millisecond
+	readEvery = 50 * time.Millisecond
 	// patience bounds one connection or one write, so that a server that is gone without a word is given up.
 	patience = 2 * time.Second
 	// steadyFor is how long all must have written without an error before the time counts.

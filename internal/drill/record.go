@@ -14,6 +14,8 @@ type record struct {
 	acknowledged []int64
 	errors       int64
 	firstError   string
+	// reads are those that were answered, stale those of them that lacked a write which was acknowledged before.
+	reads, stale int64
 }
 
 // ack notes that a write was acknowledged.
@@ -34,6 +36,25 @@ func (r *record) fail(err error, at time.Time) {
 	r.errors++
 	if r.firstError == "" {
 		r.firstError = err.Error()
+	}
+}
+
+// newest is the number of the write that was acknowledged last, 0 for none.
+func (r *record) newest() int64 {
+	if len(r.acknowledged) == 0 {
+		return 0
+	}
+	return r.acknowledged[len(r.acknowledged)-1]
+}
+
+// read notes the answer of a read, which has to have all writes up to the one that was the newest when it began.
+func (r *record) read(answer, newest int64) {
+	if r.since.IsZero() {
+		return
+	}
+	r.reads++
+	if answer < newest {
+		r.stale++
 	}
 }
 

@@ -61,6 +61,28 @@ func TestWhoIsSteady(t *testing.T) {
 	}
 }
 
+// A read is stale that lacks what was acknowledged before it began; what is newer it may have.
+func TestWhichReadsAreStale(t *testing.T) {
+	var r record
+	if r.newest() != 0 {
+		t.Error("there is a write")
+	}
+	r.ack(1, at(0))
+	r.ack(3, at(20)) // 2 has failed
+	r.read(1, r.newest())
+	r.begin(at(30))
+	for answer, stale := range map[int64]int64{1: 1, 2: 1, 3: 0, 4: 0} {
+		before := r.stale
+		r.read(answer, r.newest())
+		if r.stale-before != stale {
+			t.Errorf("the answer %d: %d stale", answer, r.stale-before)
+		}
+	}
+	if r.reads != 4 {
+		t.Errorf("%d reads count", r.reads)
+	}
+}
+
 func TestWhatIsLost(t *testing.T) {
 	r := record{acknowledged: []int64{1, 2, 5, 6}}
 	if got := r.lost([]int64{1, 2, 3, 6}); got != 1 { // 3 was not acknowledged, and may be there

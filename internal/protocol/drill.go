@@ -62,5 +62,7 @@ type DrillClient struct {
 	Acknowledged int64         `json:"acknowledged"`
 	Lost         int64         `json:"lost"`
 	Errors       int64         `json:"errors"`
+	Reads        int64         `json:"reads"`
+	StaleReads   int64         `json:"staleReads"`
 	FirstError   string        `json:"firstError,omitempty"`
 }

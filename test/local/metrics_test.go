@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/metrics"
@@ -236,9 +238,34 @@ func (c *cluster) operatorMetrics() string {
 		},
 		Backup: &v1.BackupStatus{Earliest: &now, LastBackupAt: &now, LastVerifiedAt: &now},
 	})
+	registry.MustRegister(&metrics.Drills{Reader: oneDrill{at: now}})
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	c.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// oneDrill is an operator's cache with a FaultDrill that ended at a moment, and has passed.
+type oneDrill struct {
+	client.Reader
+	at metav1.Time
+}
+
+func (d oneDrill) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	list, ok := into.(*v1.FaultDrillList)
+	if !ok {
+		return errors.New("there are FaultDrills only")
+	}
+	list.Items = []v1.FaultDrill{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "drill"},
+		Spec: v1.FaultDrillSpec{
+			SampleDB: "db", Fault: v1.FaultServerKilled, Instance: v1.DrillPrimary,
+		},
+		Status: v1.FaultDrillStatus{
+			CompletedAt: &d.at,
+			Conditions:  []metav1.Condition{{Type: v1.ConditionPassed, Status: metav1.ConditionTrue}},
+		},
+	}}
+	return nil
 }
 
 // prometheus runs one that scrapes the cluster and an operator each second, and returns the address of its API.

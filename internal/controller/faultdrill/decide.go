@@ -28,9 +28,7 @@ type view struct {
 	lasts           time.Duration
 	// result is what the clients have left, nil for nothing.
 	result *protocol.DrillResult
-	// whole says that the SampleDB is Ready and Durable, wholeSince since when it is after the fault, zero where that
-	// is not so.
-	whole      bool
+	// wholeSince is since when the SampleDB is Ready and Durable after the fault, zero where it is not.
 	wholeSince time.Time
 	objectives v1.FaultDrillObjectives
 	abortAfter time.Duration

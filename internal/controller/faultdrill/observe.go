@@ -158,9 +158,8 @@ func (s *scope) view() view {
 		return v
 	}
 	v.notAllowed, v.notReady = notAllowed(s.seen.db), s.notReady()
-	v.whole = whole(s.seen.db)
-	if v.whole && status.WholeAt != nil {
-		v.wholeSince = status.WholeAt.Time
+	if whole(s.seen.db) {
+		v.wholeSince = moment(status.WholeAt)
 	}
 	return v
 }

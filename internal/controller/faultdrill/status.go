@@ -83,7 +83,8 @@ func (s *scope) setClients(out *v1.FaultDrillStatus) {
 	for _, c := range s.seen.result.Clients {
 		out.Clients = append(out.Clients, v1.FaultDrillClient{
 			Way: c.Way, Outage: metav1.Duration{Duration: c.Outage.Round(time.Millisecond)},
-			Acknowledged: c.Acknowledged, Lost: c.Lost, Errors: c.Errors, FirstError: c.FirstError,
+			Acknowledged: c.Acknowledged, Lost: c.Lost, Errors: c.Errors, Reads: c.Reads, StaleReads: c.StaleReads,
+			FirstError: c.FirstError,
 		})
 	}
 }

@@ -81,7 +81,7 @@ func TestADrillMeasuresAnOutage(t *testing.T) {
 		t.Errorf("the result is %+v", result)
 	}
 	for _, c := range result.Clients {
-		if c.Outage < hangs || c.Acknowledged < 10 || c.Lost != 0 {
+		if c.Outage < hangs || c.Acknowledged < 10 || c.Lost != 0 || c.Reads < 10 || c.StaleReads != 0 {
 			t.Errorf("a client has seen %+v", c)
 		}
 	}
