@@ -24,7 +24,8 @@ type breakable interface {
 const dieAfter = 100 * time.Millisecond
 
 // faults break this instance, when a FaultDrill orders it. Nothing else of the agent knows: it has to notice, as with
-// any other fault. What hangs goes on by itself when its time is over, and when the agent hands its process over.
+// any other fault. What hangs goes on by itself when its time is over. If the agent has gone on as another program by
+// then, that one notices that its server hangs, and ends it.
 type faults struct {
 	current *atomic.Pointer[running]
 	// die ends this process at once.

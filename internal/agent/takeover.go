@@ -68,11 +68,6 @@ func (l *launcher) takeOver(ctx context.Context, t *taking, process Process) {
 		least: t.Standing.Least, seen: seenOf(t.Machine.Server.Seen),
 	})
 	r.config.takeOver(process, t)
-	if server, ok := process.(breakable); ok { // the program before may have let it hang, for a FaultDrill
-		if err := server.Continue(); err != nil {
-			l.log.Warn("the server may hang by the order of a FaultDrill", "error", err.Error())
-		}
-	}
 	l.flags.renewed.Store(true) // the certificate is another one
 	r.attend()
 }

@@ -29,13 +29,13 @@ func TestFaultDrills(t *testing.T) {
 	s.Log(s.run("get", "faultdrills", "-o", "wide"))
 
 	s.ready("drilled")
-	out := s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Standby", "--observe", "15s")
+	out := s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Standby")
 	s.Log(out)
 	if !strings.Contains(out, "passed: PodKilled of drilled-") {
 		t.Error("it has not passed")
 	}
-	if out, err := s.Toban(s.ctx, "drill", "drilled", "--fault", "AgentKilled", "--observe", "15s",
-		"--max-outage", "1ms"); err == nil || !strings.Contains(err.Error(), "not passed") {
+	out, err = s.Toban(s.ctx, "drill", "drilled", "--fault", "AgentKilled", "--max-outage", "1ms")
+	if err == nil || !strings.Contains(err.Error(), "not passed") {
 		t.Errorf("no outage at all: %v\n%s", err, out)
 	}
 	history := s.toban("drill", "drilled")

@@ -13,7 +13,10 @@ import (
 
 const countReceivers = "select count(*) from pg_stat_activity where backend_type = 'walreceiver'"
 
-// load writes as fast as it can until it is told to stop.
+// loadBatches are how many batches load writes as fast as it can: about a gigabyte.
+const loadBatches = 300
+
+// load writes until it is told to stop: as fast as it can at first, and then so little that it fills no disk.
 func (n *node) load() (stop func()) {
 	n.Helper()
 	n.do("create table if not exists load (id bigserial, t text)")
@@ -23,9 +26,14 @@ func (n *node) load() (stop func()) {
 	go func() {
 		defer close(done)
 		defer conn.Close(context.Background())
-		for ctx.Err() == nil {
+		rows := 5000
+		for batch := 0; ctx.Err() == nil; batch++ {
+			if batch >= loadBatches {
+				rows = 1
+				time.Sleep(10 * time.Millisecond)
+			}
 			if _, err := conn.Exec(ctx, "insert into load (t) select repeat(md5(i::text), 1 + i % 40) from "+
-				"generate_series(1, 5000) i"); err != nil {
+				"generate_series(1, $1) i", rows); err != nil {
 				return
 			}
 		}
