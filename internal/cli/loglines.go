@@ -55,6 +55,28 @@ type podLog struct {
 	reader         *bufio.Reader
 	line           logLine
 	err            error
+	// last is what keepLast has left to show, with the error at its end; nil for what the reader gives.
+	last *lastLines
+}
+
+// lastLines are the last lines of a log, and why there may be more.
+type lastLines struct {
+	lines []logLine
+	err   error
+}
+
+// keepLast reads the log to its end, and leaves the last so many lines of those that are wanted.
+func (p *podLog) keepLast(n int, wanted func(logLine) bool) {
+	last := &lastLines{}
+	for p.next() {
+		if !wanted(p.line) {
+			continue
+		}
+		if last.lines = append(last.lines, p.line); len(last.lines) > n {
+			last.lines = last.lines[1:]
+		}
+	}
+	last.err, p.err, p.last = p.err, nil, last
 }
 
 func newPodLog(instance, role string, from io.Reader) *podLog {
@@ -63,6 +85,9 @@ func newPodLog(instance, role string, from io.Reader) *podLog {
 
 // next goes on to the next line, and says whether there is one; err is why not, nil at the end.
 func (p *podLog) next() bool {
+	if p.last != nil {
+		return p.nextLast()
+	}
 	text, err := p.reader.ReadString('\n')
 	if text == "" {
 		if !errors.Is(err, io.EOF) {
@@ -76,6 +101,15 @@ func (p *podLog) next() bool {
 		at, line = p.line.Time, strings.TrimSuffix(text, "\n")
 	}
 	p.line = logLine{at, p.instance, p.role, sourceOf(line), line}
+	return true
+}
+
+func (p *podLog) nextLast() bool {
+	if len(p.last.lines) == 0 {
+		p.err = p.last.err
+		return false
+	}
+	p.line, p.last.lines = p.last.lines[0], p.last.lines[1:]
 	return true
 }
 

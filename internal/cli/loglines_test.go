@@ -56,6 +56,37 @@ func TestALogThatBreaksOffIsAnErrorAfterTheOthersAreShown(t *testing.T) {
 	}
 }
 
+// The last lines of the agent are shown, however many of PostgreSQL's come after them.
+func TestTheLastLinesAreThoseThatAreAskedFor(t *testing.T) {
+	const agent = `{"time":"2026-11-25T02:00:00Z","level":"INFO","msg":"%d"}`
+	lines := ""
+	for i := range 3 {
+		lines += fmt.Sprintf("2026-11-25T02:00:%02dZ "+agent+"\n", i, i)
+	}
+	for range 5 {
+		lines += "2026-11-25T02:00:09Z LOG:  checkpoint\n"
+	}
+	o := &logsOptions{agent: true, tail: 2}
+	for name, c := range map[string]struct {
+		from  io.Reader
+		error string
+	}{
+		"whole":   {strings.NewReader(lines), ""},
+		"cut off": {io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), "cut"},
+	} {
+		log := newPodLog("x-0", "", c.from)
+		log.keepLast(int(o.tail), o.wants)
+		var shown []string
+		err := mergeLogs([]*podLog{log}, func(l logLine) error { shown = append(shown, l.Line); return nil })
+		if len(shown) != 2 || shown[0] != fmt.Sprintf(agent, 1) || shown[1] != fmt.Sprintf(agent, 2) {
+			t.Errorf("%s: it shows %q", name, shown)
+		}
+		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestAFollowedLogThatIsOpenedAgainShowsNothingTwice(t *testing.T) {
 	f := follower{last: map[string]time.Time{}}
 	var shown string

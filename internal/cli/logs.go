@@ -132,14 +132,23 @@ func (o *logsOptions) from() (out corev1.PodLogOptions) {
 func (o *logsOptions) showAll(ctx context.Context, out io.Writer, pods []corev1.Pod, open openLog) error {
 	var logs []*podLog
 	var failed error
+	from := o.from()
+	counts := o.tail >= 0 && (o.postgres || o.agent) // the kubelet would count the lines of the other one too
+	if counts {
+		from.TailLines = nil
+	}
 	for _, pod := range pods {
-		stream, err := open(ctx, pod.Name, o.from())
+		stream, err := open(ctx, pod.Name, from)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		defer stream.Close()
-		logs = append(logs, newPodLog(pod.Name, pod.Labels[naming.LabelRole], stream))
+		log := newPodLog(pod.Name, pod.Labels[naming.LabelRole], stream)
+		if counts {
+			log.keepLast(int(o.tail), o.wants)
+		}
+		logs = append(logs, log)
 	}
 	return errors.Join(mergeLogs(logs, func(l logLine) error { return o.write(out, l) }), failed)
 }
@@ -238,8 +247,13 @@ func (f *follower) isNew(l logLine) bool {
 }
 
 // write shows a line, if it is of what is asked for.
+// wants says whether a line is of whom the person asks for.
+func (o *logsOptions) wants(l logLine) bool {
+	return (!o.postgres || l.Source == sourcePostgreSQL) && (!o.agent || l.Source == sourceAgent)
+}
+
 func (o *logsOptions) write(out io.Writer, l logLine) error {
-	if o.postgres && l.Source != sourcePostgreSQL || o.agent && l.Source != sourceAgent {
+	if !o.wants(l) {
 		return nil
 	}
 	if !o.output.programs() {
