@@ -17,9 +17,6 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// backupPoll is how often it is looked how far a backup is.
-const backupPoll = time.Second
-
 type backupOptions struct {
 	cluster
 	name     string
@@ -77,29 +74,13 @@ func (o *backupOptions) run(ctx context.Context, out io.Writer, name string) err
 
 // awaitBackup tells how far a backup is until it has ended. Its error is that of the backup.
 func awaitBackup(ctx context.Context, out io.Writer, api client.Client, asked *v1.DatabaseBackup) error {
-	tick := time.NewTicker(backupPoll)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the backup continues; to watch it: kubectl get databasebackup %s", asked.Name)
-		case <-tick.C:
+	left := "the backup continues; to watch it: kubectl get databasebackup " + asked.Name
+	return requestOf(api, asked, left).await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
+		if now.Status.CompletedAt == nil {
+			return backupLine(now), false, nil
 		}
-		now := &v1.DatabaseBackup{}
-		if err := api.Get(ctx, client.ObjectKeyFromObject(asked), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment, and the backup does not mind
-		} else if err != nil || now.UID != asked.UID {
-			return fmt.Errorf("the DatabaseBackup %s was deleted", asked.Name)
-		}
-		if line := backupLine(now); line != told && line != "" {
-			fmt.Fprintln(out, line)
-			told = line
-		}
-		if now.Status.CompletedAt != nil {
-			return backupOutcome(now)
-		}
-	}
+		return backupLine(now), true, backupOutcome(now)
+	})
 }
 
 // backupLine says in a line how far a backup is, "" while nothing is known.

@@ -19,9 +19,6 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// drillPoll is how often it is looked how far a drill is.
-const drillPoll = time.Second
-
 type drillOptions struct {
 	cluster
 	fault, instance                          string
@@ -93,34 +90,18 @@ func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) erro
 
 // awaitDrill tells how far it is until it is over. Its error is why it has not passed.
 func awaitDrill(ctx context.Context, out io.Writer, api client.Client, asked *v1.FaultDrill) error {
-	tick := time.NewTicker(drillPoll)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched; to give it up: kubectl patch faultdrill %s "+
-				`--type=merge -p '{"spec":{"cancel":true}}'`, asked.Name)
-		case <-tick.C:
-		}
-		now := &v1.FaultDrill{}
-		if err := api.Get(ctx, client.ObjectKeyFromObject(asked), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment
-		} else if err != nil || now.UID != asked.UID {
-			return fmt.Errorf("the FaultDrill %s was deleted", asked.Name)
-		}
+	left := fmt.Sprintf("it goes on without being watched; to give it up: kubectl patch faultdrill %s "+
+		`--type=merge -p '{"spec":{"cancel":true}}'`, asked.Name)
+	return requestOf(api, asked, left).await(ctx, out, func(now *v1.FaultDrill) (string, bool, error) {
 		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionComplete)
-		if c == nil {
-			continue
+		switch {
+		case c == nil:
+			return "", false, nil
+		case now.Status.CompletedAt != nil:
+			return "", true, tellDrill(out, now, c)
 		}
-		if now.Status.CompletedAt != nil {
-			return tellDrill(out, now, c)
-		}
-		if c.Message != told {
-			fmt.Fprintf(out, "%s: %s\n", now.Name, c.Message)
-			told = c.Message
-		}
-	}
+		return fmt.Sprintf("%s: %s", now.Name, c.Message), false, nil
+	})
 }
 
 // tellDrill says what the clients have seen, and whether that passes.

@@ -83,33 +83,17 @@ const bringDeadline = 24 * time.Hour
 
 // awaitBrought tells how far a DatabaseRestore is until it has ended. Its error is why it has failed.
 func awaitBrought(ctx context.Context, out io.Writer, api client.Client, asked *v1.DatabaseRestore) error {
-	tick := time.NewTicker(restorePoll)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched: kubectl get databaserestore %s", asked.Name)
-		case <-tick.C:
-		}
-		now := &v1.DatabaseRestore{}
-		if err := api.Get(ctx, client.ObjectKeyFromObject(asked), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment, and the restore does not mind
-		} else if err != nil || now.UID != asked.UID {
-			return fmt.Errorf("the DatabaseRestore %s was deleted", asked.Name)
-		}
+	left := "it goes on without being watched: kubectl get databaserestore " + asked.Name
+	return requestOf(api, asked, left).await(ctx, out, func(now *v1.DatabaseRestore) (string, bool, error) {
 		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionComplete)
-		if c == nil {
-			continue
+		switch {
+		case c == nil:
+			return "", false, nil
+		case now.Status.CompletedAt != nil:
+			return "", true, tellBrought(out, now, c)
 		}
-		if now.Status.CompletedAt != nil {
-			return tellBrought(out, now, c)
-		}
-		if line := broughtLine(now, c.Message); line != told {
-			fmt.Fprintln(out, line)
-			told = line
-		}
-	}
+		return broughtLine(now, c.Message), false, nil
+	})
 }
 
 // broughtLine says in a line how far it is.

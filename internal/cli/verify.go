@@ -18,9 +18,6 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// verifyPoll is how often it is looked how far a verification is.
-const verifyPoll = time.Second
-
 type verifyOptions struct {
 	cluster
 	wait bool
@@ -123,35 +120,22 @@ func lastComplete(all []v1.DatabaseBackup, db *v1.SampleDB) *v1.DatabaseBackup {
 func awaitVerified(
 	ctx context.Context, out io.Writer, api client.Client, backup *v1.DatabaseBackup, asked string,
 ) error {
-	tick := time.NewTicker(verifyPoll)
-	defer tick.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it goes on without being watched: kubectl get databasebackup %s", backup.Name)
-		case <-tick.C:
-		}
-		now := &v1.DatabaseBackup{}
-		if err := api.Get(ctx, client.ObjectKeyFromObject(backup), now); client.IgnoreNotFound(err) != nil {
-			continue // the API may be away for a moment, and the verification does not mind
-		} else if err != nil || now.UID != backup.UID {
-			return fmt.Errorf("the DatabaseBackup %s was deleted", backup.Name)
-		}
+	left := "it goes on without being watched: kubectl get databasebackup " + backup.Name
+	return requestOf(api, backup, left).await(ctx, out, func(now *v1.DatabaseBackup) (string, bool, error) {
 		if now.Annotations[naming.AnnotationVerify] != asked {
-			return fmt.Errorf("somebody else asks for a verification of %s meanwhile", backup.Name)
+			return "", true, fmt.Errorf("somebody else asks for a verification of %s meanwhile", backup.Name)
 		}
 		c := meta.FindStatusCondition(now.Status.Conditions, v1.ConditionVerified)
 		v := now.Status.Verification
 		switch {
 		case c == nil:
 		case v != nil && v.Asked == asked && v.CompletedAt != nil:
-			return tellVerified(out, now, c)
-		case c.Reason != v1.ReasonVerified && c.Reason != v1.ReasonVerificationFailed && c.Message != told:
-			told = c.Message
-			fmt.Fprintf(out, "%s: %s\n", now.Name, told)
+			return "", true, tellVerified(out, now, c)
+		case c.Reason != v1.ReasonVerified && c.Reason != v1.ReasonVerificationFailed:
+			return fmt.Sprintf("%s: %s", now.Name, c.Message), false, nil
 		}
-	}
+		return "", false, nil
+	})
 }
 
 // tellVerified shows the proof, or says why there is none.

@@ -24,5 +24,5 @@ func DrillJob(drill string) string { return drill + drillSuffix }
 // DrilledBy is the FaultDrill of a Job's name.
 func DrilledBy(job string) (drill string, ok bool) { return strings.CutSuffix(job, drillSuffix) }
 
-// FaultDrill is the name of one that the command makes. It may have 51 characters.
-func FaultDrill(db string, at time.Time) string { return DatabaseRestore(db, at) }
+// FaultDrill is the name of one that the command makes.
+func FaultDrill(db string, at time.Time) string { return request(db, at) }

@@ -375,8 +375,11 @@ func ScheduledBackup(db string, due time.Time) string {
 	return db + "-" + due.UTC().Format("20060102-150405")
 }
 
-// DatabaseRestore is the name of one that the command makes. It may have 51 characters.
-func DatabaseRestore(db string, at time.Time) string {
+// DatabaseRestore is the name of one that the command makes.
+func DatabaseRestore(db string, at time.Time) string { return request(db, at) }
+
+// request is the name of an object that the command makes, and that may have 51 characters.
+func request(db string, at time.Time) string {
 	return ScheduledBackup(strings.TrimRight(db[:min(len(db), 35)], "-"), at)
 }
 

@@ -1,43 +1,16 @@
 package databasebackup
 
 import (
-	"context"
-
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/once"
 	"toban.dev/internal/naming"
 )
 
-// workers is how many DatabaseBackups are reconciled at once: one whose Pod does not answer keeps no other waiting.
-const workers = 5
-
-// Setup adds the controller to a manager.
+// Setup adds the controller to a manager. The Job of a backup has the same name.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).
-		Named("databasebackup").
-		For(&v1.DatabaseBackup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&batchv1.Job{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(byJob)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
-}
-
-// byJob is the backup that a Pod works for: its Job has the same name.
-func byJob(_ context.Context, object client.Object) []reconcile.Request {
-	name, ok := jobs.OfPod(object, naming.ComponentBackup)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+	owners := jobs.Owners(naming.ComponentBackup, func(job string) (string, bool) { return job, true })
+	return once.Setup(manager, "databasebackup", &v1.DatabaseBackup{}, owners, r)
 }

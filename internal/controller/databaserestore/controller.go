@@ -13,8 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/once"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
 )
 
 // Reconciler reconciles DatabaseRestores. All fields must be set.
@@ -33,14 +36,8 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// Pauses until a DatabaseRestore is looked at again when nothing happens before.
-const (
-	pauseRunning = 3 * time.Second  // how far it is, only its Pod knows
-	pauseWaiting = 10 * time.Second // what it waits for is not watched from here
-)
-
-// jobKept is for how long the Job stays after its end, for its log. Its scratch volume stays with it.
-const jobKept = 10 * time.Minute
+// pauseRunning is how long until it is looked at again while it runs: how far it is, only its Pod knows.
+const pauseRunning = 3 * time.Second
 
 // scope is what one reconcile knows.
 type scope struct {
@@ -61,8 +58,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	s := &scope{restore: restore, now: r.Now()}
-	if restore.Status.CompletedAt != nil { // what is over stays as it is
-		return r.tidy(ctx, s)
+	if over := restore.Status.CompletedAt; over != nil { // what is over stays as it is
+		left, err := r.jobs().Tidy(ctx, restore, naming.Bring(restore.Name), over.Time, s.now)
+		return reconcile.Result{RequeueAfter: left}, err
 	}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -78,30 +76,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause(d)}, nil
 }
 
-// tidy removes the Job of what is over, after a while. By itself it does not go: while nobody has seen how it has
-// ended, another one would be made.
-func (r *Reconciler) tidy(ctx context.Context, s *scope) (reconcile.Result, error) {
-	if left := s.restore.Status.CompletedAt.Add(jobKept).Sub(s.now); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
-	}
-	if err := r.observeJob(ctx, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	if s.seen.run.Job == nil || s.seen.foreign {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, r.jobs().Remove(ctx, s.seen.run.Job)
-}
-
 // pause is how long until it is looked at again.
 func (s *scope) pause(d Decision) time.Duration {
-	switch {
-	case d.Over:
-		return jobKept
-	case d.Reason == v1.ReasonRunning:
-		return pauseRunning
+	if d.Over {
+		return jobs.Kept
 	}
-	return max(min(pauseWaiting, s.deadline().Sub(s.now)), time.Second)
+	return once.Pause(d.Reason, pauseRunning, s.deadline().Sub(s.now))
 }
 
 // deadline is when it must be complete.

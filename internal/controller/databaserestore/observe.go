@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -128,20 +127,12 @@ func (r *Reconciler) observeBackup(ctx context.Context, s *scope, path string) e
 	return nil
 }
 
-func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
-	job, err := r.jobs().Find(ctx, types.NamespacedName{
-		Namespace: s.restore.Namespace, Name: naming.Bring(s.restore.Name),
-	})
-	if job == nil || err != nil {
+func (r *Reconciler) observeJob(ctx context.Context, s *scope) (err error) {
+	s.seen.run, s.seen.foreign, err = r.jobs().Look(ctx, s.restore, naming.Bring(s.restore.Name),
+		desired.BringSelector(s.restore.Spec.SampleDB))
+	if err != nil {
 		return err
 	}
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(s.restore.Namespace),
-		client.MatchingLabels(desired.BringSelector(s.restore.Spec.SampleDB)))
-	if err != nil {
-		return fmt.Errorf("list Pods: %w", err)
-	}
-	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), !metav1.IsControlledBy(job, s.restore)
 	newest := s.seen.run.Newest()
 	if newest == nil {
 		return nil

@@ -14,7 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/once"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -40,14 +43,8 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// Pauses until a FaultDrill is looked at again when nothing happens before.
-const (
-	pauseRunning = time.Second      // how the SampleDB is, is not watched from here
-	pauseWaiting = 10 * time.Second // and neither is what it waits for
-)
-
-// jobKept is for how long the Job stays after its end, for its log.
-const jobKept = 10 * time.Minute
+// pauseRunning is how long until it is looked at again while it runs: how the SampleDB is, is not watched from here.
+const pauseRunning = time.Second
 
 // scope is what one reconcile knows.
 type scope struct {
@@ -71,8 +68,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	s := &scope{drill: drill, now: r.Now()}
-	if drill.Status.CompletedAt != nil { // what is over stays as it is
-		return r.tidy(ctx, s)
+	if over := drill.Status.CompletedAt; over != nil { // what is over stays as it is
+		left, err := r.jobs().Tidy(ctx, drill, naming.DrillJob(drill.Name), over.Time, s.now)
+		return reconcile.Result{RequeueAfter: left}, err
 	}
 	if err := r.observe(ctx, s); err != nil {
 		return reconcile.Result{}, err
@@ -87,29 +85,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: s.pause(d)}, nil
 }
 
-// tidy removes the Job of what is over, after a while.
-func (r *Reconciler) tidy(ctx context.Context, s *scope) (reconcile.Result, error) {
-	if left := s.drill.Status.CompletedAt.Add(jobKept).Sub(s.now); left > 0 {
-		return reconcile.Result{RequeueAfter: left}, nil
-	}
-	if err := r.observeJob(ctx, s); err != nil {
-		return reconcile.Result{}, err
-	}
-	if s.seen.run.Job == nil || s.seen.foreign {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, r.jobs().Remove(ctx, s.seen.run.Job)
-}
-
 // pause is how long until it is looked at again.
 func (s *scope) pause(d Decision) time.Duration {
-	switch {
-	case d.Over:
-		return jobKept
-	case d.Reason == v1.ReasonRunning:
-		return pauseRunning
+	if d.Over {
+		return jobs.Kept
 	}
-	return max(min(pauseWaiting, s.deadline().Sub(s.now)), time.Second)
+	return once.Pause(d.Reason, pauseRunning, s.deadline().Sub(s.now))
 }
 
 // deadline is when it must be complete.

@@ -120,24 +120,13 @@ func fitting(db *v1.SampleDB, instance v1.FaultDrillInstance) string {
 	return ""
 }
 
-func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
-	job, err := r.jobs().Find(ctx, types.NamespacedName{
-		Namespace: s.drill.Namespace, Name: naming.DrillJob(s.drill.Name),
-	})
-	if job == nil || err != nil {
-		return err
-	}
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(s.drill.Namespace),
-		client.MatchingLabels(desired.DrillSelector(s.drill.Spec.SampleDB)))
-	if err != nil {
-		return fmt.Errorf("list Pods: %w", err)
-	}
-	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), !metav1.IsControlledBy(job, s.drill)
+func (r *Reconciler) observeJob(ctx context.Context, s *scope) (err error) {
+	s.seen.run, s.seen.foreign, err = r.jobs().Look(ctx, s.drill, naming.DrillJob(s.drill.Name),
+		desired.DrillSelector(s.drill.Spec.SampleDB))
 	if text := s.seen.run.Last(naming.ContainerDrill); text != "" && !s.seen.foreign {
 		s.seen.result = jobs.Result[protocol.DrillResult](text)
 	}
-	return nil
+	return err
 }
 
 // view is what the decision depends on.

@@ -1,5 +1,6 @@
-// Package once has what the kinds share whose objects ask for one piece of work: a DatabaseBackup, a DatabaseRestore.
-// The work is begun, done by one Job, and over. Their status has a phase, the condition Complete and the same events.
+// Package once has what the kinds share whose objects ask for one piece of work: a DatabaseBackup, a DatabaseRestore,
+// a FaultDrill. The work is begun, done by one Job, and over. Their status has a phase, the condition Complete and the
+// same events; their controllers look at them for the same reasons.
 package once
 
 import (
