@@ -159,6 +159,27 @@ func TestOutdatedNamesWhatOfTheSpecHasChanged(t *testing.T) {
 	}
 }
 
+// Somebody who writes {} where nothing was, or takes it away, wants no other Pods. Neither does a Pod of release 0.1.0,
+// whose facets tell the two apart.
+func TestAnEmptyMapIsAsGoodAsNone(t *testing.T) {
+	empty := v1.PodSpec{
+		Labels: map[string]string{}, Annotations: map[string]string{}, NodeSelector: map[string]string{},
+		Tolerations: []corev1.Toleration{},
+	}
+	for _, c := range []struct{ was, now v1.PodSpec }{{empty, v1.PodSpec{}}, {v1.PodSpec{}, empty}} {
+		was := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Pod = c.was })
+		now := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Pod = c.now })
+		pod := &corev1.Pod{ObjectMeta: podTemplate(was, settings, protocol.Config{}).ObjectMeta}
+		if got := Outdated(now, settings, pod); got != nil {
+			t.Errorf("%+v to %+v: outdated in %v", c.was, c.now, got)
+		}
+		pod.Annotations[naming.AnnotationFacets] = encodeFacets(facetsOf(was, settings, asWritten))
+		if got := Outdated(was, settings, pod); got != nil {
+			t.Errorf("%+v, of release 0.1.0: outdated in %v", c.was, got)
+		}
+	}
+}
+
 // Without the Secret in its Pod an agent has nothing to show.
 func TestAPodWithoutTheCertificateIsReplaced(t *testing.T) {
 	db := sampleDB("x", three)

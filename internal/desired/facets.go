@@ -2,6 +2,7 @@ package desired
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -32,12 +33,19 @@ const (
 // facets is the annotation with each facet's value or hash. Comparing what was
 // asked for, and not the Pods, keeps a webhook that changes Pods from making them restart.
 func facets(db *v1.SampleDB, settings Settings) string {
+	return encodeFacets(facetsOf(db, settings, orNone))
+}
+
+// facetsOf are the facets, with the lists and maps of the spec as given has them.
+func facetsOf(db *v1.SampleDB, settings Settings, given func(any) any) map[string]string {
 	pod := db.Spec.Pod
 	all := map[string]string{
-		FacetImage:      db.Spec.Image,
-		FacetResources:  Hash(db.Spec.Resources),
-		FacetScheduling: Hash([]any{pod.NodeSelector, pod.Tolerations, pod.Affinity, pod.PriorityClassName}),
-		FacetMetadata:   Hash([]any{pod.Labels, pod.Annotations}),
+		FacetImage:     db.Spec.Image,
+		FacetResources: Hash(db.Spec.Resources),
+		FacetScheduling: Hash([]any{
+			given(pod.NodeSelector), given(pod.Tolerations), pod.Affinity, pod.PriorityClassName,
+		}),
+		FacetMetadata: Hash([]any{given(pod.Labels), given(pod.Annotations)}),
 	}
 	if credentials, authority := storeSecrets(storeOf(db)); credentials != "" || authority != "" {
 		all[FacetStore] = Hash([]any{credentials, authority})
@@ -48,8 +56,19 @@ func facets(db *v1.SampleDB, settings Settings) string {
 	if digest := recorded(db, settings); digest != "" {
 		all[FacetDigest] = digest
 	}
-	return encodeFacets(all)
+	return all
 }
+
+// orNone is a list or a map, nil where it is empty: whether somebody has written {} or nothing changes no Pod.
+func orNone(value any) any {
+	if reflect.ValueOf(value).Len() == 0 {
+		return nil
+	}
+	return value
+}
+
+// asWritten is a list or a map as the spec has it: release 0.1.0 told an empty one from none.
+func asWritten(value any) any { return value }
 
 func encodeFacets(all map[string]string) string {
 	text, err := json.Marshal(all)
@@ -64,7 +83,8 @@ func encodeFacets(all map[string]string) string {
 // store: without its Secrets in the Pod there would be no archive, so it counts as having none.
 // Which image a Pod has that was made before one was on record matters only during an update.
 func Outdated(db *v1.SampleDB, settings Settings, pod *corev1.Pod) []string {
-	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), parseFacets(facets(db, settings))
+	was, now := parseFacets(pod.Annotations[naming.AnnotationFacets]), facetsOf(db, settings, orNone)
+	formerly := facetsOf(db, settings, asWritten)
 	if _, known := was[FacetDigest]; !known && was != nil && replacing(db) {
 		was[FacetDigest] = Digest(ImageID(pod, naming.ContainerPostgreSQL))
 	}
@@ -75,7 +95,7 @@ func Outdated(db *v1.SampleDB, settings Settings, pod *corev1.Pod) []string {
 		}
 		old, known := was[name]
 		mounts := name == FacetStore || name == FacetCertificate
-		if (known || mounts && was != nil) && old != value {
+		if (known || mounts && was != nil) && old != value && old != formerly[name] {
 			out = append(out, name)
 		}
 	}
