@@ -124,7 +124,7 @@ func (o *psqlOptions) on(db *v1.SampleDB) string { return cmp.Or(o.database, app
 // appDatabase is the application's, or the one that every server has.
 func appDatabase(db *v1.SampleDB) string {
 	if !desired.Initialises(db) {
-		return naming.RoleSuperuser
+		return databasePostgres
 	}
 	return desired.AppDatabase(db)
 }

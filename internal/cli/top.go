@@ -7,21 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	_ "embed"
 
 	"github.com/spf13/cobra"
-
-	"toban.dev/internal/naming"
-	"toban.dev/internal/session"
 )
-
-// topDeadline is how long the server may take for one statement of a snapshot.
-const topDeadline = "10s"
 
 // topScript asks for a snapshot. Each statement answers with a value in JSON.
 //
@@ -89,32 +80,12 @@ func (o *topOptions) snapshot(ctx context.Context, name string) (shownTop, error
 	if database == "" {
 		database = appDatabase(db)
 	}
-	var answer, trouble bytes.Buffer
-	err = execution{
-		pod: pod, command: topCommand(database), in: strings.NewReader(topScript), out: &answer, err: &trouble,
-	}.run(ctx, &o.cluster)
+	answer, err := o.ask(ctx, pod, question{"kubectl toban top", database, topScript})
 	if err != nil {
-		return shownTop{}, fmt.Errorf("ask %s: %w: %s", pod, err, strings.TrimSpace(trouble.String()))
+		return shownTop{}, err
 	}
 	shown := shownTop{Namespace: db.Namespace, Name: db.Name, Instance: pod, Database: database}
-	return shown, shown.read(answer.Bytes())
-}
-
-// topCommand is psql with the settings of every session of ours. It may read what pg_monitor may, and no more.
-func topCommand(database string) []string {
-	settings := session.Settings(naming.RoleSuperuser, map[string]string{
-		"statement_timeout": topDeadline, "lock_timeout": topDeadline, "default_transaction_read_only": "on",
-	})
-	delete(settings, "role") // the script takes it, since the session has to begin as the superuser
-	var options []string
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		options = append(options, "-c "+key+"="+escapeOption(settings[key]))
-	}
-	return []string{
-		"env", "PGAPPNAME=kubectl toban top", "PGOPTIONS=" + strings.Join(options, " "),
-		"psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1",
-		"--dbname", database, "--file", "-",
-	}
+	return shown, shown.read(answer)
 }
 
 // shownTop is a snapshot of a server.

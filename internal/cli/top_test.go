@@ -54,8 +54,8 @@ func TestASnapshotIsShown(t *testing.T) {
 }
 
 // An owner of a database can set parameters for all who connect to it.
-func TestASnapshotIsAskedForWithOurSettings(t *testing.T) {
-	command := topCommand("app")
+func TestAServerIsAskedWithOurSettings(t *testing.T) {
+	command := question{"kubectl toban top", "app", topScript}.command()
 	i := slices.IndexFunc(command, func(s string) bool { return strings.HasPrefix(s, "PGOPTIONS=") })
 	for _, want := range []string{
 		"-c search_path=pg_catalog", "-c session_authorization=postgres", `-c datestyle=ISO,\ MDY`,

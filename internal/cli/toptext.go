@@ -81,10 +81,13 @@ func span(seconds float64) string {
 }
 
 // oneLine is the beginning of a statement in one line.
-func oneLine(statement string) string {
-	words := []rune(strings.Join(strings.Fields(statement), " "))
-	if len(words) > statementWidth {
-		return string(words[:statementWidth-1]) + "…"
+func oneLine(statement string) string { return oneLineOf(statement, statementWidth) }
+
+// oneLineOf is a text on one line of at most so many characters.
+func oneLineOf(text string, most int) string {
+	words := []rune(strings.Join(strings.Fields(text), " "))
+	if len(words) > most {
+		return string(words[:most-1]) + "…"
 	}
 	return string(words)
 }

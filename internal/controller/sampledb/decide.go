@@ -152,15 +152,15 @@ func next(due []instance) instance {
 	return slices.MinFunc(due, inOrder)
 }
 
-// inOrder compares instances by when they restart: the primary comes last.
+// inOrder compares instances by when they restart.
 func inOrder(a, b instance) int {
-	if a.primary != b.primary {
-		if b.primary {
-			return -1
+	primary := ""
+	for _, i := range []instance{a, b} {
+		if i.primary {
+			primary = i.name
 		}
-		return 1
 	}
-	return strings.Compare(b.name, a.name)
+	return desired.RestartOrder(a.name, b.name, primary)
 }
 
 // fleet is what the scope knows of the wanted instances.
