@@ -77,8 +77,8 @@ func command(program string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	backup, upgrade := cli.Backup(), cli.UpgradeTo()
-	root.AddCommand(cli.Status(), cli.Switchover(), cli.Stop(), cli.Start(), backup, cli.RestoreTo(),
-		cli.Undelete(), upgrade, cli.PSQL(), cli.Logs(), cli.Top(), cli.Restart(), cli.Rebuild(),
+	root.AddCommand(cli.Status(), cli.Plan(), cli.Switchover(), cli.Stop(), cli.Start(), backup,
+		cli.RestoreTo(), cli.Undelete(), upgrade, cli.PSQL(), cli.Logs(), cli.Top(), cli.Restart(), cli.Rebuild(),
 		cli.Verify(), cli.Drill(), cli.Report(version), cli.Version(version))
 	cli.Complete(root.Commands()...)
 	if strings.HasPrefix(filepath.Base(program), "kubectl") {

@@ -22,8 +22,8 @@ type names func(ctx context.Context, api client.Reader, namespace string) ([]str
 // A cluster that does not answer completes nothing.
 func Complete(verbs ...*cobra.Command) {
 	for _, c := range verbs {
-		if c.Flags().Lookup("namespace") == nil {
-			continue
+		if c.Flags().Lookup("namespace") == nil || c.Flags().Lookup("filename") != nil {
+			continue // one that has files has no names
 		}
 		of := sampleDBs
 		switch c.Name() {

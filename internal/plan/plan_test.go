@@ -1,0 +1,454 @@
+package plan
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
+)
+
+// shop is a SampleDB of three instances, of which the second one leads.
+func shop() *v1.SampleDB {
+	return &v1.SampleDB{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", UID: "1"},
+		Spec: v1.SampleDBSpec{
+			Version: 17, Instances: 3, Durability: v1.DurabilityQuorum,
+			Storage: v1.StorageSpec{Size: "10Gi", WhenScaled: v1.ScaleRetain},
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			}},
+			DeletionPolicy: v1.DeletionSnapshot,
+		},
+		Status: v1.SampleDBStatus{Primary: "shop-1", Major: 17},
+	}
+}
+
+// running is what is seen of a SampleDB whose Pods are as it wants them.
+func running(t *testing.T, db *v1.SampleDB) Seen {
+	t.Helper()
+	set, err := desired.StatefulSet(db, desired.Settings{}, desired.Config(db, desired.Known{}), 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := Seen{Contexts: map[string]string{
+		"max_connections": "postmaster", "shared_buffers": "postmaster", "max_wal_senders": "postmaster",
+		"max_replication_slots": "postmaster", "work_mem": "user", "summarize_wal": "sighup", "max_wal_size": "sighup",
+		"min_wal_size": "sighup", "wal_keep_size": "sighup", "max_slot_wal_keep_size": "sighup",
+		"effective_cache_size": "user", "maintenance_work_mem": "user",
+	}}
+	all := append(instances(db), names(0, desired.MostReaders(db), func(n int) string {
+		return naming.Reader(db.Name, n)
+	})...)
+	for _, name := range all {
+		pod := corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: set.Spec.Template.Spec}
+		pod.Name = name
+		for i := range pod.Spec.Containers { // as the API server stores them
+			r := &pod.Spec.Containers[i].Resources
+			if r.Requests == nil {
+				r.Requests = r.Limits
+			}
+		}
+		seen.Pods = append(seen.Pods, pod)
+	}
+	return seen
+}
+
+// of is the plan of a change of a SampleDB.
+func of(t *testing.T, before *v1.SampleDB, seen Seen, edit func(*v1.SampleDB)) Plan {
+	t.Helper()
+	after := before.DeepCopy()
+	edit(after)
+	got, err := Of(before, after, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// short is a plan in a few words: each step with its instances, writes and fields.
+func (p Plan) short() string {
+	var lines []string
+	for _, s := range p.Steps {
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s", s.Effect, strings.Join(s.Instances, ","), s.Writes,
+			strings.Join(s.Fields, ",")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestWhatAChangeDoes(t *testing.T) {
+	limit := func(name corev1.ResourceName, value string) func(*v1.SampleDB) {
+		return func(db *v1.SampleDB) { db.Spec.Resources.Limits[name] = resource.MustParse(value) }
+	}
+	set := func(name, value string) func(*v1.SampleDB) {
+		return func(db *v1.SampleDB) {
+			db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{name: v1.ParameterValue(value)}
+		}
+	}
+	for name, test := range map[string]struct {
+		is, edit func(*v1.SampleDB)
+		want     string
+	}{
+		"nothing": {edit: func(*v1.SampleDB) {}},
+		"a parameter that is reloaded": {
+			edit: set("Work_Mem", "16MB"),
+			want: "Reload shop-0,shop-1,shop-2 GoOn: postgresql.parameters.Work_Mem",
+		},
+		"the value that the parameter has already": {
+			edit: set("max_connections", "100"),
+			want: "AtOnce  GoOn: postgresql.parameters.max_connections",
+		},
+		"a parameter that is taken at the start": {
+			edit: set("max_connections", "200"),
+			want: "RestartServers shop-2,shop-0,shop-1 HandOver: postgresql.parameters.max_connections",
+		},
+		"the same of a lone instance": {
+			is:   func(db *v1.SampleDB) { db.Spec.Instances = 1 },
+			edit: set("max_connections", "200"),
+			want: "RestartServers shop-0 Down: postgresql.parameters.max_connections",
+		},
+		"the same while the database is stopped": {
+			is:   func(db *v1.SampleDB) { db.Spec.Stopped = true },
+			edit: set("max_connections", "200"),
+			want: "WhenStarted  Down: postgresql.parameters.max_connections",
+		},
+		"the same with its start": {
+			is:   func(db *v1.SampleDB) { db.Spec.Stopped = true },
+			edit: func(db *v1.SampleDB) { db.Spec.Stopped = false; set("max_connections", "200")(db) },
+			want: "Start shop-0,shop-1,shop-2 Down: stopped\nWhenStarted  Down: postgresql.parameters.max_connections",
+		},
+		"the same while a window has it stopped": {
+			is:   func(db *v1.SampleDB) { db.Status.Stop = &v1.StopStatus{Step: v1.StopStopped} },
+			edit: set("max_connections", "200"),
+			want: "WhenStarted  Down: postgresql.parameters.max_connections",
+		},
+		"more processor": {
+			edit: limit(corev1.ResourceCPU, "2"),
+			want: "ResizePods shop-2,shop-0,shop-1 GoOn: resources.limits.cpu",
+		},
+		"more memory, of which the servers have a quarter": {
+			edit: limit(corev1.ResourceMemory, "2Gi"),
+			want: "Reload shop-0,shop-1,shop-2 GoOn: resources.limits.memory\n" +
+				"ResizePods shop-2,shop-0,shop-1 GoOn: resources.limits.memory\n" +
+				"RestartServers shop-2,shop-0,shop-1 HandOver: resources.limits.memory",
+		},
+		"less memory": {
+			edit: limit(corev1.ResourceMemory, "512Mi"),
+			want: "Reload shop-0,shop-1,shop-2 GoOn: resources.limits.memory\n" +
+				"ReplacePods shop-2,shop-0,shop-1 HandOver: resources.limits.memory",
+		},
+		"a label, and a parameter that new servers have anyway": {
+			edit: func(db *v1.SampleDB) {
+				set("max_connections", "200")(db)
+				db.Spec.Pod.Labels = map[string]string{"team": "a"}
+			},
+			want: "ReplacePods shop-2,shop-0,shop-1 HandOver: pod.labels,postgresql.parameters.max_connections",
+		},
+		"two more instances": {
+			edit: func(db *v1.SampleDB) { db.Spec.Instances = 5 },
+			want: "AddInstances shop-3,shop-4 GoOn: instances",
+		},
+		"one more, which starts with what the others restart for": {
+			edit: func(db *v1.SampleDB) { db.Spec.Instances = 4; set("max_connections", "200")(db) },
+			want: "AddInstances shop-3 GoOn: instances\n" +
+				"RestartServers shop-2,shop-0,shop-1 HandOver: postgresql.parameters.max_connections",
+		},
+		"one instance less": {
+			edit: func(db *v1.SampleDB) { db.Spec.Instances = 2 },
+			want: "RemoveInstances shop-2 GoOn: instances",
+		},
+		"less instances, the primary among them": {
+			edit: func(db *v1.SampleDB) { db.Spec.Instances = 1 },
+			want: "RemoveInstances shop-2,shop-1 HandOver: instances",
+		},
+		"a label, and an instance less, which is not replaced before": {
+			edit: func(db *v1.SampleDB) { db.Spec.Instances, db.Spec.Pod.Labels = 2, map[string]string{"team": "a"} },
+			want: "RemoveInstances shop-2 GoOn: instances\nReplacePods shop-0,shop-1 HandOver: pod.labels",
+		},
+		"larger volumes, with more WAL": {
+			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" },
+			want: "Reload shop-0,shop-1,shop-2 GoOn: storage.size\nGrowVolumes shop-0,shop-1,shop-2 GoOn: storage.size",
+		},
+		"the size that the volumes have grown to": {
+			is:   func(db *v1.SampleDB) { db.Status.Storage = &v1.StorageStatus{Size: "20Gi"} },
+			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" },
+			want: "AtOnce  GoOn: storage.size",
+		},
+		"readers, and those that are replaced": {
+			is: func(db *v1.SampleDB) { db.Spec.Readers = &v1.ReadersSpec{Count: 1} },
+			edit: func(db *v1.SampleDB) {
+				db.Spec.Readers.Count, db.Spec.Pod.Labels = 2, map[string]string{"team": "a"}
+			},
+			want: "AddReaders shop-readers-1 GoOn: readers.count\n" +
+				"ReplacePods shop-readers-0,shop-2,shop-0,shop-1 HandOver: pod.labels",
+		},
+		"more readers than there are connections for": {
+			edit: func(db *v1.SampleDB) { db.Spec.Readers = &v1.ReadersSpec{Count: 6} },
+			want: "AddReaders shop-readers-0,shop-readers-1,shop-readers-2,shop-readers-3,shop-readers-4," +
+				"shop-readers-5 GoOn: readers\nRestartServers shop-2,shop-0,shop-1 HandOver: readers",
+		},
+		"another major version": {
+			edit: func(db *v1.SampleDB) { db.Spec.Version = 18 },
+			want: "Upgrade shop-0,shop-1,shop-2 Down: version",
+		},
+		"an earlier state": {
+			edit: func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a", Confirm: "shop"} },
+			want: "Restore shop-0,shop-1,shop-2 Down: restore",
+		},
+		"an earlier state after another one": {
+			is: func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a", Confirm: "shop"} },
+			edit: func(db *v1.SampleDB) {
+				db.Spec.Restore = &v1.InPlaceRestore{ID: "b", Confirm: "shop", Before: v1.BeforeDelete}
+			},
+			want: "Restore shop-0,shop-1,shop-2 Down: restore",
+		},
+		"a stop": {
+			edit: func(db *v1.SampleDB) { db.Spec.Stopped = true },
+			want: "Stop shop-2,shop-0,shop-1 Down: stopped",
+		},
+		"a preferred zone": {
+			edit: func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a"}} },
+			want: "HandOver shop-1 HandOver: primary",
+		},
+		"a preferred zone, for when the primary hands over anyway": {
+			edit: func(db *v1.SampleDB) {
+				db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a"}, HandOver: v1.HandOverOnRequest}
+			},
+			want: "AtOnce  GoOn: primary",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := shop()
+			if test.is != nil {
+				test.is(before)
+			}
+			if got := of(t, before, running(t, before), test.edit).short(); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// What is not known is not told as if it were.
+func TestAPrimaryThatWasNotAsked(t *testing.T) {
+	before := shop()
+	seen := running(t, before)
+	seen.Contexts = nil
+	got := of(t, before, seen, func(db *v1.SampleDB) {
+		db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"max_connections": "200"}
+	})
+	if len(got.Steps) != 1 || got.Steps[0].Effect != Reload || !strings.Contains(got.Steps[0].Message, "not known") {
+		t.Errorf("it says %+v", got.Steps)
+	}
+}
+
+// What is being done already is not caused by the change.
+func TestAPodThatIsOutdatedBefore(t *testing.T) {
+	before := shop()
+	seen := running(t, before)
+	before.Spec.Pod.Labels = map[string]string{"team": "a"}
+	got := of(t, before, seen, func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync })
+	if got.short() != "AtOnce  GoOn: durability" {
+		t.Errorf("it says\n%s", got.short())
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	before := shop()
+	for name, test := range map[string]struct {
+		edit func(*v1.SampleDB)
+		want string
+	}{
+		"async":     {func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync }, "durability: async"},
+		"alone":     {func(db *v1.SampleDB) { db.Spec.Instances = 1 }, "one instance"},
+		"noarchive": {func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{None: true} }, "backup.none"},
+		"delete":    {func(db *v1.SampleDB) { db.Spec.DeletionPolicy = v1.DeletionDelete }, "deletionPolicy: Delete"},
+		"volumes":   {func(db *v1.SampleDB) { db.Spec.Storage.WhenScaled = v1.ScaleDelete }, "storage.whenScaled"},
+		"restore":   {func(db *v1.SampleDB) { db.Spec.Restore = &v1.InPlaceRestore{ID: "a"} }, "restore: "},
+		"more":      {func(db *v1.SampleDB) { db.Spec.Instances = 5 }, ""},
+	} {
+		got := of(t, before, running(t, before), test.edit).Warnings
+		if (test.want == "") != (len(got) == 0) || test.want != "" && !strings.HasPrefix(got[0], test.want) {
+			t.Errorf("%s: it warns %q", name, got)
+		}
+	}
+}
+
+func TestTheLastHandOverThatWasMeasured(t *testing.T) {
+	before := shop()
+	seen := running(t, before)
+	drill := func(name, of string, fault v1.FaultDrillFault, on v1.FaultDrillInstance, outage string, hour int) {
+		d := v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.FaultDrillSpec{
+			SampleDB: of, Fault: fault, Instance: on,
+		}}
+		d.Status.Outage = outage
+		if hour > 0 {
+			at := metav1.Date(2026, 11, 1, hour, 0, 0, 0, time.UTC)
+			d.Status.CompletedAt = &at
+		}
+		seen.Drills = append(seen.Drills, d)
+	}
+	drill("former", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "2s", 4)
+	drill("last", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "1.61s", 5)
+	drill("first", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "1s", 3)
+	drill("under-way", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "", 0)
+	drill("other", "crm", v1.FaultPodDeleted, v1.DrillPrimary, "3s", 6)
+	drill("fault", "shop", v1.FaultServerKilled, v1.DrillPrimary, "4s", 6)
+	drill("standby", "shop", v1.FaultPodDeleted, v1.DrillStandby, "0.1s", 6)
+	labelled := func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"team": "a"} }
+	if got := of(t, before, seen, labelled).HandOver; got == nil || got.By != "last" || got.Seconds != 1.61 {
+		t.Errorf("it takes %+v", got)
+	}
+	async := func(db *v1.SampleDB) { db.Spec.Durability = v1.DurabilityAsync }
+	if got := of(t, before, seen, async).HandOver; got != nil {
+		t.Errorf("without a hand-over: %+v", got)
+	}
+}
+
+func TestASampleDBThatIsMade(t *testing.T) {
+	db := shop()
+	db.Spec.Durability = v1.DurabilityAsync
+	got, err := Of(nil, db, Seen{})
+	if err != nil || got.short() != "Create shop-0,shop-1,shop-2 Down: " || len(got.Warnings) != 1 {
+		t.Errorf("it says\n%s\n%q %v", got.short(), got.Warnings, err)
+	}
+}
+
+// Each field of the spec, with what its change does. A new field is missing here until somebody has thought about that.
+func TestEveryFieldHasItsEffects(t *testing.T) {
+	before := shop()
+	seen := running(t, before)
+	got := map[string]string{}
+	for path, example := range examples(t, reflect.TypeFor[v1.SampleDBSpec](), "") {
+		spec, err := tree(before.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := difference{Field: Field{Path: path}, keys: strings.Split(path, "."), after: example}
+		after := before.DeepCopy()
+		if after.Spec, err = d.alone(before.Spec); err != nil {
+			t.Fatalf("%s = %v in %v: %v", path, example, spec, err)
+		}
+		plan, err := Of(before, after, seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var effects []string
+		if slices.Contains(fixed, path) {
+			effects = []string{"refused once there is data"}
+			plan.Steps = nil
+		}
+		for _, s := range plan.Steps {
+			effects = append(effects, string(s.Effect))
+			if len(s.Fields) == 0 {
+				t.Errorf("%s: nothing causes %s", path, s.Effect)
+			}
+		}
+		got[path] = strings.Join(effects, " ")
+	}
+	golden(t, "../../docs/reference/changes.md", got)
+}
+
+// fixed are the fields that the API server lets nobody change (test/api).
+var fixed = []string{"storage.storageClassName", "init", "restoreFrom"}
+
+// own are examples for fields that not every value fits.
+var own = map[string]string{
+	"version": `18`, "instances": `5`, "storage.size": `"20Gi"`, "storage.whenScaled": `"Delete"`,
+	"durability": `"async"`, "deletionPolicy": `"Delete"`,
+	"resources":             `{"limits":{"cpu":"2","memory":"1Gi"}}`,
+	"postgresql.parameters": `{"max_connections":"200"}`,
+	"restore":               `{"id":"a","confirm":"shop"}`,
+	"restoreFrom":           `{}`,
+	"init":                  `{"database":"other"}`,
+	"primary.avoid":         `[1]`,
+	"backup.store":          `{"s3":{"bucket":"b","credentials":{"name":"keys"}}}`,
+	"pod.affinity":          `{"podAffinity":{}}`,
+	"pod.tolerations":       `[{"key":"a"}]`,
+}
+
+// examples are the fields of a type by their paths, each with a value that shop does not have.
+func examples(t *testing.T, of reflect.Type, path string) map[string]any {
+	t.Helper()
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if text, is := own[path]; is {
+		var value any
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return map[string]any{path: value}
+	}
+	switch kind := of.Kind(); {
+	case of == reflect.TypeFor[metav1.Duration]():
+		return map[string]any{path: "1h"}
+	case kind == reflect.Struct:
+		out := map[string]any{}
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			for below, value := range examples(t, of.Field(i).Type, strings.TrimPrefix(path+"."+name, ".")) {
+				out[below] = value
+			}
+		}
+		return out
+	case kind == reflect.String:
+		return map[string]any{path: "other"}
+	case kind == reflect.Bool:
+		return map[string]any{path: true}
+	case kind == reflect.Int32:
+		return map[string]any{path: 7}
+	case kind == reflect.Map:
+		return map[string]any{path: object{"key": "value"}}
+	case kind == reflect.Slice && of.Elem().Kind() == reflect.String:
+		return map[string]any{path: []any{"other"}}
+	case kind == reflect.Slice:
+		return map[string]any{path: []any{object{}}}
+	}
+	t.Fatalf("%s: no example of %s", path, of)
+	return nil
+}
+
+// page is the beginning of the page.
+const page = "# What a change of each field does\n\n" +
+	"This page says for each field of a SampleDB which steps follow when it changes; [plan.md](../plan.md) has what\n" +
+	"they are. The example has three instances. What depends on the value is that of one example: for `resources`\n" +
+	"more processor, for `postgresql.parameters` another `max_connections`. A test of `internal/plan` writes this\n" +
+	"page.\n\n" +
+	"| field | steps |\n| --- | --- |\n"
+
+var update = flag.Bool("update", false, "write docs/reference/changes.md anew")
+
+// golden compares the effects with the page that has them for users.
+func golden(t *testing.T, path string, effects map[string]string) {
+	t.Helper()
+	text := page
+	for _, field := range slices.Sorted(maps.Keys(effects)) {
+		text += fmt.Sprintf("| `%s` | %s |\n", field, effects[field])
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != string(want) {
+		t.Errorf("%s is not what follows now; see what differs: go test ./internal/plan -update && git diff", path)
+	}
+}
