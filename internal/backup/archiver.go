@@ -300,7 +300,8 @@ func (a *Archiver) archiveTail(ctx context.Context, flushed wal.LSN) error {
 	return nil
 }
 
-// skip goes on at the oldest segment that there is, if the next is gone (invariant 3).
+// skip goes on at the oldest segment that there is, if the next is gone (invariant 3). An archive that has nothing yet
+// begins there: a checkpoint may remove the first segments while the archiver starts.
 func (a *Archiver) skip(ctx context.Context, cause error) error {
 	oldest, err := a.Source.Oldest(ctx)
 	if err != nil {
@@ -310,11 +311,17 @@ func (a *Archiver) skip(ctx context.Context, cause error) error {
 	if oldest <= start {
 		return cause
 	}
-	gap := &Gap{max(start, a.State().Archived), oldest}
-	if err := a.noteGap(ctx, *gap); err != nil {
+	end, err := a.endBefore(ctx, oldest)
+	if err != nil {
 		return err
 	}
-	a.change(func(s *State) { s.Gap = gap })
+	if end != 0 {
+		gap := &Gap{max(start, a.State().Archived), oldest}
+		if err := a.noteGap(ctx, *gap); err != nil {
+			return err
+		}
+		a.change(func(s *State) { s.Gap = gap })
+	}
 	a.advance(numberAt(oldest))
 	return nil
 }

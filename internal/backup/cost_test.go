@@ -344,6 +344,40 @@ func TestAFailoverOnALargeArchive(t *testing.T) {
 	}
 }
 
+// vanishing is a leader's pg_wal of which a checkpoint removes the first segments, right after somebody has looked
+// which is the oldest.
+type vanishing struct {
+	*testSource
+
+	left wal.LSN
+}
+
+func (s *vanishing) Oldest(context.Context) (wal.LSN, error) {
+	was := s.oldest
+	s.oldest = s.left
+	return was, nil
+}
+
+// A new archive begins where the server still has WAL, and lacks nothing. One that has some has a gap then.
+func TestWALThatVanishesWhileAnArchiverStarts(t *testing.T) {
+	smallSegments(t)
+	const segment = 32768
+	history := []ha.TermStart{{Term: 1, Timeline: 1}}
+	b := newMemoryBucket()
+	source := &testSource{history: history, flushed: 3*segment + 100}
+	a := newTestArchiver(t, b, &vanishing{source, 2 * segment}, history)
+	mustStep(t, a)
+	if s := a.State(); s.Gap != nil || s.Archived != source.flushed {
+		t.Errorf("a new archive goes to %s, and has a gap %v", s.Archived, s.Gap)
+	}
+	source.flushed = 9*segment + 100
+	a = newTestArchiver(t, b, &vanishing{source, 8 * segment}, history)
+	mustStep(t, a)
+	if want := (Gap{3*segment + 100, 8 * segment}); a.State().Gap == nil || *a.State().Gap != want {
+		t.Errorf("an archive with WAL has a gap %v, want %v", a.State().Gap, want)
+	}
+}
+
 // Each leader takes over the gap that the one before it knew of, until it has the WAL itself.
 func TestAGapIsKnownToTheNextLeaders(t *testing.T) {
 	smallSegments(t)
