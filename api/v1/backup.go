@@ -41,11 +41,10 @@ type BackupSpec struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// How much later than their schedules say backups and verifications may begin, so that those of SampleDBs with the
-	// same schedule do not all begin at once. Each SampleDB has a fixed share of this time, and no run begins later
-	// than the next one is due. With 0s they begin exactly when the schedules say. It does not apply to a schedule that
-	// is not given, which is at a minute of the SampleDB's own. Where it is not given: a tenth of the time until the
-	// next run, and at most 15m.
+	// How much later than their schedules say backups and verifications may begin, so that those of many SampleDBs do
+	// not all begin at once. Each SampleDB has a fixed share of this time. With 0s they begin exactly when the
+	// schedules say. It does not apply to a schedule that is not given. Where it is not given: a tenth of the time
+	// until the next run, and at most 15m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -70,9 +69,9 @@ type BackupSpec struct {
 
 	// What to do when no volume has the data of this SampleDB any more: that of a lone instance is lost for good, or
 	// those of all instances. Wait: it stays down, and the condition Available says how to bring it back. Restore: it
-	// begins again by itself with what the archive has; what was committed since the archive's end is not in it, which
-	// is up to maxLag where the archive worked. It begins only when every instance answers that its volume is a new
-	// one without data; never because an instance, a node or a Pod is away. Where it is not given: Wait.
+	// begins again by itself with what the archive has; what was committed since the archive's end is not in it. It
+	// begins only when every instance answers that its volume is a new one without data; never because an instance, a
+	// node or a Pod is away. Where it is not given: Wait.
 	// +kubebuilder:validation:Enum=Wait;Restore
 	// +optional
 	WhenDataIsLost string `json:"whenDataIsLost,omitempty"`

@@ -70,6 +70,10 @@ const (
 	// the versions of sort orders that are on record in every database are those of the image that runs. Nothing waits
 	// for this condition, but while it is false, queries may not find rows, and unique constraints may not hold.
 	ConditionCollationsCurrent = "CollationsCurrent"
+	// ConditionDrillsPassed is true when the last FaultDrill of this SampleDB has passed. It is only there where
+	// `spec.drills` is given or there was a drill.
+	ConditionDrillsPassed = "DrillsPassed"
+
 	// ConditionQueriesAnswered is true when all of `spec.metrics.queries` were answered when somebody read the
 	// primary's metrics last. It is there with such queries. Nothing waits for it.
 	ConditionQueriesAnswered = "QueriesAnswered"

@@ -104,7 +104,7 @@ const (
 	ReasonScheduled = "Scheduled"
 
 	// ReasonScheduleInvalid: `spec.backup.schedule` or its time zone is not valid. WAL is archived, but no
-	// backups are taken.
+	// backups are taken. With `spec.drills.schedule` it is also a reason of DrillsPassed.
 	// To do: correct what the message names.
 	ReasonScheduleInvalid = "ScheduleInvalid"
 

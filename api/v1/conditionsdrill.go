@@ -6,7 +6,8 @@ const ConditionPassed = "Passed"
 
 // Reasons of Complete that are those of a FaultDrill alone.
 const (
-	// ReasonDrillNotAllowed: the SampleDB does not allow drills, so that nobody breaks a database by mistake.
+	// ReasonDrillNotAllowed: the SampleDB does not allow drills, so that nobody breaks a database by mistake. With
+	// `spec.drills` it is also a reason of DrillsPassed.
 	// To do: if it may be broken, `kubectl annotate sampledb NAME toban.dev/fault-drills=allowed`.
 	ReasonDrillNotAllowed = "DrillNotAllowed"
 
@@ -35,4 +36,21 @@ const (
 	// ReasonNotWholeInTime: the SampleDB was not Ready and Durable again within `spec.objectives.wholeWithin`.
 	// To do: its conditions and `kubectl toban status NAME` say what it waits for.
 	ReasonNotWholeInTime = "NotWholeInTime"
+)
+
+// Reasons of DrillsPassed. None of them keeps Ready from being true.
+const (
+	// ReasonLastDrillPassed: the last FaultDrill has met all of its objectives; the message says when that was.
+	// To do: nothing.
+	ReasonLastDrillPassed = "LastDrillPassed"
+
+	// ReasonLastDrillNotPassed: the last FaultDrill has missed an objective; the message says which.
+	// To do: `kubectl toban drill NAME` has all drills, and the condition Passed of the last one what was missed.
+	ReasonLastDrillNotPassed = "LastDrillNotPassed"
+
+	// ReasonNoDrillYet: no FaultDrill of the SampleDB has ended with a result, so it is not known whether it would
+	// pass.
+	// To do: nothing: the message says when the next one is. Or read why the last one had no result, in its condition
+	// Complete.
+	ReasonNoDrillYet = "NoDrillYet"
 )

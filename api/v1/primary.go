@@ -25,8 +25,7 @@ type PrimarySpec struct {
 
 	// When the primary hands over to a preferred instance: Automatic is when all has been well for half a minute, and
 	// at most once an hour; InWindow is the same while update.window is open; OnRequest is only when it hands over
-	// anyway, for a switchover, a drain or a restart. Each hand-over takes a second or two without writes. Where it is
-	// not given: Automatic.
+	// anyway, for a switchover, a drain or a restart. Where it is not given: Automatic.
 	// +optional
 	HandOver HandOver `json:"handOver,omitempty"`
 }

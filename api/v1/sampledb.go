@@ -66,10 +66,9 @@ type SampleDBSpec struct {
 	// +optional
 	Readers *ReadersSpec `json:"readers,omitempty"`
 
-	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority
-	// of the instances: losing any one of them loses nothing, and the one that takes over has all
-	// of it. With async it is on the primary's disk only: commits wait for no other instance, and if the
-	// primary is lost, the last commits are lost.
+	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority of the instances: losing any
+	// one of them loses nothing. With async it is on the primary's disk only: commits wait for no other instance, and
+	// if the primary is lost, the last commits are lost.
 	//
 	// With two instances quorum means both. If one is lost, the other first records in the
 	// Kubernetes API that it continues alone (writes wait until then). After
@@ -81,11 +80,10 @@ type SampleDBSpec struct {
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 
-	// Whether a lone instance may be evicted, for instance when its node is drained. It matters
-	// only with one instance. With Protect the drain is refused, so that nobody
-	// stops the database without meaning to: to go on, set Allow, add an instance, or delete the Pod. With
-	// Allow it stops until its Pod runs on another node. Of several instances, one at a
-	// time may always be evicted, and the primary's Pod hands over before it ends.
+	// Whether a lone instance may be evicted, for instance when its node is drained. With Protect the drain is
+	// refused: to go on, set Allow, add an instance, or delete the Pod. With Allow it stops until its Pod runs on
+	// another node. Of several instances, one at a time may always be evicted, and the primary's Pod hands over before
+	// it ends.
 	// +kubebuilder:default=Protect
 	// +optional
 	Eviction Eviction `json:"eviction,omitempty"`
@@ -93,7 +91,7 @@ type SampleDBSpec struct {
 	// How the instances are spread over zones, which are nodes with the same label topology.kubernetes.io/zone: with
 	// Preferred as far as possible, unless pod.affinity is given; with Required always: a Pod waits for a node rather
 	// than run where its zone would have two instances more than another zone. A change counts for Pods that are made
-	// from then on. A Pod whose volume belongs to a zone stays there.
+	// from then on.
 	// +kubebuilder:default=Preferred
 	// +optional
 	ZoneSpread ZoneSpread `json:"zoneSpread,omitempty"`
@@ -155,11 +153,16 @@ type SampleDBSpec struct {
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
+	// Has the database broken on purpose by a schedule, to prove that it comes back. It takes the annotation
+	// toban.dev/fault-drills: allowed as well.
+	// +optional
+	Drills *DrillsSpec `json:"drills,omitempty"`
+
 	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last backup,
 	// NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
 	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data. Where it
-	// is not given: Snapshot, and Retain with backup.none, so that data only goes where Delete is said or a backup has
-	// it. It can be changed while the SampleDB is being deleted, for instance because the backup can't be taken.
+	// is not given: Snapshot, and Retain with backup.none. It can be changed while the SampleDB is being deleted, for
+	// instance because the backup can't be taken.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 

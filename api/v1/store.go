@@ -72,10 +72,8 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
-	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
-	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
-	// the other credentials are used for everything.
+	// A Secret of the same form, for credentials that may list, read and delete, which only the Pods of NAME-retention
+	// get. The others then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
@@ -104,10 +102,8 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
-	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
-	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
-	// the other credentials are used for everything.
+	// A Secret of the same form, for credentials that may list, read and delete, which only the Pods of NAME-retention
+	// get. The others then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -143,10 +139,8 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// A Secret of the same form, for credentials that may list, read and delete. Only the Pods of NAME-retention get
-	// it, which remove after each backup what retention does not keep. All other Pods then remove nothing, so the
-	// other credentials need only list, read and create: an attacker in an instance can't remove backups. Without it,
-	// the other credentials are used for everything.
+	// A Secret of the same form, for credentials that may list, read and delete, which only the Pods of NAME-retention
+	// get. The others then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }

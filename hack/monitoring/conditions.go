@@ -30,6 +30,7 @@ var conditionAlerts = map[string]conditionAlert{
 	"UpToDate":          {info, "1d", "runs a PostgreSQL version that is old", ""},
 	"CollationsCurrent": {warning, "30m", "may have indexes that are out of order", ""},
 	"QueriesAnswered":   {warning, "15m", "has a query for metrics that fails", ""},
+	"DrillsPassed":      {warning, "15m", "has not passed its last drill, or has none that its spec wants", ""},
 	"ReadersReady":      {warning, "15m", "has readers that are not ready", ""},
 	"SurvivesZoneLoss":  {info, "1d", "takes no writes while one of its zones is lost", ""},
 	"PrimaryPreferred":  {info, "1d", "is led by an instance that is not the preferred one", ""},

@@ -20,6 +20,31 @@ func DrillSelector(db string) map[string]string {
 // DrillSchema is where the clients of a FaultDrill write: of no two the same.
 func DrillSchema(drill *v1.FaultDrill) string { return "toban_drill_" + Hash(drill.UID) }
 
+// AllowsDrills says that a SampleDB may be broken on purpose.
+func AllowsDrills(db *v1.SampleDB) bool {
+	return db.Annotations[naming.AnnotationFaultDrills] == naming.FaultDrillsAllowed
+}
+
+// ScheduledDrill is the FaultDrill that the schedule asks for at a time. It goes with its SampleDB.
+func ScheduledDrill(db *v1.SampleDB, due time.Time, fault v1.FaultDrillFault) *v1.FaultDrill {
+	object := meta(db, naming.ScheduledDrill(db.Name, due))
+	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
+	return &v1.FaultDrill{
+		ObjectMeta: object,
+		Spec: v1.FaultDrillSpec{
+			SampleDB: db.Name, Fault: fault, Instance: db.Spec.Drills.Instance, Objectives: db.Spec.Drills.Objectives,
+			Duration:   metav1.Duration{Duration: 10 * time.Second},
+			Observe:    metav1.Duration{Duration: 30 * time.Second},
+			AbortAfter: metav1.Duration{Duration: time.Minute},
+			Deadline:   metav1.Duration{Duration: drillDeadline},
+		},
+	}
+}
+
+// drillDeadline is how long a drill of the schedule may take, the wait for its SampleDB included. After that it would
+// break something at another time than the user has chosen.
+const drillDeadline = 30 * time.Minute
+
 // DrillJob has the clients of a FaultDrill write, in one Pod that is not made anew: another one would have seen another
 // outage. It ends by itself, or after a while.
 func DrillJob(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill, deadline time.Duration) *batchv1.Job {

@@ -1,6 +1,8 @@
 package naming
 
 import (
+	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 )
@@ -26,3 +28,14 @@ func DrilledBy(job string) (drill string, ok bool) { return strings.CutSuffix(jo
 
 // FaultDrill is the name of one that the command makes.
 func FaultDrill(db string, at time.Time) string { return request(db, at) }
+
+// ScheduledDrill is the name of one that the schedule of a SampleDB asks for. Those of no two SampleDBs are the same,
+// though a long name does not fit into it.
+func ScheduledDrill(db string, due time.Time) string {
+	if len(db) <= longestRequest {
+		return FaultDrill(db, due)
+	}
+	h := fnv.New32a()
+	h.Write([]byte(db))
+	return FaultDrill(fmt.Sprintf("%s-%08x", strings.TrimRight(db[:longestRequest-9], "-"), h.Sum32()), due)
+}

@@ -378,9 +378,12 @@ func ScheduledBackup(db string, due time.Time) string {
 // DatabaseRestore is the name of one that the command makes.
 func DatabaseRestore(db string, at time.Time) string { return request(db, at) }
 
+// longestRequest is how much of a SampleDB's name is in that of an object that may have 51 characters.
+const longestRequest = 35
+
 // request is the name of an object that the command makes, and that may have 51 characters.
 func request(db string, at time.Time) string {
-	return ScheduledBackup(strings.TrimRight(db[:min(len(db), 35)], "-"), at)
+	return ScheduledBackup(strings.TrimRight(db[:min(len(db), longestRequest)], "-"), at)
 }
 
 // FinalBackup is the name of the last DatabaseBackup of a SampleDB, which is taken when it is deleted.

@@ -363,3 +363,90 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 		}
 	}
 }
+
+// scheduled are the faults of the drills that the schedule has asked for, the oldest first.
+func (w *world) scheduled() (faults []v1.FaultDrillFault) {
+	w.Helper()
+	var all v1.FaultDrillList
+	w.must(w.api.List(w.Context(), &all, client.InNamespace(w.namespace)))
+	slices.SortFunc(all.Items, func(a, b v1.FaultDrill) int { return strings.Compare(a.Name, b.Name) })
+	for _, d := range all.Items {
+		faults = append(faults, d.Spec.Fault)
+	}
+	return faults
+}
+
+// A SampleDB is broken by its schedule: each time in the next way, at no other time, and only where that is allowed.
+// What came of it is in its condition.
+func TestDrillsByASchedule(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(3), withoutArchive)
+	db = w.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Drills = &v1.DrillsSpec{Schedule: "0 * * * *", Keep: 1, Objectives: v1.FaultDrillObjectives{
+			MaxOutage: metav1.Duration{Duration: 5 * time.Second}, WholeWithin: metav1.Duration{Duration: time.Minute},
+		}}
+	})
+	if got := db.Spec.Drills; len(got.Faults) != 2 || got.Instance != v1.DrillPrimary {
+		t.Errorf("the defaults are %+v", got)
+	}
+	onTheHour := func() *v1.SampleDB {
+		w.now = w.now.Truncate(time.Hour).Add(time.Hour)
+		return w.reconcile(db)
+	}
+	db = onTheHour()
+	w.expect(db, v1.ConditionDrillsPassed, metav1.ConditionFalse, v1.ReasonDrillNotAllowed)
+	w.now = w.now.Add(20 * time.Minute)
+	db = w.edit(db, func(db *v1.SampleDB) {
+		db.Annotations = map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed}
+	})
+	w.expect(db, v1.ConditionDrillsPassed, metav1.ConditionUnknown, v1.ReasonNoDrillYet)
+	if got := w.scheduled(); len(got) > 0 {
+		t.Fatalf("%v, which no schedule asks for", got)
+	}
+	db = onTheHour()
+	w.expectEvent("Drill", "the schedule asks for it")
+	db = w.reconcile(db)
+	if got := w.scheduled(); !slices.Equal(got, []v1.FaultDrillFault{v1.FaultServerKilled}) {
+		t.Fatalf("on the hour there are %v", got)
+	}
+	first := w.endDrill(db, metav1.ConditionFalse)
+	db = w.reconcile(db)
+	if m := w.expect(db, v1.ConditionDrillsPassed, metav1.ConditionFalse,
+		v1.ReasonLastDrillNotPassed); !strings.Contains(m, first+" (ServerKilled of x-0)") {
+		t.Errorf("it says %q", m)
+	}
+	db = onTheHour()
+	if got := w.scheduled(); !slices.Equal(got, []v1.FaultDrillFault{v1.FaultServerKilled, v1.FaultPodDeleted}) {
+		t.Fatalf("an hour later there are %v", got)
+	}
+	w.endDrill(db, metav1.ConditionTrue)
+	db = w.reconcile(db)
+	db = w.reconcile(db)
+	w.expect(db, v1.ConditionDrillsPassed, metav1.ConditionTrue, v1.ReasonLastDrillPassed)
+	if got := w.scheduled(); !slices.Equal(got, []v1.FaultDrillFault{v1.FaultPodDeleted}) {
+		t.Errorf("kept are %v", got)
+	}
+}
+
+// endDrill ends the drill of a SampleDB that has not ended, and returns its name.
+func (w *world) endDrill(db *v1.SampleDB, passed metav1.ConditionStatus) (name string) {
+	w.Helper()
+	var all v1.FaultDrillList
+	w.must(w.api.List(w.Context(), &all, client.InNamespace(w.namespace)))
+	for _, d := range all.Items {
+		if d.Status.CompletedAt != nil {
+			continue
+		}
+		if !metav1.IsControlledBy(&d, db) {
+			w.Errorf("%s belongs to %v", d.Name, d.OwnerReferences)
+		}
+		at := metav1.NewTime(w.now)
+		d.Status.CompletedAt, d.Status.Instance = &at, "x-0"
+		d.Status.Conditions = []metav1.Condition{{
+			Type: v1.ConditionPassed, Status: passed, Reason: v1.ReasonObjectivesMet, LastTransitionTime: at,
+		}}
+		w.must(w.api.Status().Update(w.Context(), &d))
+		name = d.Name
+	}
+	return name
+}

@@ -162,7 +162,7 @@ func moment(t *metav1.Time) time.Time {
 
 // notAllowed is why a SampleDB may not be broken, "" where it may.
 func notAllowed(db *v1.SampleDB) string {
-	if db.Annotations[naming.AnnotationFaultDrills] == naming.FaultDrillsAllowed {
+	if desired.AllowsDrills(db) {
 		return ""
 	}
 	return fmt.Sprintf("SampleDB %s does not allow drills. Where it may be broken: kubectl annotate sampledb %s %s=%s",

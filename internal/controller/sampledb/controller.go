@@ -97,6 +97,7 @@ func (r *Reconciler) phases() []phase {
 		{"update", r.applyUpdate, work},
 		{"finish", r.applyFinish, work},
 		{"preferred primary", r.applyPreferred, work},
+		{"drills", r.applyDrills, work},
 	}
 }
 
@@ -227,7 +228,7 @@ func (s *scope) pause() time.Duration {
 	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
 		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
-		s.stopPlan.next, s.preferredNext,
+		s.stopPlan.next, s.preferredNext, s.drillPlanned.next,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)

@@ -62,6 +62,7 @@ const (
 	eventCollations        = "CollationsCurrent"     // another library sorts texts in another order; or no more
 	eventFinished          = "Finished"              // what a change of the image has left in the databases is done
 	eventFinishFailed      = "FinishFailed"          // it could not be done
+	eventDrill             = "Drill"                 // a FaultDrill was created, because the schedule asks for it
 	eventBackup            = "Backup"                // a DatabaseBackup was created, because one is due
 	eventMakingRoom        = "MakingRoom"            // the store is full: what is not to be kept is removed
 	eventArchiving         = "Archiving"             // the WAL reaches the archive

@@ -41,6 +41,7 @@ type observed struct {
 	archivePods   int                 // of the server of an archive on a volume
 	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
+	drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
 	lease         *coordinationv1.Lease
 	// podsRefused is why the last Pod of an instance could not be made, "" where that is not so.
 	podsRefused string
@@ -172,7 +173,10 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 	}
 	r.observeFate(ctx, s)
 	if s.fate.spares() {
-		return nil // the kind DatabaseBackup may be gone too
+		return nil // the kinds DatabaseBackup and FaultDrill may be gone too
+	}
+	if err := r.observeDrills(ctx, s); err != nil {
+		return err
 	}
 	return r.observeBackups(ctx, s)
 }

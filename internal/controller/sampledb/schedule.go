@@ -76,7 +76,7 @@ func parseSchedule(field, text, zone string) (cron.Schedule, error) {
 	}
 	location, err := time.LoadLocation(zone) // UTC for ""
 	if err != nil {
-		return nil, fmt.Errorf("spec.backup.timeZone %q is not known: it must be a name such as Asia/Tokyo", zone)
+		return nil, fmt.Errorf("the time zone %q of %s is not known: it must be a name such as Asia/Tokyo", zone, field)
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err != nil {

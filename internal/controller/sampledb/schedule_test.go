@@ -142,7 +142,7 @@ func TestAScheduleThatCantBeUnderstoodIsASentence(t *testing.T) {
 		"five words":   {"every day", "", `spec.backup.schedule "every day"`},
 		"out of range": {"0 25 * * *", "", `spec.backup.schedule "0 25 * * *"`},
 		"seconds":      {"0 0 3 * * *", "", `spec.backup.schedule "0 0 3 * * *"`},
-		"no zone":      {"@daily", "Mars/Base", `spec.backup.timeZone "Mars/Base"`},
+		"no zone":      {"@daily", "Mars/Base", `the time zone "Mars/Base" of spec.backup.schedule`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := backupPlan{

@@ -90,6 +90,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged()))).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
+		Watches(&v1.FaultDrill{}, handler.EnqueueRequestsFromMapFunc(bySpec),
+			builder.WithPredicates(drillEnded())).
 		WatchesRawSource(source.Channel(r.Agents.Changed(), &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	for _, object := range watched() {
@@ -106,7 +108,7 @@ var requests = []string{
 	naming.AnnotationSwitchover, naming.AnnotationRotatePassword, naming.AnnotationRotateAuthority,
 	naming.AnnotationLookForUpdates, naming.AnnotationUpdate, naming.AnnotationAcceptUpgrade,
 	naming.AnnotationReindex, naming.AnnotationRehearse, naming.AnnotationReplaceAgents,
-	naming.AnnotationStarted, naming.AnnotationRestart,
+	naming.AnnotationStarted, naming.AnnotationRestart, naming.AnnotationFaultDrills,
 }
 
 // requestChanged lets a request through, which is an annotation and so no new generation.
@@ -128,6 +130,15 @@ func backupEnded() predicate.Predicate {
 	}}
 }
 
+// drillEnded lets a FaultDrill through when it comes, goes or ends.
+func drillEnded() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+		was, wasOne := e.ObjectOld.(*v1.FaultDrill)
+		is, isOne := e.ObjectNew.(*v1.FaultDrill)
+		return wasOne && isOne && (was.Status.CompletedAt == nil) != (is.Status.CompletedAt == nil)
+	}}
+}
+
 // byLabel is the SampleDB that an object says it belongs to.
 func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[naming.LabelSampleDB]
@@ -137,15 +148,18 @@ func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// bySpec is the SampleDB that a DatabaseBackup is of.
+// bySpec is the SampleDB that a DatabaseBackup or a FaultDrill is of.
 func bySpec(_ context.Context, object client.Object) []reconcile.Request {
-	backup, ok := object.(*v1.DatabaseBackup)
-	if !ok {
+	name := ""
+	switch o := object.(type) {
+	case *v1.DatabaseBackup:
+		name = o.Spec.SampleDB
+	case *v1.FaultDrill:
+		name = o.Spec.SampleDB
+	default:
 		return nil
 	}
-	return []reconcile.Request{
-		{NamespacedName: types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.SampleDB}},
-	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 // everyUnready are the SampleDBs whose storage a StorageClass may unblock.

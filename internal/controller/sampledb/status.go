@@ -118,6 +118,7 @@ func (s *scope) status() v1.SampleDBStatus {
 	s.setWhereKnown(&out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
 	s.setWhereKnown(&out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
 	s.setWhereKnown(&out, v1.ConditionQueriesAnswered, s.queriesAnswered())
+	s.setWhereKnown(&out, v1.ConditionDrillsPassed, s.drillsPassed())
 	s.setReaders(&out)
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
