@@ -58,6 +58,34 @@ func TestFaultDrills(t *testing.T) {
 	})
 }
 
+// A database is broken by the schedule of its spec, again and again, and its condition says what came of it.
+func TestLongDrillsByASchedule(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 3, `drills: {schedule: "* * * * *", faults: [PodKilled, ServerKilled], keep: 1}`))
+	s.condition("shop", v1.ConditionDrillsPassed, "False", v1.ReasonDrillNotAllowed)
+	s.ready("shop")
+	s.run("annotate", "sampledb", "shop", "toban.dev/fault-drills=allowed")
+	faults := map[string]bool{}
+	s.until(func(ctx context.Context) error {
+		var all v1.FaultDrillList
+		if err := s.Get(ctx, "faultdrill", &all); err != nil {
+			return err
+		}
+		over := 0
+		for _, d := range all.Items {
+			if d.Status.Lost != nil {
+				faults[string(d.Spec.Fault)] = true
+				over++
+			}
+		}
+		if len(faults) < 2 || over > 1 {
+			return fmt.Errorf("there was %v, and %d are kept that are over", faults, over)
+		}
+		return nil
+	})
+	s.Log(s.condition("shop", v1.ConditionDrillsPassed, "True", v1.ReasonLastDrillPassed))
+}
+
 // cancelsADrill has a standby hang for long, and takes that back.
 func (s *story) cancelsADrill(db string) {
 	s.Helper()
