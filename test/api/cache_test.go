@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/cli"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -38,4 +40,31 @@ func TestAStatusIsWrittenThoughTheCacheIsBehind(t *testing.T) {
 	w.agents.change(standby, func(s *protocol.Status) { s.Streaming = true })
 	now = w.reconcile(db)
 	w.expect(now, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+}
+
+// A request that has ended is not begun again by a cache that still has the annotation which has asked for it.
+func TestARestartIsOverThoughTheCacheIsBehind(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(2))
+	_, err := w.command(t.Context(), cli.Restart(), "x", "--wait=false")
+	w.must(err)
+	was := &v1.SampleDB{}
+	for tries := 0; !db.Status.Restart.Ended(); tries++ {
+		if tries > 20 {
+			t.Fatalf("it does not end: %+v", db.Status.Restart)
+		}
+		w.read("x", was)
+		db = w.reconcile(db)
+	}
+	if was.Annotations[naming.AnnotationRestart] == "" {
+		t.Fatal("the cache knows that nobody asks any more")
+	}
+	w.reconciler.Client = behind{w.reconciler.Client, was}
+	restarts := len(w.agents.restarts)
+	for range 3 {
+		db = w.reconcile(db)
+	}
+	if len(w.agents.restarts) != restarts || !db.Status.Restart.Ended() {
+		t.Errorf("restarted are %q, and it says %+v", w.agents.restarts, db.Status.Restart)
+	}
 }

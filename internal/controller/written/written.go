@@ -1,9 +1,11 @@
 // Package written remembers the statuses that a controller has written, until its cache has them too. A cache is behind
 // after every write, and for up to a minute after the API server was away: a status compared with an old one would be
-// held for written, and a lie would stay until something else changes.
+// held for written, and a lie would stay until something else changes. With a status go the annotations of that moment:
+// beside a status that says how a request has ended, the annotation that has asked for it would ask anew.
 package written
 
 import (
+	"maps"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,11 +21,13 @@ type Statuses[S any] struct {
 }
 
 type entry[S any] struct {
-	version string
-	status  S
+	version     string
+	status      S
+	annotations map[string]string
 }
 
-// Latest is the status that an object from the cache really has, as far as this controller knows.
+// Latest is the status that an object from the cache really has, as far as this controller knows. Where that is newer,
+// the object gets the annotations of the same moment.
 func (w *Statuses[S]) Latest(object metav1.Object, cached S) S {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,6 +41,7 @@ func (w *Statuses[S]) Latest(object metav1.Object, cached S) S {
 		delete(w.last, object.GetUID())
 		return cached
 	}
+	object.SetAnnotations(maps.Clone(e.annotations))
 	return e.status
 }
 
@@ -47,7 +52,7 @@ func (w *Statuses[S]) Note(object metav1.Object, status S) {
 	if w.last == nil {
 		w.last = map[types.UID]entry[S]{}
 	}
-	w.last[object.GetUID()] = entry[S]{object.GetResourceVersion(), status}
+	w.last[object.GetUID()] = entry[S]{object.GetResourceVersion(), status, maps.Clone(object.GetAnnotations())}
 }
 
 // Forget drops what is kept of an object that is gone.

@@ -36,3 +36,30 @@ func TestAStatusCountsUntilTheCacheHasIt(t *testing.T) {
 		t.Errorf("versions that can't be compared: %s", got)
 	}
 }
+
+// A request that has ended is not in the annotations of the moment in which the status says so.
+func TestTheAnnotationsAreThoseOfTheStatus(t *testing.T) {
+	var w Statuses[string]
+	asks := func(version string) *metav1.ObjectMeta {
+		o := object(version)
+		o.Annotations = map[string]string{"restart": "all"}
+		return o
+	}
+	w.Note(object("12"), "restarted")
+	for version, want := range map[string]string{"11": "", "12": "all"} {
+		cached := asks(version)
+		w.Latest(cached, "restarting")
+		if got := cached.Annotations["restart"]; got != want {
+			t.Errorf("cache at %s: it asks for %q, want %q", version, got, want)
+		}
+		w.Note(object("12"), "restarted")
+	}
+	noted := asks("14")
+	w.Note(noted, "restarting")
+	delete(noted.Annotations, "restart")
+	cached := object("13")
+	w.Latest(cached, "")
+	if cached.Annotations["restart"] != "all" {
+		t.Error("what was noted changes with its object")
+	}
+}
