@@ -60,7 +60,8 @@ type Plan struct {
 	HandOver *Measured `json:"handOver,omitempty"`
 }
 
-// Field is a field of the spec that changes. Before and After are its values as JSON, "" where it is not given.
+// Field is a field of the spec that changes. Before and After are its values, a text as it is and all else as
+// JSON; "" where it is not given.
 type Field struct {
 	Path   string `json:"path"`
 	Before string `json:"before,omitempty"`

@@ -83,7 +83,7 @@ func (r *Reconciler) observeDrills(ctx context.Context, s *scope) error {
 
 // applyDrills creates the FaultDrill that is due, and removes those of the schedule that are not kept.
 func (r *Reconciler) applyDrills(ctx context.Context, s *scope) error {
-	s.drillPlanned, s.drillInvalid = s.drillPlan().decide()
+	s.drillPlanned, _ = s.drillPlan().decide() // drillsPassed tells what is wrong with a schedule
 	if err := r.beginDrill(ctx, s); err != nil {
 		return err
 	}
@@ -147,12 +147,14 @@ func (s *scope) surplusDrills() (names []string) {
 	return names[:max(0, len(names)-int(s.db.Spec.Drills.Keep))]
 }
 
-// drillsPassed says what came of the last drill. Without a schedule and without a drill there is no verdict.
+// drillsPassed says what came of the last drill. Without a schedule and without a drill there is no verdict. It does not
+// depend on whether a drill may begin now.
 func (s *scope) drillsPassed() verdict {
 	spec := s.db.Spec.Drills
+	planned, invalid := s.drillPlan().decide()
 	switch {
-	case s.drillInvalid != nil:
-		return no(v1.ReasonScheduleInvalid, s.drillInvalid.Error())
+	case invalid != nil:
+		return no(v1.ReasonScheduleInvalid, invalid.Error())
 	case spec != nil && !desired.AllowsDrills(s.db):
 		return no(v1.ReasonDrillNotAllowed, fmt.Sprintf("spec.drills asks for drills, and the SampleDB does not allow "+
 			"them: kubectl annotate sampledb %s %s=%s",
@@ -167,8 +169,8 @@ func (s *scope) drillsPassed() verdict {
 		return verdict{}
 	}
 	message := "no drill has ended with a result yet"
-	if next := s.drillPlanned.next; !next.IsZero() {
-		message += "; the next one is at " + next.UTC().Format(time.RFC3339)
+	if !planned.next.IsZero() {
+		message += "; the next one is at " + planned.next.UTC().Format(time.RFC3339)
 	}
 	return verdict{metav1.ConditionUnknown, v1.ReasonNoDrillYet, message}
 }

@@ -113,9 +113,8 @@ type scope struct {
 	scheduled    verdict
 	planned      plannedBackup
 	verifiesNext time.Time
-	// drillPlanned is when a drill is due; drillInvalid is what is wrong with the schedule, nil for nothing.
+	// drillPlanned is when a drill is due.
 	drillPlanned plannedDrill
-	drillInvalid error
 	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
 	retained *retained
 	// moving says why another instance is about to become primary, "" when none is.

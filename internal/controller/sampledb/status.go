@@ -103,27 +103,32 @@ func (s *scope) status() v1.SampleDBStatus {
 	} {
 		meta.SetStatusCondition(&out.Conditions, s.condition(c.kind, c.verdict))
 	}
-	if s.authoritySeen {
-		s.setWhereKnown(&out, v1.ConditionAuthorityRotated, s.authorityRotated)
-	}
-	if s.passwordSeen {
-		s.setWhereKnown(&out, v1.ConditionPasswordRotated, s.passwordRotated)
-	}
-	s.setWhereKnown(&out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
-	s.setWhereKnown(&out, v1.ConditionRootReplaced, s.rootReplaced)
-	s.setWhereKnown(&out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
-	s.setWhereKnown(&out, v1.ConditionUpgraded, s.upgraded)
-	s.setWhereKnown(&out, v1.ConditionCollationsCurrent, collationsCurrent(s))
-	s.setWhereKnown(&out, v1.ConditionCertificateServed, certificateServed(s))
-	s.setWhereKnown(&out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
-	s.setWhereKnown(&out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
-	s.setWhereKnown(&out, v1.ConditionQueriesAnswered, s.queriesAnswered())
-	s.setWhereKnown(&out, v1.ConditionDrillsPassed, s.drillsPassed())
+	s.setFurtherConditions(&out)
 	s.setReaders(&out)
 	s.setArchiveConditions(&out)
 	s.setRestored(&out)
 	out.Phase = summary(out)
 	return out
+}
+
+// setFurtherConditions sets the conditions that are only there where they have something to say.
+func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
+	if s.authoritySeen {
+		s.setWhereKnown(out, v1.ConditionAuthorityRotated, s.authorityRotated)
+	}
+	if s.passwordSeen {
+		s.setWhereKnown(out, v1.ConditionPasswordRotated, s.passwordRotated)
+	}
+	s.setWhereKnown(out, v1.ConditionHasRoom, s.hasRoom(out.InstanceStatuses))
+	s.setWhereKnown(out, v1.ConditionRootReplaced, s.rootReplaced)
+	s.setWhereKnown(out, v1.ConditionUpToDate, s.asBefore(v1.ConditionUpToDate, upToDate(s)))
+	s.setWhereKnown(out, v1.ConditionUpgraded, s.upgraded)
+	s.setWhereKnown(out, v1.ConditionCollationsCurrent, collationsCurrent(s))
+	s.setWhereKnown(out, v1.ConditionCertificateServed, certificateServed(s))
+	s.setWhereKnown(out, v1.ConditionSurvivesZoneLoss, s.survivesZoneLoss())
+	s.setWhereKnown(out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
+	s.setWhereKnown(out, v1.ConditionQueriesAnswered, s.queriesAnswered())
+	s.setWhereKnown(out, v1.ConditionDrillsPassed, s.drillsPassed())
 }
 
 // setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied
