@@ -147,8 +147,8 @@ func (s *scope) surplusDrills() (names []string) {
 	return names[:max(0, len(names)-int(s.db.Spec.Drills.Keep))]
 }
 
-// drillsPassed says what came of the last drill. Without a schedule and without a drill there is no verdict. It does not
-// depend on whether a drill may begin now.
+// drillsPassed says what came of the last drill. Without a schedule and without a drill there is no verdict. It does
+// not depend on whether a drill may begin now.
 func (s *scope) drillsPassed() verdict {
 	spec := s.db.Spec.Drills
 	planned, invalid := s.drillPlan().decide()
