@@ -1,5 +1,5 @@
-// Package releases has PostgreSQL of major versions that this machine's own packages do not have, for tests that need
-// them: that of the local cluster's images, unpacked and made to run here with the libraries that came with it.
+// Package releases has PgBouncer, and PostgreSQL of major versions that this machine's own packages do not have, for
+// tests that need them: those of the local cluster's images, unpacked and made to run here with the libraries that came with it.
 package releases
 
 import (
@@ -34,16 +34,27 @@ func Programs(ctx context.Context, major int) (string, error) {
 	if installed := "/" + bin; isFile(filepath.Join(installed, "postgres")) {
 		return installed, nil
 	}
-	image, err := image(ctx, major)
+	return unpacked(ctx, fmt.Sprintf("postgres:%d", major), bin, "postgres", "*")
+}
+
+// PgBouncer is the program of the image that poolers run by default.
+func PgBouncer(ctx context.Context) (string, error) {
+	folder, err := unpacked(ctx, "pgbouncer:1.24", "usr/sbin", "pgbouncer", "pgbouncer")
+	return filepath.Join(folder, "pgbouncer"), err
+}
+
+// unpacked is the folder of a program of one of the local cluster's images; programs are those that are taken from it.
+func unpacked(ctx context.Context, name, bin, program, programs string) (string, error) {
+	image, err := image(ctx, name)
 	if err != nil {
-		return "", fmt.Errorf("PostgreSQL %d: %w", major, err)
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	root := filepath.Join(cache, strings.TrimSuffix(filepath.Base(image), ".tar"))
-	if programs := filepath.Join(root, bin); isFile(filepath.Join(programs, "postgres")) {
-		return programs, nil
+	if isFile(filepath.Join(root, bin, program)) {
+		return filepath.Join(root, bin), nil
 	}
-	if err := unpack(ctx, image, root, bin); err != nil {
-		return "", fmt.Errorf("unpack PostgreSQL %d: %w", major, err)
+	if err := unpack(ctx, image, root, bin, program, programs); err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
 	}
 	return filepath.Join(root, bin), nil
 }
@@ -71,7 +82,7 @@ func Repository() (string, error) {
 }
 
 // image has the local cluster's image made, which is kept, and is its path.
-func image(ctx context.Context, major int) (string, error) {
+func image(ctx context.Context, name string) (string, error) {
 	if os.Getuid() != 0 {
 		return "", errors.New("it is not installed, and only root can make it of an image")
 	}
@@ -83,7 +94,7 @@ func image(ctx context.Context, major int) (string, error) {
 	if !isFile(localkube) {
 		return "", errors.New("bin/localkube is not there: make build")
 	}
-	out, err := output(exec.CommandContext(ctx, localkube, "image", "build", fmt.Sprintf("postgres:%d", major)))
+	out, err := output(exec.CommandContext(ctx, localkube, "image", "build", name))
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +117,7 @@ func output(cmd *exec.Cmd) (string, error) {
 }
 
 // unpack unpacks an image beside its place, and gives it that when it runs: one that was cut off is none.
-func unpack(ctx context.Context, image, root, bin string) error {
+func unpack(ctx context.Context, image, root, bin, program, programs string) error {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
@@ -133,14 +144,14 @@ func unpack(ctx context.Context, image, root, bin string) error {
 	for _, file := range files {
 		// Names are with or without the dot, as who has packed it likes.
 		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner",
-			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*usr/share/postgresql/*")); err != nil {
+			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*"+bin+"/"+programs, "*usr/share/*")); err != nil {
 			return err
 		}
 	}
 	if err := settle(ctx, made, root, filepath.Join(made, bin)); err != nil {
 		return err
 	}
-	if err := os.Rename(made, root); err != nil && !isFile(filepath.Join(root, bin, "postgres")) {
+	if err := os.Rename(made, root); err != nil && !isFile(filepath.Join(root, bin, program)) {
 		return err // and not another's, who was first
 	}
 	return nil

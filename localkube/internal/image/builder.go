@@ -40,7 +40,8 @@ var recipes = map[string]func(Builder, context.Context) (string, error){
 	"postgres:17-stable": func(b Builder, ctx context.Context) (string, error) {
 		return b.PostgresBeforeSecurity(ctx, 17)
 	},
-	"nginx:1.25": Builder.Nginx,
+	"nginx:1.25":     Builder.Nginx,
+	"pgbouncer:1.24": Builder.PgBouncer,
 }
 
 // Names lists the short names that Build knows, in order.

@@ -33,7 +33,11 @@ func TestDebianImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "docker.io/library/" + name; ref.Name != want {
+		want := "docker.io/library/" + name
+		if name == "pgbouncer:1.24" {
+			want = "ghcr.io/cloudnative-pg/pgbouncer:1.24.1"
+		}
+		if ref.Name != want {
 			t.Errorf("the image is called %q, want %q", ref.Name, want)
 		}
 		kind, _, _ := strings.Cut(name, ":")
@@ -76,6 +80,11 @@ mkdir -p /proc/self/fd && : > /dev/stdout && : > /dev/stderr
 nginx -v && nginx -t
 grep -q "listen 80;" /etc/nginx/conf.d/default.conf
 `, 0},
+	"pgbouncer": {`
+id -u pgbouncer | grep -qx 998
+pgbouncer --version | grep "PgBouncer 1.24"
+test ! -e /etc/pgbouncer
+`, 998},
 }
 
 // try unpacks an image and uses it, as far as that goes without a
@@ -128,8 +137,9 @@ func unpack(t *testing.T, path string) (root string, config *v1.ConfigFile) {
 
 func TestEveryHookNamesItsRoot(t *testing.T) {
 	for name, hook := range map[string]string{
-		"postgres": script("major=17", "postgres-users", "postgres-layout", "trim"),
-		"nginx":    script("", "nginx-users", "nginx-layout", "trim"),
+		"postgres":  script("major=17", "postgres-users", "postgres-layout", "trim"),
+		"nginx":     script("", "nginx-users", "nginx-layout", "trim"),
+		"pgbouncer": script("", "pgbouncer-users", "pgbouncer-layout", "trim"),
 	} {
 		if !strings.HasPrefix(hook, "set -eu\nroot=$1\n") {
 			t.Errorf("%s: the hook would run without a root and remove the host's files:\n%s", name, hook)
