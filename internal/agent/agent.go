@@ -23,6 +23,7 @@ import (
 	"toban.dev/internal/agent/exporter"
 	"toban.dev/internal/agent/identity"
 	"toban.dev/internal/agent/peers"
+	"toban.dev/internal/agent/poolers"
 	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/agent/status"
@@ -97,6 +98,7 @@ type Agent struct {
 	members   *members
 	leader    *leader
 	publisher *publish.Publisher
+	poolers   *poolers.Poolers
 	api       *serve.API
 	probes    *serve.Probes
 	metrics   *serve.Metrics
@@ -195,6 +197,7 @@ func (a *Agent) meetOthers(client peers.Client) {
 
 // answerOthers puts together what answers the other instances, the operator and the kubelet.
 func (a *Agent) answerOthers() {
+	a.poolers = &poolers.Poolers{Status: a.status, Tells: a.tellsPoolers, Log: a.options.Log}
 	a.api = &serve.API{
 		Name: a.options.Name, Listen: a.options.Listen, ListenAt: a.exchange.listen, Major: a.configs.get().Major,
 		Status: a.status, Config: a.configs.get, Certificate: a.identity.Certificate,
@@ -206,7 +209,7 @@ func (a *Agent) answerOthers() {
 			return a.elections.ask(ctx, event)
 		},
 		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
-		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer,
+		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
 		Break: newFaults(&a.current, a.options.Die, a.options.Log).do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
@@ -363,6 +366,7 @@ func (a *Agent) operate(life context.Context) {
 		server: a.server, launcher: launcher, data: a.data, demands: a.demands, hardState: a.states.Get,
 		status: a.status, post: a.post, at: a.elections.at,
 		slots:   func() []string { return withArchive(a.configs.get(), a.members.slots()) },
+		hold:    a.poolers.Hold,
 		current: &a.current, log: a.options.Log, life: life,
 	}
 	x.copies = &copies{

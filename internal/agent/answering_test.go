@@ -67,6 +67,7 @@ func (s *answering) Standbys(ctx context.Context) ([]string, error) {
 func (s *answering) EnsureSlots(context.Context, []string) error { return nil }
 func (s *answering) ProveWrite(ctx context.Context) error        { return s.answer(ctx) }
 func (s *answering) EnsureReplication(context.Context) error     { return nil }
+func (s *answering) EnsurePooler(context.Context, bool) error    { return nil }
 func (s *answering) CloseMaintenance(context.Context) error      { return nil }
 func (s *answering) FreeSpace() (uint64, error)                  { return s.free, nil }
 func (s *answering) ConfigErrors(context.Context) error          { return nil }

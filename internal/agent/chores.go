@@ -25,11 +25,13 @@ type chores struct {
 	report   func(*protocol.KeptWAL)
 	done     time.Time // when they were last done
 	archives bool      // the slot of the archive was among those that were kept then
+	pooler   bool      // poolers could log in then
 }
 
 // choreSession is by what they are done: a postgres.Session.
 type choreSession interface {
 	EnsureReplication(ctx context.Context) error
+	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlots(ctx context.Context, want []string) error
 	AdvanceSlot(ctx context.Context, slot, lsn string) error
@@ -48,6 +50,9 @@ func (c *chores) ofPrimary(ctx context.Context, session choreSession) (oldest st
 		return "", err
 	}
 	if err := session.CloseMaintenance(ctx); err != nil {
+		return "", err
+	}
+	if err := c.keepPooler(ctx, session); err != nil {
 		return "", err
 	}
 	if err := c.keepSlots(ctx, session, c.slots()); err != nil {
@@ -92,9 +97,21 @@ func (c *chores) ofStandby(ctx context.Context, session choreSession) error {
 	return nil
 }
 
-// due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it.
+// due says that it is time, or that there is a new archive: until its slot is there, nothing keeps the WAL for it. New
+// poolers wait for their role.
 func (c *chores) due() bool {
-	return time.Since(c.done) > choreInterval || c.archives != (c.config().Archive != nil)
+	config := c.config()
+	return time.Since(c.done) > choreInterval || c.archives != (config.Archive != nil) || c.pooler != config.Pooler
+}
+
+// keepPooler lets poolers log in where there are any.
+func (c *chores) keepPooler(ctx context.Context, session choreSession) error {
+	wanted := c.config().Pooler
+	if err := session.EnsurePooler(ctx, wanted); err != nil {
+		return err
+	}
+	c.pooler = wanted
+	return nil
 }
 
 // keepSlots makes the slots there are to be, and lets go of the WAL that is archived.

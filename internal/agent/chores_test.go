@@ -67,7 +67,14 @@ func (l *choreLog) note(what string) error {
 }
 
 func (l *choreLog) EnsureReplication(context.Context) error { return l.note("role") }
-func (l *choreLog) CloseMaintenance(context.Context) error  { return l.note("maintenance") }
+func (l *choreLog) EnsurePooler(_ context.Context, wanted bool) error {
+	if wanted {
+		return l.note("pooler")
+	}
+	return nil
+}
+
+func (l *choreLog) CloseMaintenance(context.Context) error { return l.note("maintenance") }
 func (l *choreLog) EnsureSlots(_ context.Context, want []string) error {
 	return l.note("slots " + strings.Join(want, " "))
 }

@@ -51,8 +51,9 @@ type commands struct {
 	demands   *demands
 	queue     *queue
 	hardState func() ha.HardState
-	slots     func() []string                      // those that a primary is to have
-	at        func(moment time.Time) time.Duration // as the machine measures time
+	slots     func() []string                        // those that a primary is to have
+	hold      func(context.Context) (release func()) // has the poolers hold their clients
+	at        func(moment time.Time) time.Duration   // as the machine measures time
 	status    *status.Board
 	post      func(machine.Event)
 	current   *atomic.Pointer[running]
@@ -235,9 +236,12 @@ func (x *commands) stop(ctx context.Context) (wal.LSN, error) {
 	if r == nil {
 		return 0, nil
 	}
-	r.ending.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, stopDeadline)
 	defer cancel()
+	if r.standing.isPrimary() {
+		defer x.hold(ctx)()
+	}
+	r.ending.Store(true)
 	x.status.Change(func(s *protocol.Status) { s.Role, s.Ready, s.Streaming = protocol.RoleNone, false, false })
 	r.close()
 	r.process.Stop(ctx, postgres.StopFast)

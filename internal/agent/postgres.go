@@ -75,6 +75,7 @@ type Session interface {
 	ProveWrite(ctx context.Context) error
 	Standbys(ctx context.Context) ([]string, error)
 	EnsureReplication(ctx context.Context) error
+	EnsurePooler(ctx context.Context, wanted bool) error
 	CloseMaintenance(ctx context.Context) error
 	EnsureSlot(ctx context.Context, slot string) error
 	EnsureSlots(ctx context.Context, want []string) error

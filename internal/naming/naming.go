@@ -136,6 +136,7 @@ const (
 	ComponentFinish   = "finish"
 	ComponentBring    = "bring"
 	ComponentFind     = "find"
+	ComponentPooler   = "pooler"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -179,6 +180,7 @@ const (
 	ContainerFinish     = "finish"
 	ContainerCopy       = "copy" // of a DatabaseRestore: it runs the restored copy
 	ContainerBring      = "bring"
+	ContainerPooler     = "pooler"
 
 	VolumeData = "data"
 	PathVolume = "/pgdata"       // the persistent volume
@@ -203,6 +205,8 @@ const (
 	PathRestore     = "/etc/toban/restore"     // the ConfigMap NAME-restore, in the restore's Pod
 	PathSource      = "/etc/toban/source"      // the Secret NAME-ca of the SampleDB whose volume is restored from
 	PathKey         = "/etc/toban/key"         // the Secret with the key of an encrypted archive
+	PathPool        = "/etc/toban/pool"        // the ConfigMap NAME-pool, in a pooler's Pod
+	PathPoolSecret  = "/etc/toban/pool-secret" // the Secret NAME-pool, in a pooler's Pod
 	PathRun         = "/var/run/postgresql"    // the Unix socket, where the official image has it
 	PathCopy        = "/var/run/copy"          // the Unix socket of a restored copy, in the Pod of a DatabaseRestore
 )
@@ -214,6 +218,7 @@ const (
 	KeyBackup  = "backup.json"  // ConfigMap NAME-backup: protocol.BackupSettings
 	KeyRestore = "restore.json" // ConfigMap NAME-restore: protocol.RestoreSettings
 	KeyBring   = "bring.json"   // ConfigMap NAME-bring of a DatabaseRestore: protocol.BringSettings
+	KeyPool    = "pool.json"    // ConfigMap NAME-pool: protocol.PoolSettings
 	KeyAge     = "age.key"      // the user's Secret with the key of an archive
 	KeyCA      = "ca.crt"
 	// KeyTLSCertificate and KeyTLSKey are in Secrets of the type kubernetes.io/tls.
@@ -230,6 +235,10 @@ const (
 	KeyURI      = "uri"
 	KeyJDBC     = "jdbc-uri"
 	KeyPgpass   = "pgpass"
+	// Those of the pooler, where there is one.
+	KeyPoolHost = "pool-host"
+	KeyPoolURI  = "pool-uri"
+	KeyPoolJDBC = "pool-jdbc-uri"
 )
 
 // ExitRefused is the exit code of a restore that would fail again in the same way.
@@ -261,6 +270,7 @@ const (
 	IdentityBackup   = "toban:backup"
 	IdentityArchive  = "toban:archive"
 	IdentityRestore  = "toban:restore"
+	IdentityPooler   = "toban:pooler"
 )
 
 // Roles in PostgreSQL that are ours.
@@ -268,6 +278,7 @@ const (
 	RoleSuperuser   = "postgres"
 	RoleReplication = "toban_replication"
 	RoleBackup      = "toban_backup"
+	RolePooler      = "toban_pooler"
 	RoleVerify      = "toban_verify" // with something unique behind: in a restored copy, to ask the assertions
 )
 
@@ -292,6 +303,12 @@ func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
 func UpgradeConfigMap(db string) string { return db + "-upgrade" }
 func UpgradePolicy(db string) string    { return db + "-upgrade" }
+
+// Pool is the name of everything that the poolers of a SampleDB are made of.
+func Pool(db string) string { return db + "-pool" }
+
+// PoolRevision is what the Secret NAME-pool with some content belongs to: it goes with that.
+func PoolRevision(db, content string) string { return Pool(db) + "-" + content }
 
 // ImageJob looks into the image as its registry has it now, NodeImageJob as some node has it.
 func ImageJob(db string) string     { return db + "-image" }

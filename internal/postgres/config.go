@@ -213,12 +213,14 @@ func hbaConf(settings Settings) string {
 		"hostssl postgres " + RoleReplication + " all cert map=toban",
 		"hostssl replication " + RoleBackup + " all cert map=toban",
 		"hostssl postgres " + RoleBackup + " all cert map=toban",
+		"hostssl postgres " + RolePooler + " all cert map=toban",
 		"hostssl all postgres all cert map=toban",
 		"host replication " + RoleReplication + " all reject",
 		"host all " + RoleReplication + " all reject",
 		"host replication " + RoleBackup + " all reject",
 		"host all " + RoleBackup + " all reject",
 		"host all " + RoleMetrics + " all reject",
+		"host all " + RolePooler + " all reject",
 		"host all postgres all reject",
 	}
 	if settings.Closed {
@@ -237,6 +239,7 @@ func identConf(osUser string) string {
 		"local " + osUser + " " + RoleMetrics,
 		"toban toban:instance " + RoleReplication,
 		"toban toban:backup " + RoleBackup,
+		"toban toban:pooler " + RolePooler,
 		"toban toban:init postgres",
 	}, "\n") + "\n"
 }

@@ -84,6 +84,8 @@ type Config struct {
 	// Closed lets no client in but our own: the SampleDB is being deleted, and its last backup taken; or it is being
 	// upgraded to another major version, or stopped.
 	Closed bool `json:"closed,omitempty"`
+	// Pooler says that poolers may log in, to look up by which verifiers clients are known.
+	Pooler bool `json:"pooler,omitempty"`
 	// Metrics is what the agents are to serve besides the default; nil for nothing.
 	Metrics *Metrics `json:"metrics,omitempty"`
 }
@@ -225,6 +227,9 @@ type Status struct {
 	// all that clients have committed is before it. "" is not known; agents of release 0.1.0 don't say it.
 	Closed bool   `json:"closed,omitempty"`
 	End    string `json:"end,omitempty"`
+
+	// HandOver names the hand-over for which a primary that is about to stop waits until its poolers hold; "" for none.
+	HandOver string `json:"handOver,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

@@ -8,6 +8,7 @@ package protocol
 //	   when its agent started; a vote or a configuration with a member that is not known is refused;
 //	   the name of a standby has the term in which it follows (ha.FollowerName);
 //	   it can be asked for another password of a role (PathPassword), and given another program (PathProgram);
+//	   it tells poolers who leads (PathPooler), and waits for them before it stops in order;
 //	   a primary keeps slots for readers (Config.Readers), which an agent of version 0 would drop
 //
 // docs/ha.md has the rules for the next one.

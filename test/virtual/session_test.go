@@ -152,6 +152,7 @@ func (s *session) Standbys(ctx context.Context) ([]string, error) {
 
 // EnsureReplication and the next ones are postgres.Session's. The model has no roles and no slots.
 func (s *session) EnsureReplication(ctx context.Context) error          { return s.query(ctx) }
+func (s *session) EnsurePooler(ctx context.Context, _ bool) error       { return s.query(ctx) }
 func (s *session) CloseMaintenance(ctx context.Context) error           { return s.query(ctx) }
 func (s *session) EnsureSlot(ctx context.Context, _ string) error       { return s.query(ctx) }
 func (s *session) EnsureSlots(ctx context.Context, _ []string) error    { return s.query(ctx) }

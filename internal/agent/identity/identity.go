@@ -324,5 +324,7 @@ func (i *Identity) ClientCAs(operatorPEM string) (map[string]*x509.CertPool, err
 	if err != nil {
 		return nil, err
 	}
-	return map[string]*x509.CertPool{naming.IdentityInstance: instances, naming.IdentityOperator: operator}, nil
+	return map[string]*x509.CertPool{
+		naming.IdentityInstance: instances, naming.IdentityPooler: instances, naming.IdentityOperator: operator,
+	}, nil
 }

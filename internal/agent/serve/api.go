@@ -57,6 +57,8 @@ type API struct {
 	Connect database.Connect
 	// GoOnAs takes a program and rehearses it. The agent goes on as it when begin is called.
 	GoOnAs func(ctx context.Context, is protocol.Program, body io.Reader) (begin func(), err error)
+	// Pooler answers a pooler.
+	Pooler func(context.Context, protocol.PoolerAsks) protocol.InstanceTells
 	// Break does a fault to this instance.
 	Break func(protocol.FaultOrder) error
 	Log   *slog.Logger
@@ -65,7 +67,8 @@ type API struct {
 // Serve serves peers and the operator over mTLS.
 func (a *API) Serve(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+protocol.PathStatus, a.handleStatus)
+	mux.Handle("GET "+protocol.PathStatus, notForPoolers(a.handleStatus))
+	mux.Handle("POST "+protocol.PathPooler, only(naming.IdentityPooler, "a pooler", a.handlePooler))
 	mux.Handle("POST "+protocol.PathNews, only(naming.IdentityInstance, "another instance", a.handleNews))
 	mux.Handle("POST "+protocol.PathVote, only(naming.IdentityInstance, "another instance", a.handleVote))
 	mux.Handle("POST "+protocol.PathRecord, only(naming.IdentityInstance, "another instance", a.handleConfiguration))
@@ -131,6 +134,17 @@ func only(identity, who string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS.PeerCertificates[0].Subject.CommonName != identity {
 			http.Error(w, "only "+who+" may ask for this", http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	})
+}
+
+// notForPoolers lets everybody in but poolers, which take connections from outside: they learn no more than they need.
+func notForPoolers(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS.PeerCertificates[0].Subject.CommonName == naming.IdentityPooler {
+			http.Error(w, "a pooler may not ask for this", http.StatusForbidden)
 			return
 		}
 		next(w, r)

@@ -14,6 +14,8 @@ type Board struct {
 	current protocol.Status
 	// heard is when the leader was heard last, zero for unknown.
 	heard time.Time
+	// changed is closed at the next change; nil while nobody waits for that.
+	changed chan struct{}
 }
 
 // New is a board with a first status.
@@ -43,4 +45,18 @@ func (b *Board) Change(change func(*protocol.Status)) {
 	defer b.mutex.Unlock()
 	change(&b.current)
 	b.current.Number++
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// Changed is closed when the status changes next.
+func (b *Board) Changed() <-chan struct{} {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
 }

@@ -1,0 +1,70 @@
+package protocol
+
+import (
+	"context"
+	"time"
+)
+
+// PathPooler is POST PoolerAsks: InstanceTells. For poolers.
+const PathPooler = "/v1/pooler"
+
+const (
+	// PoolerWaits is for how long an instance keeps a pooler's question while nothing changes.
+	PoolerWaits = time.Second
+	// HoldPatience is for how long a primary that stops in order waits for its poolers to hold their clients.
+	HoldPatience = 2 * time.Second
+	// HoldLimit is for how long a client waits in a pooler for a server before it gets an error.
+	HoldLimit = 30 * time.Second
+)
+
+// PoolSettings is the content of the ConfigMap NAME-pool: all that a pooler is told.
+type PoolSettings struct {
+	// Hosts are the DNS names of the instances. What else is to be known of them they say themselves.
+	Hosts []string `json:"hosts"`
+	// Authority and Given are the same as in Config.
+	Authority string `json:"authority"`
+	Given     string `json:"given,omitempty"`
+	// Mode is PoolTransaction or PoolSession.
+	Mode string `json:"mode"`
+	// Connections is how many server connections one pooler opens at most to one database, MaxClients how many clients
+	// it takes.
+	Connections int `json:"connections"`
+	MaxClients  int `json:"maxClients"`
+}
+
+// The values of PoolSettings.Mode: PgBouncer's pool_mode.
+const (
+	PoolTransaction = "transaction"
+	PoolSession     = "session"
+)
+
+// PoolerAsks is what a pooler says of itself when it asks an instance how that is.
+type PoolerAsks struct {
+	// Pooler is its name, which tells it from others.
+	Pooler string `json:"pooler"`
+	// Heard is what the instance has told last. It tells again as soon as that has changed, or after PoolerWaits.
+	Heard InstanceTells `json:"heard"`
+	// Holds is the hand-over (InstanceTells.HandOver) for which the pooler holds its clients: no transaction of theirs
+	// is under way any more. "" for none.
+	Holds string `json:"holds,omitempty"`
+}
+
+// InstanceTells is what an instance tells a pooler of itself.
+type InstanceTells struct {
+	// Name is the instance's, Address what its server is reached by (an IP address), if that is known.
+	Name    string `json:"name"`
+	Address string `json:"address,omitempty"`
+	// Leads says that it leads in Term, takes writes, and lets clients in.
+	Leads bool   `json:"leads,omitempty"`
+	Term  uint64 `json:"term"`
+	// Members are the instances as it knows them: by an address they are reached sooner than by a name.
+	Members []Member `json:"members,omitempty"`
+	// HandOver names the hand-over that it is about to do; "" for none. It waits for poolers to hold, for HoldPatience
+	// at most.
+	HandOver string `json:"handOver,omitempty"`
+}
+
+// AskAsPooler asks an instance how it is.
+func (c *Client) AskAsPooler(ctx context.Context, host string, asks PoolerAsks) (InstanceTells, error) {
+	return call[InstanceTells](ctx, c, host, PathPooler, asks)
+}
