@@ -88,7 +88,7 @@ func command(program string) *cobra.Command {
 	backup.AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(), process.Verify(),
 		process.Inspect(), process.Copy(), process.Bring(), process.Find())
 	upgrade.AddCommand(process.UpgradePods()...)
-	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(),
+	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),
 		process.Drill())
 	return root

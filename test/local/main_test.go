@@ -25,7 +25,7 @@ const agentVariable = "TOBAN_TEST_AGENT"
 // commands are those that it can be.
 var commands = map[string]func() *cobra.Command{
 	"1": process.Agent, "take": process.Take, "retain": process.Retain, "restore": process.Restore,
-	"verify": process.Verify, "inspect": process.Inspect,
+	"verify": process.Verify, "inspect": process.Inspect, "pooler": process.Pooler,
 }
 
 // program is a copy of this test program that any user may run.

@@ -1,0 +1,59 @@
+package pooler
+
+import "toban.dev/internal/protocol"
+
+// Route is the instance to which server connections go, in the term in which it leads. The zero value is none.
+type Route struct {
+	Instance, Address string
+	Term              uint64
+}
+
+// Reason says why a pooler does what it does.
+type Reason string
+
+// The reasons.
+const (
+	LeaderKnown Reason = "LeaderKnown" // open: an instance leads
+	HandOver    Reason = "HandOver"    // holding: the leader is about to stop
+	NoLeader    Reason = "NoLeader"    // holding: no instance leads
+)
+
+// Decision is what a pooler is to do.
+type Decision struct {
+	Reason Reason
+	// Route is where server connections go: what it was before where no instance leads.
+	Route Route
+	// HandOver is the hand-over that the leader has announced, "" for none.
+	HandOver string
+}
+
+// Open says that transactions may begin.
+func (d Decision) Open() bool { return d.Reason == LeaderKnown }
+
+// Decide says what to do, by the present route and what the instances have told last: what one has told counts until
+// it tells something else. See docs/connections.md, invariants 1 and 4.
+func Decide(now Route, told []protocol.InstanceTells) Decision {
+	leader := newest(told)
+	switch {
+	case leader == nil || leader.Term < now.Term:
+		return Decision{Reason: NoLeader, Route: now}
+	case leader.HandOver != "":
+		return Decision{Reason: HandOver, Route: routeTo(leader), HandOver: leader.HandOver}
+	}
+	return Decision{Reason: LeaderKnown, Route: routeTo(leader)}
+}
+
+// newest is the one that leads in the highest term, nil where none does.
+func newest(told []protocol.InstanceTells) *protocol.InstanceTells {
+	var leader *protocol.InstanceTells
+	for i, t := range told {
+		if t.Leads && t.Address != "" && (leader == nil || t.Term > leader.Term) {
+			leader = &told[i]
+		}
+	}
+	return leader
+}
+
+func routeTo(t *protocol.InstanceTells) Route {
+	return Route{Instance: t.Name, Address: t.Address, Term: t.Term}
+}

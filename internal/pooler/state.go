@@ -1,0 +1,29 @@
+package pooler
+
+import "sync"
+
+// State is how a pooler is.
+type State struct {
+	Decision
+	// Held says that no transaction is under way, and none begins.
+	Held bool
+}
+
+// state is a State that several may look at.
+type state struct {
+	mutex sync.Mutex
+	now   State
+}
+
+func (s *state) set(d Decision, held bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.now = State{d, held}
+}
+
+// State is how the pooler is now.
+func (p *Pooler) State() State {
+	p.state.mutex.Lock()
+	defer p.state.mutex.Unlock()
+	return p.state.now
+}

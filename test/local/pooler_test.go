@@ -1,0 +1,406 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+	"toban.dev/internal/protocol"
+	"toban.dev/test/releases"
+)
+
+const poolName = "pool"
+
+// pooled is a formed cluster with a pooler, a database and a user of it.
+func pooled(t *testing.T, instances int) *cluster {
+	t.Helper()
+	bouncer, err := releases.PgBouncer(t.Context())
+	if err != nil {
+		t.Skipf("not here: %v", err)
+	}
+	c := formed(t, instances)
+	leader := c.whole()
+	c.exec(leader, "create role app login password 'of app'", "create database app owner app",
+		"create role root2 login superuser password 'of root2'")
+	c.config.Pooler = true
+	c.sync()
+	c.awaitQuery(leader, "select count(*)::text from pg_roles where rolname = 'toban_pooler'", "1")
+	c.startPooler(bouncer)
+	return c
+}
+
+func (c *cluster) poolHost() string { return fmt.Sprintf("127.10.%d.100", c.subnet) }
+
+// startPooler starts a pooler of the cluster.
+func (c *cluster) startPooler(bouncer string) {
+	c.Helper()
+	leaf, err := c.authority.Issue(naming.IdentityPooler, []string{c.poolHost()}, time.Now())
+	c.must(err)
+	c.write("pool/tls.crt", leaf.CertPEM)
+	c.write("pool/tls.key", leaf.KeyPEM)
+	settings := protocol.PoolSettings{
+		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: 8, MaxClients: 200,
+	}
+	for _, m := range c.config.Members {
+		settings.Hosts = append(settings.Hosts, m.Host)
+	}
+	text, err := json.Marshal(settings)
+	c.must(err)
+	c.write("pool/pool.json", text)
+	run := filepath.Join(c.folder, poolName, "run")
+	c.must(os.MkdirAll(run, 0o700))
+	c.own(run)
+	cmd := exec.Command(program, "--name", poolName, "--settings", filepath.Join(c.folder, "pool/pool.json"),
+		"--certificate", filepath.Join(c.folder, "pool"), "--run", run, "--pgbouncer", bouncer, "--listen", c.poolHost())
+	cmd.Env = c.env("pooler")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
+	c.run(poolName, cmd)
+}
+
+// throughPool opens a session through the pooler.
+func (c *cluster) throughPool(user, password, database string) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=%s connect_timeout=40",
+		c.poolHost(), naming.PortPostgreSQL, user, database))
+	if err != nil {
+		return nil, err
+	}
+	config.Password, config.Fallbacks = password, nil
+	roots, err := pki.Pool(c.config.Authority)
+	if err != nil {
+		return nil, err
+	}
+	config.TLSConfig.RootCAs, config.TLSConfig.InsecureSkipVerify = roots, false
+	config.TLSConfig.ServerName = c.poolHost()
+	return pgx.ConnectConfig(context.Background(), config)
+}
+
+// pooledApp opens a session of the application through the pooler, once the pooler is there.
+func (c *cluster) pooledApp() *pgx.Conn {
+	c.Helper()
+	var conn *pgx.Conn
+	var err error
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if conn, err = c.throughPool("app", "of app", "app"); err == nil {
+			c.Cleanup(func() { _ = conn.Close(context.Background()) })
+			return conn
+		}
+	}
+	c.Fatalf("the pooler lets nobody in: %v", err)
+	return nil
+}
+
+// Clients of a pooler see no error while the primary is changed on purpose.
+func TestClientsOfAPoolerWaitWhileThePrimaryIsChanged(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 3)
+	_, err := c.pooledApp().Exec(t.Context(), "create table written (id int primary key)")
+	c.must(err)
+	load := c.loadPool(8)
+	before := c.whole()
+	for range 2 {
+		load.goesOn(200)
+		c.switchover(before)
+		before = c.leader(before)
+		c.whole()
+	}
+	load.goesOn(200)
+	c.restart(before)
+	load.goesOn(200)
+	longest := load.end()
+	if len(load.failed) > 0 {
+		t.Errorf("%d clients saw an error: %v", len(load.failed), load.failed[0])
+	}
+	t.Logf("%d transactions, the longest took %s", len(load.written), longest)
+	c.hasAll(load.written)
+}
+
+// After a failure, sessions without a transaction go on, and a transaction under way gets an error.
+func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 3)
+	idle, busy := c.pooledApp(), c.pooledApp()
+	_, err := idle.Exec(t.Context(), "create table written (id int primary key)")
+	c.must(err)
+	load := c.loadPool(4)
+	load.goesOn(100)
+	open, err := busy.Begin(t.Context())
+	c.must(err)
+	_, err = open.Exec(t.Context(), "insert into written values (-1)")
+	c.must(err)
+	leader := c.leader()
+	c.kill(leader, syscall.SIGKILL)
+	if _, err := open.Exec(t.Context(), "insert into written values (-2)"); err == nil {
+		t.Error("a transaction on the server that was killed goes on")
+	}
+	var server string
+	c.must(idle.QueryRow(t.Context(), "select current_setting('cluster_name')").Scan(&server))
+	if server == leader {
+		t.Errorf("the session is on %s, which was killed", server)
+	}
+	load.goesOn(100)
+	load.end()
+	c.hasAll(load.written)
+}
+
+// A pooler leaves a primary that hangs: clients with a transaction there get an error when another one leads.
+func TestAPoolerLeavesAPrimaryThatHangs(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 3)
+	idle, busy := c.pooledApp(), c.pooledApp()
+	leader := c.leader()
+	open, err := busy.Begin(t.Context())
+	c.must(err)
+	_, err = open.Exec(t.Context(), "select 1")
+	c.must(err)
+	c.freezeAll(leader)
+	ended := make(chan error, 1)
+	go func() { _, err := open.Exec(context.Background(), "select 1"); ended <- err }()
+	next := c.leader(leader)
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a primary that hangs answers")
+		}
+	case <-time.After(deadline):
+		t.Error("a client waits for a primary that hangs, though another leads")
+	}
+	var server string
+	c.must(idle.QueryRow(t.Context(), "select current_setting('cluster_name')").Scan(&server))
+	if server != next {
+		t.Errorf("the session is on %s, and %s leads", server, next)
+	}
+}
+
+// A transaction that takes longer than the patience does not keep a primary from being changed.
+func TestALongTransactionDelaysNoHandOverForLong(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 2)
+	busy, waits := c.pooledApp(), c.pooledApp()
+	open, err := busy.Begin(t.Context())
+	c.must(err)
+	_, err = open.Exec(t.Context(), "select 1")
+	c.must(err)
+	before := c.leader()
+	c.switchover(before)
+	var server string
+	c.must(waits.QueryRow(t.Context(), "select current_setting('cluster_name')").Scan(&server))
+	if server == before {
+		t.Errorf("the session is on %s, which has handed over", server)
+	}
+	if _, err := open.Exec(t.Context(), "select 1"); err == nil {
+		t.Error("a transaction goes on though its server has stopped")
+	}
+	c.awaitLog(before, "not all poolers hold their clients", 1)
+}
+
+// Passwords are the server's, who may log in is its matter, and a pooler's own certificate opens nothing else.
+func TestWhoLogsInThroughAPooler(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	c.pooledApp()
+	refused := func(what, user, password, database string) {
+		t.Helper()
+		if conn, err := c.throughPool(user, password, database); err == nil {
+			_ = conn.Close(context.Background())
+			t.Errorf("%s gets in", what)
+		}
+	}
+	refused("a wrong password", "app", "wrong", "app")
+	refused("a superuser", "root2", "of root2", "app")
+	refused("postgres", "postgres", "", "postgres")
+	refused("the pooler's own role", "toban_pooler", "", "postgres")
+	c.exec(c.leader(), "create role pgbouncer login password 'of pgbouncer'")
+	refused("a role that is called like PgBouncer's own", "pgbouncer", "of pgbouncer", "app")
+	refused("a client of PgBouncer's own database", "pgbouncer", "of pgbouncer", "pgbouncer")
+	refused("a client of PgBouncer's own database", "app", "of app", "pgbouncer")
+	refused("a client of the database postgres", "app", "of app", "postgres")
+	leader := c.leader()
+	c.exec(leader, "alter role app password 'another'")
+	refused("the former password", "app", "of app", "app")
+	conn, err := c.throughPool("app", "another", "app")
+	c.must(err)
+	_ = conn.Close(context.Background())
+	c.exec(leader, "alter role app valid until '2020-01-01'")
+	refused("a role that has expired", "app", "another", "app")
+
+	own, err := c.asPooler("postgres")
+	c.must(err)
+	defer own.Close(context.Background())
+	for _, sql := range []string{
+		"select rolpassword from pg_authid", "create table x (n int)", "create temp table x (n int)",
+		"select pg_read_file('/etc/hostname')", "set role postgres",
+	} {
+		if _, err := own.Exec(t.Context(), sql); err == nil {
+			t.Errorf("a pooler may do: %s", sql)
+		}
+	}
+	var found int
+	c.must(own.QueryRow(t.Context(), "select count(*) from toban.verifier('postgres')").Scan(&found))
+	if found != 0 {
+		t.Error("a pooler is told the verifier of postgres")
+	}
+	if _, err := c.asPooler("app"); err == nil {
+		t.Error("a pooler gets into the application's database")
+	}
+}
+
+// Where the spec has no pooler any more, its role is gone.
+func TestAPoolerThatIsGoneLeavesNoRole(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	c.pooledApp()
+	c.config.Pooler = false
+	c.sync()
+	c.awaitQuery(c.leader(), "select count(*)::text from pg_roles where rolname = 'toban_pooler'", "0")
+}
+
+// asPooler logs in to a server with a pooler's certificate.
+func (c *cluster) asPooler(database string) (*pgx.Conn, error) {
+	host := c.host(0)
+	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=toban_pooler dbname=%s connect_timeout=5",
+		host, naming.PortPostgreSQL, database))
+	if err != nil {
+		return nil, err
+	}
+	config.TLSConfig, config.Fallbacks = pki.ForHost(c.clientTLS(c.authority, naming.IdentityPooler), host), nil
+	return pgx.ConnectConfig(context.Background(), config)
+}
+
+// switchover has a leader hand over, and waits until it does not lead any more.
+func (c *cluster) switchover(leader string) {
+	c.Helper()
+	ordinal, _ := naming.Ordinal(leader)
+	status, err := c.operator.Switchover(c.Context(), c.host(ordinal), protocol.Switchover{Reason: "test"})
+	c.must(err)
+	if status.SwitchoverError != "" {
+		c.Fatal(status.SwitchoverError)
+	}
+	c.leader(leader)
+}
+
+// freezeAll freezes an instance: its agent and all processes of its server.
+func (c *cluster) freezeAll(name string) {
+	c.Helper()
+	agent := c.agents[name].Process.Pid
+	pids := append([]int{agent}, c.processes(name)...)
+	for _, pid := range pids {
+		c.must(syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	c.Cleanup(func() {
+		for _, pid := range slices.Backward(pids) {
+			_ = syscall.Kill(pid, syscall.SIGCONT)
+		}
+	})
+}
+
+// poolLoad are clients of a pooler that write rows, each in a transaction of its own.
+type poolLoad struct {
+	*cluster
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	mutex   sync.Mutex
+	written []int
+	failed  []error
+	longest time.Duration
+}
+
+// loadPool has clients write. One whose session ends opens another.
+func (c *cluster) loadPool(clients int) *poolLoad {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &poolLoad{cluster: c, stop: stop}
+	for lane := range clients {
+		conn := c.pooledApp()
+		l.wait.Go(func() {
+			for id := lane; ctx.Err() == nil; id += clients {
+				began := time.Now()
+				_, err := conn.Exec(context.Background(), "insert into written values ($1)", id)
+				l.note(id, time.Since(began), err)
+				if conn.IsClosed() {
+					conn = l.reconnect(ctx)
+				}
+				time.Sleep(2 * time.Millisecond) // the servers have one machine
+			}
+			if conn != nil {
+				_ = conn.Close(context.Background())
+			}
+		})
+	}
+	c.Cleanup(func() { stop(); l.wait.Wait() })
+	return l
+}
+
+func (l *poolLoad) reconnect(ctx context.Context) *pgx.Conn {
+	for ctx.Err() == nil {
+		if conn, err := l.throughPool("app", "of app", "app"); err == nil {
+			return conn
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+func (l *poolLoad) note(id int, took time.Duration, err error) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.longest = max(l.longest, took)
+	if err != nil {
+		l.failed = append(l.failed, err)
+		return
+	}
+	l.written = append(l.written, id)
+}
+
+// goesOn waits until so many more rows are written.
+func (l *poolLoad) goesOn(rows int) {
+	l.Helper()
+	count := func() int { l.mutex.Lock(); defer l.mutex.Unlock(); return len(l.written) }
+	want := count() + rows
+	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if count() >= want {
+			return
+		}
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.Fatalf("%d of %d rows are written: %v", len(l.written), want, errors.Join(l.failed...))
+}
+
+func (l *poolLoad) end() (longest time.Duration) {
+	l.stop()
+	l.wait.Wait()
+	return l.longest
+}
+
+// hasAll holds that the rows that were acknowledged are there.
+func (c *cluster) hasAll(acknowledged []int) {
+	c.Helper()
+	conn := c.pooledApp()
+	rows, err := conn.Query(c.Context(), "select id from written")
+	c.must(err)
+	there, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	c.must(err)
+	slices.Sort(there)
+	var lost []string
+	for _, id := range acknowledged {
+		if _, found := slices.BinarySearch(there, id); !found {
+			lost = append(lost, fmt.Sprint(id))
+		}
+	}
+	if len(lost) > 0 {
+		c.Errorf("%d of %d acknowledged rows are lost: %s", len(lost), len(acknowledged), strings.Join(lost, " "))
+	}
+}
