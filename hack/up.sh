@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # Starts the local Kubernetes with the operator in it, or brings a running one up
 # to date with what is in bin/. Every step may be done already. --quiet leaves out
-# what to do next, --no-nginx the image of config/examples/sample-app.yaml.
+# what to do next, --few-images those that the demo does not
+# need: nginx of config/examples/sample-app.yaml, and PgBouncer of spec.pooler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 mkdir -p .local
 
-quiet='' nginx=(nginx:1.25)
+quiet='' more=(nginx:1.25 pgbouncer:1.24)
 for option; do
   case $option in
     --quiet) quiet=yes ;;
-    --no-nginx) nginx=() ;;
+    --few-images) more=() ;;
     *)
-      echo "hack/up.sh has no option $option: it has --quiet and --no-nginx" >&2
+      echo "hack/up.sh has no option $option: it has --quiet and --few-images" >&2
       exit 2
       ;;
   esac
@@ -34,7 +35,7 @@ images() {
   local tars
   tars=$(hack/images.sh)
   mapfile -t tars <<<"$tars"
-  bin/localkube load "${tars[@]}" "${nginx[@]}"
+  bin/localkube load "${tars[@]}" "${more[@]}"
 }
 
 operator() {

@@ -170,6 +170,11 @@ type SampleDBSpec struct {
 	// +optional
 	Service ServiceSpec `json:"service,omitempty"`
 
+	// A pooler (PgBouncer) in front of the servers, with the Service NAME-pool: clients wait there while the primary is
+	// changed, and many clients share few connections.
+	// +optional
+	Pooler *PoolerSpec `json:"pooler,omitempty"`
+
 	// Which clients reach the servers over the network. A change restarts nothing.
 	// +optional
 	Network NetworkSpec `json:"network,omitempty"`

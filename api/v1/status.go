@@ -100,6 +100,10 @@ type SampleDBStatus struct {
 	// +optional
 	SortedBy string `json:"sortedBy,omitempty"`
 
+	// How the poolers of spec.pooler are.
+	// +optional
+	Pooler *PoolerStatus `json:"pooler,omitempty"`
+
 	// Which agents run the operator's own program.
 	// +optional
 	Agents *AgentsStatus `json:"agents,omitempty"`

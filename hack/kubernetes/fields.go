@@ -14,6 +14,7 @@ var Fields = map[string]string{
 	"spec.securityContext":      "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
 	"spec.podSecurityContext":   "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
 	"spec.resources":            "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
+	"spec.pooler.resources":     "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
 	"spec.pod.tolerations":      "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
 	"spec.pod.affinity":         "https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
 	"spec.pod.imagePullSecrets": "https://kubernetes.io/docs/concepts/containers/images/",
@@ -21,6 +22,8 @@ var Fields = map[string]string{
 		"v1.32/#condition-v1-meta",
 	"spec.network.from[].podSelector":       selectors,
 	"spec.network.from[].namespaceSelector": selectors,
+	"spec.metrics.from[].podSelector":       selectors,
+	"spec.metrics.from[].namespaceSelector": selectors,
 	// Not Kubernetes', but explained elsewhere too: a copy of the spec.
 	"status.deployed.spec": "myapp.md#spec",
 }
@@ -31,9 +34,9 @@ const probes = "https://kubernetes.io/docs/concepts/configuration/liveness-readi
 
 // Time is the pattern of a field that is a time: RFC 3339 as Go's package time takes it. OpenAPI's format date-time
 // allows small letters and any zone, and the API server takes a list for it.
-const Time = "^(" +
-	day + ")T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,9})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$"
+const Time = `^(` + day + `)T([01]\d|2[0-3])(:[0-5]\d){2}([.]\d{1,9})?(Z|[-+]([01]\d|2[0-3]):[0-5]\d)$`
 
-// day is a day that is in the calendar: 29 February only in years that have one.
-const day = "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|" +
-	"2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
+// day is a day that is in the calendar: 29 February only in years that have one. It is short, because a CRD has it as
+// often as it has times.
+const day = `\d{4}-((0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)|` +
+	`(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29`

@@ -32,6 +32,7 @@ var conditionAlerts = map[string]conditionAlert{
 	"QueriesAnswered":   {warning, "15m", "has a query for metrics that fails", ""},
 	"DrillsPassed":      {warning, "15m", "has not passed its last drill, or has none that its spec wants", ""},
 	"ReadersReady":      {warning, "15m", "has readers that are not ready", ""},
+	"PoolerReady":       {warning, "15m", "has a pooler of which not all Pods take clients", ""},
 	"SurvivesZoneLoss":  {info, "1d", "takes no writes while one of its zones is lost", ""},
 	"PrimaryPreferred":  {info, "1d", "is led by an instance that is not the preferred one", ""},
 

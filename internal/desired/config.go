@@ -82,6 +82,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		// During an upgrade it would be in the former data only, and before a stop not known to be in the archive.
 		Closed:  db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed() || stops,
 		Metrics: metrics(db),
+		Pooler:  db.Spec.Pooler != nil,
 	}.Revise()
 }
 

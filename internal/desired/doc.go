@@ -22,6 +22,8 @@ type Settings struct {
 	Image string
 	// PostgreSQL is the repository of the PostgreSQL images; the major version is the tag.
 	PostgreSQL string
+	// Pooler is the image with PgBouncer.
+	Pooler string
 	// Namespace is the operator's; NetworkPolicies let it in.
 	Namespace string
 }

@@ -147,6 +147,10 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
 			db.Status.Readers = &v1.ReadersStatus{Desired: 2, Ready: 1}
 		}),
+		"pooler": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
+			db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000}
+			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
+		}),
 		"upgraded": sampleDB("one", withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Version, db.Status.Major = 18, 17
 			db.Spec.Upgrade = &v1.UpgradeSpec{Method: v1.UpgradeCopy}
@@ -218,6 +222,9 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if MostReaders(db) > 0 {
 		out = append(out, readersObjects(t, db, config)...)
 	}
+	if db.Spec.Pooler != nil {
+		out = append(out, poolerObjects(t, db, config)...)
+	}
 	if Backup(db) != nil {
 		out = append(out, archiveObjects(t, db, config)...)
 	}
@@ -242,6 +249,21 @@ func readersObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		out = append(out, autoscaler)
 	}
 	return out
+}
+
+// poolerObjects are those that come with spec.pooler.
+func poolerObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
+	t.Helper()
+	configMap, err := PoolConfigMap(db, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := PoolRevision(db, 0)
+	revision.UID = "7e57"
+	return []client.Object{
+		configMap, revision, PoolSecret(db, revision, []byte("CERT"), []byte("KEY")), PoolDeployment(db, settings, false),
+		PoolService(db), PoolBudget(db), PoolPolicy(db),
+	}
 }
 
 // restoreObjects are those that come with spec.restoreFrom: from a bucket, and from a volume

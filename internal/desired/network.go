@@ -90,6 +90,11 @@ func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
 // policies only ever allow. Egress is not restricted.
 func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPolicy {
 	servers := servers(db)
+	agents := []networkingv1.NetworkPolicyPeer{{PodSelector: &servers}}
+	if db.Spec.Pooler != nil {
+		poolers := podsOf(db, naming.ComponentPooler)
+		agents = append(agents, networkingv1.NetworkPolicyPeer{PodSelector: &poolers})
+	}
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(db, naming.NetworkPolicy(db.Name)),
@@ -98,7 +103,7 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: append(append(clientRules(db), networkingv1.NetworkPolicyIngressRule{
 				Ports: []networkingv1.NetworkPolicyPort{port(naming.PortAgent)},
-				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &servers}, {NamespaceSelector: operator}},
+				From:  append(agents, networkingv1.NetworkPolicyPeer{NamespaceSelector: operator}),
 			}), metricsRules(db)...),
 		},
 	}
@@ -119,6 +124,9 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 		naming.ComponentUpgrade, naming.ComponentFinish, naming.ComponentBring, naming.ComponentDrill}
 	if MostReaders(db) > 0 {
 		connect = append(connect, naming.ComponentReader)
+	}
+	if db.Spec.Pooler != nil {
+		connect = append(connect, naming.ComponentPooler)
 	}
 	own := podsOf(db, connect...)
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}

@@ -72,32 +72,52 @@ func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string) *appsv
 	if trust != "" {
 		content += "-" + trust
 	}
+	if db.Spec.Pooler != nil {
+		content += "-pool"
+	}
 	return secretRevision(db, naming.AppSecret(db.Name), naming.AppRevision(db.Name, content), epoch)
 }
 
 // login is who connects to which database, by the Secret NAME-app of which name.
 type login struct{ name, database, user, password string }
 
-// connection is all that an application needs to connect to a SampleDB's primary.
+// connection is all that an application needs to connect to a SampleDB's primary, also through its pooler.
 func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
 	port := strconv.Itoa(naming.PortPostgreSQL)
-	user, secret, database := escape(l.user), escape(l.password), escape(l.database)
-	verified := "sslmode=verify-full&sslrootcert=" + naming.TrustFile(l.name)
-	return map[string][]byte{
+	out := map[string][]byte{
 		naming.KeyUsername: []byte(l.user),
 		naming.KeyPassword: []byte(l.password),
 		naming.KeyDatabase: []byte(l.database),
 		naming.KeyHost:     []byte(host),
 		naming.KeyPort:     []byte(port),
-		naming.KeyURI: fmt.Appendf(nil, "postgresql://%s:%s@%s:%s/%s?%s",
-			user, secret, host, port, database, verified),
-		naming.KeyJDBC: fmt.Appendf(nil, "jdbc:postgresql://%s:%s/%s?user=%s&password=%s&%s",
-			host, port, database, user, secret, verified),
+		naming.KeyURI:      l.uri(host),
+		naming.KeyJDBC:     l.jdbc(host),
 		naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
 			host, port, pgpass(l.database), pgpass(l.user), pgpass(l.password)),
 		naming.KeyCA: ca,
 	}
+	if db.Spec.Pooler != nil {
+		pool := naming.ServiceHost(naming.Pool(db.Name), db.Namespace)
+		out[naming.KeyPoolHost], out[naming.KeyPoolURI], out[naming.KeyPoolJDBC] = []byte(pool), l.uri(pool), l.jdbc(pool)
+	}
+	return out
+}
+
+// uri is a connection string of libpq, jdbc one of PostgreSQL's JDBC driver.
+func (l login) uri(host string) []byte {
+	return fmt.Appendf(nil, "postgresql://%s:%s@%s:%d/%s?%s", escape(l.user), escape(l.password), host,
+		naming.PortPostgreSQL, escape(l.database), l.verified())
+}
+
+func (l login) jdbc(host string) []byte {
+	return fmt.Appendf(nil, "jdbc:postgresql://%s:%d/%s?user=%s&password=%s&%s", host, naming.PortPostgreSQL,
+		escape(l.database), escape(l.user), escape(l.password), l.verified())
+}
+
+// verified has a client know the server by its name and its certificate.
+func (l login) verified() string {
+	return "sslmode=verify-full&sslrootcert=" + naming.TrustFile(l.name)
 }
 
 // escape writes a text so that it may stand anywhere in a URI. A space is %20:

@@ -307,6 +307,11 @@ func UpgradePolicy(db string) string    { return db + "-upgrade" }
 // Pool is the name of everything that the poolers of a SampleDB are made of.
 func Pool(db string) string { return db + "-pool" }
 
+// PoolSelector selects the Pods of the poolers.
+func PoolSelector(db string) map[string]string {
+	return map[string]string{LabelSampleDB: db, LabelComponent: ComponentPooler}
+}
+
 // PoolRevision is what the Secret NAME-pool with some content belongs to: it goes with that.
 func PoolRevision(db, content string) string { return Pool(db) + "-" + content }
 

@@ -157,6 +157,15 @@ func (l Leaf) TLS() (tls.Certificate, error) { return tls.X509KeyPair(l.CertPEM,
 // Issue makes a certificate for both ends of a connection. Names that are IP
 // addresses become address entries, the others DNS names.
 func (a *Authority) Issue(identity string, names []string, now time.Time) (Leaf, error) {
+	return a.issue(identity, names, now, now.Add(LeafLifetime))
+}
+
+// IssueLasting is Issue for a holder that can't issue itself another one: it is valid for as long as the authority.
+func (a *Authority) IssueLasting(identity string, names []string, now time.Time) (Leaf, error) {
+	return a.issue(identity, names, now, a.cert.NotAfter)
+}
+
+func (a *Authority) issue(identity string, names []string, now, until time.Time) (Leaf, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Leaf{}, fmt.Errorf("make a key: %w", err)
@@ -169,7 +178,7 @@ func (a *Authority) Issue(identity string, names []string, now time.Time) (Leaf,
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: identity},
 		NotBefore:    now.Add(-skew),
-		NotAfter:     now.Add(LeafLifetime),
+		NotAfter:     until,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

@@ -200,6 +200,27 @@ func TestWhatAChangeDoes(t *testing.T) {
 			want: "AddReaders shop-readers-0,shop-readers-1,shop-readers-2,shop-readers-3,shop-readers-4," +
 				"shop-readers-5 GoOn: readers\nRestartServers shop-2,shop-0,shop-1 HandOver: readers",
 		},
+		"a pooler": {
+			edit: pooler(2, ""),
+			want: "AddPooler  GoOn: pooler",
+		},
+		"a pooler with more Pods": {
+			is: pooler(2, ""), edit: pooler(3, ""),
+			want: "AtOnce  GoOn: pooler.instances",
+		},
+		"a pooler with another image, and labels of all Pods": {
+			is: pooler(2, ""),
+			edit: func(db *v1.SampleDB) {
+				pooler(2, "other")(db)
+				db.Spec.Pod.Labels = map[string]string{"team": "a"}
+			},
+			want: "ReplacePooler  GoOn: pod.labels,pooler.image\n" +
+				"ReplacePods shop-2,shop-0,shop-1 HandOver: pod.labels",
+		},
+		"no pooler any more": {
+			is: pooler(2, ""), edit: func(db *v1.SampleDB) { db.Spec.Pooler = nil },
+			want: "RemovePooler  GoOn: pooler",
+		},
 		"another major version": {
 			edit: func(db *v1.SampleDB) { db.Spec.Version = 18 },
 			want: "Upgrade shop-0,shop-1,shop-2 Down: version",
@@ -318,6 +339,11 @@ func TestTheLastHandOverThatWasMeasured(t *testing.T) {
 	}
 }
 
+// pooler gives a SampleDB one.
+func pooler(instances int32, image string) func(*v1.SampleDB) {
+	return func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Instances: instances, Image: image} }
+}
+
 func TestASampleDBThatIsMade(t *testing.T) {
 	db := shop()
 	db.Spec.Durability = v1.DurabilityAsync
@@ -370,6 +396,7 @@ var own = map[string]string{
 	"version": `18`, "instances": `5`, "storage.size": `"20Gi"`, "storage.whenScaled": `"Delete"`,
 	"durability": `"async"`, "deletionPolicy": `"Delete"`,
 	"resources":             `{"limits":{"cpu":"2","memory":"1Gi"}}`,
+	"pooler.resources":      `{"limits":{"cpu":"2","memory":"1Gi"}}`,
 	"postgresql.parameters": `{"max_connections":"200"}`,
 	"restore":               `{"id":"a","confirm":"shop"}`,
 	"restoreFrom":           `{}`,

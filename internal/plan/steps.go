@@ -25,8 +25,8 @@ type change struct {
 func (c change) steps() []Step {
 	var out []Step
 	for _, step := range []*Step{
-		c.stop(), c.start(), c.reload(), c.grow(), c.restore(), c.upgrade(), c.readers(), c.instances(), c.resize(),
-		c.replace(), c.restart(), c.handOver(),
+		c.stop(), c.start(), c.reload(), c.grow(), c.restore(), c.upgrade(), c.readers(), c.instances(), c.pooler(),
+		c.resize(), c.replace(), c.restart(), c.handOver(),
 	} {
 		if step != nil {
 			out = append(out, *step)

@@ -47,6 +47,7 @@ type operatorOptions struct {
 	namespace      string
 	image          string
 	postgres       string
+	pooler         string
 	metricsAddress string
 	probeAddress   string
 	election       bool
@@ -87,6 +88,8 @@ func Operator(version string) *cobra.Command {
 		"the operator's own image, which instances take the agent from (env OPERATOR_IMAGE)")
 	f.StringVar(&o.postgres, "postgres-image", "docker.io/library/postgres",
 		"repository of the PostgreSQL images, with the major versions as tags")
+	f.StringVar(&o.pooler, "pooler-image", "ghcr.io/cloudnative-pg/pgbouncer:1.24.1",
+		"image with PgBouncer for spec.pooler")
 	f.StringVar(&o.metricsAddress, "metrics-address", ":8443",
 		"where to serve metrics over HTTPS, to readers with the right to; 0 turns them off")
 	f.StringVar(&o.probeAddress, "probe-address", ":8081", "where to serve /healthz and /readyz")
@@ -218,7 +221,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Programs:    asks,
 		Pods:        asks,
 		Credentials: store,
-		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Namespace: o.namespace},
+		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Pooler: o.pooler, Namespace: o.namespace},
 		Events:      m.GetEventRecorder("toban"),
 		Metrics:     metrics.New(ctrlmetrics.Registry),
 		Now:         time.Now,

@@ -83,6 +83,7 @@ func (r *Reconciler) phases() []phase {
 		{"upgrade", r.applyUpgrade, gates},
 		{"rehearsal", r.applyRehearsal, apart},
 		{"readers", r.applyReaders, apart},
+		{"pooler", r.applyPooler, apart},
 		{"instances", r.applyInstances, gates},
 		{"network", r.applyNetwork, apart},
 		{"init", r.applyInitial, gates},

@@ -28,6 +28,7 @@ type observed struct {
 	claims   map[int]*corev1.PersistentVolumeClaim
 	users    map[string]string // of claims, the name of a Pod that uses it
 	readers  readers
+	pooler   *appsv1.Deployment
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
@@ -38,7 +39,7 @@ type observed struct {
 	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
 	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
 	finishPods    []corev1.Pod        // of the Job after a change of the image
-	archivePods   int                 // of the server of an archive on a volume
+	otherPods     int                 // of the server of an archive on a volume, and of poolers
 	backups       []v1.DatabaseBackup // those that name this SampleDB; read only where it has an archive
 	restores      []v1.RestoreStatus  // of the namespace's SampleDBs; as above
 	drills        []v1.FaultDrill     // those that name this SampleDB, the newest last
@@ -157,6 +158,9 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 	if err := r.observeReaders(ctx, s); err != nil {
 		return err
 	}
+	if err := r.observePooler(ctx, s); err != nil {
+		return err
+	}
 	if err := r.observePods(ctx, s); err != nil {
 		return err
 	}
@@ -203,8 +207,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
 		case naming.ComponentRehearse:
 			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
-		case naming.ComponentArchive:
-			s.seen.archivePods++
+		case naming.ComponentArchive, naming.ComponentPooler:
+			s.seen.otherPods++
 		case naming.ComponentFinish:
 			s.seen.finishPods = append(s.seen.finishPods, *pod)
 		case naming.ComponentReader:

@@ -219,10 +219,12 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 		return false, err
 	}
 	secret := desired.AppSecret(s.db, revision, password, []byte(s.config.ClientAuthorities()))
-	known := s.password.Secret == epoch && s.authority.App == trusted && s.trust == trust
+	known := s.password.Secret == epoch && s.authority.App == trusted && s.trust == trust &&
+		s.pooler.App == s.poolerWanted()
 	there, err = r.createSecret(ctx, s, revision, secret, known)
 	if err == nil && !there {
 		s.password.Secret, s.authority.App, s.trust = epoch, trusted, trust
+		s.pooler.App = s.poolerWanted()
 	}
 	return there, err
 }

@@ -87,6 +87,9 @@ type scope struct {
 	authorityRotated verdict
 	authorityNext    time.Time
 	authorityWaits   bool
+	// pooler is what is on record of the poolers, poolerProblem what keeps them from being made.
+	pooler        v1.PoolerStatus
+	poolerProblem *problem
 	// roots are the operator's root secrets that the SampleDB needs, none for the first one alone; rootReplaced is the
 	// condition, where there are several.
 	roots        []string

@@ -26,7 +26,7 @@ import (
 // as long as some instance is not ready, less and less often, and seldom at rest, where somebody may have deleted one.
 func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	authority, app := s.authoritySecretsWritten()
-	resting := s.healthy() && s.rotation().written && authority && app
+	resting := s.healthy() && s.rotation().written && authority && app && s.poolSecretWritten()
 	if !r.attempts.due(s.db.UID, s.now, resting) {
 		return nil
 	}
@@ -35,12 +35,19 @@ func (r *Reconciler) applySecrets(ctx context.Context, s *scope) error {
 	if err != nil || s.trustedEpochs() != trusted {
 		return err // where others are trusted, the config has to say so first
 	}
+	more := []func(context.Context, *scope) (bool, error){}
 	if desired.Initialises(s.db) {
-		app, err := r.createAppSecret(ctx, s)
+		more = append(more, r.createAppSecret)
+	}
+	if s.poolerWanted() {
+		more = append(more, r.createPoolSecret)
+	}
+	for _, create := range more {
+		one, err := create(ctx, s)
 		if err != nil {
 			return err
 		}
-		there = there || app
+		there = there || one
 	}
 	r.attempts.made(s.db.UID, s.now, there)
 	return nil

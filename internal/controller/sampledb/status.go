@@ -60,6 +60,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		Finish:             s.finish,
 		SortedBy:           s.sortedBy,
 		Agents:             cmp.Or(s.agents, old.Agents),
+		Pooler:             s.poolerStatus(),
 		SystemIdentifier:   s.config.SystemIdentifier,
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
@@ -129,6 +130,7 @@ func (s *scope) setFurtherConditions(out *v1.SampleDBStatus) {
 	s.setWhereKnown(out, v1.ConditionPrimaryPreferred, s.preferred().verdict)
 	s.setWhereKnown(out, v1.ConditionQueriesAnswered, s.queriesAnswered())
 	s.setWhereKnown(out, v1.ConditionDrillsPassed, s.drillsPassed())
+	s.setWhereKnown(out, v1.ConditionPoolerReady, s.poolerReady())
 }
 
 // setArchiveConditions sets the conditions about the archive. Scheduled is there only with a schedule, RetentionApplied

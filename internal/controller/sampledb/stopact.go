@@ -40,7 +40,7 @@ func (s *scope) stopView() stopView {
 	v := stopView{
 		now: s.now, wanted: s.stopPlan.wanted, until: s.stopPlan.until, deleted: s.db.DeletionTimestamp != nil,
 		busy: s.busyForStop(), data: s.config.SystemIdentifier != "",
-		pods: len(s.seen.pods) + s.seen.archivePods, primary: s.primary(),
+		pods: len(s.seen.pods) + s.seen.otherPods, primary: s.primary(),
 		allClosed: s.primary() != "" && s.allClosed(), archived: s.backup == nil,
 	}
 	if old := s.db.Status.Stop; old != nil {

@@ -1,0 +1,63 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// PoolerSpec says how clients are pooled. docs/connections.md has what that is.
+type PoolerSpec struct {
+	// How many Pods with PgBouncer there are, from 1 to 20.
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 20",message="pooler.instances must be from 1 to 20"
+	// +optional
+	Instances int32 `json:"instances,omitempty"`
+
+	// For how long a client has a server connection: Transaction, or Session, which is until it disconnects.
+	// +kubebuilder:default=Transaction
+	// +optional
+	Mode PoolMode `json:"mode,omitempty"`
+
+	// How many server connections all Pods together open at most to one database. Where it is not given: half of what
+	// max_connections leaves to applications.
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="pooler.connections must be from 1 to 10000"
+	// +optional
+	Connections int32 `json:"connections,omitempty"`
+
+	// How many clients one Pod takes.
+	// +kubebuilder:default=1000
+	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 100000",message="pooler.maxClients must be from 1 to 100000"
+	// +optional
+	MaxClients int32 `json:"maxClients,omitempty"`
+
+	// An image with pgbouncer, 1.24 or newer, on its PATH, instead of the operator's default.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// The processor time and memory of each Pod.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+}
+
+// PoolMode is for how long a client has a server connection.
+// +kubebuilder:validation:Enum=Transaction;Session
+type PoolMode string
+
+// The values of PoolMode.
+const (
+	PoolTransaction PoolMode = "Transaction"
+	PoolSession     PoolMode = "Session"
+)
+
+// PoolerStatus is how the poolers are.
+type PoolerStatus struct {
+	// How many Pods take clients.
+	// +optional
+	Ready int32 `json:"ready,omitempty"`
+
+	// Which content the Secret NAME-pool was made with.
+	// +optional
+	Secret string `json:"secret,omitempty"`
+
+	// Whether the Secret NAME-app was made with the pooler's connection strings.
+	// +optional
+	App bool `json:"app,omitempty"`
+}
