@@ -16,7 +16,7 @@ import (
 
 // Way is a way to reach the primary.
 type Way struct {
-	// Name is Service or Hosts.
+	// Name is Service, Hosts or Pooler.
 	Name    string
 	Connect func(ctx context.Context) (*pgx.Conn, error)
 }

@@ -72,8 +72,8 @@ func (c console) quick(ctx context.Context, command string) ([]map[string]string
 	return c.do(ctx, command)
 }
 
-// awaitUp waits until PgBouncer answers.
-func (c console) awaitUp(ctx context.Context) error {
+// awaitUp waits until PgBouncer answers, or has ended.
+func (c console) awaitUp(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
@@ -84,6 +84,8 @@ func (c console) awaitUp(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
+		case <-ended:
+			return err
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -4,8 +4,8 @@
 package pooler
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -85,8 +85,8 @@ func (p *Pooler) Run(ctx context.Context) error {
 		return err
 	}
 	defer bouncer.kill()
-	if err := p.console.awaitUp(ctx); err != nil {
-		return errors.Join(bouncer.failure(), err)
+	if err := p.console.awaitUp(ctx, bouncer.ended); err != nil {
+		return cmp.Or(bouncer.failure(), err)
 	}
 	if err := p.serveProbes(life); err != nil {
 		return err

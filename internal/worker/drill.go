@@ -29,6 +29,7 @@ import (
 const (
 	wayService = "Service"
 	wayHosts   = "Hosts"
+	wayPooler  = "Pooler"
 )
 
 // drillConnect is how long a connection may take, to one host.
@@ -75,12 +76,15 @@ func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
 		return drill.Result{}, err
 	}
 	defer stop()
+	ways := []drill.Way{
+		{Name: wayService, Connect: app.connectTo(app.host)},
+		{Name: wayHosts, Connect: app.connectTo(strings.Split(o.Hosts, ",")...)},
+	}
+	if app.pool != "" {
+		ways = append(ways, drill.Way{Name: wayPooler, Connect: app.connectToPooler})
+	}
 	return drill.Run(ctx, drill.Options{
-		Ways: []drill.Way{
-			{Name: wayService, Connect: app.connectTo(app.host)},
-			{Name: wayHosts, Connect: app.connectTo(strings.Split(o.Hosts, ",")...)},
-		},
-		Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
+		Ways: ways, Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
 		Steady: func() { steady.Store(true) },
 		Log:    slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
@@ -89,6 +93,7 @@ func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
 // application is what is in a Secret NAME-app.
 type application struct {
 	host, user, password, database string
+	pool                           string // the pooler's host, "" for none
 	port                           uint16
 	tls                            func(host string) *tls.Config
 }
@@ -112,7 +117,12 @@ func readApp(folder string) (*application, error) {
 	if err != nil {
 		return nil, err
 	}
+	pool, err := os.ReadFile(filepath.Join(folder, naming.KeyPoolHost))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read how applications connect: %w", err)
+	}
 	return &application{
+		pool: string(pool),
 		host: read[naming.KeyHost], port: uint16(port), user: read[naming.KeyUsername],
 		password: read[naming.KeyPassword], database: read[naming.KeyDatabase],
 		tls: func(host string) *tls.Config {
@@ -141,15 +151,28 @@ func (a *application) connectTo(hosts ...string) func(context.Context) (*pgx.Con
 
 // connect opens a session with a primary.
 func (a *application) connect(ctx context.Context, host string) (*pgx.Conn, error) {
+	return a.connectWith(ctx, host, func(config *pgx.ConnConfig) {
+		config.ConnectTimeout = drillConnect
+		config.RuntimeParams = session.Settings(a.user, config.RuntimeParams)
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	})
+}
+
+// connectToPooler opens a session with the pooler. PgBouncer leads to no server that is not the primary, and takes no
+// settings for a session.
+func (a *application) connectToPooler(ctx context.Context) (*pgx.Conn, error) {
+	return a.connectWith(ctx, a.pool, func(*pgx.ConnConfig) {})
+}
+
+func (a *application) connectWith(ctx context.Context, host string, with func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig("sslmode=disable") // TLS is below
 	if err != nil {
 		return nil, fmt.Errorf("make a connection's settings: %w", err)
 	}
 	config.Host, config.Port, config.TLSConfig = host, a.port, a.tls(host)
 	config.User, config.Password, config.Database = a.user, a.password, a.database
-	config.ConnectTimeout = drillConnect
-	config.RuntimeParams = session.Settings(a.user, map[string]string{"application_name": "toban fault drill"})
-	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	config.RuntimeParams = map[string]string{"application_name": "toban fault drill"}
+	with(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", host, err)

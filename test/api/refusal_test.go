@@ -34,6 +34,22 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{} },
 			"spec.primary must say what is preferred: give primary.zones or primary.avoid, or leave primary out",
 		},
+		"no pooler in a pooler": {
+			func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Instances: -1} },
+			"pooler.instances must be from 1 to 20",
+		},
+		"too many poolers": {
+			func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Instances: 21} },
+			"pooler.instances must be from 1 to 20",
+		},
+		"PgBouncer's third mode": {
+			func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Mode: "Statement"} },
+			`supported values: "Transaction", "Session"`,
+		},
+		"a pool without connections": {
+			func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Connections: -1} },
+			"pooler.connections must be from 1 to 10000",
+		},
 		"a zone that is none": {
 			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a b"}} },
 			"primary.zones must have names of zones, such as eu-central-1a",

@@ -9,8 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 	"toban.dev/test/releases"
 )
 
@@ -107,25 +106,22 @@ func (c *cluster) pooledApp() *pgx.Conn {
 func TestClientsOfAPoolerWaitWhileThePrimaryIsChanged(t *testing.T) {
 	t.Parallel()
 	c := pooled(t, 3)
-	_, err := c.pooledApp().Exec(t.Context(), "create table written (id int primary key)")
-	c.must(err)
 	load := c.loadPool(8)
 	before := c.whole()
 	for range 2 {
-		load.goesOn(200)
+		c.goesOn(load, 200)
 		c.switchover(before)
 		before = c.leader(before)
 		c.whole()
 	}
-	load.goesOn(200)
+	c.goesOn(load, 200)
 	c.restart(before)
-	load.goesOn(200)
-	longest := load.end()
-	if len(load.failed) > 0 {
-		t.Errorf("%d clients saw an error: %v", len(load.failed), load.failed[0])
+	c.goesOn(load, 200)
+	c.losesNothing(load)
+	if failed := load.Errors(); len(failed) > 0 {
+		t.Errorf("%d transactions saw an error: %v", len(failed), failed[0])
 	}
-	t.Logf("%d transactions, the longest took %s", len(load.written), longest)
-	c.hasAll(load.written)
+	t.Logf("%d transactions, the longest took %s", load.Written(), load.Longest())
 }
 
 // After a failure, sessions without a transaction go on, and a transaction under way gets an error.
@@ -133,10 +129,8 @@ func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
 	t.Parallel()
 	c := pooled(t, 3)
 	idle, busy := c.pooledApp(), c.pooledApp()
-	_, err := idle.Exec(t.Context(), "create table written (id int primary key)")
-	c.must(err)
 	load := c.loadPool(4)
-	load.goesOn(100)
+	c.goesOn(load, 100)
 	open, err := busy.Begin(t.Context())
 	c.must(err)
 	_, err = open.Exec(t.Context(), "insert into written values (-1)")
@@ -151,9 +145,8 @@ func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
 	if server == leader {
 		t.Errorf("the session is on %s, which was killed", server)
 	}
-	load.goesOn(100)
-	load.end()
-	c.hasAll(load.written)
+	c.goesOn(load, 100)
+	c.losesNothing(load)
 }
 
 // A pooler leaves a primary that hangs: clients with a transaction there get an error when another one leads.
@@ -307,100 +300,37 @@ func (c *cluster) freezeAll(name string) {
 	})
 }
 
-// poolLoad are clients of a pooler that write rows, each in a transaction of its own.
-type poolLoad struct {
-	*cluster
-	stop    context.CancelFunc
-	wait    sync.WaitGroup
-	mutex   sync.Mutex
-	written []int
-	failed  []error
-	longest time.Duration
+// loadPool has clients of the pooler write.
+func (c *cluster) loadPool(clients int) *outside.Clients {
+	c.Helper()
+	c.pooledApp()
+	load, err := outside.StartClients(c.Context(), clients, func(context.Context) (*pgx.Conn, error) {
+		return c.throughPool("app", "of app", "app")
+	})
+	c.must(err)
+	c.Cleanup(load.Stop)
+	return load
 }
 
-// loadPool has clients write. One whose session ends opens another.
-func (c *cluster) loadPool(clients int) *poolLoad {
-	ctx, stop := context.WithCancel(context.Background())
-	l := &poolLoad{cluster: c, stop: stop}
-	for lane := range clients {
-		conn := c.pooledApp()
-		l.wait.Go(func() {
-			for id := lane; ctx.Err() == nil; id += clients {
-				began := time.Now()
-				_, err := conn.Exec(context.Background(), "insert into written values ($1)", id)
-				l.note(id, time.Since(began), err)
-				if conn.IsClosed() {
-					conn = l.reconnect(ctx)
-				}
-				time.Sleep(2 * time.Millisecond) // the servers have one machine
-			}
-			if conn != nil {
-				_ = conn.Close(context.Background())
-			}
-		})
-	}
-	c.Cleanup(func() { stop(); l.wait.Wait() })
-	return l
-}
-
-func (l *poolLoad) reconnect(ctx context.Context) *pgx.Conn {
-	for ctx.Err() == nil {
-		if conn, err := l.throughPool("app", "of app", "app"); err == nil {
-			return conn
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return nil
-}
-
-func (l *poolLoad) note(id int, took time.Duration, err error) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.longest = max(l.longest, took)
-	if err != nil {
-		l.failed = append(l.failed, err)
-		return
-	}
-	l.written = append(l.written, id)
-}
-
-// goesOn waits until so many more rows are written.
-func (l *poolLoad) goesOn(rows int) {
-	l.Helper()
-	count := func() int { l.mutex.Lock(); defer l.mutex.Unlock(); return len(l.written) }
-	want := count() + rows
+// goesOn waits until clients have written so many more rows.
+func (c *cluster) goesOn(load *outside.Clients, rows int) {
+	c.Helper()
+	want := load.Written() + rows
 	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if count() >= want {
+		if load.Written() >= want {
 			return
 		}
 	}
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.Fatalf("%d of %d rows are written: %v", len(l.written), want, errors.Join(l.failed...))
+	c.Fatalf("%d of %d rows are written: %v", load.Written(), want, errors.Join(load.Errors()...))
 }
 
-func (l *poolLoad) end() (longest time.Duration) {
-	l.stop()
-	l.wait.Wait()
-	return l.longest
-}
-
-// hasAll holds that the rows that were acknowledged are there.
-func (c *cluster) hasAll(acknowledged []int) {
+// losesNothing ends the clients, and holds that the rows that were acknowledged are there.
+func (c *cluster) losesNothing(load *outside.Clients) {
 	c.Helper()
-	conn := c.pooledApp()
-	rows, err := conn.Query(c.Context(), "select id from written")
+	load.Stop()
+	lost, err := load.Lost(c.Context())
 	c.must(err)
-	there, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	c.must(err)
-	slices.Sort(there)
-	var lost []string
-	for _, id := range acknowledged {
-		if _, found := slices.BinarySearch(there, id); !found {
-			lost = append(lost, fmt.Sprint(id))
-		}
-	}
 	if len(lost) > 0 {
-		c.Errorf("%d of %d acknowledged rows are lost: %s", len(lost), len(acknowledged), strings.Join(lost, " "))
+		c.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), load.Written(), lost[0])
 	}
 }

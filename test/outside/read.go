@@ -27,6 +27,7 @@ var paths = map[string]string{
 
 	"faultdrill":  "/apis/toban.dev/v1/namespaces/%s/faultdrills",
 	"statefulset": "/apis/apps/v1/namespaces/%s/statefulsets",
+	"deployment":  "/apis/apps/v1/namespaces/%s/deployments",
 }
 
 // connection is to the API server that kubectl would ask, as the user that kubectl would be.

@@ -98,14 +98,14 @@ func (r *Reconciler) keepPooler(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removePooler removes all that there is of poolers.
+// removePooler removes all that there is of poolers, but their ConfigMap: the operator may delete none. That goes with
+// the SampleDB.
 func (r *Reconciler) removePooler(ctx context.Context, s *scope) error {
 	if s.seen.pooler == nil && s.pooler.Secret == "" {
 		return nil
 	}
 	for _, object := range []client.Object{
 		&corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
-		&corev1.ConfigMap{},
 	} {
 		if err := r.removeOwn(ctx, s, naming.Pool(s.db.Name), object); err != nil {
 			return err

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/pki"
+)
+
+// pooler wants one, of two Pods.
+func pooler(db *v1.SampleDB) {
+	db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000}
+}
+
+func noPooler(db *v1.SampleDB) { db.Spec.Pooler = nil }
+
+// settlePooler plays the cluster until nothing moves any more: the Pods of the Deployment are ready at once.
+func (w *world) settlePooler(db *v1.SampleDB) *v1.SampleDB {
+	w.Helper()
+	for range 6 {
+		d := &appsv1.Deployment{}
+		if w.find(naming.Pool(db.Name), d) {
+			d.Status.ObservedGeneration, d.Status.Replicas = d.Generation, *d.Spec.Replicas
+			d.Status.UpdatedReplicas, d.Status.ReadyReplicas = *d.Spec.Replicas, *d.Spec.Replicas
+			w.must(w.api.Status().Update(w.Context(), d))
+		}
+		w.collectSecrets()
+		w.now = w.now.Add(15 * time.Second)
+		db = w.reconcile(db)
+	}
+	return db
+}
+
+// poolerShows is the issuer of the certificate in NAME-pool, which must be a pooler's and valid for its Service.
+func (w *world) poolerShows(db *v1.SampleDB) *pki.Authority {
+	w.Helper()
+	secret := &corev1.Secret{}
+	w.read(naming.Pool(db.Name), secret)
+	leaf := pki.Certificates(secret.Data[naming.KeyTLSCertificate])[0]
+	host := naming.ServiceHost(naming.Pool(db.Name), db.Namespace)
+	if leaf.Subject.CommonName != naming.IdentityPooler || leaf.VerifyHostname(host) != nil || leaf.IsCA {
+		w.Errorf("the poolers' certificate is of %s, for %v", leaf.Subject.CommonName, leaf.DNSNames)
+	}
+	for epoch := range int64(3) {
+		authority, err := w.reconciler.Credentials.Authority(db, epoch)
+		w.must(err)
+		if leaf.CheckSignatureFrom(pki.Certificates(authority.CertPEM())[0]) == nil {
+			return authority
+		}
+	}
+	w.Fatalf("nobody has signed the poolers' certificate")
+	return nil
+}
+
+// A pooler comes with all that it needs, writes nothing at rest, and goes with all but its ConfigMap.
+func TestAPoolerComesAndGoes(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(3))
+	db = w.settlePooler(w.edit(db, pooler))
+	w.expect(db, v1.ConditionPoolerReady, metav1.ConditionTrue, v1.ReasonPoolerServes)
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+	if !w.lastConfig().Pooler {
+		t.Error("the agents are not told that poolers may log in")
+	}
+	app := &corev1.Secret{}
+	w.read(naming.AppSecret("x"), app)
+	if uri := string(app.Data[naming.KeyPoolURI]); !strings.Contains(uri, "@x-pool."+w.namespace+".svc:5432/app?") {
+		t.Errorf("NAME-app has the pooler's connection string %q", uri)
+	}
+	if got := w.poolerShows(db); got.ID() != w.issues(db) {
+		t.Error("the poolers show a certificate of another authority")
+	}
+	w.writes.take()
+	db = w.reconcile(db)
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("at rest it writes: %v", writes)
+	}
+
+	db = w.settlePooler(w.edit(db, noPooler))
+	if w.lastConfig().Pooler || db.Status.Pooler != nil {
+		t.Errorf("it is still there: %+v", db.Status.Pooler)
+	}
+	for _, c := range db.Status.Conditions {
+		if c.Type == v1.ConditionPoolerReady {
+			t.Errorf("the condition is still there: %+v", c)
+		}
+	}
+	for what, gone := range map[string]bool{
+		"Deployment": !w.find("x-pool", &appsv1.Deployment{}), "Service": !w.find("x-pool", &corev1.Service{}),
+		"budget": !w.find("x-pool", &policyv1.PodDisruptionBudget{}), "Secret": !w.find("x-pool", &corev1.Secret{}),
+		"policy": !w.find("x-pool", &networkingv1.NetworkPolicy{}),
+	} {
+		if !gone {
+			t.Errorf("its %s is still there", what)
+		}
+	}
+	w.read(naming.AppSecret("x"), app)
+	if _, there := app.Data[naming.KeyPoolURI]; there {
+		t.Error("NAME-app still has the pooler's connection string")
+	}
+	w.writes.take()
+	w.reconcile(db)
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("at rest it writes: %v", writes)
+	}
+}
+
+// The poolers' certificate is rotated with the authority, when the instances trust both.
+func TestThePoolersCertificateIsRotated(t *testing.T) {
+	w := newWorld(t)
+	db := w.settlePooler(w.edit(w.started("x", instances(3)), pooler))
+	ids := w.authorities(db, 0, 1)
+	db = w.rotateAuthority(db, "1h")
+	db = w.settlePooler(db)
+	if got := w.poolerShows(db).ID(); got != ids[0] {
+		t.Errorf("while nobody shows the new authority, the poolers show %s", got)
+	}
+	w.now = w.now.Add(time.Hour)
+	db = w.authorityUntil(db, v1.ReasonReissuing)
+	db = w.settlePooler(db)
+	if got := w.poolerShows(db).ID(); got != ids[1] {
+		t.Errorf("the poolers show the former authority %s", got)
+	}
+}
+
+// Where somebody else has a name, that is said of the pooler, and of nothing else.
+func TestAPoolersNameIsTaken(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", instances(3))
+	w.must(w.api.Create(w.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "x-pool"},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+	}))
+	db = w.settlePooler(w.edit(db, pooler))
+	if message := w.expect(db, v1.ConditionPoolerReady, metav1.ConditionFalse, v1.ReasonNameTaken); !strings.Contains(
+		message, "x-pool") {
+		t.Errorf("it says %q", message)
+	}
+	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+}
+
+// While the database is stopped, there are no poolers.
+func TestAPoolerStopsWithItsDatabase(t *testing.T) {
+	w := newWorld(t)
+	db := w.settlePooler(w.edit(w.started("x", instances(1)), pooler))
+	db = w.settlePooler(w.edit(db, stopped))
+	d := &appsv1.Deployment{}
+	w.read("x-pool", d)
+	if *d.Spec.Replicas != 0 {
+		t.Errorf("%d poolers are wanted", *d.Spec.Replicas)
+	}
+	w.expect(db, v1.ConditionPoolerReady, metav1.ConditionFalse, v1.ReasonStopped)
+}

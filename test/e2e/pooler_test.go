@@ -1,0 +1,142 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/naming"
+	"toban.dev/test/outside"
+)
+
+// Clients of a pooler see no error while the primary is changed on purpose: by a switchover, by the deletion of its
+// Pod, by a restart of all servers. Then a pooler's Pod is replaced, another password counts without a restart, and
+// with spec.pooler all goes that came with it.
+func TestPooler(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 3, "pooler: {}"))
+	s.ready("shop")
+	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
+	if host := s.run("get", "secret", "shop-app", "-o", `go-template={{index .data "pool-host" | base64decode}}`); host !=
+		naming.ServiceHost("shop-pool", string(s.Namespace)) {
+		t.Errorf("NAME-app leads to %q", host)
+	}
+	clients := s.pooledClients("shop", 8)
+	change := func(what string, how func()) {
+		t.Helper()
+		s.writeMore(clients, 100)
+		before := s.ready("shop")
+		how()
+		s.electedAfter(before)
+		s.ready("shop")
+		s.writeMore(clients, 100)
+		if failed := clients.Errors(); len(failed) > 0 {
+			t.Fatalf("%s: %d transactions saw an error: %v", what, len(failed), failed[0])
+		}
+		t.Logf("%s: the longest transaction so far took %s", what, clients.Longest())
+	}
+	change("a switchover", func() { s.toban("switchover", "shop") })
+	change("a deleted Pod", func() { s.run("delete", "pod", s.ready("shop").Status.Primary, "--wait=false") })
+	change("a restart", func() { s.toban("restart", "shop") })
+
+	pod := strings.Fields(s.run("get", "pods", "-l", "toban.dev/component=pooler", "-o", "name"))[0]
+	s.run("delete", pod)
+	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
+	s.writeMore(clients, 100) // those of the Pod have other sessions
+	clients.Stop()
+	lost, err := clients.Lost(s.ctx)
+	must(t, err)
+	if len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged rows are lost", len(lost), clients.Written())
+	}
+	s.poolerTakesAnotherPassword("shop")
+
+	s.patch("shop", `{"pooler":null}`)
+	s.ready("shop")
+	for _, gone := range []string{"deployment/shop-pool", "service/shop-pool", "secret/shop-pool", "pdb/shop-pool"} {
+		s.untilGone(gone)
+	}
+	s.until(func(ctx context.Context) error {
+		keys, err := s.Kubectl(ctx, "get", "secret", "shop-app", "-o", "jsonpath={.data}")
+		if err == nil && strings.Contains(keys, "pool-uri") {
+			err = fmt.Errorf("NAME-app still has the pooler's connection strings")
+		}
+		return err
+	})
+	s.until(func(context.Context) error {
+		roles, err := s.inside(s.ready("shop").Status.Primary, "SELECT count(*) FROM pg_roles WHERE rolname = 'toban_pooler'")
+		if err == nil && roles != "0" {
+			err = fmt.Errorf("the poolers' role is still there")
+		}
+		return err
+	})
+}
+
+// poolerTakesAnotherPassword rotates the password: it counts through the pooler, and the former one does not.
+func (s *story) poolerTakesAnotherPassword(name string) {
+	s.Helper()
+	former := s.access(name, naming.Pool(name))
+	pods := s.run("get", "pods", "-l", "toban.dev/component=pooler", "-o", "name")
+	s.run("annotate", "sampledb", name, naming.AnnotationRotatePassword+"=now")
+	s.until(func(ctx context.Context) error {
+		now, err := s.Access(ctx, name, naming.Pool(name))
+		if err == nil && now.Password == former.Password {
+			err = fmt.Errorf("NAME-app still has the former password")
+		}
+		if err == nil {
+			_, err = now.Ask(ctx, "SELECT 1")
+		}
+		return err
+	})
+	s.until(func(ctx context.Context) error {
+		if _, err := former.Ask(ctx, "SELECT 1"); err == nil {
+			return fmt.Errorf("the former password still lets in")
+		}
+		return nil
+	})
+	if after := s.run("get", "pods", "-l", "toban.dev/component=pooler", "-o", "name"); after != pods {
+		s.Errorf("the poolers were replaced for another password: %s, before %s", after, pods)
+	}
+}
+
+// pooledClients has so many clients write through a pooler.
+func (s *story) pooledClients(name string, clients int) *outside.Clients {
+	s.Helper()
+	access := s.access(name, naming.Pool(name)).Patient()
+	running, err := outside.StartClients(s.ctx, clients, func(ctx context.Context) (*pgx.Conn, error) {
+		return access.Connect(ctx)
+	})
+	must(s.T, err)
+	s.Cleanup(running.Stop)
+	return running
+}
+
+// writeMore waits until clients have written so many more rows.
+func (s *story) writeMore(clients *outside.Clients, rows int) {
+	s.Helper()
+	want := clients.Written() + rows
+	s.until(func(context.Context) error {
+		if have := clients.Written(); have < want {
+			return fmt.Errorf("%d of %d rows are written", have, want)
+		}
+		return nil
+	})
+}
+
+// untilGone waits until an object is gone.
+func (s *story) untilGone(object string) {
+	s.Helper()
+	s.until(func(ctx context.Context) error {
+		there, err := s.Exists(ctx, object)
+		if err == nil && there {
+			err = fmt.Errorf("%s is still there", object)
+		}
+		return err
+	})
+}
