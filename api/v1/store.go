@@ -72,8 +72,8 @@ type S3Store struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others then
-	// need not delete, and an attacker in an instance can't remove backups.
+	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
+	// then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
@@ -102,8 +102,8 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others then
-	// need not delete, and an attacker in an instance can't remove backups.
+	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
+	// then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -139,8 +139,8 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others then
-	// need not delete, and an attacker in an instance can't remove backups.
+	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
+	// then need not delete, and an attacker in an instance can't remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }

@@ -261,8 +261,8 @@ func poolerObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []clie
 	revision := PoolRevision(db, 0)
 	revision.UID = "7e57"
 	return []client.Object{
-		configMap, revision, PoolSecret(db, revision, []byte("CERT"), []byte("KEY")), PoolDeployment(db, settings, false),
-		PoolService(db), PoolBudget(db), PoolPolicy(db),
+		configMap, revision, PoolSecret(db, revision, []byte("CERT"), []byte("KEY")),
+		PoolDeployment(db, settings, false), PoolService(db), PoolBudget(db), PoolPolicy(db),
 	}
 }
 

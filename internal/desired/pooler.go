@@ -168,7 +168,7 @@ func poolContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 		Command: []string{
 			naming.PathBinary, "pooler",
 			"--settings", naming.PathPool + "/" + naming.KeyPool,
-			"--certificate", naming.PathPoolSecret,
+			"--certificate", naming.PathPoolKey,
 			"--run", naming.PathRun,
 		},
 		Env: []corev1.EnvVar{fieldEnv("POD_NAME", "metadata.name")},
@@ -180,7 +180,7 @@ func poolContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 		SecurityContext: containerSecurity(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: volumePool, MountPath: naming.PathPool, ReadOnly: true},
-			{Name: volumePoolSecret, MountPath: naming.PathPoolSecret, ReadOnly: true},
+			{Name: volumePoolSecret, MountPath: naming.PathPoolKey, ReadOnly: true},
 			{Name: volumeProgram, MountPath: naming.PathProgram, ReadOnly: true},
 			{Name: volumeRun, MountPath: naming.PathRun},
 		},

@@ -99,7 +99,8 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 	}
 	if db.Spec.Pooler != nil {
 		pool := naming.ServiceHost(naming.Pool(db.Name), db.Namespace)
-		out[naming.KeyPoolHost], out[naming.KeyPoolURI], out[naming.KeyPoolJDBC] = []byte(pool), l.uri(pool), l.jdbc(pool)
+		out[naming.KeyPoolHost] = []byte(pool)
+		out[naming.KeyPoolURI], out[naming.KeyPoolJDBC] = l.uri(pool), l.jdbc(pool)
 	}
 	return out
 }

@@ -206,7 +206,7 @@ const (
 	PathSource      = "/etc/toban/source"      // the Secret NAME-ca of the SampleDB whose volume is restored from
 	PathKey         = "/etc/toban/key"         // the Secret with the key of an encrypted archive
 	PathPool        = "/etc/toban/pool"        // the ConfigMap NAME-pool, in a pooler's Pod
-	PathPoolSecret  = "/etc/toban/pool-secret" // the Secret NAME-pool, in a pooler's Pod
+	PathPoolKey     = "/etc/toban/pool-key"    // the Secret NAME-pool, in a pooler's Pod
 	PathRun         = "/var/run/postgresql"    // the Unix socket, where the official image has it
 	PathCopy        = "/var/run/copy"          // the Unix socket of a restored copy, in the Pod of a DatabaseRestore
 )

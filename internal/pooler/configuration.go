@@ -74,8 +74,8 @@ func configuration(settings protocol.PoolSettings, paths paths, listen listening
 		// connected again, which it then does without a client that asks.
 		{"min_pool_size", 1},
 		{"default_pool_size", settings.Connections}, {"max_db_connections", settings.Connections},
-		{"auth_type", "hba"}, {"auth_hba_file", paths.access()}, {"auth_user", postgres.RolePooler}, {"auth_dbname", authDatabase},
-		{"auth_query", postgres.VerifierQuery},
+		{"auth_type", "hba"}, {"auth_hba_file", paths.access()},
+		{"auth_user", postgres.RolePooler}, {"auth_dbname", authDatabase}, {"auth_query", postgres.VerifierQuery},
 		// No client shows a certificate; but without a file of ours PgBouncer reads one that the image may not have.
 		{"client_tls_sslmode", "require"}, {"client_tls_ca_file", paths.authority()},
 		{"client_tls_cert_file", filepath.Join(paths.certificate, "tls.crt")},

@@ -47,7 +47,7 @@ func (c console) do(ctx context.Context, command string) ([]map[string]string, e
 	if err != nil {
 		return nil, err
 	}
-	defer session.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it has answered, or is in nobody's way
+	defer session.Close(context.WithoutCancel(ctx))
 	results, err := session.Exec(ctx, command).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("PgBouncer: %s: %w", command, err)

@@ -86,12 +86,15 @@ func (i *instances) hold(handOver string) {
 	}
 }
 
-// ask asks an instance until ctx ends.
+// ask asks an instance until ctx ends. The first time that it fails it is asked again at once: whether nobody is there
+// any more, a connection that broke does not say.
 func (i *instances) ask(ctx context.Context, host string) {
-	for ctx.Err() == nil {
-		if err := i.askOnce(ctx, host); err != nil {
+	for failed := false; ctx.Err() == nil; {
+		err := i.askOnce(ctx, host)
+		if err != nil && failed {
 			pause.For(ctx, askPause)
 		}
+		failed = err != nil
 	}
 }
 

@@ -59,7 +59,8 @@ func asking(t *testing.T) (*told, *instances, func() int) {
 	t.Helper()
 	f := &told{
 		by: map[string]protocol.InstanceTells{
-			"x-0": {Name: "x-0", Address: "10.0.0.1", Leads: true, Term: 3}, "x-1": {Name: "x-1", Address: "10.0.0.2", Term: 3},
+			"x-0": {Name: "x-0", Address: "10.0.0.1", Leads: true, Term: 3},
+			"x-1": {Name: "x-1", Address: "10.0.0.2", Term: 3},
 		},
 		fails: map[string]error{}, asks: map[string]protocol.PoolerAsks{},
 	}

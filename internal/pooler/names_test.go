@@ -20,9 +20,12 @@ func ask(t *testing.T, address, name string, kind dnsmessage.Type) dnsmessage.Me
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	question := dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true}, Questions: []dnsmessage.Question{
-		{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET},
-	}}
+	question := dnsmessage.Message{
+		Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
+		Questions: []dnsmessage.Question{
+			{Name: dnsmessage.MustNewName(name), Type: kind, Class: dnsmessage.ClassINET},
+		},
+	}
 	text, err := question.Pack()
 	if err != nil {
 		t.Fatal(err)
@@ -67,10 +70,14 @@ func TestALookUpWaitsForALeader(t *testing.T) {
 		want         dnsmessage.ResourceBody // nil for none
 		code         dnsmessage.RCode
 	}{
-		"an address":                   {leaderName + ".", "10.0.0.7", dnsmessage.TypeA, &dnsmessage.AResource{A: [4]byte{10, 0, 0, 7}}, 0},
+		"an address": {
+			leaderName + ".", "10.0.0.7", dnsmessage.TypeA, &dnsmessage.AResource{A: [4]byte{10, 0, 0, 7}}, 0,
+		},
 		"an address of the other kind": {leaderName + ".", "10.0.0.7", dnsmessage.TypeAAAA, nil, 0},
-		"an address of IPv6": {leaderName + ".", "fd00::7", dnsmessage.TypeAAAA,
-			&dnsmessage.AAAAResource{AAAA: netip.MustParseAddr("fd00::7").As16()}, 0},
+		"an address of IPv6": {
+			leaderName + ".", "fd00::7", dnsmessage.TypeAAAA,
+			&dnsmessage.AAAAResource{AAAA: netip.MustParseAddr("fd00::7").As16()}, 0,
+		},
 		"another name": {"example.com.", "10.0.0.7", dnsmessage.TypeA, nil, dnsmessage.RCodeNameError},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,11 +89,11 @@ func TestALookUpWaitsForALeader(t *testing.T) {
 			default:
 				t.Error("it was answered while nobody led")
 			}
-			switch {
-			case answer.RCode != c.code || len(answer.Answers) > 1 || (len(answer.Answers) == 1) != (c.want != nil):
+			switch all := answer.Answers; {
+			case answer.RCode != c.code || len(all) > 1 || (len(all) == 1) != (c.want != nil):
 				t.Errorf("the answer is %+v", answer)
-			case c.want != nil && (answer.Answers[0].Body.GoString() != c.want.GoString() || answer.Answers[0].Header.TTL != 0):
-				t.Errorf("the answer is %+v, want %+v", answer.Answers[0], c.want)
+			case c.want != nil && (all[0].Body.GoString() != c.want.GoString() || all[0].Header.TTL != 0):
+				t.Errorf("the answer is %+v, want %+v", all[0], c.want)
 			}
 		})
 	}

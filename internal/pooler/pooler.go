@@ -95,7 +95,7 @@ func (p *Pooler) Run(ctx context.Context) error {
 	defer look.Stop()
 	for {
 		if err := p.step(life); err != nil {
-			p.options.Log.Warn("could not have PgBouncer do what is to be done: it is tried again", "error", err.Error())
+			p.options.Log.Warn("could not have PgBouncer do what is decided: it is tried again", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():

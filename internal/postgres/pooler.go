@@ -9,8 +9,8 @@ import (
 // postgres, and can call the function toban.verifier there, and do nothing else.
 const RolePooler = "toban_pooler"
 
-// VerifierQuery is what a pooler asks for a client: PgBouncer's auth_query. A row has the name of the role and its SCRAM
-// verifier; no row says that the role can't log in through a pooler.
+// VerifierQuery is what a pooler asks for a client: PgBouncer's auth_query. A row has the name of the role and its
+// SCRAM verifier; no row says that the role can't log in through a pooler.
 const VerifierQuery = "select name, verifier from toban.verifier($1)"
 
 // verifierSource is the function's: no superuser and no role of ours logs in through a pooler.

@@ -116,10 +116,12 @@ func newWorldOn(t *testing.T, server *rest.Config) *world {
 		Agents:      w.agents,
 		Pods:        replaying{},
 		Credentials: store,
-		Settings:    desired.Settings{Image: "toban:test", PostgreSQL: "postgres", Pooler: "pgbouncer", Namespace: operatorNamespace},
-		Events:      w.events,
-		Metrics:     metrics.New(prometheus.NewRegistry()),
-		Now:         func() time.Time { return w.now },
+		Settings: desired.Settings{
+			Image: "toban:test", PostgreSQL: "postgres", Pooler: "pgbouncer", Namespace: operatorNamespace,
+		},
+		Events:  w.events,
+		Metrics: metrics.New(prometheus.NewRegistry()),
+		Now:     func() time.Time { return w.now },
 	}
 	w.storageClass("standard", true, true)
 	t.Cleanup(w.freeAddresses)

@@ -23,9 +23,9 @@ func TestPooler(t *testing.T) {
 	s.apply(bare("shop", 3, "pooler: {}"))
 	s.ready("shop")
 	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
-	if host := s.run("get", "secret", "shop-app", "-o", `go-template={{index .data "pool-host" | base64decode}}`); host !=
-		naming.ServiceHost("shop-pool", string(s.Namespace)) {
-		t.Errorf("NAME-app leads to %q", host)
+	host := s.run("get", "secret", "shop-app", "-o", `go-template={{index .data "pool-host" | base64decode}}`)
+	if want := naming.ServiceHost("shop-pool", string(s.Namespace)); host != want {
+		t.Errorf("NAME-app leads to %q, want %q", host, want)
 	}
 	clients := s.pooledClients("shop", 8)
 	change := func(what string, how func()) {
@@ -70,7 +70,8 @@ func TestPooler(t *testing.T) {
 		return err
 	})
 	s.until(func(context.Context) error {
-		roles, err := s.inside(s.ready("shop").Status.Primary, "SELECT count(*) FROM pg_roles WHERE rolname = 'toban_pooler'")
+		roles, err := s.inside(s.ready("shop").Status.Primary,
+			"SELECT count(*) FROM pg_roles WHERE rolname = 'toban_pooler'")
 		if err == nil && roles != "0" {
 			err = fmt.Errorf("the poolers' role is still there")
 		}

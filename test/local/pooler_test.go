@@ -64,7 +64,8 @@ func (c *cluster) startPooler(bouncer string) {
 	c.must(os.MkdirAll(run, 0o700))
 	c.own(run)
 	cmd := exec.Command(program, "--name", poolName, "--settings", filepath.Join(c.folder, "pool/pool.json"),
-		"--certificate", filepath.Join(c.folder, "pool"), "--run", run, "--pgbouncer", bouncer, "--listen", c.poolHost())
+		"--certificate", filepath.Join(c.folder, "pool"), "--run", run, "--pgbouncer", bouncer,
+		"--listen", c.poolHost())
 	cmd.Env = c.env("pooler")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	c.run(poolName, cmd)
@@ -140,6 +141,7 @@ func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
 	if _, err := open.Exec(t.Context(), "insert into written values (-2)"); err == nil {
 		t.Error("a transaction on the server that was killed goes on")
 	}
+	c.awaitLog(poolName, `"reason":"NoLeader"`, 2) // the first one is that of its start
 	var server string
 	c.must(idle.QueryRow(t.Context(), "select current_setting('cluster_name')").Scan(&server))
 	if server == leader {

@@ -1,5 +1,6 @@
 // Package releases has PgBouncer, and PostgreSQL of major versions that this machine's own packages do not have, for
-// tests that need them: those of the local cluster's images, unpacked and made to run here with the libraries that came with it.
+// tests that need them: those of the local cluster's images, unpacked and made to run here with the libraries that
+// came with them.
 package releases
 
 import (
@@ -34,30 +35,35 @@ func Programs(ctx context.Context, major int) (string, error) {
 	if installed := "/" + bin; isFile(filepath.Join(installed, "postgres")) {
 		return installed, nil
 	}
-	return unpacked(ctx, fmt.Sprintf("postgres:%d", major), bin, "postgres", "*")
+	return needed{fmt.Sprintf("postgres:%d", major), bin, "postgres", "*"}.unpacked(ctx)
 }
 
 // PgBouncer is the program of the image that poolers run by default.
 func PgBouncer(ctx context.Context) (string, error) {
-	folder, err := unpacked(ctx, "pgbouncer:1.24", "usr/sbin", "pgbouncer", "pgbouncer")
+	folder, err := needed{"pgbouncer:1.24", "usr/sbin", "pgbouncer", "pgbouncer"}.unpacked(ctx)
 	return filepath.Join(folder, "pgbouncer"), err
 }
 
-// unpacked is the folder of a program of one of the local cluster's images; programs are those that are taken from it.
-func unpacked(ctx context.Context, name, bin, program, programs string) (string, error) {
-	image, err := image(ctx, name)
+// needed is what is needed of an image: the folder of a program, and with it those of a pattern.
+type needed struct{ image, bin, program, programs string }
+
+// unpacked is the folder with the programs.
+func (n needed) unpacked(ctx context.Context) (string, error) {
+	image, err := image(ctx, n.image)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", name, err)
+		return "", fmt.Errorf("%s: %w", n.image, err)
 	}
 	root := filepath.Join(cache, strings.TrimSuffix(filepath.Base(image), ".tar"))
-	if isFile(filepath.Join(root, bin, program)) {
-		return filepath.Join(root, bin), nil
+	if n.isIn(root) {
+		return filepath.Join(root, n.bin), nil
 	}
-	if err := unpack(ctx, image, root, bin, program, programs); err != nil {
-		return "", fmt.Errorf("unpack %s: %w", name, err)
+	if err := n.unpack(ctx, image, root); err != nil {
+		return "", fmt.Errorf("unpack %s: %w", n.image, err)
 	}
-	return filepath.Join(root, bin), nil
+	return filepath.Join(root, n.bin), nil
 }
+
+func (n needed) isIn(root string) bool { return isFile(filepath.Join(root, n.bin, n.program)) }
 
 func isFile(path string) bool {
 	info, err := os.Stat(path)
@@ -117,7 +123,7 @@ func output(cmd *exec.Cmd) (string, error) {
 }
 
 // unpack unpacks an image beside its place, and gives it that when it runs: one that was cut off is none.
-func unpack(ctx context.Context, image, root, bin, program, programs string) error {
+func (n needed) unpack(ctx context.Context, image, root string) error {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
@@ -144,14 +150,15 @@ func unpack(ctx context.Context, image, root, bin, program, programs string) err
 	for _, file := range files {
 		// Names are with or without the dot, as who has packed it likes.
 		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner",
-			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*"+bin+"/"+programs, "*usr/share/*")); err != nil {
+			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*"+n.bin+"/"+n.programs,
+			"*usr/share/*")); err != nil {
 			return err
 		}
 	}
-	if err := settle(ctx, made, root, filepath.Join(made, bin)); err != nil {
+	if err := settle(ctx, made, root, filepath.Join(made, n.bin)); err != nil {
 		return err
 	}
-	if err := os.Rename(made, root); err != nil && !isFile(filepath.Join(root, bin, program)) {
+	if err := os.Rename(made, root); err != nil && !n.isIn(root) {
 		return err // and not another's, who was first
 	}
 	return nil

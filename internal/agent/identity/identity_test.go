@@ -89,11 +89,12 @@ func TestWhoseAuthorityCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	cas, err := i.ClientCAs(string(operators.CertPEM()))
-	if err != nil || len(cas) != 2 {
+	if err != nil || len(cas) != 3 {
 		t.Fatalf("those who count are %v, %v", cas, err)
 	}
 	for identity, c := range map[string]struct{ authority, other *pki.Authority }{
-		naming.IdentityInstance: {ours, operators}, naming.IdentityOperator: {operators, ours},
+		naming.IdentityInstance: {ours, operators}, naming.IdentityPooler: {ours, operators},
+		naming.IdentityOperator: {operators, ours},
 	} {
 		for _, authority := range []*pki.Authority{c.authority, c.other} {
 			leaf, err := authority.Issue(identity, nil, time.Now())

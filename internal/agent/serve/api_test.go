@@ -43,6 +43,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 	newer.Major = 18
 	peer, operator := agenttest.Client(t, ours, ours, naming.IdentityInstance), agenttest.Client(t, operators, ours,
 		naming.IdentityOperator)
+	pooler := agenttest.Client(t, ours, ours, naming.IdentityPooler)
 	restart := protocol.Restart{Reason: "test", ConfigRevision: "runs"}
 	for name, c := range map[string]struct {
 		call  func(ctx context.Context) (protocol.Status, error)
@@ -54,6 +55,29 @@ func TestWhoMayAskWhat(t *testing.T) {
 		"the operator asks for the status": {
 			func(ctx context.Context) (protocol.Status, error) { return operator.Status(ctx, loopback) }, "",
 		},
+		"a pooler asks for the status": {
+			func(ctx context.Context) (protocol.Status, error) { return pooler.Status(ctx, loopback) },
+			"403 Forbidden: a pooler may not",
+		},
+		"a pooler asks as one": {func(ctx context.Context) (protocol.Status, error) {
+			tells, err := pooler.AskAsPooler(ctx, loopback, protocol.PoolerAsks{Pooler: "pool"})
+			return protocol.Status{Name: tells.Name}, err
+		}, ""},
+		"a peer asks as a pooler": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := peer.AskAsPooler(ctx, loopback, protocol.PoolerAsks{Pooler: "x-1"})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only a pooler"},
+		"a pooler sends a config": {
+			func(ctx context.Context) (protocol.Status, error) { return pooler.Sync(ctx, loopback, config) },
+			"403 Forbidden: only the operator",
+		},
+		"a pooler asks for a switchover": {func(ctx context.Context) (protocol.Status, error) {
+			return pooler.Switchover(ctx, loopback, protocol.Switchover{})
+		}, "403 Forbidden: only the operator"},
+		"a pooler asks for a vote": {func(ctx context.Context) (protocol.Status, error) {
+			_, err := pooler.Vote(ctx, loopback, ha.VoteRequest{})
+			return protocol.Status{}, err
+		}, "403 Forbidden: only another instance"},
 		"a peer sends a config": {
 			func(ctx context.Context) (protocol.Status, error) { return peer.Sync(ctx, loopback, config) },
 			"403 Forbidden: only the operator",
@@ -255,7 +279,10 @@ func servingAs(t *testing.T, who *identity.Identity, operators *pki.Authority) *
 		Certificate: who.Certificate,
 		ClientCAs:   func() (map[string]*x509.CertPool, error) { return who.ClientCAs(i.current().Operator) },
 		Break:       func(protocol.FaultOrder) error { return errors.New("no server runs here") },
-		Log:         slog.New(slog.DiscardHandler),
+		Pooler: func(context.Context, protocol.PoolerAsks) protocol.InstanceTells {
+			return protocol.InstanceTells{Name: "x-0"}
+		},
+		Log: slog.New(slog.DiscardHandler),
 	}
 	start(t, i.Serve, naming.PortAgent)
 	return i

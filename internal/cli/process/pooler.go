@@ -35,7 +35,7 @@ func Pooler() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.Name, "name", os.Getenv("POD_NAME"), "name of the pooler")
 	f.StringVar(&o.Settings, "settings", filepath.Join(naming.PathPool, naming.KeyPool), "file with the settings")
-	f.StringVar(&o.Certificate, "certificate", naming.PathPoolSecret, "folder with the pooler's certificate and key")
+	f.StringVar(&o.Certificate, "certificate", naming.PathPoolKey, "folder with the pooler's certificate and key")
 	f.StringVar(&o.Run, "run", naming.PathRun, "folder in memory for PgBouncer's files")
 	f.StringVar(&o.Program, "pgbouncer", "pgbouncer", "PgBouncer's program")
 	f.StringVar(&o.Listen, "listen", "*", "address to listen on (* is all)")

@@ -149,8 +149,9 @@ func (s *scope) poolerReady() verdict {
 	}
 	wanted, ready := s.db.Spec.Pooler.Instances, int32(0)
 	if d := s.seen.pooler; d != nil {
-		ready = d.Status.ReadyReplicas
-		if d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == wanted && d.Status.Replicas == wanted &&
+		is := d.Status
+		ready = is.ReadyReplicas
+		if is.ObservedGeneration == d.Generation && is.UpdatedReplicas == wanted && is.Replicas == wanted &&
 			ready == wanted {
 			return yes(v1.ReasonPoolerServes, fmt.Sprintf("%d of %d Pods take clients", ready, wanted))
 		}
