@@ -22,7 +22,11 @@ import (
 	"toban.dev/test/releases"
 )
 
-const poolName = "pool"
+const (
+	poolName = "pool"
+	// poolConnections is how many connections a pooler opens to one database.
+	poolConnections = 8
+)
 
 // pooled is a formed cluster with a pooler, a database and a user of it.
 func pooled(t *testing.T, instances int) *cluster {
@@ -52,7 +56,7 @@ func (c *cluster) startPooler(bouncer string) {
 	c.write("pool/tls.crt", leaf.CertPEM)
 	c.write("pool/tls.key", leaf.KeyPEM)
 	settings := protocol.PoolSettings{
-		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: 8, MaxClients: 200,
+		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: poolConnections, MaxClients: 200,
 	}
 	for _, m := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)
@@ -251,6 +255,27 @@ func TestWhoLogsInThroughAPooler(t *testing.T) {
 	if _, err := c.asPooler("app"); err == nil {
 		t.Error("a pooler gets into the application's database")
 	}
+}
+
+// However many clients there are, the server has few connections, and lets others in.
+func TestManyClientsOfAPoolerTakeFewConnections(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	first := c.pooledApp()
+	for range 120 {
+		conn, err := c.throughPool("app", "of app", "app")
+		c.must(err)
+		defer conn.Close(context.Background())
+		_, err = conn.Exec(t.Context(), "select 1")
+		c.must(err)
+	}
+	var sessions int
+	c.must(first.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+		where usename in ('app', 'toban_pooler')`).Scan(&sessions))
+	if sessions > poolConnections+2 {
+		t.Errorf("121 clients have %d connections, want %d at most", sessions, poolConnections+2)
+	}
+	c.exec(c.leader(), "select 1")
 }
 
 // Where the spec has no pooler any more, its role is gone.
