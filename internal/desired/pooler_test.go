@@ -9,7 +9,7 @@ import (
 
 func TestPoolsLeaveConnectionsFree(t *testing.T) {
 	for name, c := range map[string]struct {
-		most            string // max_connections
+		most            v1.ParameterValue // max_connections
 		pods, wanted    int32
 		all, eachOfPods int
 	}{
@@ -23,7 +23,7 @@ func TestPoolsLeaveConnectionsFree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := sampleDB("one", func(db *v1.SampleDB) {
-				db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"max_connections": v1.ParameterValue(c.most)}
+				db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"max_connections": c.most}
 				db.Spec.Pooler = &v1.PoolerSpec{Instances: c.pods, Connections: c.wanted}
 			})
 			settings := PoolSettings(db, protocol.Config{})
