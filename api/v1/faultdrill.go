@@ -199,7 +199,7 @@ type FaultDrillStatus struct {
 // FaultDrillClient is what a client has seen.
 type FaultDrillClient struct {
 	// How it connects: Service by the name of the SampleDB's Service, Hosts by a list of the instances' names with
-	// target_session_attrs=primary.
+	// target_session_attrs=primary, Pooler by the SampleDB's pooler.
 	Way string `json:"way"`
 	// The longest time without an acknowledged write.
 	// +kubebuilder:validation:Type=string

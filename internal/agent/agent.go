@@ -219,8 +219,7 @@ func (a *Agent) answerOthers() {
 		return a.elections.silence(), true
 	}}
 	a.probes = &serve.Probes{
-		Listen: a.options.Listen, ListenAt: a.exchange.listen, Status: a.status,
-		Alive: vitals.alive, Ready: vitals.ready,
+		Listen: a.options.Listen, ListenAt: a.exchange.listen, Alive: vitals.alive, Ready: vitals.ready,
 	}
 	a.metrics = &serve.Metrics{
 		Listen: a.options.Listen, ListenAt: a.options.listener, Handler: a.exporter().Handler(), Log: a.options.Log,

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"toban.dev/internal/agent/status"
@@ -19,14 +21,19 @@ type vitals struct {
 	status  *status.Board
 }
 
-// alive says that the agent does not hang. One that waits for its volume does not.
-func (v *vitals) alive() bool {
-	silence, begun := v.silence()
-	return !begun || silence < maxSilence
+// alive is nil where the agent does not hang. One that waits for its volume does not.
+func (v *vitals) alive(context.Context) error {
+	if silence, begun := v.silence(); begun && silence >= maxSilence {
+		return errors.New("the elections have not moved for a minute")
+	}
+	return nil
 }
 
-// ready says whether the instance does what its role asks, as seen by a query not long ago.
-func (v *vitals) ready() bool {
+// ready is nil where the instance does what its role asks, as seen by a query not long ago.
+func (v *vitals) ready(context.Context) error {
 	silence, begun := v.silence()
-	return begun && v.status.Get().Ready && silence < roleSilence
+	if status := v.status.Get(); !begun || !status.Ready || silence >= roleSilence {
+		return errors.New(status.Reason + ": " + status.Message)
+	}
+	return nil
 }

@@ -27,8 +27,9 @@ func TestVitals(t *testing.T) {
 				status:  status.New(protocol.Status{Ready: c.serves}),
 				silence: func() (time.Duration, bool) { return c.silence, c.begun },
 			}
-			if v.alive() != c.alive || v.ready() != c.ready {
-				t.Errorf("alive: %t, ready: %t", v.alive(), v.ready())
+			alive, ready := v.alive(t.Context()), v.ready(t.Context())
+			if (alive == nil) != c.alive || (ready == nil) != c.ready {
+				t.Errorf("alive: %v, ready: %v", alive, ready)
 			}
 		})
 	}

@@ -218,7 +218,7 @@ func PoolPolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: naming.PoolSelector(db.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress:     clientRules(db),
+			Ingress:     append(clientRules(db), metricsRules(db)...),
 		},
 	}
 }

@@ -88,9 +88,7 @@ func (p *Pooler) Run(ctx context.Context) error {
 	if err := p.console.awaitUp(ctx, bouncer.ended); err != nil {
 		return cmp.Or(bouncer.failure(), err)
 	}
-	if err := p.serveProbes(life); err != nil {
-		return err
-	}
+	p.serve(life)
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
 	for {

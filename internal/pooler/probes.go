@@ -3,49 +3,42 @@ package pooler
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"strconv"
 
 	"toban.dev/internal/agent/serve"
-	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 )
 
-// serveProbes answers the kubelet until ctx ends. A pooler is ready once it has had a route: while no instance leads
-// it has to take clients, and to hold them.
-func (p *Pooler) serveProbes(ctx context.Context) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, r *http.Request) {
-		_, err := p.console.quick(r.Context(), "SHOW VERSION")
-		probe(w, err)
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.State().Route == (Route{}) {
-			probe(w, errors.New("no instance has said yet that it leads"))
-			return
-		}
-		probe(w, nil)
-	})
+// serve answers the kubelet and Prometheus until ctx ends. What fails of that is said in the log, and the kubelet sees
+// it.
+func (p *Pooler) serve(ctx context.Context) {
 	listen := p.options.Listen
 	if listen == everywhere {
 		listen = ""
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(listen, strconv.Itoa(naming.PortProbe)))
-	if err != nil {
-		return fmt.Errorf("listen for probes: %w", err)
+	probes := &serve.Probes{Listen: listen, ListenAt: protocol.Listen, Alive: p.alive, Ready: p.ready}
+	metrics := &serve.Metrics{
+		Listen: listen, ListenAt: protocol.Listen, Log: p.options.Log,
+		Handler: (&Metrics{State: p.State, Ask: p.console.quick, Log: p.options.Log}).handler(),
 	}
-	server := serve.PlainServer(mux)
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	go func() { _ = server.Serve(listener) }() // it ends with ctx
-	return nil
+	for _, serve := range []func(context.Context) error{probes.Serve, metrics.Serve} {
+		go func() {
+			if err := serve(ctx); err != nil && ctx.Err() == nil {
+				p.options.Log.Error("nobody is answered any more", "error", err.Error())
+			}
+		}()
+	}
 }
 
-func probe(w http.ResponseWriter, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+// alive says that PgBouncer answers.
+func (p *Pooler) alive(ctx context.Context) error {
+	_, err := p.console.quick(ctx, "SHOW VERSION")
+	return err
+}
+
+// ready says that the pooler has had a route. While no instance leads it has to take clients, and to hold them.
+func (p *Pooler) ready(context.Context) error {
+	if p.State().Route == (Route{}) {
+		return errors.New("no instance has said yet that it leads")
 	}
-	_, _ = io.WriteString(w, "ok\n") // the kubelet that hung up asks again
+	return nil
 }

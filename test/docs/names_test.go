@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/agent/exporter"
 	"toban.dev/internal/metrics"
+	"toban.dev/internal/pooler"
 )
 
 // docs/reference/annotations.md has every annotation and label of internal/naming, and no other.
@@ -40,7 +41,7 @@ func TestEveryAnnotationIsInTheReference(t *testing.T) {
 func TestEveryMetricIsInTheReference(t *testing.T) {
 	var r registry
 	metrics.New(&r)
-	r.MustRegister(&metrics.Drills{}, &exporter.Exporter{})
+	r.MustRegister(&metrics.Drills{}, &exporter.Exporter{}, &pooler.Metrics{})
 	if len(r.rows) < 5 {
 		t.Fatalf("only %d metrics were found: %q", len(r.rows), r.rows)
 	}

@@ -43,6 +43,7 @@ type drill struct {
 	localkube localkube
 	cluster   cluster
 	way       way
+	pool      way // to the pooler, where there is one
 	resolver  *net.Resolver
 	book      *book
 	began     time.Time
@@ -75,7 +76,7 @@ func begin(ctx context.Context, o options) (*drill, error) {
 // renew makes the database anew: at first, and after it did not get whole again.
 func (d *drill) renew(ctx context.Context) error {
 	d.say("a new database is made: %s", d.shape.about)
-	d.way.leave(ctx)
+	d.leaveWays(ctx)
 	if err := d.remove(ctx); err != nil {
 		return err
 	}
@@ -87,16 +88,26 @@ func (d *drill) renew(ctx context.Context) error {
 	}
 	return until(ctx, creation, func(ctx context.Context) error {
 		access, err := d.world.access(ctx)
+		if err == nil && d.shape.pooler {
+			var pool outside.Access
+			pool, err = d.world.accessTo(ctx, naming.Pool(name))
+			d.pool.set(pool)
+		}
 		d.way.set(access)
 		return err
 	})
+}
+
+func (d *drill) leaveWays(ctx context.Context) {
+	d.way.leave(ctx)
+	d.pool.leave(ctx)
 }
 
 // end removes the database.
 func (d *drill) end(ctx context.Context) {
 	d.say("the namespace %s is removed", namespace)
 	ctx = context.WithoutCancel(ctx)
-	d.way.leave(ctx)
+	d.leaveWays(ctx)
 	if err := d.remove(ctx); err != nil {
 		d.say("%v", err)
 	}
@@ -128,6 +139,13 @@ func (d *drill) start(ctx context.Context) *clients {
 	c.registrar(running, 0, service, always)
 	c.registrar(running, 1, service, always)
 	c.registrar(running, 2, multi, always)
+	if d.shape.pooler {
+		pooled := poolerDoor(d.pool.get)
+		for range writersEach {
+			c.writer(running, pooled, always)
+		}
+		c.registrar(running, 3+len(hosts), pooled, always)
+	}
 	for i, instance := range d.shape.members() {
 		host := hosts[i]
 		local := func() door { return localDoor(access, instance, host, d.book.where) }
@@ -270,6 +288,11 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	if err := d.way.by(ctx, d.cluster, s.clientsNode()); err != nil {
 		return nil, err
 	}
+	if d.shape.pooler {
+		if err := d.pool.by(ctx, d.cluster, s.clientsNode()); err != nil {
+			return nil, err
+		}
+	}
 	return s, until(ctx, time.Minute, func(ctx context.Context) error { return d.way.get().Do(ctx, tables) })
 }
 
@@ -279,7 +302,7 @@ func (d *drill) first(ctx context.Context, c *clients, s *scene) error {
 		if err := d.whole(ctx, c.history); err != nil {
 			return err
 		}
-		if now := c.history.now(); now < warmUp || !flows(c, now-warmUp, now) {
+		if now := c.history.now(); now < warmUp || !d.flows(c, now-warmUp, now) {
 			return errors.New("the writers have not been acknowledged without a gap")
 		}
 		return nil
@@ -295,14 +318,22 @@ func (d *drill) first(ctx context.Context, c *clients, s *scene) error {
 	return nil
 }
 
-// flows says whether both paths were acknowledged without an outage between two times.
-func flows(c *clients, from, to time.Duration) bool {
-	return steady(c.acks(PathService), from, to, steadyGap) && steady(c.acks(PathMulti), from, to, steadyGap)
+// flows says whether every way in was acknowledged without an outage between two times.
+func (d *drill) flows(c *clients, from, to time.Duration) bool {
+	return d.steady(c, from, to, steadyGap)
 }
 
-// flowed says whether both paths were acknowledged at all between two times.
-func flowed(c *clients, from, to time.Duration) bool {
-	return steady(c.acks(PathService), from, to, to-from-1) && steady(c.acks(PathMulti), from, to, to-from-1)
+// flowed says whether every way in was acknowledged at all between two times.
+func (d *drill) flowed(c *clients, from, to time.Duration) bool {
+	return d.steady(c, from, to, to-from-1)
+}
+
+func (d *drill) steady(c *clients, from, to, gap time.Duration) bool {
+	ways := []Path{PathService, PathMulti}
+	if d.shape.pooler {
+		ways = append(ways, PathPooler)
+	}
+	return !slices.ContainsFunc(ways, func(p Path) bool { return !steady(c.acks(p), from, to, gap) })
 }
 
 // wait waits until writes have come again for a while, and the fault has lasted as
@@ -316,11 +347,11 @@ func (d *drill) wait(ctx context.Context, c *clients, s *scene, f fault) bool {
 		now := c.history.now()
 		lasted := now - s.last
 		changed := f.least == 0 || len(c.leaders()) > f.least
-		if lasted >= settle+f.lasts && flows(c, now-settle, now) && (changed || lasted > d.options.hold) {
+		if lasted >= settle+f.lasts && d.flows(c, now-settle, now) && (changed || lasted > d.options.hold) {
 			return true
 		}
 		if lasted > most {
-			return flowed(c, now-settle, now)
+			return d.flowed(c, now-settle, now)
 		}
 		select {
 		case <-ctx.Done():
@@ -381,7 +412,7 @@ func (d *drill) untilWhole(ctx context.Context, h *history, w *watch, f fault) (
 
 // look looks all acknowledged writes up, and checks the registers.
 func (d *drill) look(ctx context.Context, c *clients, r *Run) error {
-	acks := c.acks(PathService, PathMulti, PathLocal)
+	acks := c.acks(allPaths...)
 	var there []int64
 	err := until(ctx, time.Minute, func(ctx context.Context) (err error) {
 		there, err = d.ids(ctx)

@@ -15,7 +15,11 @@ const (
 	PathService Path = "service"
 	PathMulti   Path = "multi-host"
 	PathLocal   Path = "local"
+	PathPooler  Path = "pooler"
 )
+
+// allPaths are all of them.
+var allPaths = []Path{PathService, PathMulti, PathLocal, PathPooler}
 
 // Outcome is what a client knows of its write.
 type Outcome string
@@ -132,7 +136,7 @@ func (h *history) latest(age time.Duration) map[string]sight {
 
 // leaders are all that were seen so far.
 func (h *history) leaders() map[Leader]bool {
-	acks := h.acks(PathService, PathMulti, PathLocal)
+	acks := h.acks(allPaths...)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return leaders(h.sights, acks)

@@ -23,6 +23,8 @@ type Run struct {
 	// fault, through the Service and with a list of hosts.
 	Service float64 `json:"service"`
 	Multi   float64 `json:"multi"`
+	// Pooler is the same through the pooler, where the shape has one.
+	Pooler float64 `json:"pooler,omitempty"`
 	// ByItself says that writes came again before the fault was healed.
 	ByItself bool `json:"byItself"`
 	// Whole is the time from the healing, or from the fault where there was nothing to
@@ -71,8 +73,11 @@ func seconds(d time.Duration) float64 { return d.Seconds() }
 // judge measures a history between the fault and the end.
 func (r *Run) judge(c *clients, f fault, t0, end time.Duration) {
 	service, multi := c.acks(PathService), c.acks(PathMulti)
-	all := c.acks(PathService, PathMulti, PathLocal)
+	all := c.acks(allPaths...)
 	r.Service, r.Multi = seconds(longestGap(service, t0, end).length()), seconds(longestGap(multi, t0, end).length())
+	if pooled := c.acks(PathPooler); len(pooled) > 0 {
+		r.Pooler = seconds(longestGap(pooled, t0, end).length())
+	}
 	count, length := overlap(all)
 	r.Overlap, r.OverlapFor = count, seconds(length)
 	r.TwoPrimaries = seconds(twoPrimaries(c.sights))
@@ -112,6 +117,9 @@ func (r Run) wrongs() []string {
 func (d *drill) tell(r Run) {
 	d.say("%s: no writes for %.2f s (Service) and %.2f s (multi-host), by itself %t; whole after %.1f s",
 		r.Fault, r.Service, r.Multi, r.ByItself, r.Whole)
+	if r.Pooler > 0 {
+		d.say("  no writes for %.2f s (pooler)", r.Pooler)
+	}
 	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; "+
 		"unknown writes %d; two primaries %.2f s", r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing,
 		r.Operations, r.Linearizable, r.Unknown, r.TwoPrimaries)

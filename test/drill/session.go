@@ -51,6 +51,15 @@ func serviceDoor(access func() outside.Access) door {
 	return door{path: PathService, patience: answerTimeout, settings: settings}
 }
 
+// poolerPatience is longer than the pooler holds its clients in any drill: they wait, and do not hang up.
+const poolerPatience = 15 * time.Second
+
+// poolerDoor leads through the pooler's Service.
+func poolerDoor(access func() outside.Access) door {
+	settings := func() (*pgx.ConnConfig, error) { return access().Settings() }
+	return door{path: PathPooler, patience: poolerPatience, settings: settings}
+}
+
 // multiDoor is what libpq does with a list of hosts and target_session_attrs=read-write:
 // one after the other, the first one that takes writes. The hosts are the instances'
 // lasting names, looked up in the cluster's DNS for each session, as by an application.

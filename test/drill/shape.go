@@ -17,6 +17,8 @@ type shape struct {
 	// mayLose says that a failover may lose acknowledged writes, and that two primaries
 	// may acknowledge for a moment: that is counted then, and fails nothing.
 	mayLose bool
+	// pooler says that it has one, through which clients write as well.
+	pooler bool
 	// faults are those that are made where -only names none; all if it is empty.
 	faults string
 }
@@ -46,6 +48,10 @@ var shapes = []shape{
 		instances: 2, durability: v1.DurabilityQuorum,
 		faults: "postmaster-killed,pod-deleted,server-hung,node-cut,servers-killed,lease-deleted," +
 			"standby-disk-stalls,switchover,standby-pod-deleted"},
+	{name: "pooled", about: "three instances, durability quorum, and a pooler through which clients write as well",
+		instances: 3, durability: v1.DurabilityQuorum, pooler: true,
+		faults: "postmaster-killed,agent-killed,pod-deleted,pod-force-deleted,server-hung,pod-frozen,node-cut," +
+			"switchover,api-away"},
 	{name: "async", about: "three instances, durability async: what is lost is counted",
 		instances: 3, durability: v1.DurabilityAsync, mayLose: true,
 		faults: "postmaster-killed,pod-deleted,pod-force-deleted,server-hung,node-cut,node-killed," +

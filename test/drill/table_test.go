@@ -50,7 +50,7 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 	}
 	want := []string{
 		"one", "three", "2", "1", "2.00 / 3.00 / 3.00 s", "1.00 / 1.50 / 1.50 s",
-		"1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing",
+		"–", "1 of 20", "2", "1", "4.00 / 5.00 s", "1, 2 missing",
 	}
 	if !slices.Equal(verdicts[1], want) {
 		t.Errorf("row %q, want %q", verdicts[1], want)
@@ -60,6 +60,10 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 	}
 	if last := verdicts[3]; last[0] != "never made" || !slices.Contains(last, notMeasured) {
 		t.Errorf("a row without a run is %q", last)
+	}
+	pooled := []Run{{Fault: "one", Pooler: 0.4}, {Fault: "one", Pooler: 0.6}}
+	if rows, _ := tablesOf(someRows, pooled); rows[1][6] != "0.40 / 0.60 / 0.60 s" {
+		t.Errorf("through a pooler: %q", rows[1])
 	}
 	text := markdownTable(verdicts)
 	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 5 ||

@@ -77,6 +77,9 @@ func (w world) create(ctx context.Context) error {
 		Version: 17, Instances: w.shape.instances, Durability: w.shape.durability,
 		Storage: v1.StorageSpec{Size: "1Gi"},
 	}
+	if w.shape.pooler {
+		db.Spec.Pooler = &v1.PoolerSpec{Instances: 2}
+	}
 	if err := w.Create(ctx, db); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the SampleDB: %w", err)
 	}
@@ -109,12 +112,17 @@ func until(ctx context.Context, patience time.Duration, look func(context.Contex
 
 // access is the way through the read-write Service.
 func (w world) access(ctx context.Context) (outside.Access, error) {
+	return w.accessTo(ctx, naming.ReadWriteService(name))
+}
+
+// accessTo is the same for another of its Services.
+func (w world) accessTo(ctx context.Context, to string) (outside.Access, error) {
 	var secret corev1.Secret
 	if err := w.Get(ctx, key(naming.AppSecret(name)), &secret); err != nil {
 		return outside.Access{}, err
 	}
 	var service corev1.Service
-	if err := w.Get(ctx, key(naming.ReadWriteService(name)), &service); err != nil {
+	if err := w.Get(ctx, key(to), &service); err != nil {
 		return outside.Access{}, err
 	}
 	return outside.NewAccess(secret, service)

@@ -35,9 +35,15 @@ import (
 func (c *cluster) metricsOf(name string) map[string]float64 {
 	c.Helper()
 	ordinal, _ := naming.Ordinal(name)
+	return c.metricsAt(c.host(ordinal))
+}
+
+// metricsAt are those that are served at an address.
+func (c *cluster) metricsAt(host string) map[string]float64 {
+	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), 10*time.Second)
 	defer cancel()
-	address := net.JoinHostPort(c.host(ordinal), strconv.Itoa(naming.PortMetrics))
+	address := net.JoinHostPort(host, strconv.Itoa(naming.PortMetrics))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	c.must(err)
 	answer, err := http.DefaultClient.Do(request)
@@ -46,7 +52,7 @@ func (c *cluster) metricsOf(name string) map[string]float64 {
 	text, err := io.ReadAll(answer.Body)
 	c.must(err)
 	if answer.StatusCode != http.StatusOK {
-		c.Fatalf("the metrics of %s: %s %s", name, answer.Status, text)
+		c.Fatalf("the metrics at %s: %s %s", host, answer.Status, text)
 	}
 	out := map[string]float64{}
 	for _, line := range strings.Split(string(text), "\n") {

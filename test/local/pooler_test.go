@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -254,6 +255,45 @@ func TestWhoLogsInThroughAPooler(t *testing.T) {
 	}
 	if _, err := c.asPooler("app"); err == nil {
 		t.Error("a pooler gets into the application's database")
+	}
+}
+
+// What a pooler serves to Prometheus is true.
+func TestMetricsOfAPooler(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	busy := c.pooledApp()
+	open, err := busy.Begin(t.Context())
+	c.must(err)
+	for range 5 {
+		_, err = open.Exec(t.Context(), "select 1")
+		c.must(err)
+	}
+	status, err := c.status(c.leader())
+	c.must(err)
+	got := c.metricsAt(c.poolHost())
+	for series, want := range map[string]float64{
+		"pgbouncer_up": 1, "toban_pooler_open": 1, "toban_pooler_term": float64(status.Term),
+		`pgbouncer_pools_client_active_connections{database="app",user="app"}`:  1,
+		`pgbouncer_pools_client_waiting_connections{database="app",user="app"}`: 0,
+		`pgbouncer_pools_server_active_connections{database="app",user="app"}`:  1,
+	} {
+		if value, there := got[series]; !there || value != want {
+			t.Errorf("%s is %v (there: %t), want %v", series, value, there, want)
+		}
+	}
+	for _, series := range []string{
+		`pgbouncer_stats_queries_pooled_total{database="app"}`, `pgbouncer_stats_sent_bytes_total{database="app"}`,
+		`pgbouncer_stats_queries_duration_seconds_total{database="app"}`,
+	} {
+		if got[series] <= 0 {
+			t.Errorf("%s is %v", series, got[series])
+		}
+	}
+	for series := range got {
+		if strings.Contains(series, `database="pgbouncer"`) {
+			t.Errorf("PgBouncer's own database is a pool: %s", series)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func TestPrometheusTakesTheScrapeConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs, ok := config["scrape_configs"].([]any)
-	if !ok || len(jobs) != 2 {
+	if !ok || len(jobs) != 3 {
 		t.Fatalf("the jobs are %v", config["scrape_configs"])
 	}
 	for _, j := range jobs {

@@ -157,10 +157,18 @@ func TestWhoMayAskWhat(t *testing.T) {
 
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
-	alive, ready, board := true, true, status.New(protocol.Status{})
+	alive, ready := true, true
+	says := func(is *bool, why string) func(context.Context) error {
+		return func(context.Context) error {
+			if *is {
+				return nil
+			}
+			return errors.New(why)
+		}
+	}
 	p := &Probes{
-		Listen: loopback, ListenAt: protocol.Listen, Status: board, Alive: func() bool { return alive },
-		Ready: func() bool { return ready },
+		Listen: loopback, ListenAt: protocol.Listen, Alive: says(&alive, "the elections have not moved"),
+		Ready: says(&ready, "Cloning: from x-1"),
 	}
 	start(t, p.Serve, naming.PortProbe)
 	for name, c := range map[string]struct {
@@ -177,7 +185,6 @@ func TestProbes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			alive, ready = c.alive, c.ready
-			board.Change(func(s *protocol.Status) { s.Reason, s.Message = "Cloning", "from x-1" })
 			code, body := get(t, fmt.Sprintf("http://%s:%d%s", loopback, naming.PortProbe, c.path))
 			if code != c.code || !strings.Contains(body, c.words) {
 				t.Errorf("the answer is %d, %s", code, body)
@@ -188,10 +195,8 @@ func TestProbes(t *testing.T) {
 
 // Whoever opens connections and says nothing, or too much, keeps the kubelet from nothing.
 func TestProbesAreAnsweredInACrowd(t *testing.T) {
-	p := &Probes{
-		Listen: loopback, ListenAt: protocol.Listen, Status: status.New(protocol.Status{}),
-		Alive: func() bool { return true }, Ready: func() bool { return true },
-	}
+	well := func(context.Context) error { return nil }
+	p := &Probes{Listen: loopback, ListenAt: protocol.Listen, Alive: well, Ready: well}
 	start(t, p.Serve, naming.PortProbe)
 	address := net.JoinHostPort(loopback, strconv.Itoa(naming.PortProbe))
 	var silent []net.Conn

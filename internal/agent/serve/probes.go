@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 
-	"toban.dev/internal/agent/status"
 	"toban.dev/internal/naming"
 )
 
@@ -14,29 +13,25 @@ type Probes struct {
 	// Listen is the address to listen on, "" for all, ListenAt listens there.
 	Listen   string
 	ListenAt ListenAt
-	Status   *status.Board
-	// Alive says that the agent does not hang, Ready that the instance does what its role asks.
-	Alive, Ready func() bool
+	// Alive is nil where the process does not hang, Ready where it does what it is for; else they say why not.
+	Alive, Ready func(context.Context) error
 }
 
 // Serve serves the kubelet's probes.
 func (p *Probes) Serve(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		probe(w, p.Alive(), "the elections have not moved for a minute")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		status := p.Status.Get()
-		probe(w, p.Ready(), status.Reason+": "+status.Message)
-	})
+	mux.HandleFunc("GET /livez", probe(p.Alive))
+	mux.HandleFunc("GET /readyz", probe(p.Ready))
 	server := PlainServer(mux)
 	return serveUntil(ctx, server, p.ListenAt, at(p.Listen, naming.PortProbe), server.Serve)
 }
 
-func probe(w http.ResponseWriter, ok bool, why string) {
-	if !ok {
-		http.Error(w, why, http.StatusServiceUnavailable)
-		return
+func probe(look func(context.Context) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := look(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n") // the kubelet that hung up asks again
 	}
-	_, _ = io.WriteString(w, "ok\n") // the kubelet that hung up asks again
 }
