@@ -231,6 +231,11 @@ type DatabaseReference struct {
 	// +kubebuilder:validation:MaxLength=40
 	// +required
 	Name string `json:"name"`
+
+	// Whether the application connects through the pooler of the SampleDB (spec.pooler), which it is on. Migrations
+	// connect without one, because they may need a session of their own.
+	// +optional
+	Pooler bool `json:"pooler,omitempty"`
 }
 
 // DatabaseKind is a kind of database.

@@ -51,7 +51,17 @@ func (r *Reconciler) observeSampleDB(ctx context.Context, s *scope, name string)
 	d.usable = meta.IsStatusConditionTrue(conditions,
 		toban.ConditionAvailable) && meta.IsStatusConditionTrue(conditions, toban.ConditionInitialized)
 	d.ready, d.why = readiness("SampleDB", db, conditions)
+	d.lacksPooler(s.app, db)
 	return nil
+}
+
+// lacksPooler notes that an application wants to connect through a pooler that is not there.
+func (d *database) lacksPooler(app *v1.MyApp, db *toban.SampleDB) {
+	if app.Spec.Database.Pooler && db != nil && db.Spec.Pooler == nil {
+		d.usable, d.ready = false, false
+		d.why = fmt.Sprintf("SampleDB %s has no pooler: give it spec.pooler, or set database.pooler of this MyApp to "+
+			"false", db.Name)
+	}
 }
 
 func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name string) error {
@@ -80,6 +90,7 @@ func (r *Reconciler) observePostgreSQL(ctx context.Context, s *scope, name strin
 		return err
 	}
 	d.noBackup = noBackup(db)
+	d.lacksPooler(s.app, db)
 	return nil
 }
 

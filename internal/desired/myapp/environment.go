@@ -34,16 +34,30 @@ func connection(database *v1.DatabaseReference) []corev1.EnvVar {
 			LocalObjectReference: corev1.LocalObjectReference{Name: naming.AppSecret(database.Name)}, Key: key,
 		}}}
 	}
+	host, uri := naming.KeyHost, naming.KeyURI
+	if database.Pooler {
+		host, uri = naming.KeyPoolHost, naming.KeyPoolURI
+	}
 	return []corev1.EnvVar{
-		from("PGHOST", naming.KeyHost),
+		from("PGHOST", host),
 		from("PGPORT", naming.KeyPort),
 		from("PGUSER", naming.KeyUsername),
 		from("PGPASSWORD", naming.KeyPassword),
 		from("PGDATABASE", naming.KeyDatabase),
 		{Name: "PGSSLMODE", Value: "verify-full"},
 		{Name: "PGSSLROOTCERT", Value: naming.TrustFile(database.Name)},
-		from("DATABASE_URL", naming.KeyURI),
+		from("DATABASE_URL", uri),
 	}
+}
+
+// direct is the database without its pooler: what migrations connect to, which also makes no other version of it.
+func direct(database *v1.DatabaseReference) *v1.DatabaseReference {
+	if database == nil {
+		return nil
+	}
+	out := *database
+	out.Pooler = false
+	return &out
 }
 
 // sources are the objects whose keys become variables. They must be there: a Pod without them does not start.

@@ -27,7 +27,7 @@ func Version(spec v1.MyAppSpec) string {
 	if m == nil {
 		return desired.Hash([]any{spec.Image})
 	}
-	return desired.Hash([]any{spec.Image, m.Image, m.Command, m.Args, spec.Database})
+	return desired.Hash([]any{spec.Image, m.Image, m.Command, m.Args, direct(spec.Database)})
 }
 
 // Update is a step from one version to the next.
@@ -67,13 +67,14 @@ func attempt(app *v1.MyApp, update Update) string {
 	m.Backup = false
 	return desired.Hash([]any{
 		app.UID, update, app.Annotations[naming.AnnotationRetry], app.Annotations[naming.AnnotationSecrets],
-		spec.Image, m, spec.Database, spec.Env, spec.Config, spec.Resources, spec.SecurityContext,
+		spec.Image, m, direct(spec.Database), spec.Env, spec.Config, spec.Resources, spec.SecurityContext,
 		spec.PodSecurityContext, spec.Pod,
 	})
 }
 
 func migrationPod(app *v1.MyApp, update Update) corev1.PodTemplateSpec {
 	spec, m := app.Spec, app.Spec.Migration
+	spec.Database = direct(spec.Database)
 	image := m.Image
 	if image == "" {
 		image = spec.Image

@@ -76,6 +76,30 @@ func TestAVariableOfTheUserTakesThePlaceOfOneOfTheDatabase(t *testing.T) {
 	}
 }
 
+// The application connects through the pooler, its migration without one.
+func TestAnApplicationConnectsThroughAPooler(t *testing.T) {
+	app := article("x", withMigration)
+	app.Spec.Database.Pooler = true
+	key := func(env []corev1.EnvVar, name string) string {
+		for _, e := range env {
+			if e.Name == name && e.ValueFrom != nil {
+				return e.ValueFrom.SecretKeyRef.Key
+			}
+		}
+		return ""
+	}
+	pods := Deployment(app, Release{Spec: app.Spec}, 3).Spec.Template.Spec.Containers[0].Env
+	job := MigrationJob(app, Update{}).Spec.Template.Spec.Containers[0].Env
+	for name, want := range map[string][2]string{
+		"PGHOST":       {naming.KeyPoolHost, naming.KeyHost},
+		"DATABASE_URL": {naming.KeyPoolURI, naming.KeyURI},
+	} {
+		if got := [2]string{key(pods, name), key(job, name)}; got != want {
+			t.Errorf("%s is of the keys %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestAVersionIsTheCodeAndTheSchema(t *testing.T) {
 	was := Version(article("x", withMigration).Spec)
 	for name, c := range map[string]struct {
@@ -88,6 +112,7 @@ func TestAVersionIsTheCodeAndTheSchema(t *testing.T) {
 		},
 		"another image of migrations":   {func(s *v1.MyAppSpec) { s.Migration.Image = "m" }, true},
 		"another database":              {func(s *v1.MyAppSpec) { s.Database.Name = "other" }, true},
+		"through the pooler":            {func(s *v1.MyAppSpec) { s.Database.Pooler = true }, false},
 		"no migration any more":         {func(s *v1.MyAppSpec) { s.Migration = nil }, true},
 		"another number of Pods":        {func(s *v1.MyAppSpec) { s.Replicas = ptr.To[int32](9) }, false},
 		"another variable":              {func(s *v1.MyAppSpec) { s.Env = []corev1.EnvVar{{Name: "A"}} }, false},

@@ -74,18 +74,21 @@ func Ingress(app *v1.MyApp) *networkingv1.Ingress {
 	return out
 }
 
-// DatabasePolicy lets the Pods of a MyApp and of its migrations reach the PostgreSQL of SampleDBs of its namespace,
-// also where spec.network.from of those does not name them.
+// DatabasePolicy lets the Pods of a MyApp and of its migrations reach the PostgreSQL of SampleDBs of its namespace, and
+// their poolers, also where spec.network.from of those does not name them.
 func DatabasePolicy(app *v1.MyApp, sampleDBs []string) *networkingv1.NetworkPolicy {
 	tcp, port := corev1.ProtocolTCP, intstr.FromInt32(naming.PortPostgreSQL)
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: meta(app, naming.DatabasePolicy(app.Name)),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{
-				MatchLabels: map[string]string{naming.LabelComponent: naming.ComponentInstance},
-				MatchExpressions: []metav1.LabelSelectorRequirement{{
-					Key: naming.LabelSampleDB, Operator: metav1.LabelSelectorOpIn, Values: sampleDBs,
-				}},
+				MatchExpressions: []metav1.LabelSelectorRequirement{
+					{
+						Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn,
+						Values: []string{naming.ComponentInstance, naming.ComponentPooler},
+					},
+					{Key: naming.LabelSampleDB, Operator: metav1.LabelSelectorOpIn, Values: sampleDBs},
+				},
 			},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{
