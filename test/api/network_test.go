@@ -107,10 +107,12 @@ func TestAMyAppReachesItsDatabase(t *testing.T) {
 		if everybody || len(peers) != 1 || peers[0].PodSelector.MatchLabels[naming.LabelMyApp] != app.Name {
 			t.Errorf("the policy lets in %s", jsonOf(t, policy.Spec))
 		}
-		if policy.Spec.PodSelector.MatchLabels[naming.LabelComponent] != naming.ComponentInstance {
-			t.Errorf("it leads to more than instances: %s", jsonOf(t, policy.Spec))
+		leads := policy.Spec.PodSelector.MatchExpressions
+		if leads[0].Key != naming.LabelComponent ||
+			!slices.Equal(leads[0].Values, []string{naming.ComponentInstance, naming.ComponentPooler}) {
+			t.Errorf("it leads to more than instances and poolers: %s", jsonOf(t, policy.Spec))
 		}
-		return policy.Spec.PodSelector.MatchExpressions[0].Values
+		return leads[1].Values
 	}
 	if got := servers(); !slices.Equal(got, []string{"shop"}) {
 		t.Errorf("it reaches %v", got)
