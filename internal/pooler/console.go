@@ -93,7 +93,7 @@ func (c console) awaitUp(ctx context.Context, ended <-chan struct{}) error {
 
 // leave leaves all servers but that at an address. Clients with a transaction on another one are ended, because
 // PgBouncer would wait for that server; it says how many. Other sessions PgBouncer closes without a client's notice.
-func (c console) leave(ctx context.Context, address string) (ended int, err error) {
+func (c console) leave(ctx context.Context, address netip.Addr) (ended int, err error) {
 	servers, err := c.quick(ctx, "SHOW SERVERS")
 	if err != nil {
 		return 0, err
@@ -101,7 +101,7 @@ func (c console) leave(ctx context.Context, address string) (ended int, err erro
 	stale := map[string]bool{} // the clients, by PgBouncer's pointers
 	leaves := false
 	for _, s := range servers {
-		if _, err := netip.ParseAddr(s["addr"]); err == nil && s["addr"] != address { // and not one that is looked up
+		if at, err := netip.ParseAddr(s["addr"]); err == nil && at != address { // and not one that is looked up
 			leaves, stale[s["link"]] = true, true
 		}
 	}

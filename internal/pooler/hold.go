@@ -37,14 +37,7 @@ func (h *hold) complete() bool { return h.isDone() && h.err == nil }
 // failed says that nothing is held.
 func (h *hold) failed() bool { return h.isDone() && h.err != nil }
 
-func (h *hold) isDone() bool {
-	select {
-	case <-h.done:
-		return true
-	default:
-		return false
-	}
-}
+func (h *hold) isDone() bool { return closed(h.done) }
 
 // end has the clients go on. PgBouncer goes on by itself when who waits for the end of a PAUSE hangs up.
 func (h *hold) end(ctx context.Context) error {

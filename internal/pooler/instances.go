@@ -98,34 +98,48 @@ func (i *instances) ask(ctx context.Context, host string) {
 	}
 }
 
-// askOnce waits for news of an instance. The question is asked anew when the clients are held for another hand-over.
+// askOnce waits for news of an instance. Where its address does not answer, it may be another one now, and the instance
+// is asked by its name.
 func (i *instances) askOnce(ctx context.Context, host string) error {
 	asks, way, again := i.question(host)
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
-	asking, overtaken := context.WithCancel(ctx)
-	defer overtaken()
-	go func() {
-		select {
-		case <-again:
-			overtaken()
-		case <-asking.Done():
-		}
-	}()
-	tells, err := i.asker.AskAsPooler(asking, way, asks)
-	if err != nil && asking.Err() != nil && ctx.Err() == nil {
-		return nil // it is asked anew
-	}
-	if err != nil && way != host { // its address may be another one now
-		tells, err = i.asker.AskAsPooler(ctx, host, asks)
+	tells, err := i.askBy(ctx, way, asks, again)
+	if err != nil && way != host && !closed(again) {
+		tells, err = i.askBy(ctx, host, asks, again)
 	}
 	switch {
+	case closed(again):
+		return nil // it is asked anew
 	case err == nil:
 		i.hear(host, tells)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		i.hear(host, protocol.InstanceTells{}) // nobody is there: that is an answer
 	}
 	return err
+}
+
+// askBy asks by an address or a name, until the question is out of date.
+func (i *instances) askBy(
+	ctx context.Context, way string, asks protocol.PoolerAsks, again <-chan struct{},
+) (protocol.InstanceTells, error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	go func() {
+		select {
+		case <-again:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return i.asker.AskAsPooler(ctx, way, asks)
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // question is what to ask an instance, by which way, and what is closed when that is out of date. Another instance may

@@ -15,6 +15,9 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// errHangs is of who never answers.
+var errHangs = errors.New("hangs")
+
 // told are instances that answer at once when something has changed, and else after protocol.PoolerWaits.
 type told struct {
 	mutex sync.Mutex
@@ -27,10 +30,17 @@ func (f *told) AskAsPooler(
 	ctx context.Context, host string, asks protocol.PoolerAsks,
 ) (protocol.InstanceTells, error) {
 	for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
+		if ctx.Err() != nil {
+			return protocol.InstanceTells{}, ctx.Err()
+		}
 		f.mutex.Lock()
 		f.asks[host] = asks
 		tells, err := f.by[host], f.fails[host]
 		f.mutex.Unlock()
+		if errors.Is(err, errHangs) {
+			<-ctx.Done()
+			return tells, ctx.Err()
+		}
 		if err != nil || !reflect.DeepEqual(tells, asks.Heard) || waited >= protocol.PoolerWaits {
 			return tells, err
 		}
@@ -129,11 +139,11 @@ func TestInstancesHearOfAHold(t *testing.T) {
 			t.Errorf("they hear %q and %q", f.holds("x-0"), f.holds("x-1"))
 		}
 		members := []protocol.Member{{Name: "x-0", Host: "x-0", Address: "10.0.0.9"}}
-		f.tell("10.0.0.9", protocol.InstanceTells{}, context.DeadlineExceeded)
+		f.tell("10.0.0.9", protocol.InstanceTells{}, errHangs)
 		f.tell("x-1", protocol.InstanceTells{Name: "x-1", Members: members}, nil)
 		soon()
 		f.tell("x-0", protocol.InstanceTells{Name: "x-0", Term: 7}, nil)
-		time.Sleep(5 * time.Second)
+		time.Sleep(10 * time.Second)
 		found := uint64(0)
 		for _, tells := range i.all() {
 			if tells.Name == "x-0" {

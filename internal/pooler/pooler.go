@@ -6,6 +6,7 @@ package pooler
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -135,7 +136,11 @@ func (p *Pooler) step(ctx context.Context) error {
 
 // move leaves the instances of former terms: no session stays there.
 func (p *Pooler) move(ctx context.Context, to Route) error {
-	ended, err := p.console.leave(ctx, to.Address)
+	address, err := netip.ParseAddr(to.Address)
+	if err != nil {
+		return fmt.Errorf("understand the address of %s: %w", to.Instance, err)
+	}
+	ended, err := p.console.leave(ctx, address)
 	if err != nil {
 		return err
 	}

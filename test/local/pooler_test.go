@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,10 +53,7 @@ func (c *cluster) poolHost() string { return fmt.Sprintf("127.10.%d.100", c.subn
 // startPooler starts a pooler of the cluster.
 func (c *cluster) startPooler(bouncer string) {
 	c.Helper()
-	leaf, err := c.authority.Issue(naming.IdentityPooler, []string{c.poolHost()}, time.Now())
-	c.must(err)
-	c.write("pool/tls.crt", leaf.CertPEM)
-	c.write("pool/tls.key", leaf.KeyPEM)
+	c.writePoolCertificate()
 	settings := protocol.PoolSettings{
 		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: poolConnections, MaxClients: 200,
 	}
@@ -74,6 +72,15 @@ func (c *cluster) startPooler(bouncer string) {
 	cmd.Env = c.env("pooler")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	c.run(poolName, cmd)
+}
+
+// writePoolCertificate issues the pooler a new certificate.
+func (c *cluster) writePoolCertificate() {
+	c.Helper()
+	leaf, err := c.authority.Issue(naming.IdentityPooler, []string{c.poolHost()}, time.Now())
+	c.must(err)
+	c.write("pool/tls.crt", leaf.CertPEM)
+	c.write("pool/tls.key", leaf.KeyPEM)
 }
 
 // throughPool opens a session through the pooler.
@@ -128,6 +135,75 @@ func TestClientsOfAPoolerWaitWhileThePrimaryIsChanged(t *testing.T) {
 		t.Errorf("%d transactions saw an error: %v", len(failed), failed[0])
 	}
 	t.Logf("%d transactions, the longest took %s", load.Written(), load.Longest())
+}
+
+// A lone server restarts without an error, too: its clients wait.
+func TestALoneServerBehindAPoolerRestarts(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	load := c.loadPool(4)
+	c.goesOn(load, 100)
+	before := c.postmaster("db-0")
+	c.restart("db-0")
+	c.await("db-0", "restarted", func(s protocol.Status) bool { return primary(s) && c.postmaster("db-0") != before })
+	c.goesOn(load, 100)
+	c.losesNothing(load)
+	if failed := load.Errors(); len(failed) > 0 {
+		t.Errorf("%d transactions saw an error: %v", len(failed), failed[0])
+	}
+	t.Logf("%d transactions, the longest took %s", load.Written(), load.Longest())
+}
+
+// A pooler that hangs keeps no primary from being changed, and goes to the new one when it goes on.
+func TestAPoolerThatHangsDelaysNoHandOverForLong(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 2)
+	session := c.pooledApp()
+	before := c.whole()
+	pid := c.agents[poolName].Process.Pid
+	c.must(syscall.Kill(pid, syscall.SIGSTOP))
+	c.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	c.switchover(before)
+	c.must(syscall.Kill(pid, syscall.SIGCONT))
+	c.awaitLog(poolName, "goes to another leader", 2) // the first one is that of its start
+	var server string
+	if session.QueryRow(t.Context(), "select 1").Scan(new(int)) != nil {
+		session = c.pooledApp() // PgBouncer, which did not hang, had no new server for it
+	}
+	c.must(session.QueryRow(t.Context(), "select current_setting('cluster_name')").Scan(&server))
+	if server == before {
+		t.Errorf("the session is on %s, which has handed over", server)
+	}
+}
+
+// A certificate that is replaced is shown to the next client, and ends no session.
+func TestAPoolerTakesAnotherCertificate(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	session := c.pooledApp()
+	serial := func(of *pgx.Conn) string {
+		shown, ok := of.PgConn().Conn().(*tls.Conn)
+		if !ok {
+			t.Fatal("a session without TLS")
+		}
+		return shown.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	before := serial(session)
+	c.writePoolCertificate()
+	for end := time.Now().Add(deadline); ; time.Sleep(100 * time.Millisecond) {
+		conn, err := c.throughPool("app", "of app", "app")
+		c.must(err)
+		now := serial(conn)
+		_ = conn.Close(context.Background())
+		if now != before {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the former certificate is shown")
+		}
+	}
+	_, err := session.Exec(t.Context(), "select 1")
+	c.must(err)
 }
 
 // After a failure, sessions without a transaction go on, and a transaction under way gets an error.
