@@ -88,9 +88,9 @@ func configuration(settings protocol.PoolSettings, paths paths, listen listening
 		{"resolv_conf", paths.resolver()}, {"dns_max_ttl", 0}, {"dns_nxdomain_ttl", 0},
 		{"server_connect_timeout", (protocol.HoldLimit + lookupMargin).Seconds()},
 		{"server_login_retry", 0.1},
-		// A server that is silent is given up.
-		{"tcp_keepalive", 1}, {"tcp_keepidle", 1}, {"tcp_keepintvl", 1}, {"tcp_keepcnt", 3},
-		{"tcp_user_timeout", 3000},
+		// Who is silent for half a minute is given up, client or server. A server of a former term is left sooner.
+		{"tcp_keepalive", 1}, {"tcp_keepidle", 10}, {"tcp_keepintvl", 5}, {"tcp_keepcnt", 3},
+		{"tcp_user_timeout", 25000},
 		// Drivers set these at the start of a session; PgBouncer knows no others than its own.
 		{"ignore_startup_parameters", "extra_float_digits"},
 		{"max_prepared_statements", 200},

@@ -6,6 +6,7 @@ package pooler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -107,18 +108,26 @@ func (p *Pooler) Run(ctx context.Context) error {
 	}
 }
 
-// step has PgBouncer do what is decided.
+// step has PgBouncer do what is decided. Files that can't be read keep it from nothing.
 func (p *Pooler) step(ctx context.Context) error {
+	return errors.Join(p.refresh(ctx), p.follow(ctx))
+}
+
+// refresh has PgBouncer read its files where they have changed.
+func (p *Pooler) refresh(ctx context.Context) error {
 	changed, err := p.files.write()
-	if err != nil {
+	if err != nil || !changed {
 		return err
 	}
-	if changed {
-		if _, err := p.console.quick(ctx, "RELOAD"); err != nil {
-			p.files.forget() // it is read again
-			return err
-		}
+	if _, err := p.console.quick(ctx, "RELOAD"); err != nil {
+		p.files.forget() // they are read again
+		return err
 	}
+	return nil
+}
+
+// follow goes where the instances say.
+func (p *Pooler) follow(ctx context.Context) error {
 	p.instances.watch(ctx, p.files.settings.Hosts)
 	d := Decide(p.route, p.instances.all())
 	if d.Route != p.route {
