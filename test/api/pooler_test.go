@@ -10,6 +10,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -85,7 +87,13 @@ func TestAPoolerComesAndGoes(t *testing.T) {
 		t.Errorf("at rest it writes: %v", writes)
 	}
 
-	db = w.settlePooler(w.edit(db, noPooler))
+	db = w.edit(db, noPooler) // its Secrets are still there
+	again, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(db)})
+	w.must(err)
+	if again.RequeueAfter > 5*time.Second {
+		t.Errorf("NAME-app waits for the former one to go, and is looked at again after %s", again.RequeueAfter)
+	}
+	db = w.settlePooler(db)
 	if w.lastConfig().Pooler || db.Status.Pooler != nil {
 		t.Errorf("it is still there: %+v", db.Status.Pooler)
 	}

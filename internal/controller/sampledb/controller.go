@@ -226,6 +226,9 @@ func (s *scope) pause() time.Duration {
 	if s.upgrade.Closed() {
 		pause = min(pause, pauseShort)
 	}
+	if s.poolerSecretsWait() {
+		pause = min(pause, pauseWorking)
+	}
 	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
 		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
