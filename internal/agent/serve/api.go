@@ -208,12 +208,13 @@ func (a *API) handleSwitchover(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := a.Status.Get()
-	if !status.Election.Leading || request.To == a.Name {
+	isAtIt := status.Resigned || status.HandOver != "" // the request is repeated until another one leads
+	switch {
+	case request.To == a.Name || !status.Election.Leading && !isAtIt:
 		status.SwitchoverError = "this instance does not lead, or is the one that is to lead"
 		writeJSON(w, status)
 		return
-	}
-	if status.SwitchoverError == "" {
+	case !isAtIt && status.SwitchoverError == "":
 		a.Log.Info("asked to resign", "to", request.To, "reason", request.Reason)
 		a.Post(machine.ResignAsked{To: request.To})
 	}

@@ -155,6 +155,41 @@ func TestWhoMayAskWhat(t *testing.T) {
 	})
 }
 
+// A request for a switchover that is repeated is refused by who does not lead, and not by who is at it.
+func TestARepeatedRequestForASwitchover(t *testing.T) {
+	ours, operators := agenttest.NewAuthority(t), agenttest.NewAuthority(t)
+	a := serving(t, ours, operators)
+	operator := agenttest.Client(t, operators, ours, naming.IdentityOperator)
+	for name, c := range map[string]struct {
+		is              func(*protocol.Status)
+		to              string
+		refused, begins bool
+	}{
+		"it leads":                        {func(s *protocol.Status) { s.Election.Leading = true }, "", false, true},
+		"it leads, and is the one":        {func(s *protocol.Status) { s.Election.Leading = true }, "x-0", true, false},
+		"it follows":                      {func(*protocol.Status) {}, "", true, false},
+		"it waits for its poolers":        {func(s *protocol.Status) { s.HandOver = "now" }, "", false, false},
+		"it has resigned":                 {func(s *protocol.Status) { s.Resigned = true }, "x-1", false, false},
+		"it has resigned, and is the one": {func(s *protocol.Status) { s.Resigned = true }, "x-0", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.Status.Change(func(s *protocol.Status) { *s = protocol.Status{Name: "x-0"}; c.is(s) })
+			a.mutex.Lock()
+			a.posted = nil
+			a.mutex.Unlock()
+			answer, err := operator.Switchover(t.Context(), loopback, protocol.Switchover{To: c.to})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.mutex.Lock()
+			defer a.mutex.Unlock()
+			if (answer.SwitchoverError != "") != c.refused || (len(a.posted) > 0) != c.begins {
+				t.Errorf("it answers %q, and the elections get %v", answer.SwitchoverError, a.posted)
+			}
+		})
+	}
+}
+
 // The kubelet asks without a certificate.
 func TestProbes(t *testing.T) {
 	alive, ready := true, true
