@@ -66,20 +66,24 @@ func service(db *v1.SampleDB, name string, selector map[string]string) *corev1.S
 // drain is refused and is not an outage that nobody meant; where spec.eviction
 // allows it, there is no budget (nil).
 func Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
-	most := intstr.FromInt32(1)
+	most := int32(1)
 	if Instances(db) == 1 {
 		if db.Spec.Eviction == v1.EvictionAllow {
 			return nil
 		}
-		most = intstr.FromInt32(0)
+		most = 0
 	}
-	always := policyv1.AlwaysAllow
+	return budget(db, naming.Budget(db.Name), naming.InstanceSelector(db.Name), most)
+}
+
+// budget lets so many Pods at a time be evicted. One that is not ready protects nobody; a drain may always take it.
+func budget(db *v1.SampleDB, name string, selector map[string]string, most int32) *policyv1.PodDisruptionBudget {
+	unavailable, always := intstr.FromInt32(most), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: meta(db, naming.Budget(db.Name)),
+		ObjectMeta: meta(db, name),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: &most,
-			Selector:       &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
-			// An instance that is not ready protects nobody; a drain may always take it.
+			MaxUnavailable:             &unavailable,
+			Selector:                   &metav1.LabelSelector{MatchLabels: selector},
 			UnhealthyPodEvictionPolicy: &always,
 		},
 	}

@@ -174,12 +174,17 @@ func affinity(db *v1.SampleDB) *corev1.Affinity {
 	if db.Spec.Pod.Affinity != nil {
 		return db.Spec.Pod.Affinity
 	}
+	return onOtherNodes(naming.InstanceSelector(db.Name))
+}
+
+// onOtherNodes spreads the Pods of a selector over nodes as far as possible.
+func onOtherNodes(selector map[string]string) *corev1.Affinity {
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight: 100,
 			PodAffinityTerm: corev1.PodAffinityTerm{
 				TopologyKey:   corev1.LabelHostname,
-				LabelSelector: &metav1.LabelSelector{MatchLabels: naming.InstanceSelector(db.Name)},
+				LabelSelector: &metav1.LabelSelector{MatchLabels: selector},
 			},
 		}},
 	}}

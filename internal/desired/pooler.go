@@ -144,15 +144,7 @@ func poolPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
 		emptyVolume(volumeRun, corev1.StorageMediumMemory),
 	}
-	pod.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
-			Weight: 100,
-			PodAffinityTerm: corev1.PodAffinityTerm{
-				TopologyKey:   corev1.LabelHostname,
-				LabelSelector: &metav1.LabelSelector{MatchLabels: naming.PoolSelector(db.Name)},
-			},
-		}},
-	}}
+	pod.Affinity = onOtherNodes(naming.PoolSelector(db.Name))
 	return pod
 }
 
@@ -200,15 +192,7 @@ func PoolService(db *v1.SampleDB) *corev1.Service {
 
 // PoolBudget lets one pooler at a time be evicted.
 func PoolBudget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
-	most, always := intstr.FromInt32(1), policyv1.AlwaysAllow
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: meta(db, naming.Pool(db.Name)),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable:             &most,
-			Selector:                   &metav1.LabelSelector{MatchLabels: naming.PoolSelector(db.Name)},
-			UnhealthyPodEvictionPolicy: &always,
-		},
-	}
+	return budget(db, naming.Pool(db.Name), naming.PoolSelector(db.Name), 1)
 }
 
 // PoolPolicy lets those reach the poolers that may reach the servers.

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
@@ -70,15 +69,7 @@ func servers(db *v1.SampleDB) metav1.LabelSelector {
 
 // ReadersBudget lets one reader at a time be evicted. It has nothing to do with that of the instances.
 func ReadersBudget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
-	most, always := intstr.FromInt32(1), policyv1.AlwaysAllow
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: meta(db, naming.Readers(db.Name)),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable:             &most,
-			Selector:                   &metav1.LabelSelector{MatchLabels: naming.ReaderSelector(db.Name)},
-			UnhealthyPodEvictionPolicy: &always,
-		},
-	}
+	return budget(db, naming.Readers(db.Name), naming.ReaderSelector(db.Name), 1)
 }
 
 // ReadersAutoscaler has the number of readers follow the use of the CPU, nil where that is not wanted. One comes or

@@ -87,6 +87,10 @@ func TestAPoolerComesAndGoes(t *testing.T) {
 		t.Errorf("at rest it writes: %v", writes)
 	}
 
+	if len(w.agents.restarts)+len(w.agents.switchovers) > 0 {
+		t.Errorf("servers restart for it: %v, or hand over: %v", w.agents.restarts, w.agents.switchovers)
+	}
+
 	db = w.edit(db, noPooler) // its Secrets are still there
 	again, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(db)})
 	w.must(err)

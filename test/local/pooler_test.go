@@ -230,6 +230,23 @@ func TestSessionsOfAPoolerSurviveAFailure(t *testing.T) {
 	c.losesNothing(load)
 }
 
+// While nobody leads, a client waits, and gets an error in the end.
+func TestAClientOfAPoolerDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 1)
+	session := c.pooledApp()
+	began := time.Now()
+	c.kill("db-0", syscall.SIGKILL)
+	c.awaitLog(poolName, `"reason":"NoLeader"`, 2) // the first one is that of its start
+	asked, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	_, err := session.Exec(asked, "select 1")
+	took := time.Since(began)
+	if err == nil || asked.Err() != nil || took < protocol.HoldLimit/2 {
+		t.Errorf("with nobody there, it got %v after %s", err, took)
+	}
+}
+
 // A pooler leaves a primary that hangs: clients with a transaction there get an error when another one leads.
 func TestAPoolerLeavesAPrimaryThatHangs(t *testing.T) {
 	t.Parallel()
@@ -292,6 +309,12 @@ func TestWhoLogsInThroughAPooler(t *testing.T) {
 			_ = conn.Close(context.Background())
 			t.Errorf("%s gets in", what)
 		}
+	}
+	plain, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=app password='of app' dbname=app sslmode=disable",
+		c.poolHost(), naming.PortPostgreSQL))
+	c.must(err)
+	if _, err := pgx.ConnectConfig(t.Context(), plain); err == nil {
+		t.Error("a client without TLS gets in")
 	}
 	refused("a wrong password", "app", "wrong", "app")
 	refused("a superuser", "root2", "of root2", "app")

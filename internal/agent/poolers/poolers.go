@@ -85,23 +85,24 @@ func (p *Poolers) Hold(ctx context.Context) (release func()) {
 	}
 	id, began := rand.Text(), time.Now()
 	p.announce(id)
-	ctx, cancel := context.WithTimeout(ctx, protocol.HoldPatience)
+	patience, cancel := context.WithTimeout(ctx, protocol.HoldPatience)
 	defer cancel()
-	for ctx.Err() == nil {
+	for patience.Err() == nil {
 		missing, held := p.missing(id)
 		if len(missing) == 0 {
 			p.Log.Info("the poolers hold their clients", "poolers", len(all), "after", time.Since(began).String())
 			return func() { p.announce("") }
 		}
 		select {
-		case <-ctx.Done():
+		case <-patience.Done():
 		case <-held:
-		case <-time.After(away): // one that is away by then is not waited for
+		case <-time.After(again): // one that is away by then is not waited for
 		}
 	}
-	missing, _ := p.missing(id)
-	p.Log.Warn("stops though not all poolers hold their clients: a transaction takes longer than the patience, or a "+
-		"pooler is slow", "poolers", strings.Join(missing, ", "), "patience", protocol.HoldPatience.String())
+	if missing, _ := p.missing(id); ctx.Err() == nil { // else the server is ended meanwhile
+		p.Log.Warn("stops though not all poolers hold their clients: a transaction takes longer than the patience, "+
+			"or a pooler is slow", "poolers", strings.Join(missing, ", "), "patience", protocol.HoldPatience.String())
+	}
 	return func() { p.announce("") }
 }
 
