@@ -141,7 +141,7 @@ func TestInstancesHearOfAHold(t *testing.T) {
 		members := []protocol.Member{{Name: "x-0", Host: "x-0", Address: "10.0.0.9"}}
 		f.tell("10.0.0.9", protocol.InstanceTells{}, errHangs)
 		f.tell("x-1", protocol.InstanceTells{Name: "x-1", Members: members}, nil)
-		soon()
+		time.Sleep(2 * protocol.PoolerWaits) // the question that was asked by its name has had its answer
 		f.tell("x-0", protocol.InstanceTells{Name: "x-0", Term: 7}, nil)
 		time.Sleep(10 * time.Second)
 		found := uint64(0)

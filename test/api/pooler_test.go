@@ -131,8 +131,14 @@ func TestThePoolersCertificateIsRotated(t *testing.T) {
 	w := newWorld(t)
 	db := w.settlePooler(w.edit(w.started("x", instances(3)), pooler))
 	ids := w.authorities(db, 0, 1)
-	db = w.rotateAuthority(db, "1h")
-	db = w.settlePooler(db)
+	db = w.settlePooler(w.edit(db, func(db *v1.SampleDB) { db.Spec.TLS.Names = []v1.ServerName{"db.example.com"} }))
+	secret := &corev1.Secret{}
+	w.read("x-pool", secret)
+	leaf := pki.Certificates(secret.Data[naming.KeyTLSCertificate])[0]
+	if err := leaf.VerifyHostname("db.example.com"); err != nil {
+		t.Errorf("a name of the user's own: %v", err)
+	}
+	db = w.settlePooler(w.rotateAuthority(db, "1h"))
 	if got := w.poolerShows(db).ID(); got != ids[0] {
 		t.Errorf("while nobody shows the new authority, the poolers show %s", got)
 	}
