@@ -320,7 +320,8 @@ func TestWhoLogsInThroughAPooler(t *testing.T) {
 	refused("a superuser", "root2", "of root2", "app")
 	refused("postgres", "postgres", "", "postgres")
 	refused("the pooler's own role", "toban_pooler", "", "postgres")
-	if _, err := c.throughPool("toban_pooler", "", "app"); err == nil || !strings.Contains(err.Error(), "login rejected") {
+	_, err = c.throughPool("toban_pooler", "", "app")
+	if err == nil || !strings.Contains(err.Error(), "login rejected") {
 		t.Errorf("PgBouncer itself does not refuse the pooler's own role: %v", err)
 	}
 	c.exec(c.leader(), "create role pgbouncer login password 'of pgbouncer'")
