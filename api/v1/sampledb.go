@@ -402,7 +402,25 @@ type ServiceSpec struct {
 	// Annotations of the Service, for instance for a cloud's load balancer.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Where the Service leads. Primary: to the primary, by a label that changes with it. Relay: to all instances,
+	// whose agents pass a client on to the one that they know to lead, and have it wait while none does. That is
+	// shorter after a failure and needs no Kubernetes API; but the server sees an instance's address and not the
+	// client's, and a session also ends with the instance that passes it on. The default is Primary.
+	// +kubebuilder:default=Primary
+	// +optional
+	Route Route `json:"route,omitempty"`
 }
+
+// Route is where the Service NAME leads.
+// +kubebuilder:validation:Enum=Primary;Relay
+type Route string
+
+// The routes.
+const (
+	RoutePrimary Route = "Primary"
+	RouteRelay   Route = "Relay"
+)
 
 // PodSpec has the usual fields of a Pod that a user may set on the instances.
 type PodSpec struct {

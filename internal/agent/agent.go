@@ -303,7 +303,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, actor := range []func(context.Context) error{
 		a.lead, a.data.run, a.peers.Run, a.api.Serve, a.probes.Serve, a.metrics.Serve, a.publisher.Run, a.archiver.Run,
 		a.identity.Run, a.identity.Show, tidier.Run, a.volumeProbe().Run, gauge.Run,
-		a.roomWatch(gauge).Run, a.marker().Run, reapLoop,
+		a.roomWatch(gauge).Run, a.marker().Run, a.newRelay().Run, a.relays().Run, reapLoop,
 	} {
 		group.Go(func() error {
 			if err := actor(life); err != nil {

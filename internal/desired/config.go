@@ -83,6 +83,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Closed:  db.DeletionTimestamp != nil && !known.Left || db.Status.Upgrade.Closed() || stops,
 		Metrics: metrics(db),
 		Pooler:  db.Spec.Pooler != nil,
+		Relay:   db.Spec.Service.Route == v1.RouteRelay,
 	}.Revise()
 }
 

@@ -151,6 +151,10 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 			db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000}
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
 		}),
+		"relay": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
+			db.Spec.Service.Route = v1.RouteRelay
+			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
+		}),
 		"upgraded": sampleDB("one", withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Version, db.Status.Major = 18, 17
 			db.Spec.Upgrade = &v1.UpgradeSpec{Method: v1.UpgradeCopy}
@@ -209,7 +213,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 		AppSecret(db, revision, "0123456789abcdef", []byte("CERT")),
 		ServiceAccount(db), Role(db, Instances(db)), RoleBinding(db), Lease(db), claim, set,
 	}
-	for _, s := range Services(db) {
+	for _, s := range Services(db, db.Spec.Service.Route == v1.RouteRelay) {
 		out = append(out, s)
 	}
 	out = append(out, NetworkPolicy(db, settings), InitJob(db, settings, "0a0b0c0d"))

@@ -13,12 +13,19 @@ import (
 )
 
 // Services are NAME (the primary), NAME-ro (standbys) and NAME-instances (each by its name).
-func Services(db *v1.SampleDB) []*corev1.Service {
-	return []*corev1.Service{readWriteService(db), readOnlyService(db), headlessService(db)}
+// Where clients are passed on, NAME leads to all instances that do so.
+func Services(db *v1.SampleDB, passedOn bool) []*corev1.Service {
+	return []*corev1.Service{readWriteService(db, passedOn), readOnlyService(db), headlessService(db)}
 }
 
-func readWriteService(db *v1.SampleDB) *corev1.Service {
+func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {
 	s := service(db, naming.ReadWriteService(db.Name), naming.RoleSelector(db.Name, string(protocol.RolePrimary)))
+	if passedOn {
+		s.Spec.Selector = naming.InstanceSelector(db.Name)
+		s.Spec.Selector[naming.LabelRelay] = naming.Relays
+		// No port of the Pods is declared: one more would replace Pods that are older than the relay.
+		s.Spec.Ports[0].TargetPort = intstr.FromInt32(naming.PortRelay)
+	}
 	s.Annotations = merged(db.Spec.Service.Annotations)
 	// The label is the gate: an instance bears it as soon as it takes writes. The
 	// kubelet's probe would only tell the same up to a second later.
@@ -117,10 +124,12 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 // that can't ask would restart it.
 func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 	from := db.Spec.Network.From
+	clients := []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL)}
+	if db.Spec.Service.Route == v1.RouteRelay {
+		clients = append(clients, port(naming.PortRelay))
+	}
 	if len(from) == 0 {
-		return []networkingv1.NetworkPolicyIngressRule{
-			{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL), port(naming.PortProbe)}},
-		}
+		return []networkingv1.NetworkPolicyIngressRule{{Ports: append(clients, port(naming.PortProbe))}}
 	}
 	// Those of our own Pods that connect: standbys, readers, the init Job, backups, the check before an upgrade, the
 	// Job after a change of the image, what brings tables back, and the clients of a drill.
@@ -138,7 +147,7 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 		peers = append(peers, peer(p))
 	}
 	return []networkingv1.NetworkPolicyIngressRule{
-		{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortPostgreSQL)}, From: peers},
+		{Ports: clients, From: peers},
 		{Ports: []networkingv1.NetworkPolicyPort{port(naming.PortProbe)}},
 	}
 }

@@ -24,6 +24,11 @@ const (
 	// LabelRole is set on an instance's Pod by its own agent, and only while it
 	// does what the role asks.
 	LabelRole = "toban.dev/role"
+	// LabelRelay on an instance's Pod, with the value Relays, says that its agent passes clients on to the primary and
+	// is heard by that. The primary's agent sets it on all Pods; the Service NAME selects by it where
+	// spec.service.route is Relay.
+	LabelRelay = "toban.dev/relay"
+	Relays     = "true"
 	// LabelMetrics on a namespace, ReadsMetrics its value, lets its Pods read the metrics of every SampleDB that
 	// does not say by spec.metrics.from who may.
 	LabelMetrics = "toban.dev/metrics"
@@ -158,6 +163,7 @@ const (
 // Ports.
 const (
 	PortPostgreSQL = 5432
+	PortRelay      = 5433 // clients that an agent passes on to whom it knows to lead
 	PortAgent      = 8443 // mTLS: peers and operator
 	PortProbe      = 8080 // HTTP: kubelet's probes
 	PortMetrics    = 9187 // HTTP: metrics for Prometheus, where postgres_exporter has them

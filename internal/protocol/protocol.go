@@ -86,6 +86,8 @@ type Config struct {
 	Closed bool `json:"closed,omitempty"`
 	// Pooler says that poolers may log in, to look up by which verifiers clients are known.
 	Pooler bool `json:"pooler,omitempty"`
+	// Relay says that the agents are to pass clients on to the primary. Agents of earlier releases pass none on.
+	Relay bool `json:"relay,omitempty"`
 	// Metrics is what the agents are to serve besides the default; nil for nothing.
 	Metrics *Metrics `json:"metrics,omitempty"`
 }
@@ -230,6 +232,8 @@ type Status struct {
 
 	// HandOver names the hand-over for which a primary that is about to stop waits until its poolers hold; "" for none.
 	HandOver string `json:"handOver,omitempty"`
+	// Relays says that the agent passes clients on to the primary.
+	Relays bool `json:"relays,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

@@ -43,7 +43,7 @@ type drill struct {
 	localkube localkube
 	cluster   cluster
 	way       way
-	pool      way // to the pooler, where there is one
+	third     way // that of the shape, where there is one
 	resolver  *net.Resolver
 	book      *book
 	began     time.Time
@@ -88,10 +88,10 @@ func (d *drill) renew(ctx context.Context) error {
 	}
 	return until(ctx, creation, func(ctx context.Context) error {
 		access, err := d.world.access(ctx)
-		if err == nil && d.shape.pooler {
-			var pool outside.Access
-			pool, err = d.world.accessTo(ctx, naming.Pool(name))
-			d.pool.set(pool)
+		if err == nil && d.shape.third != "" {
+			var third outside.Access
+			third, err = d.world.accessByThird(ctx)
+			d.third.set(third)
 		}
 		d.way.set(access)
 		return err
@@ -100,7 +100,7 @@ func (d *drill) renew(ctx context.Context) error {
 
 func (d *drill) leaveWays(ctx context.Context) {
 	d.way.leave(ctx)
-	d.pool.leave(ctx)
+	d.third.leave(ctx)
 }
 
 // end removes the database.
@@ -139,12 +139,12 @@ func (d *drill) start(ctx context.Context) *clients {
 	c.registrar(running, 0, service, always)
 	c.registrar(running, 1, service, always)
 	c.registrar(running, 2, multi, always)
-	if d.shape.pooler {
-		pooled := poolerDoor(d.pool.get)
+	if d.shape.third != "" {
+		third := thirdDoor(d.shape.third, d.third.get)
 		for range writersEach {
-			c.writer(running, pooled, always)
+			c.writer(running, third, always)
 		}
-		c.registrar(running, 3+len(hosts), pooled, always)
+		c.registrar(running, 3+len(hosts), third, always)
 	}
 	for i, instance := range d.shape.members() {
 		host := hosts[i]
@@ -288,8 +288,8 @@ func (d *drill) prepare(ctx context.Context, f fault) (*scene, error) {
 	if err := d.way.by(ctx, d.cluster, s.clientsNode()); err != nil {
 		return nil, err
 	}
-	if d.shape.pooler {
-		if err := d.pool.by(ctx, d.cluster, s.clientsNode()); err != nil {
+	if d.shape.third != "" {
+		if err := d.third.by(ctx, d.cluster, s.clientsNode()); err != nil {
 			return nil, err
 		}
 	}
@@ -330,8 +330,8 @@ func (d *drill) flowed(c *clients, from, to time.Duration) bool {
 
 func (d *drill) steady(c *clients, from, to, gap time.Duration) bool {
 	ways := []Path{PathService, PathMulti}
-	if d.shape.pooler {
-		ways = append(ways, PathPooler)
+	if d.shape.third != "" {
+		ways = append(ways, d.shape.third)
 	}
 	return !slices.ContainsFunc(ways, func(p Path) bool { return !steady(c.acks(p), from, to, gap) })
 }

@@ -16,10 +16,11 @@ const (
 	PathMulti   Path = "multi-host"
 	PathLocal   Path = "local"
 	PathPooler  Path = "pooler"
+	PathLabel   Path = "label"
 )
 
 // allPaths are all of them.
-var allPaths = []Path{PathService, PathMulti, PathLocal, PathPooler}
+var allPaths = []Path{PathService, PathMulti, PathLocal, PathPooler, PathLabel}
 
 // Outcome is what a client knows of its write.
 type Outcome string

@@ -23,8 +23,9 @@ type Run struct {
 	// fault, through the Service and with a list of hosts.
 	Service float64 `json:"service"`
 	Multi   float64 `json:"multi"`
-	// Pooler is the same through the pooler, where the shape has one.
+	// Pooler and Label are the same by the third way of a shape (PathPooler, PathLabel).
 	Pooler float64 `json:"pooler,omitempty"`
+	Label  float64 `json:"label,omitempty"`
 	// ByItself says that writes came again before the fault was healed.
 	ByItself bool `json:"byItself"`
 	// Whole is the time from the healing, or from the fault where there was nothing to
@@ -68,6 +69,17 @@ type Stages struct {
 	Service  float64 `json:"service"`
 }
 
+// third is the longest time without an acknowledged write by the third way, and which way that is, "" for none.
+func (r Run) third() (float64, Path) {
+	switch {
+	case r.Pooler > 0:
+		return r.Pooler, PathPooler
+	case r.Label > 0:
+		return r.Label, PathLabel
+	}
+	return 0, ""
+}
+
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
 // judge measures a history between the fault and the end.
@@ -75,8 +87,10 @@ func (r *Run) judge(c *clients, f fault, t0, end time.Duration) {
 	service, multi := c.acks(PathService), c.acks(PathMulti)
 	all := c.acks(allPaths...)
 	r.Service, r.Multi = seconds(longestGap(service, t0, end).length()), seconds(longestGap(multi, t0, end).length())
-	if pooled := c.acks(PathPooler); len(pooled) > 0 {
-		r.Pooler = seconds(longestGap(pooled, t0, end).length())
+	for path, longest := range map[Path]*float64{PathPooler: &r.Pooler, PathLabel: &r.Label} {
+		if acks := c.acks(path); len(acks) > 0 {
+			*longest = seconds(longestGap(acks, t0, end).length())
+		}
 	}
 	count, length := overlap(all)
 	r.Overlap, r.OverlapFor = count, seconds(length)
@@ -117,8 +131,8 @@ func (r Run) wrongs() []string {
 func (d *drill) tell(r Run) {
 	d.say("%s: no writes for %.2f s (Service) and %.2f s (multi-host), by itself %t; whole after %.1f s",
 		r.Fault, r.Service, r.Multi, r.ByItself, r.Whole)
-	if r.Pooler > 0 {
-		d.say("  no writes for %.2f s (pooler)", r.Pooler)
+	if third, path := r.third(); path != "" {
+		d.say("  no writes for %.2f s (%s)", third, path)
 	}
 	d.say("  lost %d of %d; overlap %d; primary changes %d, needless %d, missing %d; %d operations %s; "+
 		"unknown writes %d; two primaries %.2f s", r.Lost, r.Acked, r.Overlap, r.Changes, r.Needless, r.Missing,

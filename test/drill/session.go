@@ -54,10 +54,13 @@ func serviceDoor(access func() outside.Access) door {
 // poolerPatience is longer than the pooler holds its clients in any drill: they wait, and do not hang up.
 const poolerPatience = 15 * time.Second
 
-// poolerDoor leads through the pooler's Service.
-func poolerDoor(access func() outside.Access) door {
-	settings := func() (*pgx.ConnConfig, error) { return access().Settings() }
-	return door{path: PathPooler, patience: poolerPatience, settings: settings}
+// thirdDoor leads through the Service of a third way.
+func thirdDoor(path Path, access func() outside.Access) door {
+	out := serviceDoor(access)
+	if out.path = path; path == PathPooler {
+		out.patience = poolerPatience
+	}
+	return out
 }
 
 // multiDoor is what libpq does with a list of hosts and target_session_attrs=read-write:

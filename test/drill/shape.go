@@ -17,8 +17,9 @@ type shape struct {
 	// mayLose says that a failover may lose acknowledged writes, and that two primaries
 	// may acknowledge for a moment: that is counted then, and fails nothing.
 	mayLose bool
-	// pooler says that it has one, through which clients write as well.
-	pooler bool
+	// third is one more way for clients to write, "" for none: the pooler that it has, or PathLabel, where its Service
+	// leads to all instances and these pass clients on.
+	third Path
 	// faults are those that are made where -only names none; all if it is empty.
 	faults string
 }
@@ -49,9 +50,14 @@ var shapes = []shape{
 		faults: "postmaster-killed,pod-deleted,server-hung,node-cut,servers-killed,lease-deleted," +
 			"standby-disk-stalls,switchover,standby-pod-deleted"},
 	{name: "pooled", about: "three instances, durability quorum, and a pooler through which clients write as well",
-		instances: 3, durability: v1.DurabilityQuorum, pooler: true,
+		instances: 3, durability: v1.DurabilityQuorum, third: PathPooler,
 		faults: "postmaster-killed,agent-killed,pod-deleted,pod-force-deleted,server-hung,pod-frozen,node-cut," +
 			"switchover,api-away"},
+	{name: "relayed", about: "three instances, durability quorum, whose Service leads to all of them; beside it one " +
+		"that leads to the primary",
+		instances: 3, durability: v1.DurabilityQuorum, third: PathLabel,
+		faults: "postmaster-killed,agent-killed,pod-deleted,pod-force-deleted,server-hung,pod-frozen,node-cut," +
+			"node-killed,switchover,api-away"},
 	{name: "async", about: "three instances, durability async: what is lost is counted",
 		instances: 3, durability: v1.DurabilityAsync, mayLose: true,
 		faults: "postmaster-killed,pod-deleted,pod-force-deleted,server-hung,node-cut,node-killed," +

@@ -35,7 +35,7 @@ const notMeasured = "not measured yet"
 // row is the head. A row without a run says so in the first.
 func tablesOf(rows []entry, runs []Run) (verdicts, parts [][]string) {
 	verdicts = [][]string{{"fault", "shape", "n", "by itself", "Service p50 / p95 / max", "multi-host p50 / p95 / max",
-		"pooler p50 / p95 / max", "lost", "overlap", "not linearizable", "whole p50 / max", "needless"}}
+		"third way p50 / p95 / max", "lost", "overlap", "not linearizable", "whole p50 / max", "needless"}}
 	parts = [][]string{{"fault", "shape", "writable", "multi-host", "EndpointSlice", "Service"}}
 	for _, e := range rows {
 		own := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !e.has(r) })
@@ -67,15 +67,15 @@ func verdictRow(own []Run) []string {
 			return 0
 		})
 	}
-	pooler := "–"
-	if slices.ContainsFunc(own, func(r Run) bool { return r.Pooler > 0 }) {
-		pooler = spread(func(r Run) float64 { return r.Pooler }, 0.5, 0.95, 1)
+	also := "–"
+	if _, path := own[0].third(); path != "" {
+		also = string(path) + " " + spread(func(r Run) float64 { third, _ := r.third(); return third }, 0.5, 0.95, 1)
 	}
 	return []string{
 		fmt.Sprint(len(own)), fmt.Sprint(count(func(r Run) bool { return r.ByItself })),
 		spread(func(r Run) float64 { return r.Service }, 0.5, 0.95, 1),
 		spread(func(r Run) float64 { return r.Multi }, 0.5, 0.95, 1),
-		pooler,
+		also,
 		fmt.Sprintf("%d of %d",
 			sum(own, func(r Run) int { return r.Lost }), sum(own, func(r Run) int { return r.Acked })),
 		fmt.Sprint(sum(own, func(r Run) int { return r.Overlap })),

@@ -62,7 +62,7 @@ func TestTheTableHasARowForEachFault(t *testing.T) {
 		t.Errorf("a row without a run is %q", last)
 	}
 	pooled := []Run{{Fault: "one", Pooler: 0.4}, {Fault: "one", Pooler: 0.6}}
-	if rows, _ := tablesOf(someRows, pooled); rows[1][6] != "0.40 / 0.60 / 0.60 s" {
+	if rows, _ := tablesOf(someRows, pooled); rows[1][6] != "pooler 0.40 / 0.60 / 0.60 s" {
 		t.Errorf("through a pooler: %q", rows[1])
 	}
 	text := markdownTable(verdicts)

@@ -22,6 +22,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
 	"toban.dev/test/outside"
 )
 
@@ -77,13 +78,56 @@ func (w world) create(ctx context.Context) error {
 		Version: 17, Instances: w.shape.instances, Durability: w.shape.durability,
 		Storage: v1.StorageSpec{Size: "1Gi"},
 	}
-	if w.shape.pooler {
+	switch w.shape.third {
+	case PathPooler:
 		db.Spec.Pooler = &v1.PoolerSpec{Instances: 2}
+	case PathLabel:
+		db.Spec.Service.Route = v1.RouteRelay
 	}
 	if err := w.Create(ctx, db); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make the SampleDB: %w", err)
 	}
+	if w.shape.third == PathLabel {
+		return w.createByLabel(ctx)
+	}
 	return nil
+}
+
+// byLabel is a Service that leads to the primary by its label, as NAME does where no clients are passed on.
+const byLabel = name + "-by-label"
+
+// createByLabel makes that Service.
+func (w world) createByLabel(ctx context.Context) error {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: byLabel}}
+	service.Spec = corev1.ServiceSpec{
+		Selector:                 naming.RoleSelector(name, string(protocol.RolePrimary)),
+		Ports:                    []corev1.ServicePort{{Port: naming.PortPostgreSQL}},
+		PublishNotReadyAddresses: true,
+	}
+	if err := w.Create(ctx, service); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the Service %s: %w", byLabel, err)
+	}
+	return nil
+}
+
+// accessByThird is the way through the Service of the shape's third way.
+func (w world) accessByThird(ctx context.Context) (outside.Access, error) {
+	if w.shape.third == PathPooler {
+		return w.accessTo(ctx, naming.Pool(name))
+	}
+	var service corev1.Service
+	if err := w.Get(ctx, key(naming.ReadWriteService(name)), &service); err != nil {
+		return outside.Access{}, err
+	}
+	if service.Spec.Selector[naming.LabelRelay] == "" {
+		return outside.Access{}, errors.New("the Service does not lead to all instances yet")
+	}
+	whole, err := w.access(ctx)
+	if err != nil {
+		return whole, err
+	}
+	only, err := w.accessTo(ctx, byLabel)
+	return whole.At(only.Host, naming.ServiceHost(naming.ReadWriteService(name), namespace)), err
 }
 
 // remove deletes the namespace with all that is in it, and waits for its end.

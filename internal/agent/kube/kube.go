@@ -75,6 +75,22 @@ func (k *Cluster) Published(ctx context.Context) (protocol.Role, error) {
 	return protocol.Role(pod.Labels[naming.LabelRole]), nil
 }
 
+// SetRelay sets the label on an instance's Pod by which the Service finds those that pass clients on, or removes it.
+// A Pod that is not there bears none.
+func (k *Cluster) SetRelay(ctx context.Context, instance string, leads bool) error {
+	value := "null"
+	if leads {
+		value = strconv.Quote(naming.Relays)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, naming.LabelRelay, value)
+	_, err := k.client.CoreV1().Pods(k.namespace).Patch(ctx, instance, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("label the Pod %s: %w", instance, err)
+	}
+	return nil
+}
+
 // MarkRoom annotates this instance's Pod while its volume gets full. The operator watches Pods.
 func (k *Cluster) MarkRoom(ctx context.Context, room string) error {
 	value := "null"

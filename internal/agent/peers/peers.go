@@ -225,6 +225,13 @@ func (p *Peers) Last(name string) (protocol.Status, bool) {
 	return a.status, ok
 }
 
+// Silence is for how long a peer has answered nothing; for ever where it never has.
+func (p *Peers) Silence(name string) time.Duration {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return time.Since(p.heard[name].at)
+}
+
 // Address is the address by which a peer's present process was reached, "" where it was reached by name only. That the
 // operator does not know it any more, because the Pod is being deleted, is no reason for a standby to leave a
 // connection that works.

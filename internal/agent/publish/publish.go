@@ -17,6 +17,8 @@ type Cluster interface {
 	Publish(ctx context.Context, role protocol.Role, others []string) error
 	// Published is the role in which the Services find this instance.
 	Published(ctx context.Context) (protocol.Role, error)
+	// SetRelay lets the Service lead to an instance that passes clients on, or not.
+	SetRelay(ctx context.Context, instance string, leads bool) error
 	// MarkRoom says of this instance that its volume gets full, and how that is; "" for not.
 	MarkRoom(ctx context.Context, room string) error
 }

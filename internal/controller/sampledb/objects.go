@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "toban.dev/api/v1"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -25,11 +27,32 @@ func (r *Reconciler) applyAccess(ctx context.Context, s *scope) error {
 
 // applyNetwork writes how the instances are reached, and how they are not.
 func (r *Reconciler) applyNetwork(ctx context.Context, s *scope) error {
+	now, err := find(ctx, r.Client, s.db, naming.ReadWriteService(s.db.Name), &corev1.Service{})
+	if err != nil {
+		return err
+	}
 	var failed error
-	for _, service := range desired.Services(s.db) {
+	for _, service := range desired.Services(s.db, s.passedOn(now)) {
 		failed = errors.Join(failed, r.apply(ctx, s.db, service))
 	}
 	return errors.Join(failed, r.apply(ctx, s.db, desired.NetworkPolicy(s.db, r.Settings)))
+}
+
+// passedOn says that the Service NAME is to lead to all instances, whose agents pass clients on. It begins to when they
+// all do: the agent of an earlier release passes none on.
+func (s *scope) passedOn(now *corev1.Service) bool {
+	if s.db.Spec.Service.Route != v1.RouteRelay {
+		return false
+	}
+	if now != nil && now.Spec.Selector[naming.LabelRelay] != "" {
+		return true
+	}
+	for ordinal := range s.instances() {
+		if pod := s.seen.pods[ordinal]; pod == nil || pod.Labels[naming.LabelRelay] != naming.Relays {
+			return false
+		}
+	}
+	return true
 }
 
 // present is how many instances there are or should be, by ordinal: those that

@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"net"
+	"time"
+
+	"toban.dev/internal/agent/publish"
+	"toban.dev/internal/agent/relay"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+// relaySilence is after how long without a word of an instance no client is sent there to be passed on.
+const relaySilence = 1500 * time.Millisecond
+
+// newRelay passes clients on to whom this instance knows to lead.
+func (a *Agent) newRelay() *relay.Relay {
+	dial := a.options.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return &relay.Relay{
+		Listen: a.options.Listen, ListenAt: a.options.listener, Dial: dial, Log: a.options.Log,
+		Wanted: func() bool {
+			c := a.configs.get()
+			return c.Relay && !naming.IsReader(c.Cluster, a.options.Name)
+		},
+		Leader:  a.leads,
+		Changed: func(listens bool) { a.status.Change(func(s *protocol.Status) { s.Relays = listens }) },
+	}
+}
+
+// leads is the instance that says that it leads in the highest term and takes clients, as far as this one has heard.
+func (a *Agent) leads() (out relay.Leader, known bool) {
+	for _, m := range a.members.all() {
+		said, host := a.status.Get(), a.options.Address
+		if m.Name != a.options.Name {
+			said, known = a.peers.Last(m.Name)
+			host = a.peers.LastAddress(m.Name)
+			if !known {
+				continue
+			}
+		}
+		if takesClients(said) && said.Term > out.Term {
+			out = relay.Leader{Name: m.Name, Host: host, Term: said.Term}
+		}
+	}
+	return out, out.Host != ""
+}
+
+// takesClients says that an instance leads, lets clients in, and is not about to stop.
+func takesClients(s protocol.Status) bool {
+	return s.Role == protocol.RolePrimary && s.Ready && s.Leader == s.Name && s.HandOver == ""
+}
+
+// relays has the Service lead to those that pass clients on.
+func (a *Agent) relays() *publish.Relays {
+	return &publish.Relays{Cluster: a.options.Cluster, Wanted: a.passing, Log: a.options.Log}
+}
+
+// passing is who passes clients on and is heard; nil where this instance does not lead, or hears so few others that
+// it may be the one that is cut off.
+func (a *Agent) passing() map[string]publish.Passes {
+	own := a.status.Get()
+	if !a.configs.get().Relay || !takesClients(own) {
+		return nil
+	}
+	all := a.members.all()
+	out, heard := map[string]publish.Passes{own.Name: {Boot: own.Boot, Leads: own.Relays}}, 1
+	for _, m := range all {
+		if m.Name == own.Name {
+			continue
+		}
+		said, known := a.peers.Last(m.Name)
+		hears := known && a.peers.Silence(m.Name) < relaySilence
+		if hears {
+			heard++
+		}
+		out[m.Name] = publish.Passes{Boot: said.Boot, Leads: hears && said.Relays}
+	}
+	if alone := len(all) > 2 && 2*heard <= len(all); alone {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+// Package relay passes clients on to whichever instance leads (docs/connections.md, "The relay"). It reads nothing of
+// what is passed on, and must not know PostgreSQL.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"toban.dev/internal/agent/pause"
+	"toban.dev/internal/agent/serve"
+	"toban.dev/internal/naming"
+	"toban.dev/internal/protocol"
+)
+
+const (
+	// look is how often it is looked whether another instance leads.
+	look = 50 * time.Millisecond
+	// dialTimeout is for a connection to the leader. A leader that is not reached may be another a moment later.
+	dialTimeout = time.Second
+	// listenAgain is after how long it is tried again to listen.
+	listenAgain = time.Second
+	// most is how many clients there are at once; a server takes fewer.
+	most = 5000
+)
+
+// Leader is the instance that leads in a term, with the host by which it is reached. The zero value is none.
+type Leader struct {
+	Name, Host string
+	Term       uint64
+}
+
+// Relay passes clients on. Its public fields are set before it runs.
+type Relay struct {
+	// Listen is the address to listen on, "" for all, ListenAt listens there.
+	Listen   string
+	ListenAt serve.ListenAt
+	// Wanted says that clients are to be passed on.
+	Wanted func() bool
+	// Leader is who leads and takes clients, false where nobody is known to.
+	Leader func() (Leader, bool)
+	// Dial connects to a leader.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Changed is told whether clients are taken.
+	Changed func(listens bool)
+	Log     *slog.Logger
+
+	mutex sync.Mutex
+	// newest is the leader of the highest term so far.
+	newest  Leader
+	passing map[*passage]bool
+}
+
+// Run passes clients on while that is wanted, until ctx ends. Clients that are passed on stay when it is not wanted
+// any more.
+func (r *Relay) Run(ctx context.Context) error {
+	go r.leaveFormer(ctx)
+	told := ""
+	for pause.For(ctx, look) {
+		if !r.Wanted() {
+			continue
+		}
+		if err := r.accept(ctx); err != nil && ctx.Err() == nil {
+			if err.Error() != told {
+				told = err.Error()
+				r.Log.Warn("clients are not passed on", "error", told)
+			}
+			pause.For(ctx, listenAgain)
+		}
+	}
+	return nil
+}
+
+// accept takes clients for as long as that is wanted.
+func (r *Relay) accept(ctx context.Context) error {
+	wanted, unwanted := context.WithCancel(ctx)
+	defer unwanted()
+	listener, err := r.ListenAt(wanted, net.JoinHostPort(r.Listen, strconv.Itoa(naming.PortRelay)))
+	if err != nil {
+		return err
+	}
+	r.Changed(true)
+	defer r.Changed(false)
+	go func() {
+		for r.Wanted() && pause.For(wanted, look) {
+		}
+		_ = listener.Close()
+	}()
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			if !r.Wanted() {
+				return nil
+			}
+			return err
+		}
+		go r.pass(ctx, client)
+	}
+}
+
+// pass passes a client on to the leader, also when that becomes another before the server has said anything. While
+// nobody leads the client waits, for protocol.HoldLimit at most.
+func (r *Relay) pass(ctx context.Context, client net.Conn) {
+	waits, cancel := context.WithTimeout(ctx, protocol.HoldLimit)
+	p := &passage{client: client, ended: cancel}
+	defer p.end()
+	if !r.add(p) {
+		return
+	}
+	defer r.remove(p)
+	defer context.AfterFunc(ctx, p.end)()
+	go p.listen()
+	for waits.Err() == nil {
+		leader, server := r.dial(waits)
+		if server == nil {
+			return
+		}
+		if p.through(server, leader) {
+			return
+		}
+	}
+}
+
+// dial connects to the leader, as soon as there is one that can be reached.
+func (r *Relay) dial(ctx context.Context) (Leader, net.Conn) {
+	for first := true; ctx.Err() == nil; first = false {
+		if !first {
+			pause.For(ctx, look)
+		}
+		leader, known := r.leader()
+		if !known {
+			continue
+		}
+		once, cancel := context.WithTimeout(ctx, dialTimeout)
+		server, err := r.Dial(once, "tcp", net.JoinHostPort(leader.Host, strconv.Itoa(naming.PortPostgreSQL)))
+		cancel()
+		if err == nil {
+			return leader, server
+		}
+	}
+	return Leader{}, nil
+}
+
+// leader is who leads now; never one of a former term than there was.
+func (r *Relay) leader() (Leader, bool) {
+	now, known := r.Leader()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !known || now.Term < r.newest.Term {
+		return Leader{}, false
+	}
+	r.newest = now
+	return now, true
+}
+
+// leaveFormer ends what goes to an instance of a former term, as soon as another leads.
+func (r *Relay) leaveFormer(ctx context.Context) {
+	for pause.For(ctx, look) {
+		now, known := r.leader()
+		if !known {
+			continue
+		}
+		r.mutex.Lock()
+		for p := range r.passing {
+			p.leave(now)
+		}
+		r.mutex.Unlock()
+	}
+}
+
+func (r *Relay) add(p *passage) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.passing) >= most {
+		return false
+	}
+	if r.passing == nil {
+		r.passing = map[*passage]bool{}
+	}
+	r.passing[p] = true
+	return true
+}
+
+func (r *Relay) remove(p *passage) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.passing, p)
+}

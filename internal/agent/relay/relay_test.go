@@ -1,0 +1,315 @@
+package relay
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// world has a relay, and instances by their hosts.
+type world struct {
+	t       *testing.T
+	relay   *Relay
+	at      string
+	leader  atomic.Pointer[Leader]
+	wanted  atomic.Bool
+	listens atomic.Bool
+	servers map[string]*server
+}
+
+// server answers each line with its name and the line, unless it is mute. It counts who comes.
+type server struct {
+	name    string
+	address string
+	mute    atomic.Bool
+	came    atomic.Int32
+	heard   chan string
+}
+
+func newServer(t *testing.T, name string) *server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	s := &server{name: name, address: listener.Addr().String(), heard: make(chan string, 100)}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.came.Add(1)
+			go s.serve(client)
+		}
+	}()
+	return s
+}
+
+func (s *server) serve(client net.Conn) {
+	defer client.Close()
+	lines := bufio.NewScanner(client)
+	for lines.Scan() {
+		s.heard <- lines.Text()
+		if lines.Text() == "quit" {
+			return
+		}
+		if !s.mute.Load() {
+			fmt.Fprintf(client, "%s: %s\n", s.name, lines.Text())
+		}
+	}
+}
+
+// begin runs a relay until the test ends, with instances a, b and c.
+func begin(t *testing.T) *world {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := listener.Addr().String()
+	_ = listener.Close()
+	w := &world{t: t, at: at, servers: map[string]*server{}}
+	for _, name := range []string{"a", "b", "c"} {
+		w.servers[name] = newServer(t, name)
+	}
+	w.wanted.Store(true)
+	w.relay = &Relay{
+		ListenAt: func(ctx context.Context, _ string) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+		},
+		Wanted: w.wanted.Load, Changed: w.listens.Store,
+		Leader: func() (Leader, bool) {
+			if l := w.leader.Load(); l != nil {
+				return *l, true
+			}
+			return Leader{}, false
+		},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, _ := net.SplitHostPort(address)
+			return (&net.Dialer{}).DialContext(ctx, network, w.servers[host].address)
+		},
+		Log: slog.New(slog.DiscardHandler),
+	}
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- w.relay.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	w.until("it listens", w.listens.Load)
+	return w
+}
+
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not in 20 seconds: %s", what)
+		}
+	}
+}
+
+// lead has an instance lead in a term.
+func (w *world) lead(name string, term uint64) { w.leader.Store(&Leader{Name: name, Host: name, Term: term}) }
+
+// client is one that talks through the relay.
+type client struct {
+	net.Conn
+	t     *testing.T
+	lines *bufio.Reader
+}
+
+func (w *world) client() *client {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.at)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return &client{conn, w.t, bufio.NewReader(conn)}
+}
+
+func (c *client) say(line string) {
+	c.t.Helper()
+	if _, err := fmt.Fprintln(c, line); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) hears(want string) {
+	c.t.Helper()
+	line, err := c.lines.ReadString('\n')
+	if got := strings.TrimSpace(line); err != nil || got != want {
+		c.t.Fatalf("the client hears %q (%v), want %q", got, err, want)
+	}
+}
+
+// ends says that the connection has been closed.
+func (c *client) ends() {
+	c.t.Helper()
+	if left, err := io.ReadAll(c.lines); len(left) > 0 || isTimeout(err) {
+		c.t.Fatalf("the connection goes on: %q, %v", left, err)
+	}
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := err.(net.Error) //nolint:errorlint // as net returns it
+	return ok && timeout.Timeout()
+}
+
+func TestClientsArePassedOnToTheLeader(t *testing.T) {
+	w := begin(t)
+	w.lead("b", 4)
+	c := w.client()
+	for i := range 3 {
+		c.say(fmt.Sprint("hello ", i))
+		c.hears(fmt.Sprint("b: hello ", i))
+	}
+	big := strings.Repeat("x", 50<<10)
+	c.say(big)
+	c.hears("b: " + big)
+	c.say("quit")
+	c.ends()
+	if w.servers["a"].came.Load()+w.servers["c"].came.Load() != 0 {
+		t.Error("somebody came to one that does not lead")
+	}
+}
+
+// A server hears that its client has gone, and ends; nothing of it is left in the relay.
+func TestThatAClientHasGoneIsPassedOn(t *testing.T) {
+	w := begin(t)
+	w.lead("a", 1)
+	c := w.client()
+	c.say("hello")
+	c.hears("a: hello")
+	_ = c.Close()
+	w.until("nothing is left", func() bool {
+		w.relay.mutex.Lock()
+		defer w.relay.mutex.Unlock()
+		return len(w.relay.passing) == 0
+	})
+}
+
+func TestClientsWaitWhileNobodyLeads(t *testing.T) {
+	w := begin(t)
+	c, gone := w.client(), w.client()
+	c.say("hello")
+	gone.say("I do not wait")
+	w.until("both are there", func() bool {
+		w.relay.mutex.Lock()
+		defer w.relay.mutex.Unlock()
+		return len(w.relay.passing) == 2
+	})
+	_ = gone.Close()
+	w.until("one has gone", func() bool {
+		w.relay.mutex.Lock()
+		defer w.relay.mutex.Unlock()
+		return len(w.relay.passing) == 1
+	})
+	w.lead("c", 7)
+	c.hears("c: hello")
+	if came := w.servers["c"].came.Load(); came != 1 {
+		t.Errorf("%d came to the leader: also one that has gone", came)
+	}
+}
+
+// What was said to a leader that has not answered is said to the next one.
+func TestAServerThatSaysNothingIsLeftForTheNext(t *testing.T) {
+	w := begin(t)
+	w.servers["a"].mute.Store(true)
+	w.lead("a", 4)
+	c := w.client()
+	c.say("hello")
+	if heard := <-w.servers["a"].heard; heard != "hello" {
+		t.Fatalf("it hears %q", heard)
+	}
+	w.lead("b", 5)
+	c.hears("b: hello")
+	c.say("again")
+	c.hears("b: again")
+}
+
+// A session that has begun on an instance of a former term ends: what it has done there is for its client to ask.
+func TestASessionEndsWhenAnotherLeads(t *testing.T) {
+	w := begin(t)
+	w.lead("a", 4)
+	c := w.client()
+	c.say("hello")
+	c.hears("a: hello")
+	w.lead("a", 6) // it was elected again
+	w.until("that is known", func() bool {
+		w.relay.mutex.Lock()
+		defer w.relay.mutex.Unlock()
+		return w.relay.newest.Term == 6
+	})
+	c.say("still here")
+	c.hears("a: still here")
+	w.lead("b", 7)
+	c.ends()
+}
+
+func TestNobodyIsPassedOnToAFormerLeader(t *testing.T) {
+	w := begin(t)
+	w.lead("b", 5)
+	first := w.client()
+	first.say("hello")
+	first.hears("b: hello")
+	w.lead("a", 4)
+	c := w.client()
+	c.say("hello")
+	time.Sleep(4 * look) // nothing is to happen
+	if w.servers["a"].came.Load() != 0 {
+		t.Fatal("it came to a former leader")
+	}
+	w.lead("c", 6)
+	c.hears("c: hello")
+}
+
+// When clients are not to be passed on any more, those who are stay.
+func TestWhoIsPassedOnStaysWhenThatIsNotWantedAnyMore(t *testing.T) {
+	w := begin(t)
+	w.lead("a", 1)
+	c := w.client()
+	c.say("hello")
+	c.hears("a: hello")
+	w.wanted.Store(false)
+	w.until("it does not listen", func() bool { return !w.listens.Load() })
+	if conn, err := net.Dial("tcp", w.at); err == nil {
+		_ = conn.Close()
+		t.Error("it still takes clients")
+	}
+	c.say("again")
+	c.hears("a: again")
+	w.wanted.Store(true)
+	w.until("it listens again", w.listens.Load)
+	again := w.client()
+	again.say("hello")
+	again.hears("a: hello")
+}
+
+// A server that refuses is tried again: it may be about to start.
+func TestALeaderThatIsNotReachedIsTriedAgain(t *testing.T) {
+	w := begin(t)
+	refusing, _ := net.Listen("tcp", "127.0.0.1:0")
+	w.servers["d"] = &server{address: refusing.Addr().String()}
+	_ = refusing.Close()
+	w.lead("d", 4)
+	c := w.client()
+	c.say("hello")
+	time.Sleep(2 * look) // it is tried in vain
+	w.lead("b", 5)
+	c.hears("b: hello")
+}
