@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= development
 .PHONY: help up down demo test soak check build generate images examples push deps clean
-.PHONY: bench-startup bench-backup bench-upgrade drill soak-drill sbom vulnerabilities
+.PHONY: bench-startup bench-backup bench-upgrade bench-connections drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ bench-backup: deps ## Measure backups and restores against pg_basebackup and pgB
 
 bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/upgrade $(ARGS)
+
+bench-connections: up ## Measure what each way to a database costs: Service, passed on, PgBouncer by hand, pooler
+	@KUBECONFIG=.local/kubeconfig go run ./test/bench/connections $(ARGS)
 
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)

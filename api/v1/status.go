@@ -121,6 +121,10 @@ type SampleDBStatus struct {
 	// +optional
 	ClientAuthorities string `json:"clientAuthorities,omitempty"`
 
+	// Of how many instances the Secret NAME-app names the hosts. One that an earlier release has made names none.
+	// +optional
+	AppHosts int32 `json:"appHosts,omitempty"`
+
 	// Which password the Secret NAME-app has. It exists after a rotation by the annotation
 	// toban.dev/rotate-password, or if the SampleDB was brought back with a rotated password.
 	// +optional

@@ -65,7 +65,7 @@ func TestUsersParametersWinWhateverTheirCase(t *testing.T) {
 func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	const owner, database, password = `o w:n/e@r\`, `d?b&=+%/ü`, `p:w`
 	db := sampleDB("x", func(db *v1.SampleDB) { db.Spec.Init = &v1.InitSpec{Owner: owner, Database: database} })
-	data := AppSecret(db, AppRevision(db, 0, "", ""), password, nil).Data
+	data := AppSecret(db, AppRevision(db, 0, "", "", 0), password, nil).Data
 	// The file that it names is in the application's Pod.
 	uri := strings.Replace(string(data[naming.KeyURI]), "/var/run/toban/x/ca.crt", authorityFile(t), 1)
 	config, err := pgconn.ParseConfig(uri)
@@ -94,6 +94,38 @@ func TestConnectionStringsWithEveryCharacterCanBeRead(t *testing.T) {
 	}
 	if got, want := string(data[naming.KeyPgpass]), `x.shop.svc:5432:d?b&=+%/ü:o w\:n/e@r\\:p\:w`+"\n"; got != want {
 		t.Errorf("pgpass is %q, want %q", got, want)
+	}
+}
+
+// By the hosts of all instances a client finds the primary by itself.
+func TestConnectionStringsWithAllHostsLeadToThePrimary(t *testing.T) {
+	db := sampleDB("x", three)
+	data := AppSecret(db, AppRevision(db, 0, "", "", 3), "secret", nil).Data
+	text := strings.Replace(string(data[naming.KeyHostsURI]), "/var/run/toban/x/ca.crt", authorityFile(t), 1)
+	config, err := pgconn.ParseConfig(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []string{config.Host}
+	for _, f := range config.Fallbacks {
+		hosts = append(hosts, f.Host)
+		if f.TLSConfig == nil || f.TLSConfig.ServerName != f.Host {
+			t.Errorf("at %s a client takes any server", f.Host)
+		}
+	}
+	want := []string{"x-0.x-instances.shop.svc", "x-1.x-instances.shop.svc", "x-2.x-instances.shop.svc"}
+	if !slices.Equal(hosts, want) || config.ValidateConnect == nil {
+		t.Errorf("a client tries %v, and looks for the primary: %t", hosts, config.ValidateConnect != nil)
+	}
+	jdbc := string(data[naming.KeyHostsJDBC])
+	if !strings.HasPrefix(jdbc, "jdbc:postgresql://"+strings.Join(want, ":5432,")+":5432/app?") ||
+		!strings.HasSuffix(jdbc, "&targetServerType=primary") {
+		t.Errorf("Java reads %q", jdbc)
+	}
+	for _, key := range []string{naming.KeyReadURI, naming.KeyReadJDBC} {
+		if !strings.Contains(string(data[key]), "x-ro.shop.svc:5432/app?") {
+			t.Errorf("%s is %q", key, data[key])
+		}
 	}
 }
 
@@ -281,7 +313,7 @@ func TestEverythingIsOwnedButRetainedVolumes(t *testing.T) {
 		_, isClaim := object.(*corev1.PersistentVolumeClaim)
 		// NAME-app and NAME-ca belong to their revisions, and those to the SampleDB.
 		owner := metav1.GetControllerOf(object)
-		byRevision := owner != nil && (owner.Name == AppRevision(db, 0, "", "").Name ||
+		byRevision := owner != nil && (owner.Name == AppRevision(db, 0, "", "", 0).Name ||
 			owner.Name == AuthorityRevision(db, 0).Name)
 		if owned := byRevision || metav1.IsControlledBy(object, db); owned == isClaim {
 			t.Errorf("%T %s: owned is %v", object, object.GetName(), owned)

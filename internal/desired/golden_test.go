@@ -204,7 +204,7 @@ func objects(t *testing.T, db *v1.SampleDB) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	revision := AppRevision(db, 0, "", "")
+	revision := AppRevision(db, 0, "", "", 0)
 	revision.UID = "7e55"
 	issuer := AuthorityRevision(db, 0)
 	issuer.UID = "7e56"

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -62,9 +63,10 @@ func AppSecret(db *v1.SampleDB, revision *appsv1.ControllerRevision, password st
 }
 
 // AppRevision is what NAME-app belongs to with the password of an epoch, with the SampleDB's authorities of some epochs
-// ("" is the first one alone), and with those of users' certificates, which trust identifies ("" for none). The
-// operator may create Secrets but not change or delete any: a Secret with something former goes with its revision.
-func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string) *appsv1.ControllerRevision {
+// ("" is the first one alone), with those of users' certificates, which trust identifies ("" for none), and with the
+// hosts of so many instances (0 is one of an earlier release, which names none). The operator may create Secrets but
+// not change or delete any: a Secret with something former goes with its revision.
+func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string, hosts int) *appsv1.ControllerRevision {
 	content := strconv.FormatInt(epoch, 10)
 	if authorities != "" {
 		content += "-ca-" + authorities
@@ -75,16 +77,24 @@ func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string) *appsv
 	if db.Spec.Pooler != nil {
 		content += "-pool"
 	}
+	if hosts > 0 {
+		content += "-of-" + strconv.Itoa(hosts)
+	}
 	return secretRevision(db, naming.AppSecret(db.Name), naming.AppRevision(db.Name, content), epoch)
 }
 
 // login is who connects to which database, by the Secret NAME-app of which name.
 type login struct{ name, database, user, password string }
 
-// connection is all that an application needs to connect to a SampleDB's primary, also through its pooler.
+// connection is all that an application needs to connect to a SampleDB's primary, also through its pooler, by the hosts
+// of all instances, or to its standbys.
 func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
-	port := strconv.Itoa(naming.PortPostgreSQL)
+	port, reads := strconv.Itoa(naming.PortPostgreSQL), naming.ServiceHost(naming.ReadOnlyService(db.Name), db.Namespace)
+	hosts := make([]string, Instances(db))
+	for i := range hosts {
+		hosts[i] = naming.InstanceHost(db.Name, db.Namespace, i)
+	}
 	out := map[string][]byte{
 		naming.KeyUsername: []byte(l.user),
 		naming.KeyPassword: []byte(l.password),
@@ -93,6 +103,11 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 		naming.KeyPort:     []byte(port),
 		naming.KeyURI:      l.uri(host),
 		naming.KeyJDBC:     l.jdbc(host),
+		// libpq, pgx and psycopg know the one parameter, PostgreSQL's JDBC driver the other.
+		naming.KeyHostsURI:  append(l.uri(hosts...), "&target_session_attrs=read-write"...),
+		naming.KeyHostsJDBC: append(l.jdbc(hosts...), "&targetServerType=primary"...),
+		naming.KeyReadURI:   l.uri(reads),
+		naming.KeyReadJDBC:  l.jdbc(reads),
 		naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
 			host, port, pgpass(l.database), pgpass(l.user), pgpass(l.password)),
 		naming.KeyCA: ca,
@@ -106,14 +121,22 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 }
 
 // uri is a connection string of libpq, jdbc one of PostgreSQL's JDBC driver.
-func (l login) uri(host string) []byte {
-	return fmt.Appendf(nil, "postgresql://%s:%s@%s:%d/%s?%s", escape(l.user), escape(l.password), host,
-		naming.PortPostgreSQL, escape(l.database), l.verified())
+func (l login) uri(hosts ...string) []byte {
+	return fmt.Appendf(nil, "postgresql://%s:%s@%s/%s?%s", escape(l.user), escape(l.password), withPorts(hosts),
+		escape(l.database), l.verified())
 }
 
-func (l login) jdbc(host string) []byte {
-	return fmt.Appendf(nil, "jdbc:postgresql://%s:%d/%s?user=%s&password=%s&%s", host, naming.PortPostgreSQL,
+func (l login) jdbc(hosts ...string) []byte {
+	return fmt.Appendf(nil, "jdbc:postgresql://%s/%s?user=%s&password=%s&%s", withPorts(hosts),
 		escape(l.database), escape(l.user), escape(l.password), l.verified())
+}
+
+func withPorts(hosts []string) string {
+	out := make([]string, len(hosts))
+	for i, host := range hosts {
+		out[i] = net.JoinHostPort(host, strconv.Itoa(naming.PortPostgreSQL))
+	}
+	return strings.Join(out, ",")
 }
 
 // verified has a client know the server by its name and its certificate.

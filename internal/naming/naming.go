@@ -241,6 +241,11 @@ const (
 	KeyURI      = "uri"
 	KeyJDBC     = "jdbc-uri"
 	KeyPgpass   = "pgpass"
+	// Those with the hosts of all instances, and for reading only.
+	KeyHostsURI  = "hosts-uri"
+	KeyHostsJDBC = "hosts-jdbc-uri"
+	KeyReadURI   = "ro-uri"
+	KeyReadJDBC  = "ro-jdbc-uri"
 	// Those of the pooler, where there is one.
 	KeyPoolHost = "pool-host"
 	KeyPoolURI  = "pool-uri"

@@ -36,7 +36,7 @@ func TestTheFirstReconcileMakesEverything(t *testing.T) {
 		}
 	}
 	for name, of := range map[string]string{
-		"x-app": naming.AppRevision("x", "0"), "x-ca": naming.AuthorityRevision("x", "0"),
+		"x-app": naming.AppRevision("x", firstApp(3)), "x-ca": naming.AuthorityRevision("x", "0"),
 	} {
 		revision, secret := &appsv1.ControllerRevision{}, &corev1.Secret{}
 		w.read(of, revision)

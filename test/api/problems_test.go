@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -186,7 +187,7 @@ func TestTheRevisionOfTheSecretHasItsNameTaken(t *testing.T) {
 				t.Errorf("it says %q", message)
 			}
 			taken := &appsv1.ControllerRevision{}
-			w.read(naming.AppRevision("x", "0"), taken)
+			w.read(naming.AppRevision("x", firstApp(1)), taken)
 			w.must(w.api.Delete(t.Context(), taken))
 			for range 4 {
 				w.now = w.now.Add(time.Minute)
@@ -204,7 +205,7 @@ func TestARevisionWithoutItsLabelIsStillTheSampleDBs(t *testing.T) {
 	w := newWorld(t)
 	db := w.started("x")
 	secret, revision := &corev1.Secret{}, &appsv1.ControllerRevision{}
-	w.read(naming.AppRevision("x", "0"), revision)
+	w.read(naming.AppRevision("x", firstApp(1)), revision)
 	revision.Labels = nil
 	w.must(w.api.Update(t.Context(), revision))
 	w.read(naming.AppSecret("x"), secret)
@@ -217,9 +218,12 @@ func TestARevisionWithoutItsLabelIsStillTheSampleDBs(t *testing.T) {
 	w.password(db)
 }
 
-// revisionOf is the first revision x-app-0, of a SampleDB.
+// firstApp names what the first NAME-app of a SampleDB with so many instances is made of.
+func firstApp(instances int) string { return fmt.Sprintf("0-of-%d", instances) }
+
+// revisionOf is the first revision of NAME-app, of a SampleDB.
 func revisionOf(db *v1.SampleDB, namespace string) *appsv1.ControllerRevision {
-	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0, "", "")
+	revision := desired.AppRevision(&v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, 0, "", "", 1)
 	revision.Namespace, revision.Labels = namespace, naming.Common("x")
 	revision.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB")),

@@ -117,7 +117,7 @@ func TestASecretOfAnEarlierReleaseIsDeletedByHand(t *testing.T) {
 	w.read(naming.AppSecret("x"), secret)
 	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB"))}
 	w.must(w.api.Update(t.Context(), secret))
-	w.read(naming.AppRevision("x", "0"), revision)
+	w.read(naming.AppRevision("x", firstApp(1)), revision)
 	w.must(w.api.Delete(t.Context(), revision))
 	db = w.rotate(db)
 	for range 5 {

@@ -29,7 +29,7 @@ import (
 func (c *cluster) uri() string {
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Name: c.config.Cluster, Namespace: c.config.Namespace},
 		Spec: v1.SampleDBSpec{Init: &v1.InitSpec{Database: "postgres", Owner: "reader"}}}
-	secret := desired.AppSecret(db, desired.AppRevision(db, 0, "", ""), "r", nil)
+	secret := desired.AppSecret(db, desired.AppRevision(db, 0, "", "", 0), "r", nil)
 	return string(secret.Data[naming.KeyURI])
 }
 

@@ -163,8 +163,7 @@ func (s *scope) trustedEpochs() string {
 // authoritySecretsWritten says that NAME-ca and NAME-app are known to have the authorities that count.
 func (s *scope) authoritySecretsWritten() (secret, app bool) {
 	return s.authority.Secret == s.authority.Issuer,
-		!desired.Initialises(s.db) || s.authority.App == s.trustedEpochs() && s.trust == s.wantedTrust() &&
-			s.pooler.App == s.poolerWanted()
+		!desired.Initialises(s.db) || s.appWritten()
 }
 
 // authorityChange is what the scope knows of it.

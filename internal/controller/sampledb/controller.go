@@ -226,7 +226,7 @@ func (s *scope) pause() time.Duration {
 	if s.upgrade.Closed() {
 		pause = min(pause, pauseShort)
 	}
-	if s.poolerSecretsWait() {
+	if s.secretsWait() {
 		pause = min(pause, pauseWorking)
 	}
 	pause = min(pause, s.untilShort(), s.readersPause())

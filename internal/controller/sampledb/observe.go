@@ -83,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	known.Given = givenAuthorities(known.Given, s.config.Members, s.seen.answers)
 	s.config = desired.Config(s.db, known)
-	s.trust = s.db.Status.ClientAuthorities
+	s.trust, s.appHosts = s.db.Status.ClientAuthorities, s.db.Status.AppHosts
 	s.loss = decideLoss(s.lossView())
 	return nil
 }

@@ -208,23 +208,41 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 	for _, have := range all { // of a later password than is on record: what was read may be out of date, or lost
 		s.password.Epoch = max(s.password.Epoch, have.Revision-1)
 	}
-	epoch, trusted, trust := s.password.Epoch, s.trustedEpochs(), s.wantedTrust()
+	epoch, trusted, trust, hosts := s.password.Epoch, s.trustedEpochs(), s.wantedTrust(), s.wantedHosts()
 	password, err := r.Credentials.Password(s.db, epoch)
 	if err != nil {
 		return false, fmt.Errorf("make the password: %w", err)
 	}
 	revision, err := r.keepRevision(ctx, s, naming.AppSecret(s.db.Name), all,
-		desired.AppRevision(s.db, epoch, trusted, trust))
+		desired.AppRevision(s.db, epoch, trusted, trust, hosts))
 	if err != nil {
 		return false, err
 	}
 	secret := desired.AppSecret(s.db, revision, password, []byte(s.config.ClientAuthorities()))
-	known := s.password.Secret == epoch && s.authority.App == trusted && s.trust == trust &&
-		s.pooler.App == s.poolerWanted()
+	known := s.password.Secret == epoch && s.appWritten()
 	there, err = r.createSecret(ctx, s, revision, secret, known)
 	if err == nil && !there {
 		s.password.Secret, s.authority.App, s.trust = epoch, trusted, trust
-		s.pooler.App = s.poolerWanted()
+		s.pooler.App, s.appHosts = s.poolerWanted(), int32(hosts) //nolint:gosec // at most a few
 	}
 	return there, err
+}
+
+// appWritten says that NAME-app is known to be as it should, but for the password.
+func (s *scope) appWritten() bool {
+	return s.appTrusts() && int(s.appHosts) == s.wantedHosts()
+}
+
+// appTrusts says the same without the hosts of instances.
+func (s *scope) appTrusts() bool {
+	return s.authority.App == s.trustedEpochs() && s.trust == s.wantedTrust() && s.pooler.App == s.poolerWanted()
+}
+
+// wantedHosts is of how many instances NAME-app names the hosts. One of an earlier release names none, and stays until
+// it is made anew for another reason: applications may be restarted when it changes.
+func (s *scope) wantedHosts() int {
+	if s.appHosts == 0 && !s.starting() && s.password.Secret == s.password.Epoch && s.appTrusts() {
+		return 0
+	}
+	return desired.Instances(s.db)
 }

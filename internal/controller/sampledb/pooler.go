@@ -25,10 +25,10 @@ func (s *scope) poolSecretWritten() bool {
 		s.pooler.Secret == desired.PoolRevision(s.db, s.authority.Issuer).Name
 }
 
-// poolerSecretsWait says that NAME-app or NAME-pool is not as it should be with the pooler, or without. Nobody tells
-// when the former one has gone, and the next can be created.
-func (s *scope) poolerSecretsWait() bool {
-	return !s.poolSecretWritten() || desired.Initialises(s.db) && s.pooler.App != s.poolerWanted()
+// secretsWait says that NAME-app or NAME-pool is not as it should be. Nobody tells when the former one has gone, and the
+// next can be created.
+func (s *scope) secretsWait() bool {
+	return !s.poolSecretWritten() || desired.Initialises(s.db) && !s.appWritten()
 }
 
 // createPoolSecret creates NAME-pool with a certificate of the authority that issues them, and says whether one was

@@ -79,6 +79,8 @@ type scope struct {
 	agentsNext time.Time
 	// trust identifies the authorities that NAME-app tells clients besides the SampleDB's own, "" for none.
 	trust string
+	// appHosts is of how many instances NAME-app names the hosts; 0 for one of an earlier release.
+	appHosts int32
 	// authority is which authorities count, and where. Once authoritySeen, authorityRotated is the condition, where
 	// another was asked for; authorityNext is when the present step has taken its time, authorityWaits that it waits
 	// for nothing else.

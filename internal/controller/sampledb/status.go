@@ -65,6 +65,7 @@ func (s *scope) status() v1.SampleDBStatus {
 		InitializedAt:      s.initializedAt,
 		Password:           s.passwordStatus(),
 		ClientAuthorities:  s.trust,
+		AppHosts:           s.appHosts,
 		Authority:          s.authorityStatus(),
 		Roots:              s.roots,
 		Restore:            old.Restore,
