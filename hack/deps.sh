@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and the demo need, where they are
-# missing; with "tests", those that only tests need as well, and with "race" those
-# of Go's race detector. With --list it prints all of them, one per line. localkube has its own, which it installs when
+# missing; with "tests", those that only tests need as well, with "race" those of
+# Go's race detector, and with "clients" the drivers of test/clients. With --list it prints all of them, one per line. localkube has its own, which it installs when
 # it needs them: bin/localkube packages prints those.
 set -euo pipefail
 
@@ -29,13 +29,22 @@ race=(
   'gcc gcc'
   '/usr/include/stdlib.h libc6-dev'
 )
+clients=(
+  '/usr/lib/python3/dist-packages/psycopg python3-psycopg'
+  '/usr/share/java/postgresql.jar libpostgresql-jdbc-java'
+  '/usr/share/java/HikariCP.jar libhikaricp-java'
+  '/usr/share/java/slf4j-nop.jar libslf4j-java'
+  'javac default-jdk-headless'
+  'npm npm'                                     # which brings node, and then node-postgres
+)
 
 if [[ ${1:-} == --list ]]; then
-  printf '%s\n' "${needs[@]}" "$server" "${tests[@]}" "${race[@]}" | cut -d ' ' -f 2
+  printf '%s\n' "${needs[@]}" "$server" "${tests[@]}" "${race[@]}" "${clients[@]}" | cut -d ' ' -f 2
   exit
 fi
 [[ ${1:-} != tests ]] || needs+=("${tests[@]}")
 [[ ${1:-} != race ]] || needs+=("${race[@]}")
+[[ ${1:-} != clients ]] || needs+=("${clients[@]}")
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || needs+=("$server")
 
 there() {

@@ -82,6 +82,8 @@ func (s *answering) EndClients(context.Context) (n int, err error) {
 	return 0, nil
 }
 
+func (s *answering) EndMisled(context.Context) (n int, err error) { return 0, nil }
+
 func (s *answering) EndWriters(_ context.Context, _ time.Time, reads bool) (n int, err error) {
 	s.ended = append(s.ended, reads)
 	return 1, nil

@@ -119,7 +119,7 @@ func TestConnectionStringsWithAllHostsLeadToThePrimary(t *testing.T) {
 	}
 	jdbc := string(data[naming.KeyHostsJDBC])
 	if !strings.HasPrefix(jdbc, "jdbc:postgresql://"+strings.Join(want, ":5432,")+":5432/app?") ||
-		!strings.HasSuffix(jdbc, "&targetServerType=primary") {
+		!strings.HasSuffix(jdbc, "&targetServerType=primary&hostRecheckSeconds=1") {
 		t.Errorf("Java reads %q", jdbc)
 	}
 	for _, key := range []string{naming.KeyReadURI, naming.KeyReadJDBC} {

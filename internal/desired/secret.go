@@ -102,10 +102,11 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 		naming.KeyHost:     []byte(host),
 		naming.KeyPort:     []byte(port),
 		naming.KeyURI:      l.uri(host),
-		naming.KeyJDBC:     l.jdbc(host),
-		// libpq, pgx and psycopg know the one parameter, PostgreSQL's JDBC driver the other.
+		naming.KeyJDBC:     append(l.jdbc(host), jdbcPrimary...),
+		// libpq, pgx and psycopg know the one parameter, PostgreSQL's JDBC driver the other. Where one host is enough,
+		// the former is left out: some drivers that take one host only refuse what they do not know.
 		naming.KeyHostsURI:  append(l.uri(hosts...), "&target_session_attrs=read-write"...),
-		naming.KeyHostsJDBC: append(l.jdbc(hosts...), "&targetServerType=primary"...),
+		naming.KeyHostsJDBC: append(l.jdbc(hosts...), jdbcPrimary...),
 		naming.KeyReadURI:   l.uri(reads),
 		naming.KeyReadJDBC:  l.jdbc(reads),
 		naming.KeyPgpass: fmt.Appendf(nil, "%s:%s:%s:%s:%s\n",
@@ -130,6 +131,10 @@ func (l login) jdbc(hosts ...string) []byte {
 	return fmt.Appendf(nil, "jdbc:postgresql://%s/%s?user=%s&password=%s&%s", withPorts(hosts),
 		escape(l.database), escape(l.user), escape(l.password), l.verified())
 }
+
+// jdbcPrimary has PostgreSQL's JDBC driver stay with no standby, and look again after a second who the primary is: by
+// itself it remembers for ten that a host is none.
+const jdbcPrimary = "&targetServerType=primary&hostRecheckSeconds=1"
 
 func withPorts(hosts []string) string {
 	out := make([]string, len(hosts))

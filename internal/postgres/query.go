@@ -179,6 +179,17 @@ func (s *Session) EndClients(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// EndMisled ends the sessions of all but our own roles if the server is a standby, and says how many there were.
+func (s *Session) EndMisled(ctx context.Context) (n int, err error) {
+	const query = `select count(*) from (select pg_terminate_backend(pid) from pg_stat_activity
+		where pg_is_in_recovery() and backend_type = 'client backend' and not usename = any ($1)) ended`
+	own := []string{"postgres", RoleReplication, RoleBackup}
+	if err := s.conn.QueryRow(ctx, query, own).Scan(&n); err != nil {
+		return 0, fmt.Errorf("end the sessions of clients that look for the primary: %w", err)
+	}
+	return n, nil
+}
+
 // EndWriters ends the sessions of all but our own roles that write in a transaction begun before a moment, or with
 // reads all that do anything, and says how many there were. They are ended, and what they do is not only cancelled: a
 // commit that waits for standbys would be told to its client as committed.

@@ -79,9 +79,10 @@ func (s *session) EndOfWAL(ctx context.Context) (end wal.LSN, known bool, err er
 	return end, known, err
 }
 
-// EndReaders and EndClients are postgres.Session's. The model's clients leave at once.
+// EndReaders, EndClients and EndMisled are postgres.Session's. The model's clients leave at once.
 func (s *session) EndReaders(ctx context.Context) (int, error) { return 0, s.query(ctx) }
 func (s *session) EndClients(ctx context.Context) (int, error) { return 0, s.query(ctx) }
+func (s *session) EndMisled(ctx context.Context) (int, error)  { return 0, s.query(ctx) }
 
 // EndWriters is postgres.Session's.
 func (s *session) EndWriters(ctx context.Context, _ time.Time, _ bool) (int, error) {

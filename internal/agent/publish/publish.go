@@ -4,6 +4,7 @@ package publish
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -58,7 +59,10 @@ type Options struct {
 	HardState func() ha.HardState
 	Others    func() []string
 	Role      func() protocol.Role
-	Log       *slog.Logger
+	// Deposed is called when a former primary has published that it is none. Until then the Services led clients to it
+	// as to the primary.
+	Deposed func()
+	Log     *slog.Logger
 }
 
 // Publisher publishes the role of one instance.
@@ -66,11 +70,30 @@ type Publisher struct {
 	options Options
 	// wishes takes the role to publish.
 	wishes chan protocol.Role
+	// published is the role in which the Services may lead here; nil where that is not known.
+	published atomic.Pointer[protocol.Role]
 }
 
 // New makes a publisher that nobody has wished anything from yet.
 func New(options Options) *Publisher {
 	return &Publisher{options: options, wishes: make(chan protocol.Role, 1)}
+}
+
+// recall finds out in which role the Services lead here, by the word of a process before this one.
+func (p *Publisher) recall(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, publishDeadline)
+	defer cancel()
+	if role, err := p.options.Cluster.Published(ctx); err == nil {
+		p.published.CompareAndSwap(nil, &role)
+	}
+}
+
+// note notes in which role the Services may lead here, and tells when a former primary is known as none.
+func (p *Publisher) note(role protocol.Role) {
+	before := p.published.Swap(&role)
+	if before != nil && *before == protocol.RolePrimary && role != protocol.RolePrimary {
+		p.options.Deposed()
+	}
 }
 
 // Want asks for a role to be published. The last wish counts.
@@ -92,6 +115,9 @@ func (p *Publisher) Want(role protocol.Role) {
 // apart from the elections: an API server that is away must not slow it down.
 func (p *Publisher) Run(ctx context.Context) error {
 	var last publication
+	if p.options.Cluster != nil {
+		go p.recall(ctx)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -139,12 +165,16 @@ func (p *Publisher) checkPublished(ctx context.Context, last *publication) {
 // publishUntilDone tries until it works or there is another wish. A primary that
 // leads no more does not try on.
 func (p *Publisher) publishUntilDone(ctx context.Context, role protocol.Role) bool {
+	if role == protocol.RolePrimary {
+		p.note(role) // also of an attempt that is given up it is not known that it has failed
+	}
 	for retry := firstRetry; ; retry = min(2*retry, publishRetry) {
 		one, cancel := context.WithTimeout(ctx, publishDeadline)
 		err := p.options.Cluster.Publish(one, role, p.options.Others())
 		cancel()
 		if err == nil {
 			p.options.Log.Info("the role is published", "role", string(role))
+			p.note(role)
 			return true
 		}
 		p.options.Log.Warn("the role could not be published", "role", string(role), "error", err.Error())

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -19,11 +20,29 @@ type labels struct {
 	mutex     sync.Mutex
 	role      protocol.Role
 	published int
+	away      bool
+	failed    int
+}
+
+func (l *labels) setAway(away bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.away = away
+}
+
+func (l *labels) failures() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.failed
 }
 
 func (l *labels) Publish(_ context.Context, role protocol.Role, _ []string) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
+	if l.away {
+		l.failed++
+		return errors.New("the API is away")
+	}
 	l.role = role
 	l.published++
 	return nil
@@ -47,7 +66,7 @@ func publisher(t *testing.T) (*promises, *labels) {
 	m, cluster := &promises{}, &labels{}
 	p := New(Options{
 		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
-		Role: func() protocol.Role { return protocol.RolePrimary }, Log: slog.New(slog.DiscardHandler),
+		Role: func() protocol.Role { return protocol.RolePrimary }, Deposed: func() {}, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { _ = p.Run(t.Context()) }()
 	go func() {
@@ -101,6 +120,39 @@ func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
 	}
 	m.ballot(ha.Ballot{Term: 3, Leader: "db-0"}, 3)
 	eventually(t, "it is published again in a term of its own", func() bool { return cluster.times() == 2 })
+}
+
+// A former primary is told when its Pod bears another label: after the API was away, and also by an agent that has
+// published nothing itself.
+func TestAFormerPrimaryIsToldWhenItIsKnownAsNone(t *testing.T) {
+	cluster, m := &labels{role: protocol.RolePrimary}, &promises{}
+	var role atomic.Value
+	role.Store(protocol.RoleStandby)
+	var deposed atomic.Int32
+	p := New(Options{
+		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
+		Role:    func() protocol.Role { return role.Load().(protocol.Role) },
+		Deposed: func() { deposed.Add(1) }, Log: slog.New(slog.DiscardHandler),
+	})
+	go func() { _ = p.Run(t.Context()) }()
+	eventually(t, "it is known what was published before", func() bool { return p.published.Load() != nil })
+	p.Want(protocol.RoleStandby)
+	eventually(t, "it is known as a standby", func() bool { return deposed.Load() == 1 })
+
+	m.ballot(ha.Ballot{Term: 2, Leader: "db-0"}, 2)
+	role.Store(protocol.RolePrimary)
+	p.Want(protocol.RolePrimary)
+	eventually(t, "it leads clients to itself", func() bool { return cluster.times() == 2 })
+
+	cluster.setAway(true)
+	role.Store(protocol.RoleStandby)
+	p.Want(protocol.RoleStandby)
+	eventually(t, "it was tried", func() bool { return cluster.failures() > 0 })
+	if deposed.Load() != 1 {
+		t.Error("the Services still lead to it as to the primary, and it was told that they do not")
+	}
+	cluster.setAway(false)
+	eventually(t, "the API is back", func() bool { p.Want(protocol.RoleStandby); return deposed.Load() == 2 })
 }
 
 func TestAPrimaryWhoseLabelIsTakenPublishesItselfAgain(t *testing.T) {
