@@ -90,7 +90,8 @@ type login struct{ name, database, user, password string }
 // of all instances, or to its standbys.
 func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 	host := naming.ServiceHost(naming.ReadWriteService(db.Name), db.Namespace)
-	port, reads := strconv.Itoa(naming.PortPostgreSQL), naming.ServiceHost(naming.ReadOnlyService(db.Name), db.Namespace)
+	reads := naming.ServiceHost(naming.ReadOnlyService(db.Name), db.Namespace)
+	port := strconv.Itoa(naming.PortPostgreSQL)
 	hosts := make([]string, Instances(db))
 	for i := range hosts {
 		hosts[i] = naming.InstanceHost(db.Name, db.Namespace, i)
@@ -105,7 +106,7 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 		naming.KeyJDBC:     append(l.jdbc(host), jdbcPrimary...),
 		// libpq, pgx and psycopg know the one parameter, PostgreSQL's JDBC driver the other. Where one host is enough,
 		// the former is left out: some drivers that take one host only refuse what they do not know.
-		naming.KeyHostsURI:  append(l.uri(hosts...), "&target_session_attrs=read-write"...),
+		naming.KeyHostsURI:  append(l.uri(hosts...), "&target_session_attrs=primary"...),
 		naming.KeyHostsJDBC: append(l.jdbc(hosts...), jdbcPrimary...),
 		naming.KeyReadURI:   l.uri(reads),
 		naming.KeyReadJDBC:  l.jdbc(reads),

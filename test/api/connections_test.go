@@ -116,9 +116,9 @@ func TestTheServiceLeadsToAllInstancesWhenTheyPassClientsOn(t *testing.T) {
 	if writes := w.writes.take(); len(writes) > 0 {
 		t.Errorf("at rest it writes: %v", writes)
 	}
-	db = w.reconcile(w.edit(db, route(v1.RoutePrimary)))
+	w.reconcile(w.edit(db, route(v1.RoutePrimary)))
 	leads(false)
 	if w.lastConfig().Relay || len(w.agents.restarts) > 0 {
-		t.Errorf("the agents are told to pass clients on: %t, and restarted: %v", w.lastConfig().Relay, w.agents.restarts)
+		t.Errorf("the agents are told to pass clients on: %t; restarts: %v", w.lastConfig().Relay, w.agents.restarts)
 	}
 }

@@ -34,7 +34,8 @@ public class Client {
         insert.executeUpdate();
         System.out.println("ok " + worker + " " + row);
       } catch (SQLException e) {
-        System.out.println("error " + worker + " " + row + " " + String.valueOf(e.getMessage()).replace('\n', ' '));
+        Throwable why = e.getCause() == null ? e : e.getCause(); // what keeps the pool from connecting
+        System.out.println("error " + worker + " " + row + " " + String.valueOf(why.getMessage()).replace('\n', ' '));
         pause(100);
       }
       pause(20);

@@ -35,7 +35,7 @@ var programs = map[string]struct {
 	"node-postgres": {[]string{"node", "client.js"}, []string{naming.KeyURI, naming.KeyPoolURI}},
 	"JDBC, HikariCP": {
 		[]string{
-			"java", "-Xmx64m", "-cp",
+			"java", "-Xmx64m", "-Dsun.net.inetaddr.ttl=1", "-cp",
 			".:" + jars("postgresql", "HikariCP", "slf4j-api", "slf4j-nop"), "Client",
 		}, []string{naming.KeyJDBC, naming.KeyHostsJDBC, naming.KeyPoolJDBC},
 	},
@@ -66,7 +66,7 @@ type client struct {
 	mutex  sync.Mutex
 	acked  map[string]bool // "client row"
 	last   time.Time
-	since  int           // acknowledged rows in this act
+	since  int           // acknowledged rows since the change of this act
 	gap    time.Duration // the longest pause between two of them in this act
 	errors []string      // in this act
 }
@@ -91,10 +91,17 @@ func (c *client) hear(line string) {
 func (c *client) begins() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.since, c.gap, c.errors = 0, 0, nil
+	c.gap, c.errors = 0, nil
 }
 
-// goesOn says whether it has written so many rows in this act, and none of the last was refused.
+// changed counts the rows from now on.
+func (c *client) changed() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.since = 0
+}
+
+// goesOn says whether it has written so many rows since the change, and none of the last was refused.
 func (c *client) goesOn(rows int) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -105,7 +112,7 @@ func (c *client) goesOn(rows int) error {
 	if len(c.errors) > 0 {
 		last = c.errors[len(c.errors)-1]
 	}
-	return fmt.Errorf("%s has written %d rows in this act, the last %s ago; its last error: %s", c.name, c.since,
+	return fmt.Errorf("%s has written %d rows since the change, the last %s ago; its last error: %s", c.name, c.since,
 		time.Since(c.last).Round(time.Millisecond), last)
 }
 
@@ -126,6 +133,9 @@ func TestLongClientsPeopleUse(t *testing.T) {
 			c.begins()
 		}
 		change()
+		for _, c := range clients {
+			c.changed()
+		}
 		s.until(func(context.Context) error {
 			for _, c := range clients {
 				if err := c.goesOn(40); err != nil {
@@ -190,9 +200,10 @@ func (s *story) startClients(name string) []*client {
 	for _, program := range slices.Sorted(maps.Keys(programs)) {
 		for _, key := range programs[program].keys {
 			c := &client{name: program + ", " + key, acked: map[string]bool{}}
+			worker := strings.Trim(strings.Fields(program)[0], ",") + "/" + key
 			c.command = exec.CommandContext(s.ctx, "unshare", slices.Concat(
 				[]string{"--mount", "bash", "-c", inCluster, "bash", folder, mounted},
-				programs[program].command, []string{mounted, key, fmt.Sprintf("%s/%s", strings.Fields(program)[0], key)})...)
+				programs[program].command, []string{mounted, key, worker})...)
 			c.command.Dir = filepath.Join(repository, ".local", "clients")
 			c.start(s)
 			out = append(out, c)
@@ -235,8 +246,8 @@ func (s *story) podOnThisMachine(name string) string {
 	must(s.T, err)
 	folder := s.TempDir()
 	must(s.T, os.Mkdir(filepath.Join(folder, "secret"), 0o700))
-	resolv := fmt.Sprintf("nameserver %s\nsearch %s.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
-		server.Hostname(), s.Namespace)
+	const settings = "nameserver %s\nsearch %s.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n"
+	resolv := fmt.Sprintf(settings, server.Hostname(), s.Namespace)
 	must(s.T, os.WriteFile(filepath.Join(folder, "resolv.conf"), []byte(resolv), 0o600))
 	mount := func() {
 		for key, value := range s.secretOf(naming.AppSecret(name)) {

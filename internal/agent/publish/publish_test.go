@@ -66,7 +66,8 @@ func publisher(t *testing.T) (*promises, *labels) {
 	m, cluster := &promises{}, &labels{}
 	p := New(Options{
 		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
-		Role: func() protocol.Role { return protocol.RolePrimary }, Deposed: func() {}, Log: slog.New(slog.DiscardHandler),
+		Role:    func() protocol.Role { return protocol.RolePrimary },
+		Deposed: func() {}, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { _ = p.Run(t.Context()) }()
 	go func() {
@@ -126,12 +127,13 @@ func TestAPrimaryOfAFormerTermPublishesNothing(t *testing.T) {
 // published nothing itself.
 func TestAFormerPrimaryIsToldWhenItIsKnownAsNone(t *testing.T) {
 	cluster, m := &labels{role: protocol.RolePrimary}, &promises{}
-	var role atomic.Value
-	role.Store(protocol.RoleStandby)
+	var role atomic.Pointer[protocol.Role]
+	be := func(r protocol.Role) { role.Store(&r) }
+	be(protocol.RoleStandby)
 	var deposed atomic.Int32
 	p := New(Options{
 		Name: "db-0", Cluster: cluster, HardState: m.get, Others: func() []string { return nil },
-		Role:    func() protocol.Role { return role.Load().(protocol.Role) },
+		Role:    func() protocol.Role { return *role.Load() },
 		Deposed: func() { deposed.Add(1) }, Log: slog.New(slog.DiscardHandler),
 	})
 	go func() { _ = p.Run(t.Context()) }()
@@ -140,12 +142,12 @@ func TestAFormerPrimaryIsToldWhenItIsKnownAsNone(t *testing.T) {
 	eventually(t, "it is known as a standby", func() bool { return deposed.Load() == 1 })
 
 	m.ballot(ha.Ballot{Term: 2, Leader: "db-0"}, 2)
-	role.Store(protocol.RolePrimary)
+	be(protocol.RolePrimary)
 	p.Want(protocol.RolePrimary)
 	eventually(t, "it leads clients to itself", func() bool { return cluster.times() == 2 })
 
 	cluster.setAway(true)
-	role.Store(protocol.RoleStandby)
+	be(protocol.RoleStandby)
 	p.Want(protocol.RoleStandby)
 	eventually(t, "it was tried", func() bool { return cluster.failures() > 0 })
 	if deposed.Load() != 1 {

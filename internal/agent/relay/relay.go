@@ -85,7 +85,10 @@ func (r *Relay) accept(ctx context.Context) error {
 	r.Changed(true)
 	defer r.Changed(false)
 	go func() {
-		for r.Wanted() && pause.For(wanted, look) {
+		for r.Wanted() {
+			if !pause.For(wanted, look) {
+				break
+			}
 		}
 		_ = listener.Close()
 	}()

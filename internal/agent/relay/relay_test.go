@@ -122,7 +122,9 @@ func (w *world) until(what string, is func() bool) {
 }
 
 // lead has an instance lead in a term.
-func (w *world) lead(name string, term uint64) { w.leader.Store(&Leader{Name: name, Host: name, Term: term}) }
+func (w *world) lead(name string, term uint64) {
+	w.leader.Store(&Leader{Name: name, Host: name, Term: term})
+}
 
 // client is one that talks through the relay.
 type client struct {

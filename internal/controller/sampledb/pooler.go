@@ -25,8 +25,8 @@ func (s *scope) poolSecretWritten() bool {
 		s.pooler.Secret == desired.PoolRevision(s.db, s.authority.Issuer).Name
 }
 
-// secretsWait says that NAME-app or NAME-pool is not as it should be. Nobody tells when the former one has gone, and the
-// next can be created.
+// secretsWait says that NAME-app or NAME-pool is not as it should be. Nobody tells when the former one has gone, and
+// the next can be created.
 func (s *scope) secretsWait() bool {
 	return !s.poolSecretWritten() || desired.Initialises(s.db) && !s.appWritten()
 }
