@@ -58,27 +58,41 @@ func (a *Agent) relays() *publish.Relays {
 	return &publish.Relays{Cluster: a.options.Cluster, Wanted: a.passing, Log: a.options.Log}
 }
 
-// passing is who passes clients on and is heard; nil where this instance does not lead, or hears so few others that
-// it may be the one that is cut off.
+// passing is who passes clients on, where this instance is to say so.
 func (a *Agent) passing() map[string]publish.Passes {
 	own := a.status.Get()
 	if !a.configs.get().Relay || !takesClients(own) {
 		return nil
 	}
-	all := a.members.all()
-	out, heard := map[string]publish.Passes{own.Name: {Boot: own.Boot, Leads: own.Relays}}, 1
-	for _, m := range all {
-		if m.Name == own.Name {
-			continue
+	var others []heard
+	for _, m := range a.members.all() {
+		if m.Name != own.Name {
+			said, _ := a.peers.Last(m.Name)
+			others = append(others, heard{m.Name, said, a.peers.Silence(m.Name)})
 		}
-		said, known := a.peers.Last(m.Name)
-		hears := known && a.peers.Silence(m.Name) < relaySilence
-		if hears {
-			heard++
-		}
-		out[m.Name] = publish.Passes{Boot: said.Boot, Leads: hears && said.Relays}
 	}
-	if alone := len(all) > 2 && 2*heard <= len(all); alone {
+	return passing(own, others)
+}
+
+// heard is another instance: what it has said last, and for how long it has said nothing.
+type heard struct {
+	name    string
+	said    protocol.Status
+	silence time.Duration
+}
+
+// passing is who passes clients on and is heard, as the leader sees it; nil where it hears so few others that it may be
+// the one that is cut off. Of two instances, one may go on alone.
+func passing(own protocol.Status, others []heard) map[string]publish.Passes {
+	out, hears := map[string]publish.Passes{own.Name: {Boot: own.Boot, Leads: own.Relays}}, 1
+	for _, other := range others {
+		recent := other.silence < relaySilence
+		if recent {
+			hears++
+		}
+		out[other.name] = publish.Passes{Boot: other.said.Boot, Leads: recent && other.said.Relays}
+	}
+	if all := len(others) + 1; all > 2 && 2*hears <= all {
 		return nil
 	}
 	return out

@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
+	"toban.dev/internal/agent/publish"
 	"toban.dev/internal/protocol"
 )
 
@@ -25,6 +28,42 @@ func TestWhoClientsArePassedOnTo(t *testing.T) {
 		c.change(&status)
 		if got := takesClients(status); got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestWhichInstancesTheServiceLeadsTo(t *testing.T) {
+	own := protocol.Status{Name: "x-0", Boot: "a", Relays: true}
+	peer := func(name string, relays bool, silence time.Duration) heard {
+		return heard{name, protocol.Status{Name: name, Boot: "b", Relays: relays}, silence}
+	}
+	const now, long = 100 * time.Millisecond, 2 * time.Second
+	yes, no := publish.Passes{Boot: "b", Leads: true}, publish.Passes{Boot: "b"}
+	for name, c := range map[string]struct {
+		others []heard
+		want   map[string]publish.Passes
+	}{
+		"all are heard": {
+			[]heard{peer("x-1", true, now), peer("x-2", true, now)}, map[string]publish.Passes{"x-1": yes, "x-2": yes},
+		},
+		"one is silent": {
+			[]heard{peer("x-1", true, long), peer("x-2", true, now)}, map[string]publish.Passes{"x-1": no, "x-2": yes},
+		},
+		"one passes nobody on": {
+			[]heard{peer("x-1", false, now), peer("x-2", true, now)}, map[string]publish.Passes{"x-1": no, "x-2": yes},
+		},
+		"it hears nobody of three": {[]heard{peer("x-1", true, long), peer("x-2", true, long)}, nil},
+		"it hears one of four": {
+			[]heard{peer("x-1", true, now), peer("x-2", true, long), peer("x-3", true, long)}, nil,
+		},
+		"it hears nobody of two": {[]heard{peer("x-1", true, long)}, map[string]publish.Passes{"x-1": no}},
+		"it is alone":            {nil, map[string]publish.Passes{}},
+	} {
+		if c.want != nil {
+			c.want["x-0"] = publish.Passes{Boot: "a", Leads: true}
+		}
+		if got := passing(own, c.others); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }

@@ -235,8 +235,13 @@ func TestAServerThatSaysNothingIsLeftForTheNext(t *testing.T) {
 	w.lead("a", 4)
 	c := w.client()
 	c.say("hello")
-	if heard := <-w.servers["a"].heard; heard != "hello" {
-		t.Fatalf("it hears %q", heard)
+	select {
+	case heard := <-w.servers["a"].heard:
+		if heard != "hello" {
+			t.Fatalf("it hears %q", heard)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it hears nothing")
 	}
 	w.lead("b", 5)
 	c.hears("b: hello")
