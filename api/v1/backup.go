@@ -42,9 +42,8 @@ type BackupSpec struct {
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// How much later than their schedules say backups and verifications may begin, so that those of many SampleDBs do
-	// not all begin at once. Each SampleDB has a fixed share of this time. With 0s they begin exactly when the
-	// schedules say. It does not apply to a schedule that is not given. Where it is not given: a tenth of the time
-	// until the next run, and at most 15m.
+	// not all begin at once. Each SampleDB has a fixed share of this time. It does not apply to a schedule that is not
+	// given. Where it is not given: a tenth of the time until the next run, and at most 15m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -67,11 +66,10 @@ type BackupSpec struct {
 	// +optional
 	MaxLag *metav1.Duration `json:"maxLag,omitempty"`
 
-	// What to do when no volume has the data of this SampleDB any more: that of a lone instance is lost for good, or
-	// those of all instances. Wait: it stays down, and the condition Available says how to bring it back. Restore: it
-	// begins again by itself with what the archive has; what was committed since the archive's end is not in it. It
-	// begins only when every instance answers that its volume is a new one without data; never because an instance, a
-	// node or a Pod is away. Where it is not given: Wait.
+	// What to do when no volume has the data any more. Wait: it stays down, and the condition Available says how to
+	// bring it back. Restore: it begins again by itself with what the archive has, without what was committed since.
+	// It does so only when every instance answers that its volume is a new one without data. Where it is not given:
+	// Wait.
 	// +kubebuilder:validation:Enum=Wait;Restore
 	// +optional
 	WhenDataIsLost string `json:"whenDataIsLost,omitempty"`

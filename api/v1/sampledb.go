@@ -89,9 +89,8 @@ type SampleDBSpec struct {
 	Eviction Eviction `json:"eviction,omitempty"`
 
 	// How the instances are spread over zones, which are nodes with the same label topology.kubernetes.io/zone: with
-	// Preferred as far as possible, unless pod.affinity is given; with Required always: a Pod waits for a node rather
-	// than run where its zone would have two instances more than another zone. A change counts for Pods that are made
-	// from then on.
+	// Preferred as far as possible, unless pod.affinity is given; with Required always: else a Pod waits for a node. A
+	// change counts for Pods that are made from then on.
 	// +kubebuilder:default=Preferred
 	// +optional
 	ZoneSpread ZoneSpread `json:"zoneSpread,omitempty"`
@@ -161,8 +160,7 @@ type SampleDBSpec struct {
 	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last backup,
 	// NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
 	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data. Where it
-	// is not given: Snapshot, and Retain with backup.none. It can be changed while the SampleDB is being deleted, for
-	// instance because the backup can't be taken.
+	// is not given: Snapshot, and Retain with backup.none. It can be changed while the SampleDB is being deleted.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -193,10 +191,9 @@ type SampleDBSpec struct {
 	// +optional
 	Pod PodSpec `json:"pod,omitempty"`
 
-	// Whether the database is stopped. Then it has no Pods, and costs nothing but its volumes, which stay, as the
-	// Secrets, the Services and the archive do. Before the Pods end, clients are sent away, and the standbys and the
-	// archive get the last WAL. With false it comes back as it was. A stop waits for backups, restores and upgrades
-	// that are under way.
+	// Whether the database is stopped. Then it has no Pods; volumes, Secrets, Services and the archive stay. Before
+	// the Pods end, clients are sent away, and the standbys and the archive get the last WAL. With false it comes back
+	// as it was. A stop waits for backups, restores and upgrades that are under way.
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
 
@@ -403,10 +400,7 @@ type ServiceSpec struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Where the Service leads. Primary: to the primary, by a label that changes with it. Relay: to all instances,
-	// whose agents pass a client on to the one that they know to lead, and have it wait while none does. That is
-	// shorter after a failure and needs no Kubernetes API; but the server sees an instance's address and not the
-	// client's, and a session also ends with the instance that passes it on. The default is Primary.
+	// Where the Service leads: to the Primary, or to all instances, which pass clients on to it (Relay).
 	// +kubebuilder:default=Primary
 	// +optional
 	Route Route `json:"route,omitempty"`

@@ -121,7 +121,7 @@ type SampleDBStatus struct {
 	// +optional
 	ClientAuthorities string `json:"clientAuthorities,omitempty"`
 
-	// Of how many instances the Secret NAME-app names the hosts. One that an earlier release has made names none.
+	// Of how many instances NAME-app has the hosts; 0 if an earlier release has made it.
 	// +optional
 	AppHosts int32 `json:"appHosts,omitempty"`
 

@@ -128,7 +128,8 @@ func stage(root *os.Root, content io.Reader) (string, error) {
 }
 
 // enter gives a file its name. Its folder may be missing, and may go again, as long
-// as there is nothing in it: Delete removes empty ones.
+// as there is nothing in it: Delete removes empty ones. MkdirAll then says that it is
+// missing, or that it exists, where another has made it meanwhile: neither is about the object.
 func enter(root *os.Root, temporary, name string, place func(root *os.Root, from, to string) error) error {
 	const attempts = 20
 	var err error
@@ -136,7 +137,8 @@ func enter(root *os.Root, temporary, name string, place func(root *os.Root, from
 		if err = place(root, temporary, name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := root.MkdirAll(path.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := root.MkdirAll(path.Dir(name), 0o700)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("make a folder: %w", err)
 		}
 	}

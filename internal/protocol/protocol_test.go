@@ -67,6 +67,7 @@ func TestReviseNotices(t *testing.T) {
 		"Upgraded":         func(c *Config) { c.Upgraded = "18-0a1b2c" },
 		"RemoveUpgraded":   func(c *Config) { c.RemoveUpgraded = "18-0a1b2c" },
 		"Pooler":           func(c *Config) { c.Pooler = true },
+		"Relay":            func(c *Config) { c.Relay = true },
 		"Metrics":          func(c *Config) { c.Metrics = &Metrics{None: true} },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },
