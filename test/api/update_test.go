@@ -141,6 +141,10 @@ func TestAllInstancesRunOneDigest(t *testing.T) {
 	if got := w.image(db); got != formerImage {
 		t.Errorf("a third instance gets %s", got)
 	}
+	for range 3 { // NAME-app names its host as well
+		w.collectSecrets()
+		db = w.reconcile(db)
+	}
 	w.writes.take()
 	for range 3 {
 		db = w.reconcile(db)
