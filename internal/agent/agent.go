@@ -191,7 +191,8 @@ func (a *Agent) meetOthers(client peers.Client) {
 	}
 	a.publisher = publish.New(publish.Options{
 		Name: a.options.Name, Cluster: a.options.Cluster, HardState: remembered, Others: a.peers.Names,
-		Role: func() protocol.Role { return a.status.Get().Role }, Deposed: a.endMisledLater, Log: a.options.Log,
+		Role: func() protocol.Role { return a.status.Get().Role }, Log: a.options.Log,
+		Deposed: func() { go misled{a.server.Connect, a.options.Log}.endLater(a.life) },
 	})
 }
 

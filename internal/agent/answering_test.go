@@ -82,7 +82,11 @@ func (s *answering) EndClients(context.Context) (n int, err error) {
 	return 0, nil
 }
 
-func (s *answering) EndMisled(context.Context) (n int, err error) { return 0, nil }
+// EndMisled ends all that are there.
+func (s *answering) EndMisled(context.Context) (n int, err error) {
+	n, s.clients = s.clients, 0
+	return n, nil
+}
 
 func (s *answering) EndWriters(_ context.Context, _ time.Time, reads bool) (n int, err error) {
 	s.ended = append(s.ended, reads)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -14,34 +15,37 @@ var misledAfter = []time.Duration{2 * time.Second, 8 * time.Second}
 // misledDeadline is for ending them once.
 const misledDeadline = 3 * time.Second
 
-// endMisledLater ends the clients that have come to a former primary since it is a standby. The Service led to it as to
-// the primary until its label was another. Such a session could only read, and one of a pool would stay for ever.
-// Clients that want a standby open another session.
-func (a *Agent) endMisledLater() {
-	deposed := time.Now()
-	go func() {
-		for _, after := range misledAfter {
-			if !pause.For(a.life, time.Until(deposed.Add(after))) {
-				return
-			}
-			a.endMisled(a.life)
-		}
-	}()
+// misled ends the clients that have come to a former primary since it is a standby. The Service led to it as to the
+// primary until its label was another. Such a session could only read, and one of a pool would stay for ever. Clients
+// that want a standby open another session.
+type misled struct {
+	connect func(ctx context.Context) (Session, error)
+	log     *slog.Logger
 }
 
-func (a *Agent) endMisled(ctx context.Context) {
+// endLater ends them in a while, and again.
+func (m misled) endLater(ctx context.Context) {
+	deposed := time.Now()
+	for _, after := range misledAfter {
+		if !pause.For(ctx, time.Until(deposed.Add(after))) {
+			return
+		}
+		switch ended, err := m.end(ctx); {
+		case err != nil:
+			m.log.Warn("clients that look for the primary could not be ended", "error", err.Error())
+		case ended > 0:
+			m.log.Info("clients of a former primary were ended: they find the present one", "sessions", ended)
+		}
+	}
+}
+
+func (m misled) end(ctx context.Context) (ended int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, misledDeadline)
 	defer cancel()
-	session, err := a.server.Connect(ctx)
+	session, err := m.connect(ctx)
 	if err != nil {
-		a.options.Log.Warn("clients that look for the primary could not be ended", "error", err.Error())
-		return
+		return 0, err
 	}
 	defer session.Close()
-	switch ended, err := session.EndMisled(ctx); {
-	case err != nil:
-		a.options.Log.Warn("clients that look for the primary could not be ended", "error", err.Error())
-	case ended > 0:
-		a.options.Log.Info("clients of a former primary were ended: they find the present one", "sessions", ended)
-	}
+	return session.EndMisled(ctx)
 }

@@ -25,32 +25,29 @@ func (a *Agent) newRelay() *relay.Relay {
 			c := a.configs.get()
 			return c.Relay && !naming.IsReader(c.Cluster, a.options.Name)
 		},
-		Leader:  a.leads,
+		Told:    a.told,
 		Changed: func(listens bool) { a.status.Change(func(s *protocol.Status) { s.Relays = listens }) },
 	}
 }
 
-// leads is the instance that says that it leads in the highest term and takes clients, as far as this one has heard.
-func (a *Agent) leads() (out relay.Leader, known bool) {
+// told is what the instances have told last: this one now, and the others as it has heard them.
+func (a *Agent) told() []protocol.InstanceTells {
+	out := []protocol.InstanceTells{a.tellsPoolers()}
+	closed := a.configs.get().Closed
 	for _, m := range a.members.all() {
-		said, host := a.status.Get(), a.options.Address
-		if m.Name != a.options.Name {
-			said, known = a.peers.Last(m.Name)
-			host = a.peers.LastAddress(m.Name)
-			if !known {
-				continue
-			}
-		}
-		if takesClients(said) && said.Term > out.Term {
-			out = relay.Leader{Name: m.Name, Host: host, Term: said.Term}
+		if said, known := a.peers.Last(m.Name); known && m.Name != a.options.Name {
+			out = append(out, tells(said, a.peers.LastAddress(m.Name), closed))
 		}
 	}
-	return out, out.Host != ""
+	return out
 }
 
-// takesClients says that an instance leads, lets clients in, and is not about to stop.
-func takesClients(s protocol.Status) bool {
-	return s.Role == protocol.RolePrimary && s.Ready && s.Leader == s.Name && s.HandOver == ""
+// tells is what an instance tells by its status. With closed, nobody is let in anywhere.
+func tells(s protocol.Status, address string, closed bool) protocol.InstanceTells {
+	return protocol.InstanceTells{
+		Name: s.Name, Address: address, Term: s.Term, HandOver: s.HandOver,
+		Leads: s.Role == protocol.RolePrimary && s.Leader == s.Name && s.Ready && !closed,
+	}
 }
 
 // relays has the Service lead to those that pass clients on.
@@ -61,7 +58,7 @@ func (a *Agent) relays() *publish.Relays {
 // passing is who passes clients on, where this instance is to say so.
 func (a *Agent) passing() map[string]publish.Passes {
 	own := a.status.Get()
-	if !a.configs.get().Relay || !takesClients(own) {
+	if tells := a.tellsPoolers(); !a.configs.get().Relay || !tells.Leads {
 		return nil
 	}
 	var others []heard

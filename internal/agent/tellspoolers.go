@@ -9,20 +9,17 @@ import (
 
 // tellsPoolers is what poolers are told of this instance. One that leads and lets nobody in is none to send clients to.
 func (a *Agent) tellsPoolers() protocol.InstanceTells {
-	status := a.status.Get()
-	tells := protocol.InstanceTells{
-		Name: status.Name, Address: a.options.Address, Term: status.Term, HandOver: status.HandOver,
-		Members: slices.Clone(a.configs.get().Members),
-	}
-	for i, m := range tells.Members {
+	config, status, r := a.configs.get(), a.status.Get(), a.current.Load()
+	// That is known before it is in the status. A server that is slow still takes clients.
+	status.Ready = r != nil && r.takesClients()
+	out := tells(status, a.options.Address, config.Closed)
+	out.Members = slices.Clone(config.Members)
+	for i, m := range out.Members {
 		if address := a.peers.LastAddress(m.Name); address != "" {
-			tells.Members[i].Address = address
+			out.Members[i].Address = address
 		}
 	}
-	r := a.current.Load()
-	tells.Leads = r != nil && r.takesClients() && !a.configs.get().Closed &&
-		status.Role == protocol.RolePrimary && status.Leader == status.Name
-	return tells
+	return out
 }
 
 // takesClients says that a server is a primary that lets clients in, and is not about to end.

@@ -12,6 +12,7 @@ import (
 
 	"toban.dev/internal/agent/pause"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/route"
 )
 
 const (
@@ -172,12 +173,12 @@ func (i *instances) hear(host string, tells protocol.InstanceTells) {
 const confirmPatience = 500 * time.Millisecond
 
 // confirms asks the instance of a route whether it leads, and does not wait for a change.
-func (i *instances) confirms(ctx context.Context, route Route) bool {
+func (i *instances) confirms(ctx context.Context, to route.Route) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmPatience)
 	defer cancel()
 	i.mutex.Lock()
 	asks := protocol.PoolerAsks{Pooler: i.name, Holds: i.holds}
 	i.mutex.Unlock()
-	tells, err := i.asker.AskAsPooler(ctx, route.Address, asks)
-	return err == nil && tells.Leads && tells.Term == route.Term
+	tells, err := i.asker.AskAsPooler(ctx, to.Address, asks)
+	return err == nil && tells.Leads && tells.Term == to.Term
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/route"
 )
 
 // errHangs is of who never answers.
@@ -100,7 +101,7 @@ func TestAnInstanceThatIsSilentStaysWhatItWas(t *testing.T) {
 				soon()
 				f.tell("x-0", protocol.InstanceTells{}, c.fails)
 				soon()
-				if got := Decide(Route{}, i.all()).Reason == LeaderKnown; got != c.leads {
+				if got := route.Decide(route.Route{}, i.all()).Reason == route.LeaderKnown; got != c.leads {
 					t.Errorf("it leads: %v", got)
 				}
 			})
@@ -118,11 +119,11 @@ func TestChangesAreHeardAtOnce(t *testing.T) {
 		}
 		f.tell("x-1", protocol.InstanceTells{Name: "x-1", Address: "10.0.0.2", Leads: true, Term: 4}, nil)
 		soon()
-		if d := Decide(Route{}, i.all()); d.Route.Instance != "x-1" || changes() != 3 {
+		if d := route.Decide(route.Route{}, i.all()); d.Route.Instance != "x-1" || changes() != 3 {
 			t.Errorf("it goes to %+v after %d changes", d, changes())
 		}
 		i.watch(t.Context(), []string{"x-0"})
-		if d := Decide(Route{}, i.all()); d.Route.Instance != "x-0" {
+		if d := route.Decide(route.Route{}, i.all()); d.Route.Instance != "x-0" {
 			t.Errorf("one that is no instance any more counts: %+v", d)
 		}
 	})

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pause"
+
+	"toban.dev/internal/route"
 )
 
 // lookInterval is how often the files are looked at that the kubelet may have changed, and what failed is tried again.
@@ -44,7 +46,7 @@ type Pooler struct {
 	news      chan struct{} // something has changed
 	state     state
 
-	route Route
+	route route.Route
 	hold  *hold
 }
 
@@ -129,7 +131,7 @@ func (p *Pooler) refresh(ctx context.Context) error {
 // follow goes where the instances say.
 func (p *Pooler) follow(ctx context.Context) error {
 	p.instances.watch(ctx, p.files.settings.Hosts)
-	d := Decide(p.route, p.instances.all())
+	d := route.Decide(p.route, p.instances.all())
 	if d.Route != p.route {
 		if err := p.move(ctx, d.Route); err != nil {
 			return err
@@ -144,7 +146,7 @@ func (p *Pooler) follow(ctx context.Context) error {
 }
 
 // move leaves the instances of former terms: no session stays there.
-func (p *Pooler) move(ctx context.Context, to Route) error {
+func (p *Pooler) move(ctx context.Context, to route.Route) error {
 	address, err := netip.ParseAddr(to.Address)
 	if err != nil {
 		return fmt.Errorf("understand the address of %s: %w", to.Instance, err)
@@ -160,11 +162,11 @@ func (p *Pooler) move(ctx context.Context, to Route) error {
 }
 
 // holdClients begins to hold the clients, and tells the leader when they are held.
-func (p *Pooler) holdClients(ctx context.Context, d Decision) {
+func (p *Pooler) holdClients(ctx context.Context, d route.Decision) {
 	switch {
 	case p.hold == nil:
 		p.options.Log.Info("holds its clients", "reason", string(d.Reason), "leader", d.Route.Instance)
-		p.hold = p.console.pause(ctx, d.Reason == HandOver, p.wake)
+		p.hold = p.console.pause(ctx, d.Reason == route.HandOver, p.wake)
 	case p.hold.failed():
 		p.options.Log.Warn("could not hold the clients: it is tried again", "error", p.hold.err.Error())
 		p.hold = nil
@@ -193,7 +195,7 @@ const confirmAgain = 50 * time.Millisecond
 // leader waits until an instance that leads confirms it, and returns its address.
 func (p *Pooler) leader(ctx context.Context) (netip.Addr, error) {
 	for {
-		if now := p.State(); now.Reason == LeaderKnown && p.instances.confirms(ctx, now.Route) {
+		if now := p.State(); now.Reason == route.LeaderKnown && p.instances.confirms(ctx, now.Route) {
 			return netip.ParseAddr(now.Route.Address) //nolint:wrapcheck // it says what
 		}
 		if !pause.For(ctx, confirmAgain) {

@@ -6,6 +6,7 @@ import (
 
 	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/route"
 )
 
 // serve answers the kubelet and Prometheus until ctx ends. What fails of that is said in the log, and the kubelet sees
@@ -37,7 +38,7 @@ func (p *Pooler) alive(ctx context.Context) error {
 
 // ready says that the pooler has had a route. While no instance leads it has to take clients, and to hold them.
 func (p *Pooler) ready(context.Context) error {
-	if p.State().Route == (Route{}) {
+	if p.State().Route == (route.Route{}) {
 		return errors.New("no instance has said yet that it leads")
 	}
 	return nil

@@ -1,10 +1,14 @@
 package pooler
 
-import "sync"
+import (
+	"sync"
+
+	"toban.dev/internal/route"
+)
 
 // State is how a pooler is.
 type State struct {
-	Decision
+	route.Decision
 	// Held says that no transaction is under way, and none begins.
 	Held bool
 }
@@ -15,7 +19,7 @@ type state struct {
 	now   State
 }
 
-func (s *state) set(d Decision, held bool) {
+func (s *state) set(d route.Decision, held bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.now = State{d, held}

@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
@@ -35,25 +32,6 @@ func readPgbench(text string) bench {
 	return b
 }
 
-// pgbench runs PostgreSQL's own benchmark against a database.
-func pgbench(ctx context.Context, access outside.Access, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, pgbenchPath(), args...)
-	command.Env = append(os.Environ(), access.Environment()...)
-	out, err := command.CombinedOutput()
-	if err != nil {
-		return string(out), fmt.Errorf("pgbench: %w: %s", err, out)
-	}
-	return string(out), nil
-}
-
-// pgbenchPath is where Debian has it: not on the PATH.
-func pgbenchPath() string {
-	if found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); err == nil && len(found) > 0 {
-		return found[len(found)-1]
-	}
-	return "pgbench"
-}
-
 // pause is how long to wait before pgbench is started again: it ends when its
 // connections break.
 const pause = 100 * time.Millisecond
@@ -65,7 +43,7 @@ func load(ctx context.Context, access outside.Access, each time.Duration) bench 
 	var busy float64
 	for ctx.Err() == nil {
 		// pgbench ends by itself, so that it always tells how much it did.
-		text, _ := pgbench(context.WithoutCancel(ctx), access,
+		text, _ := outside.Pgbench(context.WithoutCancel(ctx), access,
 			"--client=4", "--jobs=2", "--no-vacuum", fmt.Sprintf("--time=%d", int(each.Seconds())))
 		b := readPgbench(text)
 		sum.transactions += b.transactions

@@ -144,7 +144,8 @@ func (d *demo) show(ctx context.Context) error {
 func (d *demo) fill(ctx context.Context) error {
 	d.screen.chapter("Rows, through the Service %s (%s)", naming.ReadWriteService(name), d.access.Host)
 	began := time.Now()
-	if _, err := pgbench(ctx, d.access, "--initialize", "--quiet", fmt.Sprintf("--scale=%d", d.scale)); err != nil {
+	scale := fmt.Sprintf("--scale=%d", d.scale)
+	if _, err := outside.Pgbench(ctx, d.access, "--initialize", "--quiet", scale); err != nil {
 		return err
 	}
 	d.report.filled = time.Since(began)

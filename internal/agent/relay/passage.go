@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"toban.dev/internal/route"
 )
 
 // mostSaid is how much of what a client has said before the server has answered is kept, in bytes. A client of
@@ -19,9 +21,9 @@ type passage struct {
 	ended context.CancelFunc
 
 	mutex sync.Mutex
-	// server is the connection to leader, nil while there is none.
+	// server is the connection to the instance of a route, nil while there is none.
 	server net.Conn
-	leader Leader
+	to     route.Route
 	// said is what the client has said, until the server has answered.
 	said     []byte
 	answered bool
@@ -77,9 +79,9 @@ func (p *passage) clientGone() {
 
 // through passes on what the server answers, until it ends. It is false where the server had not said anything when
 // it broke, or when another leads: then the next server gets what the client has said.
-func (p *passage) through(server net.Conn, leader Leader) (served bool) {
+func (p *passage) through(server net.Conn, to route.Route) (served bool) {
 	defer server.Close()
-	if err := p.begin(server, leader); err != nil {
+	if err := p.begin(server, to); err != nil {
 		return false
 	}
 	first := make([]byte, 4<<10)
@@ -97,10 +99,10 @@ func (p *passage) through(server net.Conn, leader Leader) (served bool) {
 }
 
 // begin has the server hear what the client has said so far.
-func (p *passage) begin(server net.Conn, leader Leader) error {
+func (p *passage) begin(server net.Conn, to route.Route) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.server, p.leader = server, leader
+	p.server, p.to = server, to
 	_, err := server.Write(p.said)
 	if err != nil {
 		p.server = nil
@@ -124,10 +126,10 @@ func (p *passage) answer() {
 
 // leave ends the connection to the server if another instance leads now. One that leads again knows better itself
 // whether its sessions go on.
-func (p *passage) leave(now Leader) {
+func (p *passage) leave(now route.Route) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	if p.server != nil && p.leader.Term < now.Term && p.leader.Name != now.Name {
+	if p.server != nil && p.to.Term < now.Term && p.to.Instance != now.Instance {
 		_ = p.server.Close()
 	}
 }

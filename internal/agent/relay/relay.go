@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"toban.dev/internal/agent/pause"
-	"toban.dev/internal/agent/serve"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/route"
 )
 
 const (
@@ -27,30 +27,23 @@ const (
 	most = 5000
 )
 
-// Leader is the instance that leads in a term, with the host by which it is reached. The zero value is none.
-type Leader struct {
-	Name, Host string
-	Term       uint64
-}
-
 // Relay passes clients on. Its public fields are set before it runs.
 type Relay struct {
 	// Listen is the address to listen on, "" for all, ListenAt listens there.
 	Listen   string
-	ListenAt serve.ListenAt
+	ListenAt func(ctx context.Context, address string) (net.Listener, error)
 	// Wanted says that clients are to be passed on.
 	Wanted func() bool
-	// Leader is who leads and takes clients, false where nobody is known to.
-	Leader func() (Leader, bool)
+	// Told is what the instances have told last.
+	Told func() []protocol.InstanceTells
 	// Dial connects to a leader.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Changed is told whether clients are taken.
 	Changed func(listens bool)
 	Log     *slog.Logger
 
-	mutex sync.Mutex
-	// newest is the leader of the highest term so far.
-	newest  Leader
+	mutex   sync.Mutex
+	route   route.Route
 	passing map[*passage]bool
 }
 
@@ -117,53 +110,48 @@ func (r *Relay) pass(ctx context.Context, client net.Conn) {
 	defer context.AfterFunc(ctx, p.end)()
 	go p.listen()
 	for waits.Err() == nil {
-		leader, server := r.dial(waits)
-		if server == nil {
-			return
-		}
-		if p.through(server, leader) {
+		to, server := r.dial(waits)
+		if server == nil || p.through(server, to) {
 			return
 		}
 	}
 }
 
 // dial connects to the leader, as soon as there is one that can be reached.
-func (r *Relay) dial(ctx context.Context) (Leader, net.Conn) {
+func (r *Relay) dial(ctx context.Context) (route.Route, net.Conn) {
 	for first := true; ctx.Err() == nil; first = false {
 		if !first {
 			pause.For(ctx, look)
 		}
-		leader, known := r.leader()
-		if !known {
+		to, open := r.leader()
+		if !open {
 			continue
 		}
 		once, cancel := context.WithTimeout(ctx, dialTimeout)
-		server, err := r.Dial(once, "tcp", net.JoinHostPort(leader.Host, strconv.Itoa(naming.PortPostgreSQL)))
+		server, err := r.Dial(once, "tcp", net.JoinHostPort(to.Address, strconv.Itoa(naming.PortPostgreSQL)))
 		cancel()
 		if err == nil {
-			return leader, server
+			return to, server
 		}
 	}
-	return Leader{}, nil
+	return route.Route{}, nil
 }
 
-// leader is who leads now; never one of a former term than there was.
-func (r *Relay) leader() (Leader, bool) {
-	now, known := r.Leader()
+// leader is where clients go now, and whether they do.
+func (r *Relay) leader() (to route.Route, open bool) {
+	told := r.Told()
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if !known || now.Term < r.newest.Term {
-		return Leader{}, false
-	}
-	r.newest = now
-	return now, true
+	d := route.Decide(r.route, told)
+	r.route = d.Route
+	return d.Route, d.Open()
 }
 
 // leaveFormer ends what goes to an instance of a former term, as soon as another leads.
 func (r *Relay) leaveFormer(ctx context.Context) {
 	for pause.For(ctx, look) {
-		now, known := r.leader()
-		if !known {
+		now, open := r.leader()
+		if !open {
 			continue
 		}
 		r.mutex.Lock()

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"toban.dev/internal/protocol"
 )
 
 // world has a relay, and instances by their hosts.
@@ -18,7 +20,7 @@ type world struct {
 	t       *testing.T
 	relay   *Relay
 	at      string
-	leader  atomic.Pointer[Leader]
+	told    atomic.Pointer[[]protocol.InstanceTells]
 	wanted  atomic.Bool
 	listens atomic.Bool
 	servers map[string]*server
@@ -87,11 +89,11 @@ func begin(t *testing.T) *world {
 			return (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 		},
 		Wanted: w.wanted.Load, Changed: w.listens.Store,
-		Leader: func() (Leader, bool) {
-			if l := w.leader.Load(); l != nil {
-				return *l, true
+		Told: func() []protocol.InstanceTells {
+			if told := w.told.Load(); told != nil {
+				return *told
 			}
-			return Leader{}, false
+			return nil
 		},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(address)
@@ -123,7 +125,7 @@ func (w *world) until(what string, is func() bool) {
 
 // lead has an instance lead in a term.
 func (w *world) lead(name string, term uint64) {
-	w.leader.Store(&Leader{Name: name, Host: name, Term: term})
+	w.told.Store(&[]protocol.InstanceTells{{Name: name, Address: name, Leads: true, Term: term}})
 }
 
 // client is one that talks through the relay.
@@ -157,6 +159,23 @@ func (c *client) hears(want string) {
 	if got := strings.TrimSpace(line); err != nil || got != want {
 		c.t.Fatalf("the client hears %q (%v), want %q", got, err, want)
 	}
+}
+
+// asks says a line, and expects that answer.
+func (c *client) asks(line, answer string) {
+	c.t.Helper()
+	c.say(line)
+	c.hears(answer)
+}
+
+// passing waits until so many clients are passed on, or wait for that.
+func (w *world) passing(clients int) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%d clients are there", clients), func() bool {
+		w.relay.mutex.Lock()
+		defer w.relay.mutex.Unlock()
+		return len(w.relay.passing) == clients
+	})
 }
 
 // ends says that the connection has been closed.
@@ -195,14 +214,9 @@ func TestThatAClientHasGoneIsPassedOn(t *testing.T) {
 	w := begin(t)
 	w.lead("a", 1)
 	c := w.client()
-	c.say("hello")
-	c.hears("a: hello")
+	c.asks("hello", "a: hello")
 	_ = c.Close()
-	w.until("nothing is left", func() bool {
-		w.relay.mutex.Lock()
-		defer w.relay.mutex.Unlock()
-		return len(w.relay.passing) == 0
-	})
+	w.passing(0)
 }
 
 func TestClientsWaitWhileNobodyLeads(t *testing.T) {
@@ -210,17 +224,9 @@ func TestClientsWaitWhileNobodyLeads(t *testing.T) {
 	c, gone := w.client(), w.client()
 	c.say("hello")
 	gone.say("I do not wait")
-	w.until("both are there", func() bool {
-		w.relay.mutex.Lock()
-		defer w.relay.mutex.Unlock()
-		return len(w.relay.passing) == 2
-	})
+	w.passing(2)
 	_ = gone.Close()
-	w.until("one has gone", func() bool {
-		w.relay.mutex.Lock()
-		defer w.relay.mutex.Unlock()
-		return len(w.relay.passing) == 1
-	})
+	w.passing(1)
 	w.lead("c", 7)
 	c.hears("c: hello")
 	if came := w.servers["c"].came.Load(); came != 1 {
@@ -245,8 +251,7 @@ func TestAServerThatSaysNothingIsLeftForTheNext(t *testing.T) {
 	}
 	w.lead("b", 5)
 	c.hears("b: hello")
-	c.say("again")
-	c.hears("b: again")
+	c.asks("again", "b: again")
 }
 
 // A session that has begun on an instance of a former term ends: what it has done there is for its client to ask.
@@ -254,16 +259,14 @@ func TestASessionEndsWhenAnotherLeads(t *testing.T) {
 	w := begin(t)
 	w.lead("a", 4)
 	c := w.client()
-	c.say("hello")
-	c.hears("a: hello")
+	c.asks("hello", "a: hello")
 	w.lead("a", 6) // it was elected again
 	w.until("that is known", func() bool {
 		w.relay.mutex.Lock()
 		defer w.relay.mutex.Unlock()
-		return w.relay.newest.Term == 6
+		return w.relay.route.Term == 6
 	})
-	c.say("still here")
-	c.hears("a: still here")
+	c.asks("still here", "a: still here")
 	w.lead("b", 7)
 	c.ends()
 }
@@ -272,8 +275,7 @@ func TestNobodyIsPassedOnToAFormerLeader(t *testing.T) {
 	w := begin(t)
 	w.lead("b", 5)
 	first := w.client()
-	first.say("hello")
-	first.hears("b: hello")
+	first.asks("hello", "b: hello")
 	w.lead("a", 4)
 	c := w.client()
 	c.say("hello")
@@ -290,21 +292,18 @@ func TestWhoIsPassedOnStaysWhenThatIsNotWantedAnyMore(t *testing.T) {
 	w := begin(t)
 	w.lead("a", 1)
 	c := w.client()
-	c.say("hello")
-	c.hears("a: hello")
+	c.asks("hello", "a: hello")
 	w.wanted.Store(false)
 	w.until("it does not listen", func() bool { return !w.listens.Load() })
 	if conn, err := net.Dial("tcp", w.at); err == nil {
 		_ = conn.Close()
 		t.Error("it still takes clients")
 	}
-	c.say("again")
-	c.hears("a: again")
+	c.asks("again", "a: again")
 	w.wanted.Store(true)
 	w.until("it listens again", w.listens.Load)
 	again := w.client()
-	again.say("hello")
-	again.hears("a: hello")
+	again.asks("hello", "a: hello")
 }
 
 // A server that refuses is tried again: it may be about to start.

@@ -10,9 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,7 +62,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := pgbench(ctx, ways[0].access, "-i", "-q", "-s", "10"); err != nil {
+	if _, err := outside.Pgbench(ctx, ways[0].access, "-i", "-q", "-s", "10"); err != nil {
 		return err
 	}
 	for _, k := range kinds {
@@ -86,7 +84,7 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 func measure(ctx context.Context, o options, k kind, access outside.Access) (result, error) {
-	text, err := pgbench(ctx, access, append(slices.Clone(k.arguments), "-n", "-c", strconv.Itoa(o.clients),
+	text, err := outside.Pgbench(ctx, access, append(slices.Clone(k.arguments), "-n", "-c", strconv.Itoa(o.clients),
 		"-T", strconv.Itoa(int(o.each.Seconds())))...)
 	if err != nil {
 		return result{}, err
@@ -110,21 +108,6 @@ func number(text, pattern string) (float64, error) {
 		return 0, fmt.Errorf("understand pgbench: %w", err)
 	}
 	return value, nil
-}
-
-func pgbench(ctx context.Context, access outside.Access, arguments ...string) (string, error) {
-	program := "pgbench"
-	if found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); err == nil && len(found) > 0 {
-		program = found[len(found)-1]
-	}
-	command := exec.CommandContext(ctx, program, arguments...)
-	command.Env = append(os.Environ(), "PGHOST="+access.Host, "PGPORT="+strconv.Itoa(int(access.Port)),
-		"PGUSER="+access.User, "PGPASSWORD="+access.Password, "PGDATABASE="+access.Database, "PGSSLMODE=require")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		return string(out), fmt.Errorf("pgbench: %w: %s", err, out)
-	}
-	return string(out), nil
 }
 
 // report prints the medians, and each way against the first and against the PgBouncer by hand.

@@ -304,6 +304,32 @@ func TestARoleIsGoneWhateverTheDatabaseSets(t *testing.T) {
 	}
 }
 
+// Clients of a standby that look for the primary are ended, and our own stay; on a primary nobody is ended.
+func TestClientsThatLookForThePrimaryAreEnded(t *testing.T) {
+	primary, standbys := pair(t, 1)
+	primary.ensure(foodb())
+	at := primary.ask("SELECT pg_current_wal_lsn()")
+	for standbys[0].ask("SELECT pg_last_wal_replay_lsn() >= '"+at+"'") != "true" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for n, want := range map[*node]int{primary: 0, standbys[0]: 1} {
+		client := n.mustLogin("foo", "mypassword", "foo")
+		ours := n.dial()
+		defer ours.Close(context.Background())
+		s := n.session()
+		defer s.Close()
+		if ended, err := s.EndMisled(t.Context()); err != nil || ended != want {
+			t.Errorf("it ends %d, %v; want %d", ended, err, want)
+		}
+		if stays := sql(t, client, "SELECT 1") == ""; stays != (want == 0) {
+			t.Errorf("the client stays: %t", stays)
+		}
+		if got := sql(t, ours, "SELECT 1"); got != "" {
+			t.Errorf("a session of ours: %s", got)
+		}
+	}
+}
+
 // Before a volume is full, those go that were writing when that was said, and in need those that read; who begins later
 // may make room. Our own stay.
 func TestWhoWritesIsEnded(t *testing.T) {

@@ -1,4 +1,4 @@
-package pooler
+package route
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-func TestWhereServerConnectionsGo(t *testing.T) {
+func TestWhereClientsGo(t *testing.T) {
 	leads := func(name string, term uint64) protocol.InstanceTells {
 		return protocol.InstanceTells{Name: name, Address: "10.0.0." + name[len(name)-1:], Leads: true, Term: term}
 	}

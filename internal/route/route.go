@@ -1,27 +1,28 @@
-package pooler
+// Package route decides to which instance clients go that come through a pooler or a relay (docs/connections.md).
+package route
 
 import "toban.dev/internal/protocol"
 
-// Route is the instance to which server connections go, in the term in which it leads. The zero value is none.
+// Route is the instance to which clients go, in the term in which it leads. The zero value is none.
 type Route struct {
 	Instance, Address string
 	Term              uint64
 }
 
-// Reason says why a pooler does what it does.
+// Reason says why clients go on, or wait.
 type Reason string
 
 // The reasons.
 const (
 	LeaderKnown Reason = "LeaderKnown" // open: an instance leads
-	HandOver    Reason = "HandOver"    // holding: the leader is about to stop
-	NoLeader    Reason = "NoLeader"    // holding: no instance leads
+	HandOver    Reason = "HandOver"    // waiting: the leader is about to stop
+	NoLeader    Reason = "NoLeader"    // waiting: no instance leads
 )
 
-// Decision is what a pooler is to do.
+// Decision is whether clients go on, and where.
 type Decision struct {
 	Reason Reason
-	// Route is where server connections go: what it was before where no instance leads.
+	// Route is where they go: what it was before where no instance leads.
 	Route Route
 	// HandOver is the hand-over that the leader has announced, "" for none.
 	HandOver string
@@ -30,8 +31,8 @@ type Decision struct {
 // Open says that transactions may begin.
 func (d Decision) Open() bool { return d.Reason == LeaderKnown }
 
-// Decide says what to do, by the present route and what the instances have told last: what one has told counts until
-// it tells something else. See docs/connections.md, invariants 1 and 4.
+// Decide says where clients go, by the present route and what the instances have told last: what one has told counts
+// until it tells something else. See docs/connections.md, invariants 1, 4 and 8.
 func Decide(now Route, told []protocol.InstanceTells) Decision {
 	leader := newest(told)
 	switch {
