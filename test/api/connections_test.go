@@ -122,3 +122,19 @@ func TestTheServiceLeadsToAllInstancesWhenTheyPassClientsOn(t *testing.T) {
 		t.Errorf("the agents are told to pass clients on: %t; restarts: %v", w.lastConfig().Relay, w.agents.restarts)
 	}
 }
+
+// The primary's agent says of each Pod whether it passes clients on. One that is not there does not.
+func TestThePrimarysAgentLabelsWhoPassesClientsOn(t *testing.T) {
+	w := newWorld(t)
+	w.started("x", instances(3))
+	agent := w.ofAgent()
+	for _, leads := range []bool{true, true, false, false} {
+		w.must(agent.SetRelay(t.Context(), "x-1", leads))
+		pod := &corev1.Pod{}
+		w.read("x-1", pod)
+		if is := pod.Labels[naming.LabelRelay] == naming.Relays; is != leads {
+			t.Errorf("its labels are %v, and clients are to come: %t", pod.Labels, leads)
+		}
+	}
+	w.must(agent.SetRelay(t.Context(), "x-7", true))
+}

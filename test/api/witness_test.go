@@ -19,9 +19,15 @@ func witnessing(w *world, record string) (*kube.Cluster, *coordinationv1.Lease) 
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: naming.Lease("x"),
 		Annotations: map[string]string{naming.AnnotationElection: record}}}
 	w.must(w.api.Create(w.Context(), lease))
+	return w.ofAgent(), lease
+}
+
+// ofAgent is the access that the agent of the first instance has.
+func (w *world) ofAgent() *kube.Cluster {
+	w.Helper()
 	client, err := kubernetes.NewForConfig(w.server)
 	w.must(err)
-	return kube.New(client, w.namespace, "x-0", "x"), lease
+	return kube.New(client, w.namespace, "x-0", "x")
 }
 
 // Agents of several releases write the one Lease, each the whole of it.

@@ -215,6 +215,7 @@ func TestThatAClientHasGoneIsPassedOn(t *testing.T) {
 	w.lead("a", 1)
 	c := w.client()
 	c.asks("hello", "a: hello")
+	c.asks("again", "a: again") // from now on nothing is kept
 	_ = c.Close()
 	w.passing(0)
 }
