@@ -32,7 +32,10 @@ func (w *world) runsOn(name string) {
 		named(&appsv1.StatefulSet{}, name), named(&corev1.ConfigMap{}, naming.ConfigMap(name)),
 		named(&corev1.Pod{}, naming.Instance(name, 0)),
 	} {
-		if !w.find(object.GetName(), object) || object.GetDeletionTimestamp() != nil {
+		there := w.find(object.GetName(), object)
+		owned := slices.ContainsFunc(object.GetOwnerReferences(),
+			func(o metav1.OwnerReference) bool { return o.Kind == "SampleDB" })
+		if !there || object.GetDeletionTimestamp() != nil || owned {
 			w.Errorf("%T %s goes", object, object.GetName())
 		}
 	}
@@ -81,10 +84,9 @@ func TestADeletionThatLeavesEverythingLeavesTheData(t *testing.T) {
 			_ = w.taker()
 			db := w.started("x", modify)
 			db = w.goes(db, orphan)
-			if db == nil || slices.Contains(db.Finalizers, naming.Finalizer) {
-				t.Fatalf("it waits for %+v", db)
-			}
-			w.leaveAll(db)
+			w.waiting(db, "Kubernetes to let go")
+			w.leaveAll(db, named(&coordinationv1.Lease{}, naming.Lease("x")))
+			w.reconcile(db)
 			w.leftWhole("x")
 		})
 		t.Run(name+", after Kubernetes has left it", func(t *testing.T) {
@@ -98,6 +100,26 @@ func TestADeletionThatLeavesEverythingLeavesTheData(t *testing.T) {
 			w.leftWhole("x")
 		})
 	}
+}
+
+// A reconcile that has not seen the deletion yet writes its owner on objects once more, after Kubernetes has left them.
+// They must not go with the SampleDB.
+func TestADeletionThatLeavesEverythingLeavesWhatIsWrittenMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	db := w.started("x", deletes)
+	w.must(w.api.Delete(t.Context(), db, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	w.leaveAll(db, named(&coordinationv1.Lease{}, naming.Lease("x")), named(&appsv1.StatefulSet{}, "x"),
+		named(&corev1.PersistentVolumeClaim{}, naming.Claim("x", 0)))
+	owner := *metav1.NewControllerRef(db, v1.GroupVersion.WithKind("SampleDB"))
+	for _, object := range []client.Object{
+		named(&appsv1.StatefulSet{}, "x"), named(&corev1.PersistentVolumeClaim{}, naming.Claim("x", 0)),
+	} {
+		w.read(object.GetName(), object)
+		object.SetOwnerReferences([]metav1.OwnerReference{owner})
+		w.must(w.api.Update(t.Context(), object))
+	}
+	w.reconcile(db)
+	w.leftWhole("x")
 }
 
 // leftWhole checks that a SampleDB is gone and has left all that it had.

@@ -1,17 +1,20 @@
 package api
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
@@ -202,6 +205,45 @@ func TestAnAutoscalerOfReadersIsLeftAlone(t *testing.T) {
 	db = w.settleReaders(w.edit(db, readers(3)))
 	if w.find("x-readers", &autoscalingv2.HorizontalPodAutoscaler{}) || db.Status.Readers.Ready != 3 {
 		t.Errorf("with a fixed number there are %s, or still an autoscaler", jsonOf(t, db.Status.Readers))
+	}
+}
+
+// meanwhile is the API server of a reconcile while which somebody scales a StatefulSet, after it is read first.
+type meanwhile struct {
+	client.Client
+	name  string
+	scale func()
+}
+
+func (m *meanwhile) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	err := m.Client.Get(ctx, key, into, o...)
+	if _, ok := into.(*appsv1.StatefulSet); ok && key.Name == m.name && m.scale != nil {
+		m.scale()
+		m.scale = nil
+	}
+	return err
+}
+
+// What the autoscaler asks for while a reconcile is under way is not undone by it.
+func TestAnAutoscalersReadersAreNotUndoneByAReconcile(t *testing.T) {
+	w := newWorld(t)
+	db := w.settleReaders(w.started("x", instances(2), autoscaled(1, 5)))
+	cached := w.reconciler.Client
+	for _, n := range []int32{4, 2} { // the first change is also the first by server-side apply
+		w.reconciler.Client = &meanwhile{Client: cached, name: "x-readers", scale: func() {
+			set := &appsv1.StatefulSet{}
+			w.read("x-readers", set)
+			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+			w.must(w.api.SubResource("scale").Update(t.Context(), set, client.WithSubResourceBody(scale)))
+		}}
+		db = w.reconcile(db)
+		w.reconciler.Client = cached
+		set := &appsv1.StatefulSet{}
+		if w.read("x-readers", set); *set.Spec.Replicas != n {
+			t.Errorf("the %d that were asked for have become %d", n, *set.Spec.Replicas)
+		}
+		db = w.settleReaders(db)
+		w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
 	}
 }
 

@@ -25,7 +25,8 @@ func (s *story) isLeftRunning(name string) {
 	// The Secrets NAME-app and NAME-ca go with their revisions, which go with nothing now.
 	for _, what := range []string{
 		"statefulset/" + name, "pvc/" + naming.Claim(name, 0), "pvc/" + naming.Claim(name, 1),
-		"controllerrevision/" + name + "-ca-0", "controllerrevision/" + name + "-app-0",
+		"controllerrevision/" + s.revisionOf(naming.AuthoritySecret(name)),
+		"controllerrevision/" + s.revisionOf(naming.AppSecret(name)),
 	} {
 		if owners := s.run("get", what, "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
 			s.Errorf("%s belongs to %s", what, owners)
@@ -43,4 +44,10 @@ func (s *story) isLeftRunning(name string) {
 	})
 	s.claim(name, 0, true)
 	s.claim(name, 1, true)
+}
+
+// revisionOf is the ControllerRevision that a Secret goes with.
+func (s *story) revisionOf(secret string) string {
+	s.Helper()
+	return s.run("get", "secret/"+secret, "-o", "jsonpath={.metadata.ownerReferences[0].name}")
 }

@@ -32,14 +32,14 @@ func (r *Reconciler) claimFinalizer(ctx context.Context, s *scope) error {
 // cleanUp removes what the SampleDB has, after a last backup where that is wanted, else in any state and without asking
 // an agent: the StatefulSet and the Jobs, and when all Pods are gone, the claims as deletionPolicy says. It returns
 // true when all is gone that must be; the rest goes by owner references. Of one that leaves what belongs to it nothing
-// goes, and only the claims are let go of.
+// goes.
 func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 	switch s.fate.reason {
 	case fateUnknown:
 		s.waiting = s.fate.message
 		return false, nil
 	case fateOrphaned:
-		return r.releaseClaims(ctx, s)
+		return r.leaveAll(ctx, s)
 	}
 	if err := r.removeReaders(ctx, s); err != nil {
 		return false, err
@@ -65,6 +65,17 @@ func (r *Reconciler) cleanUp(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	return r.releaseClaims(ctx, s)
+}
+
+// leaveAll lets go of all that belongs to the SampleDB, after Kubernetes has. A reconcile that had not seen the
+// deletion yet may have written an object after Kubernetes had let go of it, with its owner: such an object would go
+// with the SampleDB.
+func (r *Reconciler) leaveAll(ctx context.Context, s *scope) (bool, error) {
+	if slices.Contains(s.db.Finalizers, metav1.FinalizerOrphanDependents) {
+		s.waiting = "Kubernetes to let go of all that belongs to it"
+		return false, nil
+	}
+	return true, r.writer().Disown(ctx, s.db, watched(), belongs(s.db)...)
 }
 
 func (r *Reconciler) deleteObject(ctx context.Context, object client.Object) error {

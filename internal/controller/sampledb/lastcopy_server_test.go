@@ -77,6 +77,8 @@ func kindOf(object runtime.Object) string {
 		return kindClass
 	case *metav1.PartialObjectMetadata:
 		return o.Kind
+	case *metav1.PartialObjectMetadataList:
+		return strings.TrimSuffix(o.Kind, "List")
 	}
 	return ""
 }
@@ -306,7 +308,7 @@ func (c *operatorClient) List(_ context.Context, list client.ObjectList, options
 		var items []runtime.Object
 		for _, object := range listed[client.Object](c.view(kind), kind) {
 			if o.LabelSelector == nil || o.LabelSelector.Matches(labelSet(object.GetLabels())) {
-				items = append(items, object.DeepCopyObject())
+				items = append(items, asItem(list, object))
 			}
 		}
 		return meta.SetList(list, items)
@@ -315,6 +317,14 @@ func (c *operatorClient) List(_ context.Context, list client.ObjectList, options
 		return c.call(read)
 	}
 	return read()
+}
+
+// asItem is an object as a list has it.
+func asItem(list client.ObjectList, object client.Object) runtime.Object {
+	if _, partial := list.(*metav1.PartialObjectMetadataList); partial {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metaOf(object)}
+	}
+	return object.DeepCopyObject()
 }
 
 type labelSet map[string]string
@@ -378,7 +388,8 @@ func setContent(object, want client.Object) {
 	}
 }
 
-// Patch is of finalizers and annotations; all of the operator's are refused where somebody has changed the object.
+// Patch is of finalizers, annotations and owners; all of the operator's are refused where somebody has changed the
+// object.
 func (c *operatorClient) Patch(
 	_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption,
 ) error {
@@ -398,6 +409,7 @@ func (c *operatorClient) Patch(
 		change(c.apiServer, kind, found, func(o client.Object) {
 			o.SetFinalizers(object.GetFinalizers())
 			o.SetAnnotations(object.GetAnnotations())
+			o.SetOwnerReferences(object.GetOwnerReferences())
 		})
 		if now := c.objects[modelKey{kind, object.GetName()}]; now != nil {
 			return into(object, now)

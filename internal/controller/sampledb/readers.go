@@ -204,6 +204,10 @@ func (r *Reconciler) keepReaders(ctx context.Context, s *scope, d readersDecisio
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
+	if have != nil && s.db.Spec.Readers.Autoscale != nil {
+		// Their number is what was seen: if the autoscaler has changed it meanwhile, this must not change it back.
+		set.ResourceVersion = have.ResourceVersion
+	}
 	if err := r.apply(ctx, s.db, set); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
 		For(&v1.SampleDB{},
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged()))).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged(), left()))).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
 		Watches(&v1.FaultDrill{}, handler.EnqueueRequestsFromMapFunc(bySpec),
@@ -116,6 +116,16 @@ func requestChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
 		was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
 		return slices.ContainsFunc(requests, func(request string) bool { return was[request] != is[request] })
+	}}
+}
+
+// left lets a SampleDB through that Kubernetes has left what belongs to it, in a deletion with --cascade=orphan.
+func left() predicate.Predicate {
+	orphans := func(object client.Object) bool {
+		return slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents)
+	}
+	return predicate.Funcs{UpdateFunc: func(e ctrlevent.UpdateEvent) bool {
+		return orphans(e.ObjectOld) && !orphans(e.ObjectNew)
 	}}
 }
 
