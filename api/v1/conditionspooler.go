@@ -11,7 +11,8 @@ const (
 	ReasonPoolerServes = "PoolerServes"
 
 	// ReasonPoolerComing: Pods are being made or replaced, or don't take clients. The message says how many do.
-	// To do: wait. If it stays, see why: `kubectl get pods -l toban.dev/sampledb=NAME,toban.dev/component=pooler`, and
-	// the logs of those that are not ready. A Pod is ready once an instance has said that it leads.
+	// To do: wait. If it stays, see why: `kubectl get pods -l 'toban.dev/sampledb=NAME,toban.dev/component in
+	// (pooler,pooler-ro)'`, and the logs of those that are not ready. A Pod is ready once an instance has said that it
+	// leads.
 	ReasonPoolerComing = "PoolerComing"
 )

@@ -404,6 +404,11 @@ type ServiceSpec struct {
 	// +kubebuilder:default=Primary
 	// +optional
 	Route Route `json:"route,omitempty"`
+
+	// Whether NAME-ro leads a client to the standbys of its own zone, while one of them is ready. Of Kubernetes before
+	// 1.31 that needs a feature gate.
+	// +optional
+	ReadNearest bool `json:"readNearest,omitempty"`
 }
 
 // Route is where the Service NAME leads.

@@ -9,26 +9,34 @@ import (
 	"toban.dev/internal/protocol"
 )
 
-func TestWhoTellsThatItLeads(t *testing.T) {
+func TestWhoTellsThatItLeadsOrServesReads(t *testing.T) {
+	standby := func(s *protocol.Status) { s.Role = protocol.RoleStandby }
 	leads := protocol.Status{Name: "x-1", Role: protocol.RolePrimary, Ready: true, Leader: "x-1", Term: 4}
 	for name, c := range map[string]struct {
 		change func(*protocol.Status)
 		closed bool
-		want   bool
+		want   bool // whether it leads
+		reads  bool
 	}{
-		"one that leads":                   {func(*protocol.Status) {}, false, true},
-		"one that lets nobody in yet":      {func(s *protocol.Status) { s.Ready = false }, false, false},
-		"one that lets nobody in any more": {func(*protocol.Status) {}, true, false},
-		"one that knows of another":        {func(s *protocol.Status) { s.Leader = "x-2" }, false, false},
-		"one that is about to stop":        {func(s *protocol.Status) { s.HandOver = "soon" }, false, true},
-		"a standby":                        {func(s *protocol.Status) { s.Role = protocol.RoleStandby }, false, false},
-		"one whose server does not run":    {func(s *protocol.Status) { s.Role = protocol.RoleNone }, false, false},
-		"one whose volume takes no writes": {func(s *protocol.Status) { s.ReadOnly = true }, false, true},
+		"one that leads":                   {func(*protocol.Status) {}, false, true, false},
+		"one that lets nobody in yet":      {func(s *protocol.Status) { s.Ready = false }, false, false, false},
+		"one that lets nobody in any more": {func(*protocol.Status) {}, true, false, false},
+		"one that knows of another":        {func(s *protocol.Status) { s.Leader = "x-2" }, false, false, false},
+		"one that is about to stop":        {func(s *protocol.Status) { s.HandOver = "soon" }, false, true, false},
+		"a standby":                        {standby, false, false, true},
+		"one that lets nobody in": {
+			func(s *protocol.Status) { standby(s); s.Ready = false }, false, false, false,
+		},
+		"one whose clients are to go": {standby, true, false, false},
+		"one whose server does not run": {
+			func(s *protocol.Status) { s.Role = protocol.RoleNone }, false, false, false,
+		},
+		"one whose volume takes no writes": {func(s *protocol.Status) { s.ReadOnly = true }, false, true, false},
 	} {
 		status := leads
 		c.change(&status)
 		want := protocol.InstanceTells{
-			Name: "x-1", Address: "10.0.0.1", Leads: c.want, Term: 4, HandOver: status.HandOver,
+			Name: "x-1", Address: "10.0.0.1", Leads: c.want, Reads: c.reads, Term: 4, HandOver: status.HandOver,
 		}
 		if got := tells(status, "10.0.0.1", c.closed); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

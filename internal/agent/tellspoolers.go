@@ -10,8 +10,11 @@ import (
 // tellsPoolers is what poolers are told of this instance. One that leads and lets nobody in is none to send clients to.
 func (a *Agent) tellsPoolers() protocol.InstanceTells {
 	config, status, r := a.configs.get(), a.status.Get(), a.current.Load()
-	// That is known before it is in the status. A server that is slow still takes clients.
-	status.Ready = r != nil && r.takesClients()
+	if status.Role == protocol.RoleStandby {
+		status.Ready = status.Ready && r != nil && !r.ending.Load()
+	} else { // that is known before it is in the status; a server that is slow still takes clients
+		status.Ready = r != nil && r.takesClients()
+	}
 	out := tells(status, a.options.Address, config.Closed)
 	out.Members = slices.Clone(config.Members)
 	for i, m := range out.Members {

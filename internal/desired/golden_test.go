@@ -146,10 +146,21 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 			db.Spec.Readers = &v1.ReadersSpec{Autoscale: &v1.ReadersAutoscale{Min: 1, Max: 8, CPU: 70}}
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
 			db.Status.Readers = &v1.ReadersStatus{Desired: 2, Ready: 1}
+			db.Spec.Service.ReadNearest = true
 		}),
 		"pooler": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000}
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
+		}),
+		"pools": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
+			db.Spec.Readers = &v1.ReadersSpec{Count: 1, Only: true}
+			db.Spec.Pooler = &v1.PoolerSpec{
+				Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000,
+				Autoscale: &v1.PoolerAutoscale{Max: 5, CPU: 70}, ReadOnly: &v1.ReadPoolSpec{Instances: 2},
+				Service: v1.PoolServiceSpec{
+					Type: corev1.ServiceTypeLoadBalancer, Annotations: map[string]string{"lb": "internal"},
+				},
+			}
 		}),
 		"relay": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Service.Route = v1.RouteRelay
@@ -258,16 +269,21 @@ func readersObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 // poolerObjects are those that come with spec.pooler.
 func poolerObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []client.Object {
 	t.Helper()
-	configMap, err := PoolConfigMap(db, config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	revision := PoolRevision(db, 0)
 	revision.UID = "7e57"
-	return []client.Object{
-		configMap, revision, PoolSecret(db, revision, []byte("CERT"), []byte("KEY")),
-		PoolDeployment(db, settings, false), PoolService(db), PoolBudget(db), PoolPolicy(db),
+	out := []client.Object{revision, PoolSecret(db, revision, []byte("CERT"), []byte("KEY"))}
+	for _, pool := range Pools(db) {
+		told, err := pool.ConfigMap(db, config, []string{"10.0.0.9"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, told, pool.NetworkService(db), pool.Policy(db), pool.Budget(db),
+			pool.Deployment(db, settings, pool.Least))
+		if scaler := pool.Autoscaler(db); scaler != nil {
+			out = append(out, scaler)
+		}
 	}
+	return out
 }
 
 // restoreObjects are those that come with spec.restoreFrom: from a bucket, and from a volume

@@ -40,6 +40,10 @@ func readWriteService(db *v1.SampleDB, passedOn bool) *corev1.Service {
 func readOnlyService(db *v1.SampleDB) *corev1.Service {
 	s := service(db, naming.ReadOnlyService(db.Name), readOnly(db))
 	s.Spec.Type = corev1.ServiceTypeClusterIP
+	if db.Spec.Service.ReadNearest {
+		near := corev1.ServiceTrafficDistributionPreferClose
+		s.Spec.TrafficDistribution = &near
+	}
 	return s
 }
 
@@ -103,7 +107,7 @@ func NetworkPolicy(db *v1.SampleDB, settings Settings) *networkingv1.NetworkPoli
 	servers := servers(db)
 	agents := []networkingv1.NetworkPolicyPeer{{PodSelector: &servers}}
 	if db.Spec.Pooler != nil {
-		poolers := podsOf(db, naming.ComponentPooler)
+		poolers := podsOf(db, poolComponents(db)...)
 		agents = append(agents, networkingv1.NetworkPolicyPeer{PodSelector: &poolers})
 	}
 	operator := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: settings.Namespace}}
@@ -138,9 +142,7 @@ func clientRules(db *v1.SampleDB) []networkingv1.NetworkPolicyIngressRule {
 	if MostReaders(db) > 0 {
 		connect = append(connect, naming.ComponentReader)
 	}
-	if db.Spec.Pooler != nil {
-		connect = append(connect, naming.ComponentPooler)
-	}
+	connect = append(connect, poolComponents(db)...)
 	own := podsOf(db, connect...)
 	peers := []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}
 	for _, p := range from {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,26 +31,77 @@ const (
 // pooled, such as those of the init Job.
 const keptConnections = 13
 
-// PoolSettings are what the poolers are told.
-func PoolSettings(db *v1.SampleDB, config protocol.Config) protocol.PoolSettings {
+// Pool is a set of poolers that lead their clients to the same servers.
+type Pool struct {
+	// Name is that of everything that it is made of, Component that of its Pods.
+	Name, Component string
+	// Reads says that its clients only read.
+	Reads bool
+	// Least and Most are how many Pods there may be: an autoscaler decides where these differ.
+	Least, Most int
+	// Service is how its Service is published.
+	Service v1.PoolServiceSpec
+}
+
+// Pools are those that the spec wants, the one that leads to the primary first.
+func Pools(db *v1.SampleDB) []Pool {
+	spec := db.Spec.Pooler
+	if spec == nil {
+		return nil
+	}
+	least := max(1, int(spec.Instances))
+	out := []Pool{{
+		Name: naming.Pool(db.Name), Component: naming.ComponentPooler, Least: least, Most: least, Service: spec.Service,
+	}}
+	if spec.Autoscale != nil {
+		out[0].Most = max(least, int(spec.Autoscale.Max))
+	}
+	if spec.ReadOnly != nil {
+		count := max(1, int(spec.ReadOnly.Instances))
+		out = append(out, Pool{
+			Name: naming.ReadPool(db.Name), Component: naming.ComponentReadPool, Reads: true, Least: count, Most: count,
+		})
+	}
+	return out
+}
+
+// selector selects its Pods.
+func (p Pool) selector(db *v1.SampleDB) map[string]string {
+	return naming.PoolSelector(db.Name, p.Component)
+}
+
+// Replicas is how many Pods there are to be, where there are so many: none while the database is stopped. What an
+// autoscaler has asked for stays.
+func (p Pool) Replicas(have int, stopped bool) int {
+	if stopped {
+		return 0
+	}
+	return min(max(have, p.Least), p.Most)
+}
+
+// Settings are what its poolers are told. Readers are the addresses of spec.readers.
+func (p Pool) Settings(db *v1.SampleDB, config protocol.Config, readers []string) protocol.PoolSettings {
 	spec := db.Spec.Pooler
 	mode := protocol.PoolTransaction
 	if spec.Mode == v1.PoolSession {
 		mode = protocol.PoolSession
 	}
 	settings := protocol.PoolSettings{
-		Authority: config.Authority, Given: config.Given, Mode: mode,
-		Connections: max(1, PoolConnections(db)/poolers(db)),
+		Authority: config.Authority, Given: config.Given, Mode: mode, Reads: p.Reads,
+		Connections: max(1, PoolConnections(db)/p.Most),
 		MaxClients:  cmp.Or(int(spec.MaxClients), 1000),
 	}
 	for _, m := range config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)
 	}
+	if p.Reads && MostReaders(db) > 0 {
+		settings.Readers, settings.ReadersOnly = readers, db.Spec.Readers.Only
+	}
 	return settings
 }
 
-// PoolConnections is how many connections all poolers together open at most to one database: what the spec asks for,
-// or half of what max_connections leaves, and never more than that.
+// PoolConnections is how many connections all poolers of a Pool together open at most to one database: what the spec
+// asks for, or half of what max_connections leaves, and never more than that.
 func PoolConnections(db *v1.SampleDB) int {
 	most, err := strconv.Atoi(Parameters(db)["max_connections"])
 	if err != nil {
@@ -59,14 +111,14 @@ func PoolConnections(db *v1.SampleDB) int {
 	return min(cmp.Or(int(db.Spec.Pooler.Connections), max(free/2, 1)), free)
 }
 
-// poolers is how many there are to be.
-func poolers(db *v1.SampleDB) int { return max(1, int(db.Spec.Pooler.Instances)) }
-
 // PoolNames are the names and addresses that clients may call a pooler by.
 func PoolNames(db *v1.SampleDB) []string {
-	service := naming.Pool(db.Name)
-	host := naming.ServiceHost(service, db.Namespace)
-	return append([]string{service, service + "." + db.Namespace, host, host + ".cluster.local"}, ownNames(db)...)
+	var out []string
+	for _, p := range Pools(db) {
+		host := naming.ServiceHost(p.Name, db.Namespace)
+		out = append(out, p.Name, p.Name+"."+db.Namespace, host, host+".cluster.local")
+	}
+	return append(out, ownNames(db)...)
 }
 
 // PoolSecret is NAME-pool: the poolers' certificate and its key. It belongs to its revision.
@@ -86,28 +138,24 @@ func PoolRevision(db *v1.SampleDB, epoch int64) *appsv1.ControllerRevision {
 	return secretRevision(db, naming.Pool(db.Name), naming.PoolRevision(db.Name, content), epoch)
 }
 
-// PoolConfigMap is NAME-pool: what the poolers are told.
-func PoolConfigMap(db *v1.SampleDB, config protocol.Config) (*corev1.ConfigMap, error) {
-	text, err := json.MarshalIndent(PoolSettings(db, config), "", "  ")
+// ConfigMap is what the poolers are told. Readers are the addresses of spec.readers.
+func (p Pool) ConfigMap(db *v1.SampleDB, config protocol.Config, readers []string) (*corev1.ConfigMap, error) {
+	text, err := json.MarshalIndent(p.Settings(db, config, readers), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", naming.KeyPool, err)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: meta(db, naming.Pool(db.Name)),
+		ObjectMeta: meta(db, p.Name),
 		Data:       map[string]string{naming.KeyPool: string(text) + "\n"},
 	}, nil
 }
 
-// PoolDeployment runs the poolers, none while the database is stopped. One that is replaced goes when the next one
-// takes clients.
-func PoolDeployment(db *v1.SampleDB, settings Settings, stopped bool) *appsv1.Deployment {
-	count, revisions := int32(poolers(db)), int32(2) //nolint:gosec // twenty at most
-	if stopped {
-		count = 0
-	}
+// Deployment runs the poolers. One that is replaced goes when the next one takes clients.
+func (p Pool) Deployment(db *v1.SampleDB, settings Settings, replicas int) *appsv1.Deployment {
+	count, revisions := int32(replicas), int32(2) //nolint:gosec // twenty at most
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
-	labels := merged(naming.Common(db.Name), naming.PoolSelector(db.Name))
-	object := meta(db, naming.Pool(db.Name))
+	labels := merged(naming.Common(db.Name), p.selector(db))
+	object := meta(db, p.Name)
 	object.Labels = labels
 	return &appsv1.Deployment{
 		ObjectMeta: object,
@@ -118,19 +166,19 @@ func PoolDeployment(db *v1.SampleDB, settings Settings, stopped bool) *appsv1.De
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: &none, MaxSurge: &one},
 			},
-			Selector: &metav1.LabelSelector{MatchLabels: naming.PoolSelector(db.Name)},
+			Selector: &metav1.LabelSelector{MatchLabels: p.selector(db)},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels:      merged(db.Spec.Pod.Labels, labels),
 					Annotations: merged(db.Spec.Pod.Annotations),
 				},
-				Spec: poolPod(db, settings),
+				Spec: p.pod(db, settings),
 			},
 		},
 	}
 }
 
-func poolPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
+func (p Pool) pod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 	grace := int64(60)
 	pod := auxiliaryPod(db, poolerUser)
 	pod.TerminationGracePeriodSeconds = &grace
@@ -138,13 +186,13 @@ func poolPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 	pod.Containers = []corev1.Container{poolContainer(db, settings)}
 	pod.Volumes = []corev1.Volume{
 		{Name: volumePool, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.Pool(db.Name)},
+			LocalObjectReference: corev1.LocalObjectReference{Name: p.Name},
 		}}},
 		secretVolume(volumePoolSecret, naming.Pool(db.Name)),
 		emptyVolume(volumeProgram, corev1.StorageMediumDefault),
 		emptyVolume(volumeRun, corev1.StorageMediumMemory),
 	}
-	pod.Affinity = onOtherNodes(naming.PoolSelector(db.Name))
+	pod.Affinity = onOtherNodes(p.selector(db))
 	return pod
 }
 
@@ -183,26 +231,45 @@ func poolContainer(db *v1.SampleDB, settings Settings) corev1.Container {
 	}
 }
 
-// PoolService is NAME-pool, by which clients reach the poolers.
-func PoolService(db *v1.SampleDB) *corev1.Service {
-	s := service(db, naming.Pool(db.Name), naming.PoolSelector(db.Name))
-	s.Spec.Type = corev1.ServiceTypeClusterIP
+// NetworkService is how clients reach the poolers.
+func (p Pool) NetworkService(db *v1.SampleDB) *corev1.Service {
+	s := service(db, p.Name, p.selector(db))
+	s.Spec.Type = cmp.Or(p.Service.Type, corev1.ServiceTypeClusterIP)
+	s.Annotations = merged(p.Service.Annotations)
 	return s
 }
 
-// PoolBudget lets one pooler at a time be evicted.
-func PoolBudget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
-	return budget(db, naming.Pool(db.Name), naming.PoolSelector(db.Name), 1)
+// Budget lets one pooler at a time be evicted.
+func (p Pool) Budget(db *v1.SampleDB) *policyv1.PodDisruptionBudget {
+	return budget(db, p.Name, p.selector(db), 1)
 }
 
-// PoolPolicy lets those reach the poolers that may reach the servers.
-func PoolPolicy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
+// Policy lets those reach the poolers that may reach the servers.
+func (p Pool) Policy(db *v1.SampleDB) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
-		ObjectMeta: meta(db, naming.Pool(db.Name)),
+		ObjectMeta: meta(db, p.Name),
 		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: naming.PoolSelector(db.Name)},
+			PodSelector: metav1.LabelSelector{MatchLabels: p.selector(db)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     append(clientRules(db), metricsRules(db)...),
 		},
 	}
+}
+
+// Autoscaler has the number of Pods follow the use of the CPU, nil where that is not wanted.
+func (p Pool) Autoscaler(db *v1.SampleDB) *autoscalingv2.HorizontalPodAutoscaler {
+	if p.Reads || db.Spec.Pooler.Autoscale == nil {
+		return nil
+	}
+	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: p.Name}
+	return autoscaler(db, target, p.Least, p.Most, db.Spec.Pooler.Autoscale.CPU)
+}
+
+// poolComponents are those of the poolers' Pods, none without spec.pooler.
+func poolComponents(db *v1.SampleDB) []string {
+	var out []string
+	for _, p := range Pools(db) {
+		out = append(out, p.Component)
+	}
+	return out
 }

@@ -7,6 +7,26 @@ import (
 	"toban.dev/internal/protocol"
 )
 
+// With an autoscaler, so many connections stay free as the most Pods it may ask for leave. What it asks for stays,
+// within its limits.
+func TestAnAutoscalersPoolers(t *testing.T) {
+	db := sampleDB("one", func(db *v1.SampleDB) {
+		db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Autoscale: &v1.PoolerAutoscale{Max: 4, CPU: 70}}
+	})
+	pool := Pools(db)[0]
+	if got := pool.Settings(db, protocol.Config{}, nil).Connections; got != 43/4 {
+		t.Errorf("each Pod has %d connections", got)
+	}
+	for have, want := range map[int]int{0: 2, 1: 2, 3: 3, 4: 4, 9: 4} {
+		if got := pool.Replicas(have, false); got != want {
+			t.Errorf("where there are %d, %d are wanted, want %d", have, got, want)
+		}
+	}
+	if got := pool.Replicas(3, true); got != 0 {
+		t.Errorf("of a database that is stopped there are %d", got)
+	}
+}
+
 func TestPoolsLeaveConnectionsFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		most            v1.ParameterValue // max_connections
@@ -26,7 +46,7 @@ func TestPoolsLeaveConnectionsFree(t *testing.T) {
 				db.Spec.PostgreSQL.Parameters = map[string]v1.ParameterValue{"max_connections": c.most}
 				db.Spec.Pooler = &v1.PoolerSpec{Instances: c.pods, Connections: c.wanted}
 			})
-			settings := PoolSettings(db, protocol.Config{})
+			settings := Pools(db)[0].Settings(db, protocol.Config{}, nil)
 			if got := PoolConnections(db); got != c.all || settings.Connections != c.eachOfPods {
 				t.Errorf("all Pods have %d, want %d, each %d, want %d", got, c.all, settings.Connections, c.eachOfPods)
 			}

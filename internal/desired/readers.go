@@ -79,25 +79,34 @@ func ReadersAutoscaler(db *v1.SampleDB) *autoscalingv2.HorizontalPodAutoscaler {
 		return nil
 	}
 	want := db.Spec.Readers.Autoscale
-	least, target := max(1, want.Min), want.CPU
+	target := autoscalingv2.CrossVersionObjectReference{
+		APIVersion: "apps/v1", Kind: "StatefulSet", Name: naming.Readers(db.Name),
+	}
+	out := autoscaler(db, target, int(want.Min), int(want.Max), want.CPU)
 	slowly := &autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{
 		{Type: autoscalingv2.PodsScalingPolicy, Value: 1, PeriodSeconds: 60},
 	}}
+	out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: slowly, ScaleDown: slowly}
+	return out
+}
+
+// autoscaler has the number of some Pods follow the use of the CPU, which is given in hundredths of what they request.
+func autoscaler(
+	db *v1.SampleDB, target autoscalingv2.CrossVersionObjectReference, least, most int, use int32,
+) *autoscalingv2.HorizontalPodAutoscaler {
+	minimum := max(1, int32(least)) //nolint:gosec // fifty at most
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: meta(db, naming.Readers(db.Name)),
+		ObjectMeta: meta(db, target.Name),
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{
-				APIVersion: "apps/v1", Kind: "StatefulSet", Name: naming.Readers(db.Name),
-			},
-			MinReplicas: &least,
-			MaxReplicas: want.Max,
-			Behavior:    &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: slowly, ScaleDown: slowly},
+			ScaleTargetRef: target,
+			MinReplicas:    &minimum,
+			MaxReplicas:    int32(most), //nolint:gosec // fifty at most
 			Metrics: []autoscalingv2.MetricSpec{{
 				Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricSource{
 					Name: corev1.ResourceCPU,
 					Target: autoscalingv2.MetricTarget{
-						Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &target,
+						Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &use,
 					},
 				},
 			}},

@@ -76,6 +76,9 @@ func AppRevision(db *v1.SampleDB, epoch int64, authorities, trust string, hosts 
 	}
 	if db.Spec.Pooler != nil {
 		content += "-pool"
+		if db.Spec.Pooler.ReadOnly != nil {
+			content += "-ro"
+		}
 	}
 	if hosts > 0 {
 		content += "-of-" + strconv.Itoa(hosts)
@@ -114,8 +117,12 @@ func connection(db *v1.SampleDB, l login, ca []byte) map[string][]byte {
 			host, port, pgpass(l.database), pgpass(l.user), pgpass(l.password)),
 		naming.KeyCA: ca,
 	}
-	if db.Spec.Pooler != nil {
-		pool := naming.ServiceHost(naming.Pool(db.Name), db.Namespace)
+	for _, p := range Pools(db) {
+		pool := naming.ServiceHost(p.Name, db.Namespace)
+		if p.Reads {
+			out[naming.KeyReadPoolURI], out[naming.KeyReadPoolJDBC] = l.uri(pool), l.jdbc(pool)
+			continue
+		}
 		out[naming.KeyPoolHost] = []byte(pool)
 		out[naming.KeyPoolURI], out[naming.KeyPoolJDBC] = l.uri(pool), l.jdbc(pool)
 	}

@@ -142,6 +142,7 @@ const (
 	ComponentBring    = "bring"
 	ComponentFind     = "find"
 	ComponentPooler   = "pooler"
+	ComponentReadPool = "pooler-ro"
 
 	// Why a base backup was made, as its backup.json says: by the schedule, because a user asked for it, before a
 	// MyApp's migration, or as the last one of a SampleDB that is deleted.
@@ -241,6 +242,9 @@ const (
 	KeyPoolHost = "pool-host"
 	KeyPoolURI  = "pool-uri"
 	KeyPoolJDBC = "pool-jdbc-uri"
+
+	KeyReadPoolURI  = "pool-ro-uri"
+	KeyReadPoolJDBC = "pool-ro-jdbc-uri"
 )
 
 // ExitRefused is the exit code of a restore that would fail again in the same way.
@@ -309,9 +313,12 @@ func UpgradePolicy(db string) string    { return db + "-upgrade" }
 // Pool is the name of everything that the poolers of a SampleDB are made of.
 func Pool(db string) string { return db + "-pool" }
 
-// PoolSelector selects the Pods of the poolers.
-func PoolSelector(db string) map[string]string {
-	return map[string]string{LabelSampleDB: db, LabelComponent: ComponentPooler}
+// ReadPool is the same of those for clients that only read. They show the certificate of Pool.
+func ReadPool(db string) string { return Pool(db) + "-ro" }
+
+// PoolSelector selects the Pods of the poolers of a component: ComponentPooler, or ComponentReadPool.
+func PoolSelector(db, component string) map[string]string {
+	return map[string]string{LabelSampleDB: db, LabelComponent: component}
 }
 
 // PoolRevision is what the Secret NAME-pool with some content belongs to: it goes with that.

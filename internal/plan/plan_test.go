@@ -217,6 +217,11 @@ func TestWhatAChangeDoes(t *testing.T) {
 			want: "ReplacePooler  GoOn: pod.labels,pooler.image\n" +
 				"ReplacePods shop-2,shop-0,shop-1 HandOver: pod.labels",
 		},
+		"a pooler for reading": {
+			is:   pooler(2, ""),
+			edit: func(db *v1.SampleDB) { db.Spec.Pooler.ReadOnly = &v1.ReadPoolSpec{Instances: 2} },
+			want: "AddPooler  GoOn: pooler.readOnly",
+		},
 		"no pooler any more": {
 			is: pooler(2, ""), edit: func(db *v1.SampleDB) { db.Spec.Pooler = nil },
 			want: "RemovePooler  GoOn: pooler",

@@ -25,9 +25,19 @@ func (c change) pooler() *Step {
 			Effect: RemovePooler, Writes: WritesGoOn,
 			Message: "the Service NAME-pool goes, and the sessions of its clients end",
 		}
+	case was.ReadOnly == nil && is.ReadOnly != nil:
+		return &Step{
+			Effect: AddPooler, Writes: WritesGoOn,
+			Message: "the Service NAME-pool-ro comes, and NAME-app gets its connection strings; no server restarts",
+		}
+	case was.ReadOnly != nil && is.ReadOnly == nil:
+		return &Step{
+			Effect: RemovePooler, Writes: WritesGoOn,
+			Message: "the Service NAME-pool-ro goes, and the sessions of its clients end",
+		}
 	}
-	pods := func(db *v1.SampleDB) corev1.PodTemplateSpec {
-		return desired.PoolDeployment(db, desired.Settings{}, false).Spec.Template
+	pods := func(db *v1.SampleDB) corev1.PodTemplateSpec { // those of all pools are alike
+		return desired.Pools(db)[0].Deployment(db, desired.Settings{}, 1).Spec.Template
 	}
 	if reflect.DeepEqual(pods(c.before), pods(c.after)) {
 		return nil

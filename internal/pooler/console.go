@@ -91,9 +91,12 @@ func (c console) awaitUp(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// leave leaves all servers but that at an address. Clients with a transaction on another one are ended, because
-// PgBouncer would wait for that server; it says how many. Other sessions PgBouncer closes without a client's notice.
-func (c console) leave(ctx context.Context, address netip.Addr) (ended int, err error) {
+// leave leaves all servers but those at some addresses. Clients with a transaction on another one are ended, because
+// PgBouncer would wait for that server, unless it is at the address spared; it says how many. Other sessions PgBouncer
+// closes without a client's notice. With anew it also opens those anew that stay, so that they spread.
+func (c console) leave(
+	ctx context.Context, stay []netip.Addr, spared netip.Addr, anew bool,
+) (ended int, err error) {
 	servers, err := c.quick(ctx, "SHOW SERVERS")
 	if err != nil {
 		return 0, err
@@ -101,8 +104,14 @@ func (c console) leave(ctx context.Context, address netip.Addr) (ended int, err 
 	stale := map[string]bool{} // the clients, by PgBouncer's pointers
 	leaves := false
 	for _, s := range servers {
-		if at, err := netip.ParseAddr(s["addr"]); err == nil && at != address { // and not one that is looked up
-			leaves, stale[s["link"]] = true, true
+		at, err := netip.ParseAddr(s["addr"])
+		if err != nil { // it is looked up
+			continue
+		}
+		stays := slices.Contains(stay, at)
+		leaves = leaves || !stays || anew
+		if !stays && at != spared {
+			stale[s["link"]] = true
 		}
 	}
 	if !leaves {

@@ -76,6 +76,31 @@ func (i *instances) all() []protocol.InstanceTells {
 	return slices.Collect(maps.Values(i.told))
 }
 
+// of is what those with these hosts have told last.
+func (i *instances) of(hosts []string) []protocol.InstanceTells {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	var out []protocol.InstanceTells
+	for _, host := range hosts {
+		if told, known := i.told[host]; known {
+			out = append(out, told)
+		}
+	}
+	return out
+}
+
+// silent has an instance that does not answer count as no standby that serves: who reads there would wait. Whether it
+// leads, silence does not say.
+func (i *instances) silent(host string) {
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	if told := i.told[host]; told.Reads {
+		told.Reads = false
+		i.told[host] = told
+		i.changed()
+	}
+}
+
 // hold has the instances know for which hand-over the clients are held, "" for none.
 func (i *instances) hold(handOver string) {
 	i.mutex.Lock()
@@ -93,6 +118,7 @@ func (i *instances) ask(ctx context.Context, host string) {
 	for failed := false; ctx.Err() == nil; {
 		err := i.askOnce(ctx, host)
 		if err != nil && failed {
+			i.silent(host)
 			pause.For(ctx, askPause)
 		}
 		failed = err != nil
@@ -169,16 +195,19 @@ func (i *instances) hear(host string, tells protocol.InstanceTells) {
 	i.changed()
 }
 
-// confirmPatience is how long an instance may take to confirm that it leads.
+// confirmPatience is how long an instance may take to confirm that clients may go there.
 const confirmPatience = 500 * time.Millisecond
 
-// confirms asks the instance of a route whether it leads, and does not wait for a change.
-func (i *instances) confirms(ctx context.Context, to route.Route) bool {
+// confirms asks the instance of a route whether it leads, or serves as a standby, and does not wait for a change.
+func (i *instances) confirms(ctx context.Context, to route.Route, is route.Reason) bool {
 	ctx, cancel := context.WithTimeout(ctx, confirmPatience)
 	defer cancel()
 	i.mutex.Lock()
 	asks := protocol.PoolerAsks{Pooler: i.name, Holds: i.holds}
 	i.mutex.Unlock()
 	tells, err := i.asker.AskAsPooler(ctx, to.Address, asks)
+	if is == route.StandbysServe {
+		return err == nil && tells.Reads
+	}
 	return err == nil && tells.Leads && tells.Term == to.Term
 }

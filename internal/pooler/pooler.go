@@ -7,9 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"toban.dev/internal/agent/pause"
@@ -44,10 +45,11 @@ type Pooler struct {
 	instances *instances
 	names     *names
 	news      chan struct{} // something has changed
+	turn      atomic.Uint32 // of the servers, whose turn it is
 	state     state
 
-	route route.Route
-	hold  *hold
+	target target
+	hold   *hold
 }
 
 // New reads the settings.
@@ -56,7 +58,7 @@ func New(options Options) (*Pooler, error) {
 		options: options, console: console{folder: options.Run, port: options.Port}, news: make(chan struct{}, 1),
 	}
 	var err error
-	if p.names, err = listenForNames(p.leader, options.Log); err != nil {
+	if p.names, err = listenForNames(p.server, options.Log); err != nil {
 		return nil, err
 	}
 	p.files = &files{
@@ -130,34 +132,39 @@ func (p *Pooler) refresh(ctx context.Context) error {
 
 // follow goes where the instances say.
 func (p *Pooler) follow(ctx context.Context) error {
-	p.instances.watch(ctx, p.files.settings.Hosts)
-	d := route.Decide(p.route, p.instances.all())
-	if d.Route != p.route {
-		if err := p.move(ctx, d.Route); err != nil {
+	p.instances.watch(ctx, slices.Concat(p.files.settings.Hosts, p.files.settings.Readers))
+	next := p.target.next(p.files.settings, p.instances)
+	if !next.same(p.target) {
+		if err := p.move(ctx, next); err != nil {
 			return err
 		}
 	}
-	p.state.set(d, p.hold != nil && p.hold.complete())
-	if d.Open() {
-		return p.letGo(ctx)
+	p.target = next
+	p.state.set(State{Decision: next.Decision, Held: p.hold != nil && p.hold.complete(), Servers: next.servers})
+	if next.Open() {
+		return p.letGo(ctx, next.Decision)
 	}
-	p.holdClients(ctx, d)
+	p.holdClients(ctx, next.Decision)
 	return nil
 }
 
-// move leaves the instances of former terms: no session stays there.
-func (p *Pooler) move(ctx context.Context, to route.Route) error {
-	address, err := netip.ParseAddr(to.Address)
-	if err != nil {
-		return fmt.Errorf("understand the address of %s: %w", to.Instance, err)
-	}
-	ended, err := p.console.leave(ctx, address)
+// move leaves the instances of former terms: no session stays there. Those who only read leave what is no standby any
+// more.
+func (p *Pooler) move(ctx context.Context, to target) error {
+	stay, spared, err := to.addresses()
 	if err != nil {
 		return err
 	}
-	p.options.Log.Info("goes to another leader",
-		"instance", to.Instance, "term", to.Term, "from", p.route.Instance, "ended", ended)
-	p.route = to
+	ended, err := p.console.leave(ctx, stay, spared, to.Reason == route.StandbysServe)
+	if err != nil {
+		return err
+	}
+	if to.Reason == route.StandbysServe {
+		p.options.Log.Info("goes to other standbys", "instances", to.names(), "from", p.target.names(), "ended", ended)
+	} else {
+		p.options.Log.Info("goes to another leader",
+			"instance", to.Route.Instance, "term", to.Route.Term, "from", p.target.names(), "ended", ended)
+	}
 	return nil
 }
 
@@ -176,8 +183,9 @@ func (p *Pooler) holdClients(ctx context.Context, d route.Decision) {
 }
 
 // letGo has clients go on that were held.
-func (p *Pooler) letGo(ctx context.Context) error {
+func (p *Pooler) letGo(ctx context.Context, d route.Decision) error {
 	if p.hold == nil {
+		p.instances.hold(d.HandOver) // no client of this pooler is at the leader
 		return nil
 	}
 	if err := p.hold.end(ctx); err != nil {
@@ -185,18 +193,23 @@ func (p *Pooler) letGo(ctx context.Context) error {
 	}
 	p.options.Log.Info("lets its clients go on")
 	p.hold = nil
-	p.instances.hold("")
+	p.instances.hold(d.HandOver)
 	return nil
 }
 
-// confirmAgain is after how long it is looked again for an instance that confirms that it leads.
+// confirmAgain is after how long it is looked again for an instance that confirms that clients may go there.
 const confirmAgain = 50 * time.Millisecond
 
-// leader waits until an instance that leads confirms it, and returns its address.
-func (p *Pooler) leader(ctx context.Context) (netip.Addr, error) {
+// server waits until an instance confirms that clients may go there, and returns its address: one after the other,
+// where there are several.
+func (p *Pooler) server(ctx context.Context) (netip.Addr, error) {
 	for {
-		if now := p.State(); now.Reason == route.LeaderKnown && p.instances.confirms(ctx, now.Route) {
-			return netip.ParseAddr(now.Route.Address) //nolint:wrapcheck // it says what
+		now := p.State()
+		for range now.Servers {
+			to := now.Servers[int(p.turn.Add(1))%len(now.Servers)]
+			if now.Open() && p.instances.confirms(ctx, to, now.Reason) {
+				return netip.ParseAddr(to.Address) //nolint:wrapcheck // it says what
+			}
 		}
 		if !pause.For(ctx, confirmAgain) {
 			return netip.Addr{}, ctx.Err()

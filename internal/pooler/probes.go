@@ -38,7 +38,7 @@ func (p *Pooler) alive(ctx context.Context) error {
 
 // ready says that the pooler has had a route. While no instance leads it has to take clients, and to hold them.
 func (p *Pooler) ready(context.Context) error {
-	if p.State().Route == (route.Route{}) {
+	if now := p.State(); now.Route == (route.Route{}) && len(now.Servers) == 0 {
 		return errors.New("no instance has said yet that it leads")
 	}
 	return nil

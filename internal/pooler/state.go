@@ -11,6 +11,8 @@ type State struct {
 	route.Decision
 	// Held says that no transaction is under way, and none begins.
 	Held bool
+	// Servers are where clients go: to each of them in turn.
+	Servers []route.Route
 }
 
 // state is a State that several may look at.
@@ -19,10 +21,10 @@ type state struct {
 	now   State
 }
 
-func (s *state) set(d route.Decision, held bool) {
+func (s *state) set(now State) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.now = State{d, held}
+	s.now = now
 }
 
 // State is how the pooler is now.

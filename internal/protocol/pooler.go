@@ -17,10 +17,16 @@ const (
 	HoldLimit = 30 * time.Second
 )
 
-// PoolSettings is the content of the ConfigMap NAME-pool: all that a pooler is told.
+// PoolSettings is the content of the ConfigMap NAME-pool, or NAME-pool-ro: all that a pooler is told.
 type PoolSettings struct {
 	// Hosts are the DNS names of the instances. What else is to be known of them they say themselves.
 	Hosts []string `json:"hosts"`
+	// Reads says that its clients only read: they go to the standbys.
+	Reads bool `json:"reads,omitempty"`
+	// Readers are the addresses of readers (spec.readers), which are standbys, too; for poolers with Reads.
+	// ReadersOnly sends clients to no other standby as long as one of these serves.
+	Readers     []string `json:"readers,omitempty"`
+	ReadersOnly bool     `json:"readersOnly,omitempty"`
 	// Authority and Given are the same as in Config.
 	Authority string `json:"authority"`
 	Given     string `json:"given,omitempty"`
@@ -55,7 +61,10 @@ type InstanceTells struct {
 	Name    string `json:"name"`
 	Address string `json:"address,omitempty"`
 	// Leads says that it leads in Term, takes writes, and lets clients in.
-	Leads bool   `json:"leads,omitempty"`
+	Leads bool `json:"leads,omitempty"`
+	// Reads says that it is a standby that lets clients in, and receives what the primary writes. Agents of earlier
+	// releases do not say it.
+	Reads bool   `json:"reads,omitempty"`
 	Term  uint64 `json:"term"`
 	// Members are the instances as it knows them: by an address they are reached sooner than by a name.
 	Members []Member `json:"members,omitempty"`

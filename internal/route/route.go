@@ -29,7 +29,7 @@ type Decision struct {
 }
 
 // Open says that transactions may begin.
-func (d Decision) Open() bool { return d.Reason == LeaderKnown }
+func (d Decision) Open() bool { return d.Reason == LeaderKnown || d.Reason == StandbysServe }
 
 // Decide says where clients go, by the present route and what the instances have told last: what one has told counts
 // until it tells something else. See docs/connections.md, invariants 1, 4 and 8.

@@ -108,9 +108,10 @@ func TestAMyAppReachesItsDatabase(t *testing.T) {
 			t.Errorf("the policy lets in %s", jsonOf(t, policy.Spec))
 		}
 		leads := policy.Spec.PodSelector.MatchExpressions
-		if leads[0].Key != naming.LabelComponent ||
-			!slices.Equal(leads[0].Values, []string{naming.ComponentInstance, naming.ComponentPooler}) {
-			t.Errorf("it leads to more than instances and poolers: %s", jsonOf(t, policy.Spec))
+		if leads[0].Key != naming.LabelComponent || !slices.Equal(leads[0].Values, []string{
+			naming.ComponentInstance, naming.ComponentReader, naming.ComponentPooler, naming.ComponentReadPool,
+		}) {
+			t.Errorf("it leads to more than instances, readers and poolers: %s", jsonOf(t, policy.Spec))
 		}
 		return leads[1].Values
 	}

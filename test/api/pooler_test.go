@@ -6,6 +6,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,8 +31,11 @@ func noPooler(db *v1.SampleDB) { db.Spec.Pooler = nil }
 func (w *world) settlePooler(db *v1.SampleDB) *v1.SampleDB {
 	w.Helper()
 	for range 6 {
-		d := &appsv1.Deployment{}
-		if w.find(naming.Pool(db.Name), d) {
+		for _, name := range []string{naming.Pool(db.Name), naming.ReadPool(db.Name)} {
+			d := &appsv1.Deployment{}
+			if !w.find(name, d) {
+				continue
+			}
 			d.Status.ObservedGeneration, d.Status.Replicas = d.Generation, *d.Spec.Replicas
 			d.Status.UpdatedReplicas, d.Status.ReadyReplicas = *d.Spec.Replicas, *d.Spec.Replicas
 			w.must(w.api.Status().Update(w.Context(), d))
@@ -164,6 +169,101 @@ func TestAPoolersNameIsTaken(t *testing.T) {
 		t.Errorf("it says %q", message)
 	}
 	w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+}
+
+// A pool for clients that only read comes and goes beside the other one, and knows where the readers are.
+func TestAPoolForReadingComesAndGoes(t *testing.T) {
+	w := newWorld(t)
+	db := w.settleReaders(w.started("x", instances(3), pooler, readers(1)))
+	db = w.settlePooler(db)
+	was := &appsv1.Deployment{}
+	w.read("x-pool", was)
+	db = w.settlePooler(w.edit(db, func(db *v1.SampleDB) {
+		db.Spec.Pooler.ReadOnly = &v1.ReadPoolSpec{Instances: 3}
+	}))
+	m := w.expect(db, v1.ConditionPoolerReady, metav1.ConditionTrue, v1.ReasonPoolerServes)
+	if m != "2 of 2 Pods take clients, 3 of 3 take those that only read" || db.Status.Pooler.ReadOnlyReady != 3 {
+		t.Errorf("it says %q", m)
+	}
+	told, reader := &corev1.ConfigMap{}, &corev1.Pod{}
+	w.read("x-pool-ro", told)
+	w.read("x-readers-0", reader)
+	if text := told.Data[naming.KeyPool]; !strings.Contains(text, `"reads": true`) ||
+		!strings.Contains(text, `"`+reader.Status.PodIP+`"`) {
+		t.Errorf("its poolers are told %s, and a reader is at %s", text, reader.Status.PodIP)
+	}
+	w.readPoolIsKnown()
+	is := &appsv1.Deployment{}
+	if w.read("x-pool", is); is.Generation != was.Generation {
+		t.Error("the other pool's Deployment has changed")
+	}
+	w.writes.take()
+	if w.reconcile(db); len(w.writes.take()) > 0 {
+		t.Error("at rest it writes")
+	}
+
+	db = w.settlePooler(w.edit(db, func(db *v1.SampleDB) { db.Spec.Pooler.ReadOnly = nil }))
+	w.expect(db, v1.ConditionPoolerReady, metav1.ConditionTrue, v1.ReasonPoolerServes)
+	for _, object := range []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
+	} {
+		if w.find("x-pool-ro", object) {
+			t.Errorf("%T of the pool for reading is still there", object)
+		}
+	}
+	app := &corev1.Secret{}
+	w.read(naming.AppSecret("x"), app)
+	if app.Data[naming.KeyReadPoolURI] != nil || app.Data[naming.KeyPoolURI] == nil || db.Status.Pooler.AppReadOnly {
+		t.Error("NAME-app still has its connection string, or lacks the other one")
+	}
+}
+
+// readPoolIsKnown checks that NAME-app and the poolers' certificate have the name of the pool for reading.
+func (w *world) readPoolIsKnown() {
+	w.Helper()
+	app, secret := &corev1.Secret{}, &corev1.Secret{}
+	w.read(naming.AppSecret("x"), app)
+	if uri := string(app.Data[naming.KeyReadPoolURI]); !strings.Contains(uri, "@x-pool-ro."+w.namespace+".svc:5432/") {
+		w.Errorf("NAME-app has the connection string %q", uri)
+	}
+	w.read("x-pool", secret)
+	leaf := pki.Certificates(secret.Data[naming.KeyTLSCertificate])[0]
+	for _, name := range []string{naming.Pool("x"), naming.ReadPool("x")} {
+		if err := leaf.VerifyHostname(naming.ServiceHost(name, w.namespace)); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// What an autoscaler of poolers asks for stays, within the limits of the spec; without one the spec's number counts.
+func TestAnAutoscalerOfPoolersIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	db := w.settlePooler(w.edit(w.started("x", instances(1)), func(db *v1.SampleDB) {
+		pooler(db)
+		db.Spec.Pooler.Autoscale = &v1.PoolerAutoscale{Max: 5, CPU: 70}
+		db.Spec.Pooler.Service.Type = corev1.ServiceTypeNodePort
+	}))
+	scaler := &autoscalingv2.HorizontalPodAutoscaler{}
+	w.read("x-pool", scaler)
+	if s := scaler.Spec; s.ScaleTargetRef.Kind != "Deployment" || *s.MinReplicas != 2 || s.MaxReplicas != 5 {
+		t.Errorf("the autoscaler is %s", jsonOf(t, s))
+	}
+	d := &appsv1.Deployment{}
+	w.read("x-pool", d)
+	w.must(w.api.SubResource("scale").Update(t.Context(), d, client.WithSubResourceBody(
+		&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}})))
+	db = w.settlePooler(db)
+	if w.read("x-pool", d); *d.Spec.Replicas != 4 || db.Status.Pooler.Ready != 4 {
+		t.Errorf("there are %d, and the status says %d", *d.Spec.Replicas, db.Status.Pooler.Ready)
+	}
+	service := &corev1.Service{}
+	if w.read("x-pool", service); service.Spec.Type != corev1.ServiceTypeNodePort {
+		t.Errorf("the Service is a %s", service.Spec.Type)
+	}
+	w.settlePooler(w.edit(db, pooler))
+	if w.read("x-pool", d); *d.Spec.Replicas != 2 || w.find("x-pool", &autoscalingv2.HorizontalPodAutoscaler{}) {
+		t.Errorf("without it there are %d", *d.Spec.Replicas)
+	}
 }
 
 // While the database is stopped, there are no poolers.

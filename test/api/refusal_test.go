@@ -50,6 +50,18 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 			func(db *v1.SampleDB) { db.Spec.Pooler = &v1.PoolerSpec{Connections: -1} },
 			"pooler.connections must be from 1 to 10000",
 		},
+		"too many poolers for reading": {
+			func(db *v1.SampleDB) {
+				db.Spec.Pooler = &v1.PoolerSpec{ReadOnly: &v1.ReadPoolSpec{Instances: 21}}
+			},
+			"pooler.readOnly.instances must be from 1 to 20",
+		},
+		"an autoscaler that takes poolers away": {
+			func(db *v1.SampleDB) {
+				db.Spec.Pooler = &v1.PoolerSpec{Instances: 3, Autoscale: &v1.PoolerAutoscale{Max: 2}}
+			},
+			"pooler.autoscale.max must be at least pooler.instances, which is the least number of Pods",
+		},
 		"a zone that is none": {
 			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a b"}} },
 			"primary.zones must have names of zones, such as eu-central-1a",

@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +83,81 @@ func TestPooler(t *testing.T) {
 			err = fmt.Errorf("the poolers' role is still there")
 		}
 		return err
+	})
+}
+
+// Who only reads gets to the standbys and the readers by NAME-pool-ro, sees no error while the primary is changed on
+// purpose, and gets to the primary where there is nobody else.
+func TestPoolForReading(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 2, "readers: {count: 1}", "pooler: {instances: 1, readOnly: {instances: 1}}"))
+	s.ready("shop")
+	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
+	s.condition("shop", v1.ConditionReadersReady, "True", v1.ReasonReadersServe)
+	uri := s.run("get", "secret", "shop-app", "-o", `go-template={{index .data "pool-ro-uri" | base64decode}}`)
+	if !strings.Contains(uri, "@shop-pool-ro."+string(s.Namespace)+".svc:5432/app?") {
+		t.Errorf("NAME-app has the string %q", uri)
+	}
+	reads := s.access("shop", naming.ReadPool("shop")).Patient()
+	var sessions []*pgx.Conn
+	for range 4 {
+		session, err := reads.Connect(s.ctx)
+		must(t, err)
+		defer session.Close(s.ctx)
+		sessions = append(sessions, session)
+	}
+	primary := s.ready("shop").Status.Primary
+	s.servedBy(sessions, s.another("shop", primary), "shop-readers-0")
+
+	before := s.ready("shop")
+	s.toban("switchover", "shop")
+	after := s.electedAfter(before).Status.Primary
+	s.ready("shop")
+	s.servedBy(sessions, s.another("shop", after), "shop-readers-0")
+
+	s.patch("shop", `{"instances":1,"readers":null}`)
+	s.ready("shop")
+	s.servedBy(sessions, s.ready("shop").Status.Primary)
+
+	s.patch("shop", `{"pooler":{"readOnly":null}}`)
+	for _, gone := range []string{"deployment/shop-pool-ro", "service/shop-pool-ro", "pdb/shop-pool-ro"} {
+		s.untilGone(gone)
+	}
+	must(t, s.access("shop", naming.Pool("shop")).Patient().Do(s.ctx, "SELECT 1"))
+}
+
+// another is the other one of two instances.
+func (s *story) another(name, than string) string {
+	if first := naming.Instance(name, 0); first != than {
+		return first
+	}
+	return naming.Instance(name, 1)
+}
+
+// servedBy waits until transactions of all sessions, which are open side by side, are on these instances and readers.
+func (s *story) servedBy(sessions []*pgx.Conn, want ...string) {
+	s.Helper()
+	slices.Sort(want)
+	s.until(func(ctx context.Context) error {
+		found := map[string]bool{}
+		var open []pgx.Tx
+		defer func() {
+			for _, tx := range open {
+				_ = tx.Rollback(ctx)
+			}
+		}()
+		for _, session := range sessions {
+			tx, err := session.Begin(ctx)
+			must(s.T, err)
+			open = append(open, tx)
+			var server string
+			must(s.T, tx.QueryRow(ctx, "SELECT current_setting('cluster_name')").Scan(&server))
+			found[server] = true
+		}
+		if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+			return fmt.Errorf("who reads is on %v, want %v", got, want)
+		}
+		return nil
 	})
 }
 

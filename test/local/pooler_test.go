@@ -56,30 +56,34 @@ func (c *cluster) poolHost() string { return fmt.Sprintf("127.10.%d.100", c.subn
 func (c *cluster) startPooler(bouncer string) {
 	c.Helper()
 	c.writePoolCertificate()
-	settings := protocol.PoolSettings{
-		Authority: c.config.Authority, Mode: protocol.PoolTransaction, Connections: poolConnections, MaxClients: 200,
-	}
+	c.runPooler(bouncer, poolName, c.poolHost(), protocol.PoolSettings{})
+}
+
+// runPooler runs a pooler of a name, which listens on an address. Settings are those of its own.
+func (c *cluster) runPooler(bouncer, name, listen string, settings protocol.PoolSettings) {
+	c.Helper()
+	settings.Authority, settings.Mode = c.config.Authority, protocol.PoolTransaction
+	settings.Connections, settings.MaxClients = poolConnections, 200
 	for _, m := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)
 	}
 	text, err := json.Marshal(settings)
 	c.must(err)
-	c.write("pool/pool.json", text)
-	run := filepath.Join(c.folder, poolName, "run")
+	c.write(name+"/pool.json", text)
+	run := filepath.Join(c.folder, name, "run")
 	c.must(os.MkdirAll(run, 0o700))
 	c.own(run)
-	cmd := exec.Command(program, "--name", poolName, "--settings", filepath.Join(c.folder, "pool/pool.json"),
-		"--certificate", filepath.Join(c.folder, "pool"), "--run", run, "--pgbouncer", bouncer,
-		"--listen", c.poolHost())
+	cmd := exec.Command(program, "--name", name, "--settings", filepath.Join(c.folder, name, "pool.json"),
+		"--certificate", filepath.Join(c.folder, poolName), "--run", run, "--pgbouncer", bouncer, "--listen", listen)
 	cmd.Env = c.env("pooler")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
-	c.run(poolName, cmd)
+	c.run(name, cmd)
 }
 
 // writePoolCertificate issues the pooler a new certificate.
 func (c *cluster) writePoolCertificate() {
 	c.Helper()
-	leaf, err := c.authority.Issue(naming.IdentityPooler, []string{c.poolHost()}, time.Now())
+	leaf, err := c.authority.Issue(naming.IdentityPooler, []string{c.poolHost(), c.readPoolHost()}, time.Now())
 	c.must(err)
 	c.write("pool/tls.crt", leaf.CertPEM)
 	c.write("pool/tls.key", leaf.KeyPEM)
@@ -87,8 +91,13 @@ func (c *cluster) writePoolCertificate() {
 
 // throughPool opens a session through the pooler.
 func (c *cluster) throughPool(user, password, database string) (*pgx.Conn, error) {
+	return c.throughPoolAt(c.poolHost(), user, password, database)
+}
+
+// throughPoolAt opens a session through the pooler that listens on an address.
+func (c *cluster) throughPoolAt(host, user, password, database string) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s dbname=%s connect_timeout=40",
-		c.poolHost(), naming.PortPostgreSQL, user, database))
+		host, naming.PortPostgreSQL, user, database))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +107,7 @@ func (c *cluster) throughPool(user, password, database string) (*pgx.Conn, error
 		return nil, err
 	}
 	config.TLSConfig.RootCAs, config.TLSConfig.InsecureSkipVerify = roots, false
-	config.TLSConfig.ServerName = c.poolHost()
+	config.TLSConfig.ServerName = host
 	return pgx.ConnectConfig(context.Background(), config)
 }
 

@@ -28,7 +28,7 @@ type observed struct {
 	claims   map[int]*corev1.PersistentVolumeClaim
 	users    map[string]string // of claims, the name of a Pod that uses it
 	readers  readers
-	pooler   *appsv1.Deployment
+	poolers  map[string]*appsv1.Deployment
 	jobs     []batchv1.Job
 	initPods []corev1.Pod
 	// restorePods are those of the Jobs that bring the first data back, backupPods those that take backups and make
@@ -207,7 +207,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.upgradePods = append(s.seen.upgradePods, *pod)
 		case naming.ComponentRehearse:
 			s.seen.rehearsalPods = append(s.seen.rehearsalPods, *pod)
-		case naming.ComponentArchive, naming.ComponentPooler:
+		case naming.ComponentArchive, naming.ComponentPooler, naming.ComponentReadPool:
 			s.seen.otherPods++
 		case naming.ComponentFinish:
 			s.seen.finishPods = append(s.seen.finishPods, *pod)

@@ -223,7 +223,8 @@ func (r *Reconciler) createAppSecret(ctx context.Context, s *scope) (there bool,
 	there, err = r.createSecret(ctx, s, revision, secret, known)
 	if err == nil && !there {
 		s.password.Secret, s.authority.App, s.trust = epoch, trusted, trust
-		s.pooler.App, s.appHosts = s.poolerWanted(), int32(hosts) //nolint:gosec // at most a few
+		s.pooler.App, s.pooler.AppReadOnly = s.poolerWanted(), s.readPoolWanted()
+		s.appHosts = int32(hosts) //nolint:gosec // at most a few
 	}
 	return there, err
 }
@@ -235,7 +236,8 @@ func (s *scope) appWritten() bool {
 
 // appTrusts says the same without the hosts of instances.
 func (s *scope) appTrusts() bool {
-	return s.authority.App == s.trustedEpochs() && s.trust == s.wantedTrust() && s.pooler.App == s.poolerWanted()
+	return s.authority.App == s.trustedEpochs() && s.trust == s.wantedTrust() &&
+		s.pooler.App == s.poolerWanted() && s.pooler.AppReadOnly == s.readPoolWanted()
 }
 
 // wantedHosts is of how many instances NAME-app names the hosts. One of an earlier release names none, and stays until

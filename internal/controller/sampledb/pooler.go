@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -16,8 +20,10 @@ import (
 	"toban.dev/internal/naming"
 )
 
-// poolerWanted says that the spec has a pooler.
+// poolerWanted says that the spec has a pooler, readPoolWanted that it has one for clients that only read.
 func (s *scope) poolerWanted() bool { return s.db.Spec.Pooler != nil }
+
+func (s *scope) readPoolWanted() bool { return s.poolerWanted() && s.db.Spec.Pooler.ReadOnly != nil }
 
 // poolSecretWritten says that NAME-pool is known to have the certificate that the poolers are to show.
 func (s *scope) poolSecretWritten() bool {
@@ -64,22 +70,27 @@ func (r *Reconciler) observePooler(ctx context.Context, s *scope) error {
 	if known := s.db.Status.Pooler; known != nil {
 		s.pooler = *known.DeepCopy()
 	}
-	deployment, err := find(ctx, r.Client, s.db, naming.Pool(s.db.Name), &appsv1.Deployment{})
-	if err != nil {
-		return err
-	}
-	if deployment != nil && ours(deployment, s.db) {
-		s.seen.pooler = deployment
+	s.seen.poolers = map[string]*appsv1.Deployment{}
+	for _, name := range poolNames(s.db) {
+		deployment, err := find(ctx, r.Client, s.db, name, &appsv1.Deployment{})
+		if err != nil {
+			return err
+		}
+		if deployment != nil && ours(deployment, s.db) {
+			s.seen.poolers[name] = deployment
+		}
 	}
 	return nil
 }
 
+// poolNames are those that the pools of a SampleDB may have.
+func poolNames(db *v1.SampleDB) []string {
+	return []string{naming.Pool(db.Name), naming.ReadPool(db.Name)}
+}
+
 // applyPooler makes, changes and removes the poolers. What keeps it from that is a matter of PoolerReady alone.
 func (r *Reconciler) applyPooler(ctx context.Context, s *scope) error {
-	if !s.poolerWanted() {
-		return r.removePooler(ctx, s)
-	}
-	err := r.keepPooler(ctx, s)
+	err := r.keepPools(ctx, s)
 	var found *problem
 	if errors.As(err, &found) {
 		s.poolerProblem = found
@@ -88,34 +99,84 @@ func (r *Reconciler) applyPooler(ctx context.Context, s *scope) error {
 	return err
 }
 
-func (r *Reconciler) keepPooler(ctx context.Context, s *scope) error {
-	settings, err := desired.PoolConfigMap(s.db, s.config)
+// keepPools has each pool that the spec wants, and no other. One that can't be made keeps no other from it.
+func (r *Reconciler) keepPools(ctx context.Context, s *scope) error {
+	var failed error
+	wanted := map[string]bool{}
+	for _, pool := range desired.Pools(s.db) {
+		wanted[pool.Name] = true
+		failed = errors.Join(failed, r.keepPool(ctx, s, pool))
+	}
+	for _, name := range poolNames(s.db) {
+		if !wanted[name] {
+			failed = errors.Join(failed, r.removePool(ctx, s, name))
+		}
+	}
+	if failed == nil && !s.poolerWanted() {
+		return r.removePoolSecret(ctx, s)
+	}
+	return failed
+}
+
+func (r *Reconciler) keepPool(ctx context.Context, s *scope, pool desired.Pool) error {
+	have, replicas := s.seen.poolers[pool.Name], 0
+	if have != nil && have.Spec.Replicas != nil {
+		replicas = int(*have.Spec.Replicas)
+	}
+	told, err := pool.ConfigMap(s.db, s.config, s.readerAddresses())
 	if err != nil {
 		return err
 	}
+	deployment := pool.Deployment(s.db, r.Settings, pool.Replicas(replicas, s.stop.Closed()))
+	if have != nil && pool.Most > pool.Least {
+		// What was seen is wanted: if the autoscaler has changed it meanwhile, this must not change it back.
+		deployment.ResourceVersion = have.ResourceVersion
+	}
 	for _, object := range []client.Object{
-		settings, desired.PoolService(s.db), desired.PoolPolicy(s.db), desired.PoolBudget(s.db),
-		desired.PoolDeployment(s.db, r.Settings, s.stop.Closed()),
+		told, pool.NetworkService(s.db), pool.Policy(s.db), pool.Budget(s.db), deployment,
 	} {
 		if err := r.apply(ctx, s.db, object); err != nil {
+			return err
+		}
+	}
+	if scaler := pool.Autoscaler(s.db); scaler != nil {
+		return r.apply(ctx, s.db, scaler)
+	}
+	return r.removeOwn(ctx, s, pool.Name, &autoscalingv2.HorizontalPodAutoscaler{})
+}
+
+// readerAddresses are where the readers are.
+func (s *scope) readerAddresses() []string {
+	var out []string
+	for _, ordinal := range slices.Sorted(maps.Keys(s.seen.readers.pods)) {
+		if pod := s.seen.readers.pods[ordinal]; pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
+			out = append(out, pod.Status.PodIP)
+		}
+	}
+	return out
+}
+
+// removePool removes all that there is of a pool, but its ConfigMap: the operator may delete none. That goes with the
+// SampleDB.
+func (r *Reconciler) removePool(ctx context.Context, s *scope, name string) error {
+	if s.seen.poolers[name] == nil {
+		return nil
+	}
+	for _, object := range []client.Object{
+		&autoscalingv2.HorizontalPodAutoscaler{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{},
+		&networkingv1.NetworkPolicy{}, &appsv1.Deployment{}, // the last one is how the others are found
+	} {
+		if err := r.removeOwn(ctx, s, name, object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removePooler removes all that there is of poolers, but their ConfigMap: the operator may delete none. That goes with
-// the SampleDB.
-func (r *Reconciler) removePooler(ctx context.Context, s *scope) error {
-	if s.seen.pooler == nil && s.pooler.Secret == "" {
+// removePoolSecret removes NAME-pool, which goes with its revision.
+func (r *Reconciler) removePoolSecret(ctx context.Context, s *scope) error {
+	if s.pooler.Secret == "" {
 		return nil
-	}
-	for _, object := range []client.Object{
-		&corev1.Service{}, &appsv1.Deployment{}, &policyv1.PodDisruptionBudget{}, &networkingv1.NetworkPolicy{},
-	} {
-		if err := r.removeOwn(ctx, s, naming.Pool(s.db.Name), object); err != nil {
-			return err
-		}
 	}
 	all, err := r.revisions(ctx, s, naming.Pool(s.db.Name))
 	if err != nil {
@@ -133,14 +194,19 @@ func (r *Reconciler) removePooler(ctx context.Context, s *scope) error {
 // poolerStatus is what the status says of the poolers, nil where there is nothing to say.
 func (s *scope) poolerStatus() *v1.PoolerStatus {
 	out := s.pooler
-	out.Ready = 0
-	if s.seen.pooler != nil {
-		out.Ready = s.seen.pooler.Status.ReadyReplicas
-	}
+	out.Ready, out.ReadOnlyReady = s.poolReady(naming.Pool(s.db.Name)), s.poolReady(naming.ReadPool(s.db.Name))
 	if out == (v1.PoolerStatus{}) {
 		return nil
 	}
 	return &out
+}
+
+// poolReady is how many Pods of a pool take clients.
+func (s *scope) poolReady(name string) int32 {
+	if d := s.seen.poolers[name]; d != nil {
+		return d.Status.ReadyReplicas
+	}
+	return 0
 }
 
 // poolerReady is the condition PoolerReady, none where no pooler is wanted.
@@ -153,15 +219,32 @@ func (s *scope) poolerReady() verdict {
 	case s.stop.Closed():
 		return no(v1.ReasonStopped, "the database is stopped: its poolers are made anew when it starts")
 	}
-	wanted, ready := s.db.Spec.Pooler.Instances, int32(0)
-	if d := s.seen.pooler; d != nil {
-		is := d.Status
-		ready = is.ReadyReplicas
-		if is.ObservedGeneration == d.Generation && is.UpdatedReplicas == wanted && is.Replicas == wanted &&
-			ready == wanted {
-			return yes(v1.ReasonPoolerServes, fmt.Sprintf("%d of %d Pods take clients", ready, wanted))
+	var parts []string
+	serve := true
+	for _, pool := range desired.Pools(s.db) {
+		d := s.seen.poolers[pool.Name]
+		wanted := int32(pool.Least) //nolint:gosec // twenty at most
+		if d != nil && d.Spec.Replicas != nil {
+			wanted = *d.Spec.Replicas
 		}
+		part := fmt.Sprintf("%d of %d Pods take clients", s.poolReady(pool.Name), wanted)
+		if pool.Reads {
+			part = fmt.Sprintf("%d of %d take those that only read", s.poolReady(pool.Name), wanted)
+		}
+		parts, serve = append(parts, part), serve && rolledOut(d)
 	}
-	return no(v1.ReasonPoolerComing, fmt.Sprintf("%d of %d Pods take clients; some are being made or replaced, or are "+
-		"not ready", ready, wanted))
+	message := strings.Join(parts, ", ")
+	if serve {
+		return yes(v1.ReasonPoolerServes, message)
+	}
+	return no(v1.ReasonPoolerComing, message+"; some are being made or replaced, or are not ready")
+}
+
+// rolledOut says that a Deployment has as many Pods as it is asked for, all of them ready and of its last revision.
+func rolledOut(d *appsv1.Deployment) bool {
+	if d == nil || d.Spec.Replicas == nil || d.Status.ObservedGeneration != d.Generation {
+		return false
+	}
+	wanted, is := *d.Spec.Replicas, d.Status
+	return is.UpdatedReplicas == wanted && is.Replicas == wanted && is.ReadyReplicas == wanted
 }

@@ -85,7 +85,10 @@ func DatabasePolicy(app *v1.MyApp, sampleDBs []string) *networkingv1.NetworkPoli
 				MatchExpressions: []metav1.LabelSelectorRequirement{
 					{
 						Key: naming.LabelComponent, Operator: metav1.LabelSelectorOpIn,
-						Values: []string{naming.ComponentInstance, naming.ComponentPooler},
+						Values: []string{
+							naming.ComponentInstance, naming.ComponentReader, naming.ComponentPooler,
+							naming.ComponentReadPool,
+						},
 					},
 					{Key: naming.LabelSampleDB, Operator: metav1.LabelSelectorOpIn, Values: sampleDBs},
 				},
