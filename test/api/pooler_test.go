@@ -256,6 +256,11 @@ func TestAnAutoscalerOfPoolersIsLeftAlone(t *testing.T) {
 	if w.read("x-pool", d); *d.Spec.Replicas != 4 || db.Status.Pooler.Ready != 4 {
 		t.Errorf("there are %d, and the status says %d", *d.Spec.Replicas, db.Status.Pooler.Ready)
 	}
+	w.writes.take()
+	db = w.reconcile(db)
+	if writes := w.writes.take(); len(writes) > 0 {
+		t.Errorf("at rest it writes: %v", writes)
+	}
 	service := &corev1.Service{}
 	if w.read("x-pool", service); service.Spec.Type != corev1.ServiceTypeNodePort {
 		t.Errorf("the Service is a %s", service.Spec.Type)

@@ -244,6 +244,11 @@ func TestAnAutoscalersReadersAreNotUndoneByAReconcile(t *testing.T) {
 		}
 		db = w.settleReaders(db)
 		w.expect(db, v1.ConditionReady, metav1.ConditionTrue, v1.ReasonReady)
+		w.writes.take()
+		db = w.reconcile(db)
+		if writes := w.writes.take(); len(writes) > 0 {
+			t.Errorf("at rest it writes: %v", writes)
+		}
 	}
 }
 

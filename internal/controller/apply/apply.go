@@ -117,7 +117,10 @@ func stamp(want client.Object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+	version := want.GetResourceVersion() // which one was seen, is no part of what is wanted
+	want.SetResourceVersion("")
 	annotations[naming.AnnotationApplied] = desired.Hash(want)
+	want.SetResourceVersion(version)
 	want.SetAnnotations(annotations)
 }
 
