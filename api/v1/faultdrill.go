@@ -47,7 +47,7 @@ type FaultDrillSpec struct {
 	// What happens to the instance. ServerKilled kills the PostgreSQL server (SIGKILL). ServerHung stops all of its
 	// processes for as long as duration says (SIGSTOP, SIGCONT). AgentKilled ends the agent, and the container with
 	// it. PodDeleted deletes the Pod, which then stops in order, as a drain of its node does. PodKilled deletes the
-	// Pod without a grace period.
+	// Pod without a grace period. PoolersKilled deletes all Pods behind NAME-pool so; instance does not matter then.
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
@@ -126,7 +126,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -136,6 +136,7 @@ const (
 	FaultAgentKilled  FaultDrillFault = "AgentKilled"
 	FaultPodDeleted   FaultDrillFault = "PodDeleted"
 	FaultPodKilled    FaultDrillFault = "PodKilled"
+	FaultPoolers      FaultDrillFault = "PoolersKilled"
 )
 
 // FaultDrillInstance is which instance is broken.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -236,6 +237,54 @@ func TestADrillOfAStandbyTakesOneThatVotes(t *testing.T) {
 	if len(k.breaker.orders) > 0 {
 		t.Errorf("agents were asked: %q", k.breaker.orders)
 	}
+}
+
+// All Pods of a pooler go at once, and nothing else does. The drill is over when they are there again.
+func TestADrillOfPoolers(t *testing.T) {
+	k, db, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Fault = v1.FaultPoolers })
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "no Pod of spec.pooler takes clients")
+	db = k.settlePooler(k.edit(db, func(db *v1.SampleDB) {
+		pooler(db)
+		db.Spec.Pooler.ReadOnly = &v1.ReadPoolSpec{Instances: 1}
+	}))
+	for name, component := range map[string]string{
+		"a": naming.ComponentPooler, "b": naming.ComponentPooler, "reads": naming.ComponentReadPool,
+	} {
+		k.readyPod(name, naming.PoolSelector("x", component))
+	}
+	d = k.drill(d)
+	k.clientsPod(d)
+	d = k.drill(d)
+	if d.Status.Instance != "x-pool" || k.find("a", &corev1.Pod{}) || k.find("b", &corev1.Pod{}) {
+		t.Errorf("it has taken %q", d.Status.Instance)
+	}
+	if !k.find("reads", &corev1.Pod{}) || !k.find("x-0", &corev1.Pod{}) || len(k.breaker.orders) > 0 {
+		t.Error("others are broken, too")
+	}
+	deployment := &appsv1.Deployment{}
+	k.read("x-pool", deployment)
+	deployment.Status.ReadyReplicas = 0
+	k.must(k.api.Status().Update(t.Context(), deployment))
+	k.reconcile(db)
+	if d = k.drill(d); d.Status.WholeAt != nil {
+		t.Error("it is whole while no pooler takes clients")
+	}
+	k.settlePooler(db)
+	if d = k.drill(d); d.Status.WholeAt == nil {
+		t.Error("it is not whole though the poolers take clients")
+	}
+}
+
+// readyPod makes a Pod that is ready.
+func (k *driller) readyPod(name string, labels map[string]string) {
+	k.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	k.must(k.api.Create(k.Context(), pod))
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	k.must(k.api.Status().Update(k.Context(), pod))
 }
 
 // An operator that stops while it breaks something breaks it no second time, and does not say that it knows.

@@ -63,6 +63,12 @@ func TestPooler(t *testing.T) {
 		t.Errorf("%d of %d acknowledged rows are lost", len(lost), clients.Written())
 	}
 	s.poolerTakesAnotherPassword("shop")
+	s.run("annotate", "sampledb", "shop", naming.AnnotationFaultDrills+"="+naming.FaultDrillsAllowed)
+	if out := s.toban("drill", "shop", "--fault", "PoolersKilled"); !strings.Contains(out, "passed: PoolersKilled") {
+		t.Errorf("all poolers are killed: %s", out)
+	} else {
+		t.Log(out)
+	}
 
 	s.patch("shop", `{"pooler":null}`)
 	s.ready("shop")

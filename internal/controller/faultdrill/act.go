@@ -2,6 +2,7 @@ package faultdrill
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,12 +48,12 @@ func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision
 	}
 	at, err := r.fault(ctx, s)
 	if err != nil {
-		failed := over(v1.ReasonFailed, fmt.Sprintf("%s could not be broken: %s", s.seen.target.Name, err))
+		failed := over(v1.ReasonFailed, fmt.Sprintf("%s could not be broken: %s", s.target(), err))
 		return failed, r.jobs().Remove(ctx, s.seen.run.Job)
 	}
 	s.struck = at
 	r.tell(s)
-	return wait(v1.ReasonRunning, fmt.Sprintf("%s was broken, and the clients write on", s.seen.target.Name)), nil
+	return wait(v1.ReasonRunning, fmt.Sprintf("%s was broken, and the clients write on", s.target())), nil
 }
 
 // fault does it, and says when.
@@ -62,6 +63,8 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 		return r.Now(), r.deletePod(ctx, s.seen.target)
 	case v1.FaultPodKilled:
 		return r.Now(), r.deletePod(ctx, s.seen.target, client.GracePeriodSeconds(0))
+	case v1.FaultPoolers:
+		return r.Now(), r.killPoolers(ctx, s)
 	case v1.FaultServerKilled:
 		return r.order(ctx, s, protocol.FaultKillServer)
 	case v1.FaultServerHung:
@@ -70,6 +73,16 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 		return r.order(ctx, s, protocol.FaultKillAgent)
 	}
 	return time.Time{}, fmt.Errorf("this operator knows no fault %s", s.drill.Spec.Fault)
+}
+
+// killPoolers deletes them all, as far as it can.
+func (r *Reconciler) killPoolers(ctx context.Context, s *scope) error {
+	var failed error
+	for i := range s.seen.poolers {
+		err := r.deletePod(ctx, &s.seen.poolers[i], client.GracePeriodSeconds(0))
+		failed = errors.Join(failed, client.IgnoreNotFound(err))
+	}
+	return failed
 }
 
 // deletePod deletes this very Pod.

@@ -18,7 +18,7 @@ func state(s v1.FaultDrillStatus) once.State {
 // tell says that an instance was broken on purpose, so that who wonders finds out.
 func (r *Reconciler) tell(s *scope) {
 	r.Events.Eventf(s.seen.db, s.drill, corev1.EventTypeWarning, eventBroken, once.ActionReported,
-		"FaultDrill %s: %s of %s", s.drill.Name, s.drill.Spec.Fault, s.seen.target.Name)
+		"FaultDrill %s: %s of %s", s.drill.Name, s.drill.Spec.Fault, s.target())
 	r.Events.Eventf(s.drill, s.seen.db, corev1.EventTypeNormal, eventBroken, once.ActionReported,
-		"%s of %s", s.drill.Spec.Fault, s.seen.target.Name)
+		"%s of %s", s.drill.Spec.Fault, s.target())
 }

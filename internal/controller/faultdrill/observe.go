@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type observed struct {
 	// target is the Pod of the instance to break: the one that was chosen, or else the one that fits now; nil where
 	// there is none.
 	target *corev1.Pod
+	// poolers are the Pods to break in place of an instance, where the fault is one of poolers.
+	poolers []corev1.Pod
 	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
 	run     jobs.Run
 	foreign bool
@@ -51,7 +54,36 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeOthers(ctx, s); err != nil {
 		return err
 	}
+	if s.breaksPoolers() {
+		return r.observePoolers(ctx, s)
+	}
 	return r.observeTarget(ctx, s)
+}
+
+func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPoolers }
+
+// observePoolers finds the Pods that take clients of NAME-pool.
+func (r *Reconciler) observePoolers(ctx context.Context, s *scope) error {
+	var all corev1.PodList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace),
+		client.MatchingLabels(naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))); err != nil {
+		return fmt.Errorf("list the poolers of %s: %w", s.seen.db.Name, err)
+	}
+	s.seen.poolers = slices.DeleteFunc(all.Items, func(p corev1.Pod) bool {
+		return p.DeletionTimestamp != nil || !pods.Ready(&p)
+	})
+	return nil
+}
+
+// target is the name of what is broken, "" where it is not there.
+func (s *scope) target() string {
+	switch {
+	case s.seen.target != nil:
+		return s.seen.target.Name
+	case len(s.seen.poolers) > 0:
+		return naming.Pool(s.seen.db.Name)
+	}
+	return ""
 }
 
 // observeOthers finds the drill of the SampleDB that goes first, where that is another one.
@@ -147,7 +179,7 @@ func (s *scope) view() view {
 		return v
 	}
 	v.notAllowed, v.notReady = notAllowed(s.seen.db), s.notReady()
-	if whole(s.seen.db) {
+	if s.whole() {
 		v.wholeSince = moment(status.WholeAt)
 	}
 	return v
@@ -188,10 +220,13 @@ func (s *scope) notReady() string {
 			return fmt.Sprintf("the SampleDB is not %s now%s", kind, says(c))
 		}
 	}
-	if s.seen.target == nil {
-		return "no instance is there that fits spec.instance"
+	switch {
+	case s.target() != "":
+		return ""
+	case s.breaksPoolers():
+		return "no Pod of spec.pooler takes clients"
 	}
-	return ""
+	return "no instance is there that fits spec.instance"
 }
 
 func says(c *metav1.Condition) string {
@@ -202,9 +237,11 @@ func says(c *metav1.Condition) string {
 }
 
 // whole says that nothing is missing.
-func whole(db *v1.SampleDB) bool {
-	return meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionReady) &&
-		meta.IsStatusConditionTrue(db.Status.Conditions, v1.ConditionDurable)
+func (s *scope) whole() bool {
+	is := func(condition string) bool {
+		return meta.IsStatusConditionTrue(s.seen.db.Status.Conditions, condition)
+	}
+	return is(v1.ConditionReady) && is(v1.ConditionDurable) && (!s.breaksPoolers() || is(v1.ConditionPoolerReady))
 }
 
 // jobMessage says how the Job is.

@@ -58,7 +58,7 @@ func (s *scope) set(out *v1.FaultDrillStatus, kind string, status metav1.Conditi
 // setFault notes what was done to which instance, and whether the SampleDB is whole since.
 func (s *scope) setFault(out *v1.FaultDrillStatus) {
 	if !s.ordered.IsZero() {
-		out.Instance, out.OrderedAt = s.seen.target.Name, written.Moment(s.ordered)
+		out.Instance, out.OrderedAt = s.target(), written.Moment(s.ordered)
 	}
 	if !s.struck.IsZero() {
 		out.StruckAt = written.Moment(s.struck)
@@ -67,7 +67,7 @@ func (s *scope) setFault(out *v1.FaultDrillStatus) {
 		return
 	}
 	switch {
-	case !whole(s.seen.db):
+	case !s.whole():
 		out.WholeAt = nil
 	case out.WholeAt == nil && s.struck.IsZero(): // what is seen was so before it was struck
 		out.WholeAt = written.Moment(s.now)
