@@ -233,11 +233,13 @@ func (s *story) ready(name string) v1.SampleDB {
 	return db
 }
 
-// access is the way through a Service.
-func (s *story) access(name, service string) outside.Access {
+// access is the way through a Service. While NAME-app is made anew, there is none for a moment.
+func (s *story) access(name, service string) (a outside.Access) {
 	s.Helper()
-	a, err := s.Access(s.ctx, name, service)
-	must(s.T, err)
+	s.until(func(ctx context.Context) (err error) {
+		a, err = s.Access(ctx, name, service)
+		return err
+	})
 	return a
 }
 
