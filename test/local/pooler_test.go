@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -63,7 +64,7 @@ func (c *cluster) startPooler(bouncer string) {
 func (c *cluster) runPooler(bouncer, name, listen string, settings protocol.PoolSettings) {
 	c.Helper()
 	settings.Authority, settings.Mode = c.config.Authority, protocol.PoolTransaction
-	settings.Connections, settings.MaxClients = poolConnections, 200
+	settings.Connections, settings.MaxClients = poolConnections, cmp.Or(settings.MaxClients, 200)
 	for _, m := range c.config.Members {
 		settings.Hosts = append(settings.Hosts, m.Host)
 	}
