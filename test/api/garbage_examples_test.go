@@ -28,6 +28,8 @@ var examples = map[string]any{
 	"target.branch":           1,
 	"spec.readers":            fields{"count": 2},
 	"readers.autoscale":       fields{"max": 2},
+	"pooler.autoscale":        fields{"max": 3},
+	"autoscale.max":           3,
 	"autoscale.cpu":           70,
 	"postgresql.hba[]":        "hostssl all all all reject",
 	"postgresql.parameters":   fields{"work_mem": "4MB"},
