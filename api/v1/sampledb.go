@@ -409,6 +409,15 @@ type ServiceSpec struct {
 	// 1.31 that needs a feature gate.
 	// +optional
 	ReadNearest bool `json:"readNearest,omitempty"`
+
+	// How late a standby may be that clients read: where WAL waits longer to be replayed, NAME-ro and NAME-pool-ro do
+	// not lead. Where it is not given, there is no bound.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="service.readMaxLag must be from 1s to 1h"
+	// +optional
+	ReadMaxLag *metav1.Duration `json:"readMaxLag,omitempty"`
 }
 
 // Route is where the Service NAME leads.

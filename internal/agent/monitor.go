@@ -48,6 +48,7 @@ type monitor struct {
 	config   *configuration
 	// wanted is the config as last given.
 	wanted     func() protocol.Config
+	lateness   lateness
 	chores     *chores
 	superseded *superseded
 	presented  *presented
@@ -353,6 +354,18 @@ func (t *monitor) enter(ctx context.Context) error {
 	return nil
 }
 
+// observeLateness notes whether a standby is too late to be read.
+func (t *monitor) observeLateness(state postgres.State, received wal.LSN) {
+	replayed, _ := wal.ParseLSN(state.Replayed)
+	waits, most := t.lateness.see(received, replayed, time.Now()), t.wanted().ReadMaxLag
+	late := most > 0 && waits > most
+	if t.status.Get().Late == late {
+		return
+	}
+	t.log.Info("whether clients may read here", "late", late, "waits", waits.String(), "most", most.String())
+	t.status.Change(func(s *protocol.Status) { s.Late = late })
+}
+
 // observeStandby notes how far a standby is. One that follows nobody is asked for
 // the end of its WAL.
 func (t *monitor) observeStandby(ctx context.Context, state postgres.State) error {
@@ -373,6 +386,7 @@ func (t *monitor) observeStandby(ctx context.Context, state postgres.State) erro
 		changed = s.streaming != state.Streaming || s.known != known
 		s.streaming, s.received, s.end, s.known = state.Streaming, received, end, known
 	})
+	t.observeLateness(state, received)
 	t.reportState(state, protocol.RoleStandby, nil, "")
 	if changed {
 		t.reporter.report(true)
@@ -469,7 +483,10 @@ func (t *monitor) reportState(state postgres.State, role protocol.Role, standbys
 			s.Oldest = oldest
 		}
 	})
-	if s := t.status.Get(); s.Ready {
+	switch s := t.status.Get(); {
+	case s.Ready && s.Role == protocol.RoleStandby && s.Late:
+		t.publish(protocol.RoleNone)
+	case s.Ready:
 		t.publish(s.Role)
 	}
 }

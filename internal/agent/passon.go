@@ -47,7 +47,7 @@ func tells(s protocol.Status, address string, closed bool) protocol.InstanceTell
 	return protocol.InstanceTells{
 		Name: s.Name, Address: address, Term: s.Term, HandOver: s.HandOver,
 		Leads: s.Role == protocol.RolePrimary && s.Leader == s.Name && s.Ready && !closed,
-		Reads: s.Role == protocol.RoleStandby && s.Ready && !closed,
+		Reads: s.Role == protocol.RoleStandby && s.Ready && !s.Late && !closed,
 	}
 }
 

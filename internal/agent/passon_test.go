@@ -27,6 +27,9 @@ func TestWhoTellsThatItLeadsOrServesReads(t *testing.T) {
 		"one that lets nobody in": {
 			func(s *protocol.Status) { standby(s); s.Ready = false }, false, false, false,
 		},
+		"one that is too late": {
+			func(s *protocol.Status) { standby(s); s.Late = true }, false, false, false,
+		},
 		"one whose clients are to go": {standby, true, false, false},
 		"one whose server does not run": {
 			func(s *protocol.Status) { s.Role = protocol.RoleNone }, false, false, false,

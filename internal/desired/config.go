@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/initjob"
@@ -84,6 +86,8 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Metrics: metrics(db),
 		Pooler:  db.Spec.Pooler != nil,
 		Relay:   db.Spec.Service.Route == v1.RouteRelay,
+
+		ReadMaxLag: ptr.Deref(db.Spec.Service.ReadMaxLag, metav1.Duration{}).Duration,
 	}.Revise()
 }
 

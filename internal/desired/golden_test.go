@@ -147,6 +147,7 @@ func TestObjectsAreAsInTheGoldenFiles(t *testing.T) {
 			db.Spec.Network.From = []v1.NetworkPeer{{PodSelector: &metav1.LabelSelector{}}}
 			db.Status.Readers = &v1.ReadersStatus{Desired: 2, Ready: 1}
 			db.Spec.Service.ReadNearest = true
+			db.Spec.Service.ReadMaxLag = &metav1.Duration{Duration: 10 * time.Second}
 		}),
 		"pooler": sampleDB("one", three, withoutBackup, func(db *v1.SampleDB) {
 			db.Spec.Pooler = &v1.PoolerSpec{Instances: 2, Mode: v1.PoolTransaction, MaxClients: 1000}

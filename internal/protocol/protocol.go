@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"toban.dev/internal/finish"
 	"toban.dev/internal/wal"
@@ -88,6 +89,8 @@ type Config struct {
 	Pooler bool `json:"pooler,omitempty"`
 	// Relay says that the agents are to pass clients on to the primary. Agents of earlier releases pass none on.
 	Relay bool `json:"relay,omitempty"`
+	// ReadMaxLag is how long a standby may have WAL that it has not replayed, and still be read; 0 for no bound.
+	ReadMaxLag time.Duration `json:"readMaxLag,omitempty"`
 	// Metrics is what the agents are to serve besides the default; nil for nothing.
 	Metrics *Metrics `json:"metrics,omitempty"`
 }
@@ -234,6 +237,8 @@ type Status struct {
 	HandOver string `json:"handOver,omitempty"`
 	// Relays says that the agent passes clients on to the primary.
 	Relays bool `json:"relays,omitempty"`
+	// Late says that a standby is too late to be read (Config.ReadMaxLag).
+	Late bool `json:"late,omitempty"`
 
 	// Voters are the instances whose acknowledgement and vote count, by name, as
 	// the leader has recorded them. Only a leader gives them.

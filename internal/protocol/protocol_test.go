@@ -3,6 +3,7 @@ package protocol
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 func config() Config {
@@ -68,6 +69,7 @@ func TestReviseNotices(t *testing.T) {
 		"RemoveUpgraded":   func(c *Config) { c.RemoveUpgraded = "18-0a1b2c" },
 		"Pooler":           func(c *Config) { c.Pooler = true },
 		"Relay":            func(c *Config) { c.Relay = true },
+		"ReadMaxLag":       func(c *Config) { c.ReadMaxLag = time.Second },
 		"Metrics":          func(c *Config) { c.Metrics = &Metrics{None: true} },
 
 		"Members, by name":      func(c *Config) { c.Members[1].Name = "x-2" },

@@ -62,6 +62,12 @@ func TestBadSpecsAreRefusedWithTheirSentence(t *testing.T) {
 			},
 			"pooler.autoscale.max must be at least pooler.instances, which is the least number of Pods",
 		},
+		"a lag that nobody keeps": {
+			func(db *v1.SampleDB) {
+				db.Spec.Service.ReadMaxLag = &metav1.Duration{Duration: time.Millisecond}
+			},
+			"service.readMaxLag must be from 1s to 1h",
+		},
 		"a zone that is none": {
 			func(db *v1.SampleDB) { db.Spec.Primary = &v1.PrimarySpec{Zones: []string{"a b"}} },
 			"primary.zones must have names of zones, such as eu-central-1a",

@@ -31,6 +31,7 @@ func TestReaders(t *testing.T) {
 	s.sql("shop", "INSERT INTO kept VALUES (1001)")
 	s.readerHas("shop", 1, "1001")
 
+	s.leavesOneThatIsLate("shop", naming.Reader("shop", 1), naming.Reader("shop", 0))
 	s.patch("shop", `{"readers":{"count":null,"autoscale":{"min":1,"max":3}}}`)
 	s.until(func(ctx context.Context) error {
 		there, err := s.Exists(ctx, "hpa/shop-readers")
@@ -58,6 +59,22 @@ func TestReaders(t *testing.T) {
 	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "1001" {
 		t.Errorf("kept has %s rows, want 1001", n)
 	}
+}
+
+// leavesOneThatIsLate has a standby be late: clients that read get to the other one alone, until it is late no more.
+func (s *story) leavesOneThatIsLate(name, late, other string) {
+	s.Helper()
+	s.patch(name, `{"service":{"readMaxLag":"2s"}}`)
+	_, err := s.inside(late, "SELECT pg_wal_replay_pause()")
+	must(s.T, err)
+	s.sql(name, "CREATE TABLE later ()")
+	s.readOnlyLeadsTo(name, other)
+	s.condition(name, v1.ConditionReady, "True", v1.ReasonReady)
+	_, err = s.inside(late, "SELECT pg_wal_replay_resume()")
+	must(s.T, err)
+	both := []string{late, other}
+	slices.Sort(both)
+	s.readOnlyLeadsTo(name, both...)
 }
 
 // readOnlyLeadsTo waits until the Service NAME-ro leads to exactly these Pods.

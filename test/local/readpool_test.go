@@ -117,6 +117,24 @@ func TestClientsThatReadGoToTheStandbys(t *testing.T) {
 	c.awaitServed(sessions, c.others(leader)...)
 }
 
+// Who reads is not on a standby that is too late, and comes back when it is not any more.
+func TestClientsThatReadLeaveAStandbyThatIsLate(t *testing.T) {
+	t.Parallel()
+	c := reading(t, 3)
+	leader := c.whole()
+	c.config.ReadMaxLag = time.Second
+	c.sync()
+	standbys := c.others(leader)
+	sessions := []*pgx.Conn{c.readSession(), c.readSession(), c.readSession(), c.readSession()}
+	c.awaitServed(sessions, standbys...)
+	c.exec(standbys[0], "select pg_wal_replay_pause()")
+	c.exec(leader, "create table later ()")
+	c.await(standbys[0], "late", func(s protocol.Status) bool { return s.Late && s.Ready })
+	c.awaitServed(sessions, standbys[1])
+	c.exec(standbys[0], "select pg_wal_replay_resume()")
+	c.awaitServed(sessions, standbys...)
+}
+
 // While there is no standby, those who read go to the primary, and wait with all others while nobody leads.
 func TestClientsThatReadOfALoneInstance(t *testing.T) {
 	t.Parallel()
