@@ -758,12 +758,14 @@ func (c *cluster) remember(name string, change func(*ha.HardState)) {
 	c.must(os.WriteFile(file, text, 0o600))
 }
 
-// fill leaves less of a volume than a leader needs, by a file.
+// fill leaves less of a volume than a leader needs, by a file, which is made longer where it is there.
 func (c *cluster) fill(volume string) string {
 	c.Helper()
 	var stat unix.Statfs_t
 	c.must(unix.Statfs(volume, &stat))
-	file := filepath.Join(volume, "filling")
-	c.must(os.WriteFile(file, make([]byte, int64(stat.Bavail)*stat.Bsize-8<<20), 0o600))
-	return file
+	filling, err := os.OpenFile(filepath.Join(volume, "filling"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	c.must(err)
+	_, err = filling.Write(make([]byte, max(0, int64(stat.Bavail)*stat.Bsize-8<<20)))
+	c.must(errors.Join(err, filling.Close()))
+	return filling.Name()
 }
