@@ -4,16 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
-// promoteInterval is how often Promote looks whether the server is a primary.
-const promoteInterval = 5 * time.Millisecond
+// promoteInterval is how often Promote looks whether the server is a primary, wakeInterval how often it wakes the
+// startup process until it is.
+const (
+	promoteInterval = 5 * time.Millisecond
+	wakeInterval    = 50 * time.Millisecond
+)
 
 // Promote makes a standby a primary and returns when it takes writes. It first
 // replays all WAL that it has. The checkpoint that follows a promotion goes on in
 // the background; until it is written, the control file has the former timeline.
 // When ctx ends, the promotion may go on.
+//
+// A startup process whose last receiver ends at the same moment may take the signal to promote for that of the
+// receiver's end, and then waits for wal_retrieve_retry_interval before it looks for a promotion
+// (WaitForWALToBecomeAvailable in xlogrecovery.c, PostgreSQL 17). So it is woken.
 func (s *Session) Promote(ctx context.Context) error {
 	var told bool
 	if err := s.conn.QueryRow(ctx, "select pg_promote(wait => false)").Scan(&told); err != nil {
@@ -22,6 +31,7 @@ func (s *Session) Promote(ctx context.Context) error {
 	if !told {
 		return errors.New("promote the server: it could not be told to")
 	}
+	woken := time.Now()
 	for {
 		var recovers bool
 		if err := s.conn.QueryRow(ctx, "select pg_is_in_recovery()").Scan(&recovers); err != nil {
@@ -30,10 +40,27 @@ func (s *Session) Promote(ctx context.Context) error {
 		if !recovers {
 			return nil
 		}
+		if time.Since(woken) > wakeInterval {
+			woken = time.Now()
+			_ = s.wakeIdle(ctx) // refused where the promotion is under way: it needs no waking then
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the promotion: %w", ctx.Err())
 		case <-time.After(promoteInterval):
 		}
 	}
+}
+
+// wakeIdle wakes the startup process where it waits for WAL.
+func (s *Session) wakeIdle(ctx context.Context) error {
+	const query = "select coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')"
+	var wait string
+	if err := s.conn.QueryRow(ctx, query).Scan(&wait); err != nil {
+		return fmt.Errorf("ask for what the startup process waits: %w", err)
+	}
+	if wait == "" || !strings.Contains(waitsForWAL, wait) {
+		return nil
+	}
+	return s.wakeStartup(ctx)
 }
