@@ -28,10 +28,9 @@ type BackupSpec struct {
 	// +optional
 	Encryption *EncryptionSpec `json:"encryption,omitempty"`
 
-	// When base backups are taken, as in cron: minute, hour, day of the month, month,
-	// day of the week; or @hourly, @daily, @weekly. The first one is taken as soon as there is an
-	// archive. Where it is not given: once a day, at a minute of the SampleDB's own, so that not all are taken at
-	// once; the condition Scheduled says which. With none: only the first, and those asked for by a DatabaseBackup.
+	// When base backups are taken, as in cron (minute, hour, day, month, day of the week), or @hourly, @daily, @weekly.
+	// The first one is taken as soon as there is an archive. Where it is not given: once a day, at a minute of the
+	// SampleDB's own, as Scheduled says. With none: only the first, and those asked for by a DatabaseBackup.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -41,9 +40,9 @@ type BackupSpec struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// How much later than their schedules say backups and verifications may begin, so that those of many SampleDBs do
-	// not all begin at once. Each SampleDB has a fixed share of this time. It does not apply to a schedule that is not
-	// given. Where it is not given: a tenth of the time until the next run, and at most 15m.
+	// How much later than their schedules say backups and verifications may begin: each SampleDB has a fixed share of
+	// this time, so that not all begin at once. Where it is not given: a tenth of the time until the next run, at most
+	// 15m. It does not apply to a schedule that is not given.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -56,9 +55,9 @@ type BackupSpec struct {
 	// +optional
 	Incremental *IncrementalSpec `json:"incremental,omitempty"`
 
-	// For how long a commit may wait for the archive, while the store takes what it is given: what a SampleDB may lose
-	// that loses all its volumes at once. Less costs more requests to the store. With 0s everything is archived every
-	// half second, what the server writes by itself too. Where it is not given: 10s.
+	// For how long a commit may wait for the archive, while the store takes what it is given: what is lost if all
+	// volumes are lost at once. Less costs more requests to the store. With 0s everything is archived every half
+	// second. Where it is not given: 10s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32
@@ -66,10 +65,9 @@ type BackupSpec struct {
 	// +optional
 	MaxLag *metav1.Duration `json:"maxLag,omitempty"`
 
-	// What to do when no volume has the data any more. Wait: it stays down, and the condition Available says how to
-	// bring it back. Restore: it begins again by itself with what the archive has, without what was committed since.
-	// It does so only when every instance answers that its volume is a new one without data. Where it is not given:
-	// Wait.
+	// What to do when no volume has the data any more. Wait: it stays down, and Available says how to bring it back.
+	// Restore: once every instance answers that its volume is new, it begins again with what the archive has, without
+	// what was committed since. Where it is not given: Wait.
 	// +kubebuilder:validation:Enum=Wait;Restore
 	// +optional
 	WhenDataIsLost string `json:"whenDataIsLost,omitempty"`
@@ -100,9 +98,8 @@ type VerificationSpec struct {
 	// +optional
 	AfterBackup bool `json:"afterBackup,omitempty"`
 
-	// When the last backup is verified, with all WAL up to then: as backup.schedule, in the same time zone.
-	// Where it is not given: once a week, at a minute of the SampleDB's own, and never where afterBackup
-	// verifies each. With none: never.
+	// When the last backup is verified, with all WAL up to then: as backup.schedule. Where it is not given: once a
+	// week, at a minute of the SampleDB's own, and never where afterBackup verifies each. With none: never.
 	// +kubebuilder:validation:MaxLength=100
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
@@ -140,13 +137,13 @@ type ScrubSpec struct {
 	None bool `json:"none,omitempty"`
 
 	// Within how many days every object is read, where there is a verification at least twice as often. Where it is not
-	// given: 30. With one verification a week that is a quarter of the archive each time.
+	// given: 30.
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 3650",message="backup.verification.scrub.days must be from 1 to 3650"
 	// +optional
 	Days int32 `json:"days,omitempty"`
 
-	// How much a verification reads at most for that, such as 50Gi: what it costs. All of the archive then takes
-	// longer, where it does not suffice. Where it is not given: as much as the days ask for.
+	// How much a verification reads at most for that, such as 50Gi. All of the archive may then take longer. Where it
+	// is not given: as much as the days ask for.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="backup.verification.scrub.budget must be a quantity such as 50Gi"
 	// +optional
@@ -182,16 +179,14 @@ type Assertion struct {
 
 // EncryptionSpec is how an archive is encrypted.
 type EncryptionSpec struct {
-	// The public half of the key, age1…, as `age-keygen` shows it. The instances
-	// encrypt with it, and can't read what they have written. Another one is taken at once, without a restart: put its
-	// private half into the Secret before.
+	// The public half of the key, age1…, as `age-keygen` shows it. The instances encrypt with it. Another one is taken
+	// at once, without a restart: put its private half into the Secret before.
 	// +kubebuilder:validation:Pattern=`^age1[0-9a-z]{58}$`
 	// +required
 	Recipient string `json:"recipient"`
 
-	// A Secret with age.key: what `age-keygen` writes, of each key that the archive needs, one below the other. Only
-	// containers that restore, verify, take an incremental backup, or see which keys there are, get it. Keep
-	// a copy outside the cluster: without it the archive is of no use.
+	// A Secret with age.key: what `age-keygen` writes, of each key that the archive needs. Only containers that read
+	// the archive get it. Keep a copy outside the cluster: without it the archive is of no use.
 	// +required
 	Key SecretReference `json:"key"`
 }
@@ -199,9 +194,9 @@ type EncryptionSpec struct {
 // RetentionSpec is what of an archive is kept: what count or days asks for. The last good backup is always kept, and so
 // is the WAL that leads on from any kept backup.
 type RetentionSpec struct {
-	// How many base backups are kept of each kind: those of the schedule, those asked for, those before a migration of
-	// a MyApp, and the last one of a SampleDB that is deleted. Only those count that can be restored, before a gap and
-	// on a branch that a restore in place has left too.
+	// How many base backups are kept of each kind: of the schedule, asked for, before a migration of a MyApp, and the
+	// last one of a SampleDB that is deleted. Only those count that can be restored, also those before a gap or on a
+	// branch that a restore in place has left.
 	// +kubebuilder:default=7
 	// +kubebuilder:validation:XValidation:rule="self >= 1 && self <= 10000",message="backup.retention.count must be from 1 to 10000"
 	// +optional

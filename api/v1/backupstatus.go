@@ -185,8 +185,8 @@ type BackupStatus struct {
 	// The keys of the archive, as the last backup saw them: what needs them, and whether the Secret has them.
 	// +optional
 	Keys []ArchiveKey `json:"keys,omitempty"`
-	// When the last Job NAME-retention was created, which removes what retention does not keep. It exists if such a Job
-	// was needed: with deletionCredentials in the store, or because the store was full.
+	// When the last Job NAME-retention was created, which removes what retention does not keep: with
+	// deletionCredentials in the store, or because the store was full.
 	// +optional
 	LastRetentionAt *metav1.Time `json:"lastRetentionAt,omitempty"`
 

@@ -55,7 +55,7 @@ func forgetLengths(s *apiextensions.JSONSchemaProps) {
 }
 
 // Others' CRDs of 400 KB and more can't be installed with plain kubectl apply,
-// which keeps a copy as JSON in an annotation of at most 256 KB. Some room is left for what users annotate.
+// which keeps a copy as JSON in an annotation of at most 256 KB.
 func TestCRDFitsIntoAnAnnotation(t *testing.T) {
 	for _, file := range crdFiles(t) {
 		text, err := os.ReadFile(file)
@@ -66,8 +66,8 @@ func TestCRDFitsIntoAnAnnotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(stored) > 160<<10 {
-			t.Errorf("%s has %d bytes as JSON, wanted at most 160 KiB", file, len(stored))
+		if len(stored) > 128<<10 {
+			t.Errorf("%s has %d bytes as JSON, wanted at most 128 KiB", file, len(stored))
 		}
 	}
 }

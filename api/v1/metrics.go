@@ -9,16 +9,15 @@ type MetricsSpec struct {
 	// +optional
 	None bool `json:"none,omitempty"`
 
-	// Who may read the metrics, on port 9187 of the instances. Each item is written as in `ingress.from` of a
-	// NetworkPolicy. Without items, the Pods of all namespaces with the label `toban.dev/metrics: read` may. The
-	// cluster's network must enforce NetworkPolicies.
+	// Who may read the metrics, on port 9187: items as in `ingress.from` of a NetworkPolicy. Without items, the Pods of
+	// all namespaces with the label `toban.dev/metrics: read` may. The cluster's network must enforce NetworkPolicies.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	From []NetworkPeer `json:"from,omitempty"`
 
-	// What the queries may read. Statistics is what the role pg_monitor may, and what is granted to everybody or to the
-	// role toban_metrics. AllData is every table besides (pg_read_all_data), and no statistics that need pg_monitor.
+	// What the queries may read. Statistics is what the role pg_monitor may, and what is granted to everybody or to
+	// toban_metrics. AllData is every table besides (pg_read_all_data), without pg_monitor.
 	// +kubebuilder:default=Statistics
 	// +optional
 	QueriesRead QueriesRead `json:"queriesRead,omitempty"`

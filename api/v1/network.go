@@ -4,9 +4,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // NetworkSpec says which clients reach the PostgreSQL servers over the network.
 type NetworkSpec struct {
-	// Which clients may reach PostgreSQL's port. Each item is written as in `ingress.from` of a NetworkPolicy; a client
-	// that matches one of them may. Without items, all may. Toban's own Pods of this SampleDB always may, and those of
-	// the MyApps of its namespace that use it. The cluster's network must enforce NetworkPolicies.
+	// Which clients may reach PostgreSQL's port: those that match an item, written as in `ingress.from` of a
+	// NetworkPolicy; without items, all. Toban's own Pods of this SampleDB always may, and those of the MyApps of its
+	// namespace that use it. The cluster's network must enforce NetworkPolicies.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
@@ -25,8 +25,8 @@ type NetworkPeer struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// Addresses, for clients outside of the cluster. Behind a NodePort or a LoadBalancer the cluster may show the
-	// address of a node in place of the client's.
+	// Addresses outside of the cluster. Behind a NodePort or a LoadBalancer the cluster may show a node's address in
+	// place of the client's.
 	// +optional
 	IPBlock *IPBlock `json:"ipBlock,omitempty"`
 }

@@ -23,9 +23,9 @@ type PrimarySpec struct {
 	// +optional
 	Avoid []int32 `json:"avoid,omitempty"`
 
-	// When the primary hands over to a preferred instance: Automatic is when all has been well for half a minute, and
-	// at most once an hour; InWindow is the same while update.window is open; OnRequest is only when it hands over
-	// anyway, for a switchover, a drain or a restart. Where it is not given: Automatic.
+	// When the primary hands over to a preferred instance: Automatic is when all has been well for half a minute, at
+	// most once an hour; InWindow the same while update.window is open; OnRequest only when it hands over anyway. Where
+	// it is not given: Automatic.
 	// +optional
 	HandOver HandOver `json:"handOver,omitempty"`
 }

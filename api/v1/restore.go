@@ -65,9 +65,8 @@ type RestoreTarget struct {
 	// +optional
 	Exclusive bool `json:"exclusive,omitempty"`
 
-	// Of which branch, by the number that status.backup.windows shows: each restore in place leaves one and begins
-	// another. It is needed where more than one has that moment, and the restore says so. Alone it is the end of that
-	// branch. It may be the number of any term, which is read as its leader had it.
+	// Of which branch, by its number in status.backup.windows, or that of any term on it. Each restore in place begins
+	// another. It is needed where more than one has that moment; alone it is the end of that branch.
 	// +kubebuilder:validation:XValidation:rule="self >= 1",message="target.branch must be a number from status.backup.windows"
 	// +optional
 	Branch int64 `json:"branch,omitempty"`
@@ -127,9 +126,8 @@ type RestoreStatus struct {
 	// +optional
 	Instance string `json:"instance,omitempty"`
 
-	// Why the operator has begun a restore in place by itself: DataLost, by spec.backup.whenDataIsLost. Not there for
-	// one that the spec asks for. archiveEnd and archiveEndAt are how far the archive is known to have reached before:
-	// what was committed later is missing, or may be.
+	// Why the operator has begun a restore in place by itself: DataLost, by spec.backup.whenDataIsLost. archiveEnd and
+	// archiveEndAt are how far the archive had reached: what was committed later is missing, or may be.
 	// +optional
 	Cause string `json:"cause,omitempty"`
 	// +optional

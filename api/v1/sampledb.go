@@ -61,36 +61,27 @@ type SampleDBSpec struct {
 	// +optional
 	Instances int32 `json:"instances"`
 
-	// Further standbys that only serve reads. They never vote, no commit waits for them, and they never become primary,
-	// so as many as are wanted may come and go at any time, also by a HorizontalPodAutoscaler.
+	// Further standbys that only serve reads. They never vote, no commit waits for them, and they never become primary:
+	// they may come and go at any time, also by a HorizontalPodAutoscaler.
 	// +optional
 	Readers *ReadersSpec `json:"readers,omitempty"`
 
-	// What an acknowledged COMMIT promises. With quorum it is on the disks of a majority of the instances: losing any
-	// one of them loses nothing. With async it is on the primary's disk only: commits wait for no other instance, and
-	// if the primary is lost, the last commits are lost.
-	//
-	// With two instances quorum means both. If one is lost, the other first records in the
-	// Kubernetes API that it continues alone (writes wait until then). After
-	// that its commits are on one disk until both are together again. With
-	// one instance both values mean the same.
-	//
-	// A change restarts nothing.
+	// What an acknowledged COMMIT promises: with quorum it is on the disks of a majority of the instances, so that
+	// losing any one of them loses nothing; with async on the primary's alone. Of two instances, quorum means both; if
+	// one is lost, the other continues alone once it has recorded that in the Kubernetes API. A change restarts
+	// nothing.
 	// +kubebuilder:default=quorum
 	// +optional
 	Durability Durability `json:"durability,omitempty"`
 
-	// Whether a lone instance may be evicted, for instance when its node is drained. With Protect the drain is
-	// refused: to go on, set Allow, add an instance, or delete the Pod. With Allow it stops until its Pod runs on
-	// another node. Of several instances, one at a time may always be evicted, and the primary's Pod hands over before
-	// it ends.
+	// Whether a lone instance may be evicted, as when its node is drained. With Protect the drain is refused. With
+	// Allow it stops until its Pod runs on another node. Of several instances, one at a time may always be evicted.
 	// +kubebuilder:default=Protect
 	// +optional
 	Eviction Eviction `json:"eviction,omitempty"`
 
-	// How the instances are spread over zones, which are nodes with the same label topology.kubernetes.io/zone: with
-	// Preferred as far as possible, unless pod.affinity is given; with Required always: else a Pod waits for a node. A
-	// change counts for Pods that are made from then on.
+	// How the instances are spread over zones (the node label topology.kubernetes.io/zone): with Preferred as far as
+	// possible, unless pod.affinity is given; with Required always: else a Pod waits for a node.
 	// +kubebuilder:default=Preferred
 	// +optional
 	ZoneSpread ZoneSpread `json:"zoneSpread,omitempty"`
@@ -103,11 +94,10 @@ type SampleDBSpec struct {
 	// +required
 	Storage StorageSpec `json:"storage"`
 
-	// The container image with PostgreSQL's programs, instead of the official
-	// postgres:VERSION. It must have the same major version, a user with the id 999
-	// and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. Named by a tag, all instances run the image
-	// that the tag was when they were made first, until it is updated (status.image.runs). Named by its digest, as in
-	// postgres@sha256:…, it is never updated.
+	// The container image with PostgreSQL's programs, instead of the official postgres:VERSION: of the same major
+	// version, with a user with the id 999, and the programs in /usr/lib/postgresql/VERSION/bin or on the PATH. All
+	// instances run what a tag was when they were made first, until it is updated (status.image.runs). One named by its
+	// digest is never updated.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -146,9 +136,9 @@ type SampleDBSpec struct {
 	// +optional
 	Init *InitSpec `json:"init,omitempty"`
 
-	// Where the archive with the WAL and the base backups is, and when backups are taken. What is not given has a
-	// default: a volume of its own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does
-	// without all that. To set or change the store's credentials or ca restarts the instances one by one.
+	// Where the archive with the WAL and the base backups is, and when backups are taken. By default: a volume of its
+	// own, a backup a day, seven kept, and one restored a week to prove it. `none: true` does without. To set or change
+	// the store's credentials or ca restarts the instances one by one.
 	// +optional
 	Backup *BackupSpec `json:"backup,omitempty"`
 
@@ -157,10 +147,10 @@ type SampleDBSpec struct {
 	// +optional
 	Drills *DrillsSpec `json:"drills,omitempty"`
 
-	// What becomes of the data when the SampleDB is deleted. Snapshot lets no client in any more, takes a last backup,
-	// NAME-final-…, a DatabaseBackup that stays, and removes the volumes when that is complete. Retain keeps the
-	// volumes, so that a SampleDB with the same name finds its data again. Delete removes them with the data. Where it
-	// is not given: Snapshot, and Retain with backup.none. It can be changed while the SampleDB is being deleted.
+	// What becomes of the data when the SampleDB is deleted. Snapshot takes a last backup, the DatabaseBackup
+	// NAME-final-…, and then removes the volumes. Retain keeps them for a SampleDB with the same name. Delete removes
+	// them with the data. Where it is not given: Snapshot, and Retain with backup.none. It can still be changed while
+	// the SampleDB is being deleted.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
@@ -177,9 +167,8 @@ type SampleDBSpec struct {
 	// +optional
 	Network NetworkSpec `json:"network,omitempty"`
 
-	// Which metrics the instances serve for Prometheus, and who may read them. What is not given has a default: those
-	// of PostgreSQL and of the instance, for the namespaces with the label toban.dev/metrics. A change restarts
-	// nothing.
+	// Which metrics the instances serve for Prometheus, and who may read them. By default those of PostgreSQL and of
+	// the instance, for the namespaces with the label toban.dev/metrics. A change restarts nothing.
 	// +optional
 	Metrics *MetricsSpec `json:"metrics,omitempty"`
 
@@ -191,15 +180,15 @@ type SampleDBSpec struct {
 	// +optional
 	Pod PodSpec `json:"pod,omitempty"`
 
-	// Whether the database is stopped. Then it has no Pods; volumes, Secrets, Services and the archive stay. Before
-	// the Pods end, clients are sent away, and the standbys and the archive get the last WAL. With false it comes back
-	// as it was. A stop waits for backups, restores and upgrades that are under way.
+	// Whether the database is stopped: it has no Pods then; volumes, Secrets, Services and the archive stay. Before,
+	// clients are sent away, and the standbys and the archive get the last WAL. A stop waits for backups, restores and
+	// upgrades that are under way.
 	// +optional
 	Stopped bool `json:"stopped,omitempty"`
 
-	// When the database is stopped by itself, and started again, such as at night: as with stopped, while one of these
-	// windows is open. Windows that open one after the other are one. What opened before the SampleDB was created, or
-	// before kubectl toban start, does not count.
+	// When the database is stopped by itself, and started again: as with stopped, while one of these windows is open.
+	// Windows one after the other are one. What opened before the SampleDB was created, or before kubectl toban start,
+	// does not count.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=14
 	// +optional
@@ -225,10 +214,8 @@ type StorageSpec struct {
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// What becomes of the volume of an instance that is removed because
-	// spec.instances went down: Retain keeps it for the instance's return, Delete
-	// removes it, once a primary takes writes without it and nothing is on it that
-	// the primary has not.
+	// What becomes of the volume of an instance that spec.instances does without: Retain keeps it for the instance's
+	// return; Delete removes it, once a primary takes writes without it and nothing is on it that the primary has not.
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled ScalePolicy `json:"whenScaled,omitempty"`
@@ -292,11 +279,9 @@ const (
 
 // PostgreSQLSpec is what a user sets in PostgreSQL's own configuration.
 type PostgreSQLSpec struct {
-	// Parameters of postgresql.conf by name, with the values as PostgreSQL writes
-	// them, for instance work_mem: 16MB. A change is reloaded where PostgreSQL can,
-	// and otherwise restarts the instances one by one, standbys first. A value that
-	// PostgreSQL refuses is reported in the condition ConfigurationApplied, and the
-	// running servers stay as they are.
+	// Parameters of postgresql.conf by name, with the values as PostgreSQL writes them, for instance work_mem: 16MB. A
+	// change is reloaded where PostgreSQL can, and otherwise restarts the instances one by one. A value that PostgreSQL
+	// refuses changes nothing: ConfigurationApplied tells.
 	// +kubebuilder:validation:MaxProperties=150
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)?$'))",message="a parameter name must be one of PostgreSQL's: letters, digits and '_', and a '.' after an extension's prefix"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !self[name].contains('\\n') && !self[name].contains('\\r'))",message="a parameter value must be one line"
@@ -304,9 +289,8 @@ type PostgreSQLSpec struct {
 	// +optional
 	Parameters map[string]ParameterValue `json:"parameters,omitempty"`
 
-	// Lines of pg_hba.conf, each "TYPE DATABASE USER ADDRESS METHOD", that come after
-	// the operator's own and before the last one, which lets every role in
-	// with its password (SCRAM-SHA-256) over TLS. A line with host lets clients without TLS in.
+	// Lines of pg_hba.conf, each "TYPE DATABASE USER ADDRESS METHOD", after the operator's own and before the last one,
+	// which lets every role in with its password over TLS. A line with host lets clients without TLS in.
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.all(line, !line.contains('\\n') && !line.contains('\\r'))",message="each item of postgresql.hba must be one line"
@@ -405,13 +389,12 @@ type ServiceSpec struct {
 	// +optional
 	Route Route `json:"route,omitempty"`
 
-	// Whether NAME-ro leads a client to the standbys of its own zone, while one of them is ready. Of Kubernetes before
-	// 1.31 that needs a feature gate.
+	// Whether NAME-ro leads a client to standbys of its own zone, while one is ready.
 	// +optional
 	ReadNearest bool `json:"readNearest,omitempty"`
 
 	// How late a standby may be that clients read: where WAL waits longer to be replayed, NAME-ro and NAME-pool-ro do
-	// not lead. Where it is not given, there is no bound.
+	// not lead.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
 	// +kubebuilder:validation:MaxLength=32

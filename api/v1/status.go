@@ -31,9 +31,9 @@ type SampleDBStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// The instance that takes writes. To have another one, use `toban switchover NAME`, or set
-	// the annotation toban.dev/switchover to an instance's name or to any. The operator removes it
-	// when it is done; when it can't be, the annotation toban.dev/switchover-refused says why.
+	// The instance that takes writes. To have another one: `toban switchover NAME`, or the annotation
+	// toban.dev/switchover with an instance's name or any. The operator removes it when it is done; why it can't be,
+	// the annotation toban.dev/switchover-refused says.
 	// +optional
 	Primary string `json:"primary,omitempty"`
 
@@ -90,8 +90,8 @@ type SampleDBStatus struct {
 	// +optional
 	Restart *RestartStatus `json:"restart,omitempty"`
 
-	// What is left to do in the databases after a change of the image, or was done last. It exists after the first such
-	// change that leaves something, and after a request by the annotation toban.dev/reindex.
+	// What is left to do in the databases after a change of the image, or was done last; also after a request by the
+	// annotation toban.dev/reindex.
 	// +optional
 	Finish *FinishStatus `json:"finish,omitempty"`
 

@@ -67,13 +67,13 @@ type S3Store struct {
 	// +optional
 	PathStyle bool `json:"pathStyle,omitempty"`
 
-	// A Secret with accessKeyID, secretAccessKey and, if there is one, sessionToken. Where
-	// it is not given, the Pods' own identity is used, as the cloud gives it to their ServiceAccount.
+	// A Secret with accessKeyID, secretAccessKey and, if there is one, sessionToken. Where it is not given, the Pods'
+	// own identity is used.
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
-	// then need not delete, and an attacker in an instance can't remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
+	// remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 
@@ -102,8 +102,8 @@ type GCSStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
-	// then need not delete, and an attacker in an instance can't remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
+	// remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
@@ -139,8 +139,8 @@ type AzureStore struct {
 	// +optional
 	Credentials *SecretReference `json:"credentials,omitempty"`
 
-	// The same for credentials that may list, read and delete, which only the Pods of NAME-retention get. The others
-	// then need not delete, and an attacker in an instance can't remove backups.
+	// Credentials that may also delete, for the Pods of NAME-retention alone: an attacker in an instance then can't
+	// remove backups.
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }

@@ -2,19 +2,17 @@ package v1
 
 // TLSSpec says by which certificate clients know the PostgreSQL servers.
 type TLSSpec struct {
-	// Further names and addresses by which clients call the servers, such as that of a LoadBalancer, of a node or of a
-	// DNS record of your own. The servers' certificate has them besides the names of the Services. A change restarts
-	// nothing and ends no session.
+	// Further names and addresses by which clients call the servers, such as that of a LoadBalancer. The servers'
+	// certificate has them besides those of the Services. A change restarts nothing and ends no session.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=set
 	// +optional
 	Names []ServerName `json:"names,omitempty"`
 
 	// A Secret of the type kubernetes.io/tls with the certificate that clients are shown in place of Toban's own:
-	// tls.crt, tls.key and ca.crt, as cert-manager writes them. It must be valid for the names of the Services and
-	// instances, which docs/security.md lists, and for the names above. A renewed one is taken without a restart. One
-	// that does not fit is told in the condition CertificateServed, and the former stays. To set or change this field
-	// restarts the instances one by one.
+	// tls.crt, tls.key and ca.crt, as cert-manager writes them. docs/security.md lists the names that it must have. A
+	// renewed one is taken without a restart; of one that does not fit, CertificateServed tells. To set or change this
+	// field restarts the instances one by one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="tls.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or a digit at both ends"

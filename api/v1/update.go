@@ -11,9 +11,8 @@ type UpdateSpec struct {
 	// +optional
 	Mode UpdateMode `json:"mode,omitempty"`
 
-	// What becomes of extensions that are older than what a new image has: Update updates them
-	// (ALTER EXTENSION … UPDATE) after a major upgrade, Keep leaves them and names them in status.finish. Where it is
-	// not given: Keep.
+	// What becomes of extensions that are older than what a new image has: Update updates them after a major upgrade
+	// (ALTER EXTENSION), Keep names them in status.finish. Where it is not given: Keep.
 	// +optional
 	Extensions ExtensionPolicy `json:"extensions,omitempty"`
 

@@ -12,15 +12,15 @@ type UpgradeSpec struct {
 	// +optional
 	Backup UpgradeBackup `json:"backup,omitempty"`
 
-	// How the files of the former version become those of the new one: Clone shares their blocks until one of the two
-	// changes them, and needs a file system that can (XFS, Btrfs); Link gives the same files a second name; Copy copies
-	// them, and needs as much room again. Where it is not given: Clone where the volume can, else Link.
+	// How the files of the former version become those of the new one: Clone shares their blocks, which takes XFS or
+	// Btrfs; Link gives the same files a second name; Copy copies them, and needs as much room again. Where it is not
+	// given: Clone where the volume can, else Link.
 	// +optional
 	Method UpgradeMethod `json:"method,omitempty"`
 
-	// Whether the upgrade is done before on a copy, which is restored from the last backup, with all rows: Always or
-	// Never. What is a problem there ends the upgrade before any client is sent away, and so does a rehearsal that
-	// can't be done. Where it is not given: Always, where there is an archive with a backup.
+	// Whether the upgrade is rehearsed on a copy, which is restored from the last backup: Always or Never. A problem
+	// there, or a rehearsal that can't be done, ends the upgrade before any client is sent away. Where it is not given:
+	// Always, where there is an archive with a backup.
 	// +optional
 	Rehearse UpgradeRehearsal `json:"rehearse,omitempty"`
 

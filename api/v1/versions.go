@@ -7,8 +7,8 @@ type ImageStatus struct {
 	// The image as the spec names it: spec.image, or the official one of the major version.
 	Name string `json:"name"`
 
-	// The image by its digest that all instances are made from, also those that come later, whatever a tag has become.
-	// It is not there before all instances run one image, and where the kubelet does not say a digest.
+	// The image by its digest that all instances are made from, whatever a tag has become. It is not there before all
+	// run one image, and where the kubelet does not say a digest.
 	// +optional
 	Runs string `json:"runs,omitempty"`
 
