@@ -136,7 +136,7 @@ const (
 	FaultAgentKilled  FaultDrillFault = "AgentKilled"
 	FaultPodDeleted   FaultDrillFault = "PodDeleted"
 	FaultPodKilled    FaultDrillFault = "PodKilled"
-	FaultPoolers      FaultDrillFault = "PoolersKilled"
+	FaultPoolersKilled      FaultDrillFault = "PoolersKilled"
 )
 
 // FaultDrillInstance is which instance is broken.

@@ -18,6 +18,9 @@ import (
 // to either only after it has read pg_wal to its end once.
 const waitsForWAL = "RecoveryRetrieveRetryInterval RecoveryWalStream"
 
+// isForWAL says that a wait of the startup process is one for WAL.
+func isForWAL(wait string) bool { return wait != "" && strings.Contains(waitsForWAL, wait) }
+
 // EndOfWAL is one look at how far the WAL goes that this server has: lsn is the
 // end of its last complete record. It is known on a standby only when no
 // receiver runs and everything there is has been replayed; else lsn is how far
@@ -49,7 +52,7 @@ func (s *Session) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err er
 	if err != nil {
 		return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
 	}
-	if receives || wait == "" || !strings.Contains(waitsForWAL, wait) {
+	if receives || !isForWAL(wait) {
 		return at.replayed, false, nil
 	}
 	more, err := s.moreToReplay(ctx, at)

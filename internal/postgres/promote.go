@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -59,7 +58,7 @@ func (s *Session) wakeIdle(ctx context.Context) error {
 	if err := s.conn.QueryRow(ctx, query).Scan(&wait); err != nil {
 		return fmt.Errorf("ask for what the startup process waits: %w", err)
 	}
-	if wait == "" || !strings.Contains(waitsForWAL, wait) {
+	if !isForWAL(wait) {
 		return nil
 	}
 	return s.wakeStartup(ctx)

@@ -241,7 +241,7 @@ func TestADrillOfAStandbyTakesOneThatVotes(t *testing.T) {
 
 // All Pods of a pooler go at once, and nothing else does. The drill is over when they are there again.
 func TestADrillOfPoolers(t *testing.T) {
-	k, db, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Fault = v1.FaultPoolers })
+	k, db, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Fault = v1.FaultPoolersKilled })
 	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "no Pod of spec.pooler takes clients")
 	db = k.settlePooler(k.edit(db, func(db *v1.SampleDB) {
 		pooler(db)

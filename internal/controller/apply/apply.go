@@ -124,6 +124,10 @@ func stamp(want client.Object) {
 	want.SetAnnotations(annotations)
 }
 
+// IfUnchanged has an object written only where it is still as it was seen. Its number of Pods is what was seen: if an
+// autoscaler has changed it meanwhile, a write must not change it back.
+func IfUnchanged(want, seen client.Object) { want.SetResourceVersion(seen.GetResourceVersion()) }
+
 // Create makes an object that the cache does not have. Where it is there after
 // all, the cache is late (the next reconcile has it), or it is not the owner's.
 func (w Writer) Create(ctx context.Context, owner Owner, want client.Object) error {

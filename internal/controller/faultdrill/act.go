@@ -63,7 +63,7 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 		return r.Now(), r.deletePod(ctx, s.seen.target)
 	case v1.FaultPodKilled:
 		return r.Now(), r.deletePod(ctx, s.seen.target, client.GracePeriodSeconds(0))
-	case v1.FaultPoolers:
+	case v1.FaultPoolersKilled:
 		return r.Now(), r.killPoolers(ctx, s)
 	case v1.FaultServerKilled:
 		return r.order(ctx, s, protocol.FaultKillServer)

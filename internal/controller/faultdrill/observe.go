@@ -60,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return r.observeTarget(ctx, s)
 }
 
-func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPoolers }
+func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPoolersKilled }
 
 // observePoolers finds the Pods that take clients of NAME-pool.
 func (r *Reconciler) observePoolers(ctx context.Context, s *scope) error {

@@ -103,9 +103,7 @@ func (r *Reconciler) applyDeployment(ctx context.Context, s *scope) error {
 	}
 	want := myapp.Deployment(s.app, release, s.replicas())
 	if s.app.Spec.Autoscaling != nil && s.seen.deployment != nil {
-		// The number of Pods is what was seen: if the autoscaler has changed it meanwhile, this
-		// must not change it back.
-		want.ResourceVersion = s.seen.deployment.ResourceVersion
+		apply.IfUnchanged(want, s.seen.deployment)
 	}
 	s.wanted = want
 	if err := r.writer().ApplyWhole(ctx, s.owner(), want); err != nil {

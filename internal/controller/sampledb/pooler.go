@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -129,8 +130,7 @@ func (r *Reconciler) keepPool(ctx context.Context, s *scope, pool desired.Pool) 
 	}
 	deployment := pool.Deployment(s.db, r.Settings, pool.Replicas(replicas, s.stop.Closed()))
 	if have != nil && pool.Most > pool.Least {
-		// What was seen is wanted: if the autoscaler has changed it meanwhile, this must not change it back.
-		deployment.ResourceVersion = have.ResourceVersion
+		apply.IfUnchanged(deployment, have)
 	}
 	for _, object := range []client.Object{
 		told, pool.NetworkService(s.db), pool.Policy(s.db), pool.Budget(s.db), deployment,

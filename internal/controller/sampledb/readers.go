@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -205,8 +206,7 @@ func (r *Reconciler) keepReaders(ctx context.Context, s *scope, d readersDecisio
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
 	if have != nil && s.db.Spec.Readers.Autoscale != nil {
-		// Their number is what was seen: if the autoscaler has changed it meanwhile, this must not change it back.
-		set.ResourceVersion = have.ResourceVersion
+		apply.IfUnchanged(set, have)
 	}
 	if err := r.apply(ctx, s.db, set); err != nil {
 		return err

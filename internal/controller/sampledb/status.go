@@ -217,6 +217,9 @@ func (s *scope) instanceStatus(ordinal int) v1.InstanceStatus {
 	case known:
 		out.Role, out.Ready = s.shownRole(answer), s.instanceReady(name)
 		out.Reason, out.Message = answer.Reason, answer.Message
+		if answer.Late {
+			out.Message += "; no client is sent here to read: it is later than service.readMaxLag"
+		}
 	case podTrouble(pod) != nil:
 		t := podTrouble(pod)
 		out.Reason, out.Message = t.reason, t.message
