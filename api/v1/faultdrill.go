@@ -131,12 +131,12 @@ type FaultDrillFault string
 
 // The values of FaultDrillFault.
 const (
-	FaultServerKilled FaultDrillFault = "ServerKilled"
-	FaultServerHung   FaultDrillFault = "ServerHung"
-	FaultAgentKilled  FaultDrillFault = "AgentKilled"
-	FaultPodDeleted   FaultDrillFault = "PodDeleted"
-	FaultPodKilled    FaultDrillFault = "PodKilled"
-	FaultPoolersKilled      FaultDrillFault = "PoolersKilled"
+	FaultServerKilled  FaultDrillFault = "ServerKilled"
+	FaultServerHung    FaultDrillFault = "ServerHung"
+	FaultAgentKilled   FaultDrillFault = "AgentKilled"
+	FaultPodDeleted    FaultDrillFault = "PodDeleted"
+	FaultPodKilled     FaultDrillFault = "PodKilled"
+	FaultPoolersKilled FaultDrillFault = "PoolersKilled"
 )
 
 // FaultDrillInstance is which instance is broken.
