@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -75,22 +76,27 @@ func TestVolumesGrowByThemselves(t *testing.T) {
 	db := s.ready("shop")
 	before := s.startTime(db.Status.Primary)
 	s.sql("shop", "CREATE TABLE filled (words text)")
-	ctx, end := context.WithCancel(s.ctx)
-	failed := make(chan error, 1)
 	access := s.access("shop", naming.ReadWriteService("shop"))
-	go func() { failed <- fill(ctx, access, 250*time.Millisecond) }()
-	must(t, outside.Until(ctx, 3*patience, func(ctx context.Context) error { // as long as a slow disk needs
+	ctx, fails := context.WithCancelCause(s.ctx)
+	filling, end := context.WithCancel(ctx)
+	filled := make(chan struct{})
+	go func() {
+		defer close(filled)
+		if err := fill(filling, access, 250*time.Millisecond); err != nil {
+			fails(fmt.Errorf("the client that fills: %w", err))
+		}
+	}()
+	err := outside.Until(ctx, 3*patience, func(ctx context.Context) error { // as long as a slow disk needs
 		db, err := s.SampleDB(ctx, "shop")
 		if err != nil {
 			return err
 		}
 		return outside.Condition(db, v1.ConditionHasRoom, "False", v1.ReasonGrowthLimitReached)
-	}))
+	})
 	end()
-	if err := <-failed; err != nil {
-		t.Errorf("a client noticed: %v", err)
-	}
-	db, err := s.SampleDB(s.ctx, "shop")
+	<-filled
+	must(t, errors.Join(context.Cause(ctx), err))
+	db, err = s.SampleDB(s.ctx, "shop")
 	must(t, err)
 	if db.Status.Storage.Size != "768Mi" || db.Spec.Storage.Size != "512Mi" {
 		t.Errorf("the size in force is %s, that of the spec %s", db.Status.Storage.Size, db.Spec.Storage.Size)
