@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"toban.dev/internal/postgres"
 	"toban.dev/internal/protocol"
 	"toban.dev/internal/room"
@@ -23,7 +21,8 @@ const (
 	// lately is told.
 	gaugeInterval = 10 * time.Second
 	lately        = 6
-	// gaugeUnit is what that is told in, so that the status does not change for nothing.
+	// gaugeUnit is what that is told in, so that the status does not change for nothing. What is used is rounded up: a
+	// volume that a RoomWatch calls short is short by what is told, too.
 	gaugeUnit = 1 << 20
 	// fillingFile is where the samples are, in the state folder. It is no part of what the agent has promised.
 	fillingFile = "filling.json"
@@ -48,7 +47,7 @@ type Gauge struct {
 func NewGauge(volume string, tell func(protocol.Room), log *slog.Logger) *Gauge {
 	return &Gauge{
 		path: filepath.Join(StateFolder(volume), fillingFile), tell: tell, log: log,
-		measure: func() (int64, int64, error) { return usedOf(volume) }, now: time.Now,
+		measure: (&meter{path: volume}).used, now: time.Now,
 		poke: make(chan struct{}, 1),
 	}
 }
@@ -59,16 +58,6 @@ func (g *Gauge) LookNow() {
 	case g.poke <- struct{}{}:
 	default:
 	}
-}
-
-// usedOf is how large the file system of a volume is, and how much of that is used or kept for root.
-func usedOf(volume string) (size, used int64, err error) {
-	var stat unix.Statfs_t
-	if err := unix.Statfs(volume, &stat); err != nil {
-		return 0, 0, fmt.Errorf("see how full %s is: %w", volume, err)
-	}
-	block := stat.Frsize
-	return int64(stat.Blocks) * block, int64(stat.Blocks-stat.Bavail) * block, nil //nolint:gosec // far from 2^63
 }
 
 // Run looks now and then, until ctx ends.
@@ -102,7 +91,7 @@ func (g *Gauge) look() {
 
 // say tells what was seen, with the rate, where that is something new.
 func (g *Gauge) say(seen protocol.Room) {
-	seen.Used -= seen.Used % gaugeUnit
+	seen.Used += (gaugeUnit - seen.Used%gaugeUnit) % gaugeUnit
 	seen.Lately -= seen.Lately % gaugeUnit
 	if perDay, over, known := room.Rate(g.samples); known {
 		seen.PerDay, seen.Over = &perDay, over

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
 )
 
 // gauged is a gauge of a volume that a test fills.
@@ -66,8 +67,19 @@ func TestTheRateSurvivesARestart(t *testing.T) {
 	if got.PerDay == nil || *got.PerDay < 1435<<20 || *got.PerDay > 1445<<20 || got.Over < 10*time.Hour {
 		t.Errorf("another agent knows %+v", got)
 	}
-	if got.Size != 10<<30 || got.Used != second.used>>20<<20 {
+	if got.Size != 10<<30 || got.Used != (second.used+1<<20-1)>>20<<20 {
 		t.Errorf("it says %d of %d, want %d", got.Used, got.Size, second.used)
+	}
+}
+
+// A volume that is short by a byte is short by what is told: nobody would look at it again before the next round.
+func TestTheRoomThatIsToldIsNotMoreThanThereIs(t *testing.T) {
+	g := newGauged(t, emptyVolume(t))
+	bounds := room.BoundsOf(10 << 30)
+	g.used = 10<<30 - bounds.Short + 1
+	g.look()
+	if told := g.last(); !bounds.IsShort(told.Size-told.Used, false) {
+		t.Errorf("%d are told to be free, which is not short", told.Size-told.Used)
 	}
 }
 
@@ -135,11 +147,11 @@ func TestTheRoomIsLookedAtAtOnce(t *testing.T) {
 }
 
 func TestTheRoomOfARealFileSystem(t *testing.T) {
-	size, used, err := usedOf(t.TempDir())
+	size, used, err := (&meter{path: t.TempDir()}).used()
 	if err != nil || size <= 0 || used < 0 || used > size {
 		t.Errorf("it is %d of %d, %v", used, size, err)
 	}
-	if _, _, err := usedOf("/no/such/folder"); err == nil {
+	if _, _, err := (&meter{path: "/no/such/folder"}).used(); err == nil {
 		t.Error("a folder that is not there has room")
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// roomInterval is how often it is looked how much is free, roomSoon how often where less than a quarter is.
+	// roomInterval is how often it is looked how much is free, roomSoon how often where it is short, or nearly.
 	roomInterval = time.Second
 	roomSoon     = 100 * time.Millisecond
 	// reservePause is how long after an attempt to keep the reserve the next one is.
@@ -66,7 +66,7 @@ func NewRoomWatch(
 	}
 	return &RoomWatch{
 		reserve: filepath.Join(StateFolder(volume), reserveFile), allocate: allocate, tell: tell, log: log,
-		measure: func() (int64, int64, error) { return usedOf(volume) }, now: time.Now,
+		measure: (&meter{path: volume}).used, now: time.Now,
 		wal: func() (int64, error) { return postgres.WALSize(volume) },
 	}
 }
@@ -88,7 +88,7 @@ func (w *RoomWatch) look() time.Duration {
 	}
 	w.decide(free, wal, bounds)
 	w.keep(free, wal, bounds)
-	if free < size/4 {
+	if free < bounds.Short/4*5 {
 		return roomSoon
 	}
 	return roomInterval

@@ -1,0 +1,99 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toban.dev/internal/room"
+)
+
+const (
+	// meterPart is the part of the time, one in so many, that looking at every file may take.
+	meterPart = 20
+	// meterTries is how often it looks again where a file was given muchMeanwhile, in bytes, or more.
+	meterTries    = 3
+	muchMeanwhile = 8 << 20
+	// blockUnit is what st_blocks counts in, in bytes (stat(2)).
+	blockUnit = 512
+)
+
+// meter measures how full a volume is.
+type meter struct {
+	path string
+	// ahead is how much files had beyond their ends at the last look at them, in bytes. That is kept until again.
+	ahead int64
+	again time.Time
+}
+
+// used is how large the file system is, and how much of that is used or kept for root, in bytes. XFS gives a file that
+// grows as much again as it has, ahead of what will be written, and takes it back when somebody else needs it
+// (xfs(5), allocsize): that counts as free. It is only looked for where it makes a difference.
+func (m *meter) used() (size, used int64, err error) {
+	size, used, xfs, err := usedOf(m.path)
+	if err != nil || !xfs || !room.BoundsOf(size).IsShort(size-used, true) {
+		return size, used, err
+	}
+	if now := time.Now(); now.After(m.again) {
+		if used, err = m.lookAhead(used); err != nil {
+			return 0, 0, err
+		}
+		m.again = time.Now().Add(meterPart * time.Since(now))
+	}
+	return size, max(used-m.ahead, 0), nil
+}
+
+// lookAhead looks at every file, and says how much is used as it does. Where a file was given much meanwhile, it is not
+// known whether that was seen: it looks again.
+func (m *meter) lookAhead(before int64) (used int64, err error) {
+	for range meterTries {
+		if m.ahead, err = beyondEnds(m.path); err != nil {
+			return 0, fmt.Errorf("see what files have ahead in %s: %w", m.path, err)
+		}
+		if _, used, _, err = usedOf(m.path); err != nil || used-before < muchMeanwhile {
+			return used, err
+		}
+		before = used
+	}
+	return used, nil
+}
+
+// usedOf is how large the file system of a volume is, how much of that is used or kept for root, and whether it is XFS.
+func usedOf(volume string) (size, used int64, xfs bool, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(volume, &stat); err != nil {
+		return 0, 0, false, fmt.Errorf("see how full %s is: %w", volume, err)
+	}
+	block := stat.Frsize
+	return int64(stat.Blocks) * block, int64(stat.Blocks-stat.Bavail) * block, //nolint:gosec // far from 2^63
+		stat.Type == unix.XFS_SUPER_MAGIC, nil
+}
+
+// beyondEnds is how much more the files of a folder have on disk than they are long, in bytes. What goes meanwhile or
+// can't be read has nothing.
+func beyondEnds(folder string) (bytes int64, err error) {
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return leaveOut(err)
+		}
+		var stat unix.Stat_t
+		if err := unix.Lstat(path, &stat); err != nil {
+			return leaveOut(err)
+		}
+		end := (stat.Size + stat.Blksize - 1) / stat.Blksize * stat.Blksize
+		bytes += max(stat.Blocks*blockUnit-end, 0)
+		return nil
+	})
+	return bytes, err
+}
+
+func leaveOut(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
