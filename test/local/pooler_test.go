@@ -60,13 +60,16 @@ func (c *cluster) startPooler(bouncer string) {
 	c.runPooler(bouncer, poolName, c.poolHost(), protocol.PoolSettings{})
 }
 
-// runPooler runs a pooler of a name, which listens on an address. Settings are those of its own.
+// runPooler runs a pooler of a name, which listens on an address. Settings are those of its own; without Hosts, it asks
+// all instances.
 func (c *cluster) runPooler(bouncer, name, listen string, settings protocol.PoolSettings) {
 	c.Helper()
 	settings.Authority, settings.Mode = c.config.Authority, protocol.PoolTransaction
 	settings.Connections, settings.MaxClients = poolConnections, cmp.Or(settings.MaxClients, 200)
-	for _, m := range c.config.Members {
-		settings.Hosts = append(settings.Hosts, m.Host)
+	if settings.Hosts == nil {
+		for _, m := range c.config.Members {
+			settings.Hosts = append(settings.Hosts, m.Host)
+		}
 	}
 	text, err := json.Marshal(settings)
 	c.must(err)
@@ -481,9 +484,15 @@ func (c *cluster) freezeAll(name string) {
 // loadPool has clients of the pooler write.
 func (c *cluster) loadPool(clients int) *outside.Clients {
 	c.Helper()
+	return c.loadPoolAt(c.poolHost(), clients)
+}
+
+// loadPoolAt has clients of the pooler write that listens on an address.
+func (c *cluster) loadPoolAt(host string, clients int) *outside.Clients {
+	c.Helper()
 	c.pooledApp()
 	load, err := outside.StartClients(c.Context(), clients, func(context.Context) (*pgx.Conn, error) {
-		return c.throughPool("app", "of app", "app")
+		return c.throughPoolAt(host, "app", "of app", "app")
 	})
 	c.must(err)
 	c.Cleanup(load.Stop)

@@ -2,6 +2,9 @@ package local
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,4 +98,48 @@ func TestALeaderThatDiesWhilePoolersHold(t *testing.T) {
 	}
 	_, err = c.pooledApp().Exec(t.Context(), "select 1")
 	c.must(err)
+}
+
+// A pooler that can't reach one of two instances serves its clients as long as the other one leads. While the one leads
+// that it can't reach, they wait: it does not lead them to the former leader. Another pooler's clients go on.
+func TestAPoolerThatIsCutFromAnInstance(t *testing.T) {
+	t.Parallel()
+	c := pooled(t, 2)
+	if c.leader() != "db-0" {
+		c.switchover("db-1")
+		c.whole()
+	}
+	bouncer, err := releases.PgBouncer(t.Context())
+	c.must(err)
+	c.runPooler(bouncer, "cut", c.readPoolHost(), protocol.PoolSettings{Hosts: []string{c.host(0), c.silentHost()}})
+	c.awaitLog("cut", "lets its clients go on", 1)
+	load, other := c.loadPoolAt(c.readPoolHost(), 2), c.pooledApp()
+	c.goesOn(load, 50)
+
+	c.switchover("db-0")
+	_, err = other.Exec(t.Context(), "select 1")
+	c.must(err)
+	c.awaitLog("cut", `"reason":"NoLeader"`, 1)
+	before := load.Written()
+	_, err = other.Exec(t.Context(), "select pg_sleep(1)")
+	c.must(err)
+	if now := load.Written(); now != before {
+		t.Errorf("%d rows were written through a pooler that can't reach the leader", now-before)
+	}
+
+	c.whole()
+	c.switchover("db-1")
+	c.goesOn(load, 50)
+	c.losesNothing(load)
+	c.sawNoError(load)
+}
+
+// silentHost is a host that takes connections, and never says anything.
+func (c *cluster) silentHost() string {
+	c.Helper()
+	host := fmt.Sprintf("127.10.%d.150", c.subnet)
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(naming.PortAgent)))
+	c.must(err)
+	c.Cleanup(func() { _ = listener.Close() })
+	return host
 }
