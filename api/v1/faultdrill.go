@@ -48,6 +48,8 @@ type FaultDrillSpec struct {
 	// processes for as long as duration says (SIGSTOP, SIGCONT). AgentKilled ends the agent, and the container with
 	// it. PodDeleted deletes the Pod, which then stops in order, as a drain of its node does. PodKilled deletes the
 	// Pod without a grace period. PoolersKilled deletes all Pods behind NAME-pool so; instance does not matter then.
+	// VolumeLost deletes the volume claim of a standby, and kills its Pod: it copies all data anew, onto a new volume.
+	// It is always a standby, and takes three instances that vote.
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
@@ -126,7 +128,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -137,6 +139,7 @@ const (
 	FaultPodDeleted    FaultDrillFault = "PodDeleted"
 	FaultPodKilled     FaultDrillFault = "PodKilled"
 	FaultPoolersKilled FaultDrillFault = "PoolersKilled"
+	FaultVolumeLost    FaultDrillFault = "VolumeLost"
 )
 
 // FaultDrillInstance is which instance is broken.

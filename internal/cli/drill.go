@@ -46,7 +46,8 @@ func Drill() *cobra.Command {
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled or PoolersKilled")
+	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, PoolersKilled\n"+
+		"or VolumeLost (of a standby)")
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "Primary or Standby")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")

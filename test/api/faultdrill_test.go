@@ -275,6 +275,38 @@ func TestADrillOfPoolers(t *testing.T) {
 	}
 }
 
+// Only a standby loses its volume, with its Pod, and only where two others have all commits.
+func TestADrillOfAVolume(t *testing.T) {
+	loses := func(d *v1.FaultDrill) { d.Spec.Fault, d.Spec.Instance = v1.FaultVolumeLost, v1.DrillPrimary }
+	k, _, d := drilled(t, loses)
+	claim := func(instance string) bool {
+		found := &corev1.PersistentVolumeClaim{}
+		return k.find(naming.ClaimOf(instance), found) && found.DeletionTimestamp == nil
+	}
+	if !claim("x-1") {
+		t.Fatal("x-1 has no volume to begin with")
+	}
+	k.clientsPod(d)
+	d = k.drill(d)
+	if d.Status.Instance != "x-1" || k.find("x-1", &corev1.Pod{}) || claim("x-1") {
+		t.Errorf("it has taken %q", d.Status.Instance)
+	}
+	for _, other := range []string{"x-0", "x-2"} {
+		if !k.find(other, &corev1.Pod{}) || !claim(other) {
+			t.Errorf("%s is broken, too", other)
+		}
+	}
+	if len(k.breaker.orders) > 0 {
+		t.Errorf("agents were asked: %q", k.breaker.orders)
+	}
+
+	k.edit(k.started("y", instances(2), withoutArchive), func(db *v1.SampleDB) {
+		db.Annotations = map[string]string{naming.AnnotationFaultDrills: naming.FaultDrillsAllowed}
+	})
+	two := k.ask("two", loses, func(d *v1.FaultDrill) { d.Spec.SampleDB = "y" })
+	k.expectDrill(two, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "takes 3 instances that vote")
+}
+
 // readyPod makes a Pod that is ready.
 func (k *driller) readyPod(name string, labels map[string]string) {
 	k.Helper()

@@ -61,7 +61,7 @@ func TestFaultDrills(t *testing.T) {
 // A database is broken by the schedule of its spec, again and again, and its condition says what came of it.
 func TestLongDrillsByASchedule(t *testing.T) {
 	s := begin(t)
-	s.apply(bare("shop", 3, `drills: {schedule: "* * * * *", faults: [PodKilled, ServerKilled], keep: 1}`))
+	s.apply(bare("shop", 3, `drills: {schedule: "* * * * *", faults: [PodKilled, VolumeLost], keep: 1}`))
 	s.condition("shop", v1.ConditionDrillsPassed, "False", v1.ReasonDrillNotAllowed)
 	s.ready("shop")
 	s.run("annotate", "sampledb", "shop", "toban.dev/fault-drills=allowed")

@@ -89,11 +89,12 @@ func (c *cluster) startPooler(of release) {
 	c.must(err)
 	c.write("pool/pool.json", written)
 	folder := filepath.Join(c.folder, "pool")
-	c.must(os.MkdirAll(filepath.Join(folder, "run"), 0o700))
-	c.own(filepath.Join(folder, "run"))
+	run := filepath.Join(folder, "run")
+	c.must(os.MkdirAll(run, 0o700))
+	c.own(run)
 	log := &text{}
 	cmd := exec.Command(of.program, "pooler", "--name", "pool", "--settings", filepath.Join(folder, "pool.json"),
-		"--certificate", folder, "--run", filepath.Join(folder, "run"), "--pgbouncer", bouncer, "--listen", c.poolHost())
+		"--certificate", folder, "--run", run, "--pgbouncer", bouncer, "--listen", c.poolHost())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	c.must(cmd.Start())

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/desired"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -65,6 +67,8 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 		return r.Now(), r.deletePod(ctx, s.seen.target, client.GracePeriodSeconds(0))
 	case v1.FaultPoolersKilled:
 		return r.Now(), r.killPoolers(ctx, s)
+	case v1.FaultVolumeLost:
+		return r.Now(), r.loseVolume(ctx, s.seen.target)
 	case v1.FaultServerKilled:
 		return r.order(ctx, s, protocol.FaultKillServer)
 	case v1.FaultServerHung:
@@ -83,6 +87,18 @@ func (r *Reconciler) killPoolers(ctx context.Context, s *scope) error {
 		failed = errors.Join(failed, client.IgnoreNotFound(err))
 	}
 	return failed
+}
+
+// loseVolume deletes the volume claim of an instance, and its Pod without a grace period. Kubernetes' controllers make
+// both anew.
+func (r *Reconciler) loseVolume(ctx context.Context, pod *corev1.Pod) error {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: naming.ClaimOf(pod.Name),
+	}}
+	if err := r.Client.Delete(ctx, claim); err != nil {
+		return fmt.Errorf("delete the volume claim %s: %w", claim.Name, err)
+	}
+	return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
 }
 
 // deletePod deletes this very Pod.

@@ -115,7 +115,7 @@ func goesFirst(a, b *v1.FaultDrill) bool {
 
 // observeTarget finds the Pod of the instance to break, and what its agent has to be asked with.
 func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
-	name := cmp.Or(s.drill.Status.Instance, fitting(s.seen.db, s.drill.Spec.Instance))
+	name := cmp.Or(s.drill.Status.Instance, fitting(s.seen.db, s.instance()))
 	if name == "" {
 		return nil
 	}
@@ -137,6 +137,14 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		s.seen.target, s.seen.config = pod, parsed
 	}
 	return nil
+}
+
+// instance is which instance is to be broken.
+func (s *scope) instance() v1.FaultDrillInstance {
+	if s.drill.Spec.Fault == v1.FaultVolumeLost {
+		return v1.DrillStandby
+	}
+	return s.drill.Spec.Instance
 }
 
 // fitting is the name of an instance to break, "" where there is none.
@@ -221,12 +229,28 @@ func (s *scope) notReady() string {
 		}
 	}
 	switch {
+	case s.drill.Spec.Fault == v1.FaultVolumeLost && voters(db) < leastVoters:
+		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must have "+
+			"all commits meanwhile", leastVoters)
 	case s.target() != "":
 		return ""
 	case s.breaksPoolers():
 		return "no Pod of spec.pooler takes clients"
 	}
 	return "no instance is there that fits spec.instance"
+}
+
+// leastVoters is how many instances there must be for one to lose its data on purpose.
+const leastVoters = 3
+
+// voters is how many instances vote and are ready.
+func voters(db *v1.SampleDB) (n int) {
+	for _, i := range db.Status.InstanceStatuses {
+		if i.Voter && i.Ready {
+			n++
+		}
+	}
+	return n
 }
 
 func says(c *metav1.Condition) string {
