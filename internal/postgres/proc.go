@@ -97,19 +97,27 @@ func isExiting(stat string) bool {
 // isKilled says of a process's status that it waits within the kernel (D), with a SIGKILL that it has still to take
 // (proc_pid_status(5)). One look tells both: whoever has been woken meanwhile has taken it.
 func isKilled(status string) bool {
-	waits, pending := false, uint64(0)
+	waits := strings.HasPrefix(statusOf(status, "State"), "D")
+	return waits && pendingSignals(status)&(1<<(uint(syscall.SIGKILL)-1)) != 0
+}
+
+// pendingSignals are those that a process has still to take, by its status: bit 0 is signal 1.
+func pendingSignals(status string) (set uint64) {
+	for _, name := range []string{"SigPnd", "ShdPnd"} {
+		signals, _ := strconv.ParseUint(statusOf(status, name), 16, 64) // what is not in that form is not known to be
+		set |= signals
+	}
+	return set
+}
+
+// statusOf is a value of a process's status, "" where it is not there.
+func statusOf(status, name string) string {
 	for line := range strings.Lines(status) {
-		name, value, _ := strings.Cut(line, ":")
-		value = strings.TrimSpace(value)
-		switch name {
-		case "State":
-			waits = strings.HasPrefix(value, "D")
-		case "SigPnd", "ShdPnd":
-			signals, _ := strconv.ParseUint(value, 16, 64) // what is not in that form is not known to be pending
-			pending |= signals
+		if key, value, found := strings.Cut(line, ":"); found && key == name {
+			return strings.TrimSpace(value)
 		}
 	}
-	return waits && pending&(1<<(uint(syscall.SIGKILL)-1)) != 0
+	return ""
 }
 
 // title is a process's command line as it is shown, which PostgreSQL's

@@ -137,29 +137,6 @@ func (s *Server) pidFileState(pid int) string {
 	return strings.TrimSpace(lines[7])
 }
 
-// Stop stops the server and waits for it. When ctx ends before it has stopped,
-// it is stopped immediately, and then killed.
-func (p *Process) Stop(ctx context.Context, mode StopMode) {
-	for _, step := range []struct {
-		signal  syscall.Signal
-		context context.Context //nolint:containedctx // the deadline of this step
-	}{{syscall.Signal(mode), ctx}, {syscall.Signal(StopImmediate), nil}, {syscall.SIGKILL, nil}} {
-		wait := step.context
-		if wait == nil {
-			var cancel context.CancelFunc
-			wait, cancel = context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-		}
-		_ = p.process.Signal(step.signal) // it may have ended: then Done tells
-		select {
-		case <-p.done:
-			return
-		case <-wait.Done():
-		}
-	}
-	<-p.done
-}
-
 // Reload makes the server read its configuration files again.
 func (p *Process) Reload() error {
 	if err := p.process.Signal(syscall.SIGHUP); err != nil {
