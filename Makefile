@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test soak check build generate images examples push deps clean
+.PHONY: help up down demo test soak check build generate docs images examples push deps clean
 .PHONY: bench-startup bench-backup bench-upgrade bench-connections drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
@@ -44,6 +44,9 @@ build: deps bin/localkube bin/toban ## Build the programs into bin/
 generate: ## Write the generated files anew
 	@hack/generate.sh
 
+docs: ## Write the documentation as a site into dist/docs: plain files with a search, to open from the disk
+	@go run ./hack/site $(ARGS)
+
 images: build ## Make the container images: the operator's and PostgreSQL's
 	@hack/images.sh
 
@@ -78,7 +81,7 @@ soak-drill: up ## Break a database by two faults at random, again and again for 
 	@hack/drill.sh -soak 1h $(ARGS)
 
 clean: ## Remove what was built here; the caches stay
-	rm -rf bin .local
+	rm -rf bin dist .local
 
 deps: ## Install the Debian packages that building and testing need, where they are missing
 	@hack/deps.sh

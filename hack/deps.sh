@@ -20,7 +20,7 @@ needs=(
 # Tests with real servers, and pgbench: the release's own PostgreSQL, unless there is another.
 server='- postgresql'
 tests=(
-  'node nodejs'                                 # Azure's emulator (test/stores)
+  'node nodejs'                                 # Azure's emulator (test/stores), the search of the site (hack/site)
   'npm npm'
   'shellcheck shellcheck'
   'promtool prometheus'                         # the alerts and dashboards (test/monitoring)
