@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// meterPart is the part of the time, one in so many, that looking at every file may take.
-	meterPart = 20
+	// meterPart is the part of the time, one in so many, that looking at every file may take, meterPause how long at
+	// least until the next look. A volume may be short for months.
+	meterPart  = 10
+	meterPause = 250 * time.Millisecond
 	// meterTries is how often it looks again where a file was given muchMeanwhile, in bytes, or more.
 	meterTries    = 3
 	muchMeanwhile = 8 << 20
@@ -42,7 +44,7 @@ func (m *meter) used() (size, used int64, err error) {
 		if used, err = m.lookAhead(used); err != nil {
 			return 0, 0, err
 		}
-		m.again = time.Now().Add(meterPart * time.Since(now))
+		m.again = time.Now().Add(max(meterPart*time.Since(now), meterPause))
 	}
 	return size, max(used-m.ahead, 0), nil
 }
