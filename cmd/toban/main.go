@@ -6,12 +6,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"syscall"
 	// Schedules have time zones, and our image no files of them.
 	_ "time/tzdata"
@@ -28,8 +25,6 @@ import (
 // version is set when a release is built.
 var version = "development"
 
-// completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
-const completes = "kubectl_complete-toban"
 
 // The main goroutine of an agent is the first thread of its process, which has to start postmasters (postgres.Parent).
 func init() {
@@ -44,19 +39,10 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	root := command(os.Args[0])
-	if filepath.Base(os.Args[0]) == completes {
-		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
-	}
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	var ended *cli.ExitError
-	if errors.As(err, &ended) {
-		return ended.Code // the program has said why
-	}
-	fmt.Fprintln(os.Stderr, "toban:", err)
+	return cli.Run(ctx, command(os.Args[0]), exitCode)
+}
+
+func exitCode(err error) int {
 	if errors.Is(err, postgres.ErrNoPrograms) {
 		return naming.ExitImageUnusable
 	}
@@ -69,27 +55,25 @@ func run() int {
 // command has all verbs. Called by a name that makes it a plugin of kubectl, or what completes that plugin's words, it
 // has those for people only.
 func command(program string) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "toban",
-		Short:         "Toban keeps PostgreSQL on duty in Kubernetes",
-		Version:       version,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+	if cli.IsPlugin(program) {
+		return cli.Plugin(version)
 	}
-	backup, upgrade := cli.Backup(), cli.UpgradeTo()
-	root.AddCommand(cli.Status(), cli.Plan(), cli.Switchover(), cli.Stop(), cli.Start(), backup,
-		cli.RestoreTo(), cli.Undelete(), upgrade, cli.PSQL(), cli.Logs(), cli.Top(), cli.Restart(), cli.Rebuild(),
-		cli.Verify(), cli.Drill(), cli.Report(version), cli.Version(version))
-	cli.Complete(root.Commands()...)
-	if strings.HasPrefix(filepath.Base(program), "kubectl") {
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
-		return root
-	}
-	backup.AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(), process.Verify(),
+	root := cli.Root(version)
+	verb(root, "backup").AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(), process.Verify(),
 		process.Inspect(), process.Copy(), process.Bring(), process.Find())
-	upgrade.AddCommand(process.UpgradePods()...)
+	verb(root, "upgrade").AddCommand(process.UpgradePods()...)
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),
 		process.Drill())
 	return root
+}
+
+// verb is one of a command's own.
+func verb(root *cobra.Command, name string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	panic("there is no verb " + name) // the program is wrong, and its tests say so
 }

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -47,17 +44,6 @@ func transport(config *tls.Config) *http.Transport {
 		// Objects are compressed already, and are to come as they lie there.
 		DisableCompression: true,
 	}
-}
-
-// keepLittle bounds what the kernel keeps of a connection (Linux' tcp(7), TCP_NOTSENT_LOWAT).
-func keepLittle(_, _ string, raw syscall.RawConn) error {
-	err := raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent) // it is only about slow lines
-	})
-	if err != nil {
-		return fmt.Errorf("set up a socket: %w", err)
-	}
-	return nil
 }
 
 // moving is a connection that fails when nothing has moved on it for a while. A

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"golang.org/x/term"
 	"k8s.io/client-go/tools/remotecommand"
@@ -43,7 +42,7 @@ func openTerminal(in io.Reader, out io.Writer) (*terminal, error) {
 		return nil, fmt.Errorf("give the terminal to the program: %w", err)
 	}
 	t := &terminal{file: file, was: was, sizes: make(chan os.Signal, 1), done: make(chan struct{})}
-	signal.Notify(t.sizes, syscall.SIGWINCH)
+	notifyResize(t.sizes)
 	return t, nil
 }
 

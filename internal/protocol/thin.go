@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Listen listens at an address for those who talk to an agent. Connections that
@@ -19,19 +16,4 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return listener, nil
-}
-
-// thin makes TCP repeat a lost packet at a steady pace while little is on its
-// way, as with heartbeats: every 200 ms or so, not after 0.2, 0.4, 0.8, 1.6 s.
-// On a network that loses packets, an instance would pass for dead otherwise
-// (Linux' documentation, networking/tcp-thin). A kernel without it does it the
-// old way.
-func thin(_, _ string, raw syscall.RawConn) error {
-	err := raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_THIN_LINEAR_TIMEOUTS, 1)
-	})
-	if err != nil {
-		return fmt.Errorf("set up a socket: %w", err)
-	}
-	return nil
 }

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// completes is what kubectl calls to complete the words of its plugin kubectl-toban (kubectl 1.26 and later).
+const completes = "kubectl_complete-toban"
+
+// Root is the command that all verbs hang on. The verbs for people are there already.
+func Root(version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "toban",
+		Short:         "Toban keeps PostgreSQL on duty in Kubernetes",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(Status(), Plan(), Switchover(), Stop(), Start(), Backup(), RestoreTo(), Undelete(), UpgradeTo(), PSQL(),
+		Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
+	Complete(root.Commands()...)
+	return root
+}
+
+// Plugin is the plugin of kubectl: the verbs for people, and no others.
+func Plugin(version string) *cobra.Command {
+	root := Root(version)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl toban"}
+	return root
+}
+
+// IsPlugin says that a program is called by a name that makes it a plugin of kubectl, or what completes its words.
+func IsPlugin(program string) bool { return strings.HasPrefix(filepath.Base(program), "kubectl") }
+
+// Run runs a command with the program's arguments. It has said why it failed; exit is the code for that.
+func Run(ctx context.Context, root *cobra.Command, exit func(error) int) int {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == completes {
+		root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, os.Args[1:]...))
+	}
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var ended *ExitError
+	if errors.As(err, &ended) {
+		return ended.Code // the program has said why
+	}
+	fmt.Fprintln(os.Stderr, "toban:", err)
+	return exit(err)
+}

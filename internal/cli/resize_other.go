@@ -1,0 +1,9 @@
+//go:build !unix
+
+package cli
+
+import "os"
+
+// notifyResize does nothing: Windows has no signal for a terminal of another size. The program in the Pod has the one
+// that it had at the start.
+func notifyResize(chan<- os.Signal) {}

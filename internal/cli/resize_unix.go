@@ -1,0 +1,12 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// notifyResize has a channel get a signal whenever the terminal has got another size.
+func notifyResize(sizes chan<- os.Signal) { signal.Notify(sizes, syscall.SIGWINCH) }
