@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 VERSION ?= development
-.PHONY: help up down demo test soak check build generate docs images examples push deps clean
+.PHONY: help up down demo test soak check build generate docs images examples push release deps clean
 .PHONY: bench-startup bench-backup bench-upgrade bench-connections drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
@@ -32,7 +32,9 @@ soak: build ## Run what takes too long for make test: many more schedules of ele
 	@TOBAN_TEST_MAJOR=19 go run ./hack/gotest -count=1 -timeout 1h ./test/local ./test/local/upgrade
 	@hack/fuzz.sh 5m
 	@hack/reproducible.sh --whole
+	@hack/reproducible.sh --release
 	@hack/lifecycle.sh
+	@hack/helm.sh
 	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'
 	@hack/namespaced.sh
 
@@ -55,6 +57,9 @@ examples: build ## Bring the images of config/examples/all to the local Kubernet
 
 push: build ## Push all images: make push REGISTRY=registry.example.com/team
 	@hack/push.sh "$(REGISTRY)"
+
+release: bin/localkube deps ## Make all that a release has, in dist/: make release VERSION=v0.1.0 [REGISTRY=…] [URL=…]
+	@hack/release.sh "$(VERSION)" "$(REGISTRY)" "$(URL)"
 
 sbom: bin/toban deps ## Write bin/toban.cdx.json: what the program is made of (CycloneDX)
 	@hack/sbom.sh
@@ -90,7 +95,5 @@ deps: ## Install the Debian packages that building and testing need, where they 
 .PHONY: bin/localkube bin/toban
 bin/localkube:
 	@CGO_ENABLED=0 go build -C localkube -trimpath -o ../bin/localkube .
-# Without the commit in it, so that the same code is the same binary and the same image.
 bin/toban:
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false \
-		-ldflags='-s -w -X main.version=$(VERSION)' -o bin/toban ./cmd/toban
+	@hack/compile.sh toban bin/toban "$(VERSION)"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the program and its container image twice, in two folders, and fails where they differ: who builds a release
 # again must get the same bytes. Needs bin/localkube. With --whole nothing that was compiled before is used, which takes
-# many minutes: also what Go's build cache would hide is found then.
+# many minutes: also what Go's build cache would hide is found then. With --release it makes a whole release twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 build() {
   local folder=$1
   mkdir -p "$folder/source"
-  git ls-files -co --exclude-standard -z -- Makefile api cmd internal go.mod go.sum |
+  git ls-files -co --exclude-standard -z -- Makefile hack/compile.sh api cmd internal go.mod go.sum |
     while IFS= read -r -d '' f; do [[ ! -e $f ]] || printf '%s\0' "$f"; done |
     tar c --null -T - | tar x -m -C "$folder/source"
   if [[ ${whole:-} ]]; then
@@ -35,6 +35,19 @@ same() {
   echo "the $what, twice: sha256:$digests"
 }
 
+# releases makes a release twice, in two folders. Programs that were compiled for the first are used for the second.
+releases() {
+  local at
+  for at in one two; do
+    DIST=$work/$at hack/release.sh v0.0.0-reproduced
+  done
+  same release "$work"/one/SHA256SUMS "$work"/two/SHA256SUMS
+}
+
+if [[ ${1:-} == --release ]]; then
+  releases
+  exit
+fi
 [[ ${1:-} != --whole ]] || whole=yes
 (build "$work/a")
 (build "$work/a/longer/name")

@@ -1,5 +1,5 @@
-// Command chart writes the Helm chart: the objects of config, as config/install.yaml has them, with values in the places
-// where people want others. hack/chart/files has what only a chart has. So chart and manifests can't differ, and
+// Command chart writes the Helm chart: the objects of config, as config/install.yaml has them, with values where
+// people want others. hack/chart/files has what only a chart has. So chart and manifests can't differ, and
 // main_test.go compares what Helm renders.
 package main
 
@@ -195,7 +195,8 @@ func ownFiles(r release) (map[string]string, error) {
 	return files, nil
 }
 
-// copies are the files of config that go into the chart as they are. Helm installs what is in crds/, and never deletes it.
+// copies are the files of config that go into the chart as they are. Helm installs what is in crds/, and never deletes
+// it.
 func copies(config string) (map[string]string, error) {
 	files := map[string]string{}
 	paths, err := filepath.Glob(filepath.Join(config, "crd", "*.yaml"))

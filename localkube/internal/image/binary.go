@@ -51,11 +51,7 @@ func (b Builder) Binary(ctx context.Context, p Program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config := v1.Config{
-		Entrypoint: []string{"/" + filepath.Base(p.Path)}, User: "65532:65532", WorkingDir: "/",
-		Env:    []string{"PATH=/"},
-		Labels: labels(name, p.Description),
-	}
+	config := binaryConfig(name, p)
 	path, err := b.cached(ctx, name, []any{name, config, digests(entries)}, func(work, out string) error {
 		return assemble(work, out, name, entries, config)
 	})
@@ -63,6 +59,15 @@ func (b Builder) Binary(ctx context.Context, p Program) (string, error) {
 		return "", err
 	}
 	return path, b.prune(name, path)
+}
+
+// binaryConfig is how the program of an image called name is run.
+func binaryConfig(name string, p Program) v1.Config {
+	return v1.Config{
+		Entrypoint: []string{"/" + filepath.Base(p.Path)}, User: "65532:65532", WorkingDir: "/",
+		Env:    []string{"PATH=/"},
+		Labels: labels(name, p.Description),
+	}
 }
 
 func binaryEntries(binary string) ([]entry, error) {

@@ -18,7 +18,7 @@ func Command() *cobra.Command {
 			"NAME is one of " + strings.Join(Names(), ", ") + ", or the path of an image tar.\n" +
 			"postgres and nginx are made of Debian's packages and stand in for the official images.",
 	}
-	cmd.AddCommand(buildCommand(), binaryCommand(), listCommand(), pushCommand())
+	cmd.AddCommand(buildCommand(), binaryCommand(), indexCommand(), listCommand(), pushCommand())
 	return cmd
 }
 
@@ -83,6 +83,30 @@ func binaryCommand() *cobra.Command {
 	cmd.Flags().StringVar(&p.Description, "description", "", "what the image's label says that it is")
 	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
 	_ = cmd.MarkFlagRequired("binary")
+	return cmd
+}
+
+func indexCommand() *cobra.Command {
+	var p Program
+	var out string
+	cmd := &cobra.Command{
+		Use:   "index --name NAME --out TAR PATH...",
+		Short: "Make one image of a static program for several architectures and print its digest",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			digest, err := WriteIndex(out, p, args)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), digest)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&p.Name, "name", "", "name of the image, for example toban:v1")
+	cmd.Flags().StringVar(&p.Description, "description", "", "what the label of the image says that it is")
+	cmd.Flags().StringVar(&out, "out", "", "the tar to write")
+	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
+	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 

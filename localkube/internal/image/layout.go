@@ -21,14 +21,14 @@ import (
 const nameAnnotation = "io.containerd.image.name"
 
 // describe makes an image of one compressed layer file and its config.
-func describe(layerFile string, config v1.Config) (v1.Image, error) {
+func describe(layerFile, architecture string, config v1.Config) (v1.Image, error) {
 	layer, err := tarball.LayerFromFile(layerFile, tarball.WithMediaType(types.OCILayerZStd))
 	if err != nil {
 		return nil, fmt.Errorf("read the layer: %w", err)
 	}
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
-		Architecture: runtime.GOARCH, OS: "linux", Config: config,
+		Architecture: architecture, OS: "linux", Config: config,
 		Created: v1.Time{Time: epoch}, RootFS: v1.RootFS{Type: "layers"},
 	})
 	if err != nil {
@@ -69,17 +69,22 @@ func writeIndex(tw *tar.Writer, name string, image v1.Image) error {
 	if err != nil {
 		return err
 	}
+	return writeTop(tw, v1.Descriptor{
+		MediaType:   types.OCIManifestSchema1,
+		Platform:    &v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
+		Annotations: map[string]string{nameAnnotation: name, specs.AnnotationRefName: name},
+	}, manifest)
+}
+
+// writeTop writes the files that name the one thing in the layout, and that: the manifest of an image, or of several.
+func writeTop(tw *tar.Writer, what v1.Descriptor, manifest []byte) error {
 	hash, length, err := v1.SHA256(bytes.NewReader(manifest))
 	if err != nil {
 		return err
 	}
+	what.Digest, what.Size = hash, length
 	index, err := json.Marshal(v1.IndexManifest{
-		SchemaVersion: 2, MediaType: types.OCIImageIndex,
-		Manifests: []v1.Descriptor{{
-			MediaType: types.OCIManifestSchema1, Digest: hash, Size: length,
-			Platform:    &v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
-			Annotations: map[string]string{nameAnnotation: name, specs.AnnotationRefName: name},
-		}},
+		SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{what},
 	})
 	if err != nil {
 		return err

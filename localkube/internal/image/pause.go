@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -68,7 +69,7 @@ func pack(work, out, name, rootfs string, config v1.Config) error {
 	if err := compress(layer, rootfs); err != nil {
 		return err
 	}
-	image, err := describe(layer, config)
+	image, err := describe(layer, runtime.GOARCH, config)
 	if err != nil {
 		return err
 	}

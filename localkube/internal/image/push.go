@@ -18,10 +18,6 @@ func Push(ctx context.Context, registry, tar string) (string, error) {
 		return "", err
 	}
 	defer a.Close()
-	image, err := a.image()
-	if err != nil {
-		return "", fmt.Errorf("read image tar %s: %w", tar, err)
-	}
 	target, err := inRegistry(registry, a.descriptor.Annotations[nameAnnotation])
 	if err != nil {
 		return "", err
@@ -30,9 +26,21 @@ func Push(ctx context.Context, registry, tar string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("registry %q (give HOST or HOST/PATH): %w", registry, err)
 	}
-	err = remote.Write(ref, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	err = a.write(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	if err != nil {
 		return "", fmt.Errorf("push %s (docker login %s first?): %w", ref, ref.RegistryStr(), err)
 	}
 	return ref.Name() + "@" + a.descriptor.Digest.String(), nil
+}
+
+// write sends what is in the archive: an image, or one for several architectures.
+func (a *archive) write(ref name.Reference, options ...remote.Option) error {
+	if a.descriptor.MediaType.IsIndex() {
+		return remote.WriteIndex(ref, archiveIndex{a}, options...)
+	}
+	image, err := a.image()
+	if err != nil {
+		return fmt.Errorf("read the image tar: %w", err)
+	}
+	return remote.Write(ref, image, options...)
 }
