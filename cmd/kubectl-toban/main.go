@@ -1,5 +1,5 @@
-// Command kubectl-toban is the plugin of kubectl alone: the verbs for people, as cmd/toban has them under this name, for
-// systems on which operator and agent do not run (macOS, Windows). It must not import what runs a server.
+// Command kubectl-toban is the plugin of kubectl alone: the verbs for people, as cmd/toban has them under this name,
+// for systems on which operator and agent do not run (macOS, Windows). It must not import what runs a server.
 package main
 
 import (

@@ -25,7 +25,6 @@ import (
 // version is set when a release is built.
 var version = "development"
 
-
 // The main goroutine of an agent is the first thread of its process, which has to start postmasters (postgres.Parent).
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
@@ -59,8 +58,8 @@ func command(program string) *cobra.Command {
 		return cli.Plugin(version)
 	}
 	root := cli.Root(version)
-	verb(root, "backup").AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(), process.Verify(),
-		process.Inspect(), process.Copy(), process.Bring(), process.Find())
+	verb(root, "backup").AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(),
+		process.Verify(), process.Inspect(), process.Copy(), process.Bring(), process.Find())
 	verb(root, "upgrade").AddCommand(process.UpgradePods()...)
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),

@@ -57,7 +57,8 @@ func templates() map[string]template {
 		"cluster.yaml": {"rbac/cluster.yaml", [2]string{cluster, end}, []replacement{inNamespace(1)}},
 		"users.yaml":   {"rbac/users.yaml", [2]string{cluster, end}, nil},
 		"operator.yaml": {
-			"rbac/operator.yaml", [2]string{"{{- if not .Values.watchNamespaces }}\n", end}, []replacement{inNamespace(1)},
+			"rbac/operator.yaml", [2]string{"{{- if not .Values.watchNamespaces }}\n", end},
+			[]replacement{inNamespace(1)},
 		},
 		"operator-namespaced.yaml": {
 			"rbac/operator.yaml", [2]string{"{{- range .Values.watchNamespaces }}\n---\n", end}, narrowed(),
@@ -98,7 +99,8 @@ func deployment() []replacement {
 		{"image: " + image, "image: " + included, 1},
 		{"value: " + image, "value: " + included, 1},
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", 1},
-		{command, command + "{{- with .Values.options }}\n          args:\n{{ toYaml . | indent 12 }}\n{{- end }}\n", 1},
+		{command, command + "{{- with .Values.options }}\n          args:\n{{ toYaml . | indent 12 }}\n{{- end }}\n",
+			1},
 		{variables, variables + variable("WATCH_NAMESPACE", "watchNamespaces") +
 			variable("IGNORE_NAMESPACE", "ignoreNamespaces"), 1},
 		{resources + "            requests: {cpu: 50m, memory: 64Mi}\n            limits: {memory: 256Mi}\n",
@@ -113,8 +115,8 @@ func with(field, value string) string {
 
 // variable is one of the environment, a list, that is there if its value is not empty.
 func variable(name, value string) string {
-	return fmt.Sprintf("{{- with .Values.%s }}\n            - name: %s\n              value: {{ join \",\" . | quote }}\n"+
-		"{{- end }}\n", value, name)
+	return fmt.Sprintf("{{- with .Values.%s }}\n            - name: %s\n"+
+		"              value: {{ join \",\" . | quote }}\n{{- end }}\n", value, name)
 }
 
 func main() {

@@ -17,7 +17,7 @@ func TestTheArchitectureListsEveryPackage(t *testing.T) {
 		t.Fatal("docs/architecture.md has no section of that name")
 	}
 	table, _, _ = strings.Cut(table, "\n## ")
-	listed := names(table, "`((?:api|cmd|internal)/[a-z0-9/]+)`")
+	listed := names(table, "`((?:api|cmd|internal)/[a-z0-9/-]+)`")
 	there := packages(t)
 	for _, name := range there {
 		room, isRoom := strings.CutPrefix(name, "internal/agent/")
