@@ -86,7 +86,8 @@ func beyondEnds(folder string) (bytes int64, err error) {
 		if err := unix.Lstat(path, &stat); err != nil {
 			return leaveOut(err)
 		}
-		end := (stat.Size + stat.Blksize - 1) / stat.Blksize * stat.Blksize
+		block := int64(stat.Blksize) //nolint:unconvert // it has 32 bits on arm64
+		end := (stat.Size + block - 1) / block * block
 		bytes += max(stat.Blocks*blockUnit-end, 0)
 		return nil
 	})
