@@ -22,8 +22,8 @@ import (
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
 // WriteIndex makes one image of the same static program for several architectures, as a tar in the OCI layout, and
-// returns the digest by which nodes of each of them can pull it. The same programs and certificates give the same bytes.
-// p has no path.
+// returns the digest by which nodes of each of them can pull it. The same programs and certificates give the same
+// bytes. The path of p is not read.
 func WriteIndex(out string, p Program, binaries []string) (digest v1.Hash, err error) {
 	name, err := canonical(p.Name)
 	if err != nil {
@@ -36,7 +36,8 @@ func WriteIndex(out string, p Program, binaries []string) (digest v1.Hash, err e
 	defer func() { _ = os.RemoveAll(work) }() // a temporary folder
 	var index v1.ImageIndex = empty.Index
 	for i, binary := range binaries {
-		image, arch, err := programImage(filepath.Join(work, fmt.Sprint(i)), name, Program{Path: binary, Description: p.Description})
+		p.Path = binary
+		image, arch, err := programImage(filepath.Join(work, fmt.Sprint(i)), name, p)
 		if err != nil {
 			return digest, err
 		}
