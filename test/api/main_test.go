@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -27,13 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/go-logr/logr"
 
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/test/played"
 )
 
 // operatorNamespace is where config/ installs the operator.
@@ -188,22 +187,5 @@ func installRights(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{
-		"manager/namespace.yaml", "rbac/own.yaml", "rbac/operator.yaml", "rbac/cluster.yaml",
-	} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "config", name))
-		if err != nil {
-			return err
-		}
-		for _, part := range strings.Split(string(text), "\n---\n") {
-			object := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(part), object); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			if err := api.Create(context.Background(), object); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
-	}
-	return nil
+	return played.Install(context.Background(), api, filepath.Join("..", "..", "config"))
 }

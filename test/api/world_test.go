@@ -45,6 +45,7 @@ import (
 	"toban.dev/internal/naming"
 	"toban.dev/internal/pki"
 	"toban.dev/internal/protocol"
+	"toban.dev/test/played"
 )
 
 const identifier = "7710296685985419287"
@@ -450,8 +451,7 @@ func (w *world) playCluster(db *v1.SampleDB) {
 		}
 		w.must(w.api.Delete(w.Context(), pod))
 	}
-	set.Status.ObservedGeneration = set.Generation
-	set.Status.Replicas = *set.Spec.Replicas
+	played.Observe(set)
 	w.must(w.api.Status().Update(w.Context(), set))
 	w.finishJobs(db)
 	w.publishRoles(db)
@@ -484,17 +484,9 @@ func (w *world) runPod(set *appsv1.StatefulSet, ordinal int) {
 // makePod makes the Pod of an instance, which is ready at an address.
 func (w *world) makePod(set *appsv1.StatefulSet, ordinal int, host string) {
 	w.Helper()
-	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-	pod.Namespace, pod.Name = w.namespace, naming.Instance(set.Name, ordinal)
-	volume := set.Spec.VolumeClaimTemplates[0].Name
-	pod.Spec.Volumes = append(pod.Spec.Volumes,
-		corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume + "-" + pod.Name},
-		}})
+	pod := played.Pod(set, ordinal)
 	w.must(w.api.Create(w.Context(), pod))
-	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, host
-	pod.Status.PodIPs = []corev1.PodIP{{IP: host}}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	played.Run(pod, host)
 	w.must(w.api.Status().Update(w.Context(), pod))
 }
 
@@ -504,8 +496,7 @@ func (w *world) bindClaim(name string) {
 	if !w.find(name, claim) {
 		w.Fatalf("there is no claim %s for the Pod", name)
 	}
-	claim.Status.Phase = corev1.ClaimBound
-	claim.Status.Capacity = claim.Spec.Resources.Requests
+	played.Bind(claim)
 	w.must(w.api.Status().Update(w.Context(), claim))
 }
 
@@ -516,12 +507,7 @@ func (w *world) finishJobs(db *v1.SampleDB) {
 		if job.Status.CompletionTime != nil || job.Labels[naming.LabelComponent] == naming.ComponentRestore {
 			continue
 		}
-		now := metav1.Now()
-		job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
-		job.Status.Conditions = []batchv1.JobCondition{
-			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue},
-			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
-		}
+		played.Complete(&job, metav1.Now())
 		w.must(w.api.Status().Update(w.Context(), &job))
 	}
 }
@@ -601,7 +587,7 @@ func (w *world) observe(name string) {
 	w.Helper()
 	set := &appsv1.StatefulSet{}
 	w.read(name, set)
-	set.Status.ObservedGeneration, set.Status.Replicas = set.Generation, *set.Spec.Replicas
+	played.Observe(set)
 	w.must(w.api.Status().Update(w.Context(), set))
 }
 
