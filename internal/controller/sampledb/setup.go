@@ -86,7 +86,7 @@ func slim() toolscache.TransformFunc {
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
-		For(&v1.SampleDB{},
+		Watches(&v1.SampleDB{}, edited(),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, requestChanged(), left()))).
 		Watches(&v1.DatabaseBackup{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(backupEnded())).
@@ -100,7 +100,7 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	if !r.NoClasses {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready))
 	}
-	return b.Complete(r)
+	return b.Complete(once(r))
 }
 
 // requests are the annotations by which users ask for something.
