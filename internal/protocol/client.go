@@ -50,6 +50,13 @@ func (c *Client) DialBy(dial func(ctx context.Context, network, address string) 
 	}
 }
 
+// KeepIdle has the client keep connections over which nothing goes for another time than peers want.
+func (c *Client) KeepIdle(d time.Duration) {
+	if transport, ok := c.http.Transport.(*http.Transport); ok {
+		transport.IdleConnTimeout = d
+	}
+}
+
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -27,6 +27,10 @@ import (
 // patienceDatabase is how long it may take to make a database and its extensions.
 const patienceDatabase = 45 * time.Second
 
+// kept is how long a connection to an agent is kept: for what takes some steps. At rest an agent is asked every half
+// minute at most, and thousands of connections would only take memory.
+const kept = 5 * time.Second
+
 // backlog is how many SampleDBs may wait to be looked at because more is known of their agents. What does not fit is
 // seen at their next reconcile.
 const backlog = 1024
@@ -289,6 +293,7 @@ func (a *HTTPS) client(cluster types.UID, config protocol.Config) (agentClient, 
 // connect makes a client.
 func (a *HTTPS) connect(config *tls.Config) *protocol.Client {
 	c := protocol.NewClient(config, naming.PortAgent)
+	c.KeepIdle(kept)
 	if a.Dial != nil {
 		c.DialBy(a.Dial)
 	}
