@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= development
 .PHONY: help up down demo test soak check build generate docs images examples push release deps clean
-.PHONY: bench-startup bench-backup bench-upgrade bench-connections drill soak-drill sbom vulnerabilities
+.PHONY: bench-startup bench-backup bench-upgrade bench-connections bench-scale
+.PHONY: drill soak-drill sbom vulnerabilities
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -78,6 +79,9 @@ bench-upgrade: up ## Measure major upgrades against pg_upgrade by hand
 
 bench-connections: up ## Measure what each way to a database costs: Service, passed on, PgBouncer by hand, pooler
 	@KUBECONFIG=.local/kubeconfig go run ./test/bench/connections $(ARGS)
+
+bench-scale: build ## Measure one operator with up to 1,000 databases: start, memory, requests, edits, a storm
+	@KUBEBUILDER_ASSETS=$$(bin/localkube assets) go run ./test/bench/scale $(ARGS)
 
 drill: up ## Break a database in every way and judge what became of it: make drill ARGS='-rounds 3'
 	@hack/drill.sh $(ARGS)
