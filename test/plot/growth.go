@@ -57,7 +57,10 @@ func (g Growth) SVG() string {
 
 // scales are the functions from values to pixels, and the round distance of the lines.
 func (p Panel) scales() (x, y func(float64) float64, limit, step float64) {
-	least, most, top := math.Inf(1), 1.0, p.Aim
+	least, most, top := 1.0, 1.0, p.Aim
+	if len(p.Points) > 0 {
+		least = p.Points[0].X
+	}
 	for _, at := range p.Points {
 		least, most, top = min(least, at.X), max(most, at.X), max(top, at.Y)
 	}

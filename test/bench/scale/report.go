@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -41,6 +42,17 @@ type resting struct {
 	Own      float64  `json:"own"`
 	Cores    float64  `json:"cores"`
 	Requests requests `json:"requests"`
+}
+
+// wholeRound is how long a rest must be to have the looks in it: a SampleDB is looked at every 5 to 10 minutes.
+const wholeRound = 5 * time.Minute
+
+// whole is a value that depends on these looks, NaN where the rest was too short to have them.
+func (r resting) whole(value float64) float64 {
+	if r.Seconds < wholeRound.Seconds() {
+		return math.NaN()
+	}
+	return value
 }
 
 func (r resting) perMinute(n int) float64 { return float64(n) * 60 / max(r.Seconds, 1) }
@@ -95,14 +107,16 @@ func costs() []cost {
 		{"cold start", "s", 60, 1, func(m measured) float64 { return m.ColdStart }},
 		{"memory, most since the cold start", "MB", 250, 0, func(m measured) float64 { return m.Storm.Memory }},
 		{"memory at rest", "MB", 250, 0, func(m measured) float64 { return m.Rest.Memory }},
-		{"processor at rest", "core", 0.05, 3, func(m measured) float64 { return m.Rest.Cores }},
+		{"processor at rest", "core", 0.05, 3, func(m measured) float64 { return m.Rest.whole(m.Rest.Cores) }},
 		{"writes at rest (its own lease)", "/min", 0, 1, func(m measured) float64 {
 			return m.Rest.perMinute(m.Rest.Requests.Writes - m.Rest.Requests.Refused)
 		}},
 		{"tries to create what exists, at rest", "/min", 0, 1, func(m measured) float64 {
-			return m.Rest.perMinute(m.Rest.Requests.Refused)
+			return m.Rest.whole(m.Rest.perMinute(m.Rest.Requests.Refused))
 		}},
-		{"reads at rest", "/min", 0, 1, func(m measured) float64 { return m.Rest.perMinute(m.Rest.Requests.Reads) }},
+		{"reads at rest", "/min", 0, 1, func(m measured) float64 {
+			return m.Rest.whole(m.Rest.perMinute(m.Rest.Requests.Reads))
+		}},
 		{"edit → written, p50", "ms", 0, 0, func(m measured) float64 { return m.Edits.P50 }},
 		{"edit → written, p99", "ms", 1000, 0, func(m measured) float64 { return m.Edits.P99 }},
 		{"edit → all agents have it, p99", "ms", 1000, 0, func(m measured) float64 { return m.Edits.AgentsP99 }},
@@ -126,7 +140,11 @@ func table(r report) string {
 	for _, c := range costs() {
 		fmt.Fprintf(&text, "| %s |", c.name)
 		for _, m := range r.Sizes {
-			fmt.Fprintf(&text, " %.*f %s |", c.digits, c.of(m), c.unit)
+			if value := c.of(m); math.IsNaN(value) {
+				text.WriteString(" – |")
+			} else {
+				fmt.Fprintf(&text, " %.*f %s |", c.digits, value, c.unit)
+			}
 		}
 		if c.aim > 0 {
 			fmt.Fprintf(&text, " %g %s |\n", c.aim, c.unit)
@@ -143,7 +161,9 @@ func drawing(r report) string {
 	for _, c := range costs() {
 		p := plot.Panel{Title: c.name, Unit: c.unit, Aim: c.aim}
 		for _, m := range r.Sizes {
-			p.Points = append(p.Points, plot.Point{X: float64(m.SampleDBs), Y: c.of(m)})
+			if value := c.of(m); !math.IsNaN(value) {
+				p.Points = append(p.Points, plot.Point{X: float64(m.SampleDBs), Y: value})
+			}
 		}
 		panels = append(panels, p)
 	}
