@@ -101,9 +101,10 @@ func deployment() []replacement {
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", 1},
 		{command, command + "{{- with .Values.options }}\n          args:\n{{ toYaml . | indent 12 }}\n{{- end }}\n",
 			1},
+		{"value: 256MiB}", "value: {{ .Values.goMemoryLimit | quote }}}", 1},
 		{variables, variables + variable("WATCH_NAMESPACE", "watchNamespaces") +
 			variable("IGNORE_NAMESPACE", "ignoreNamespaces"), 1},
-		{resources + "            requests: {cpu: 50m, memory: 64Mi}\n            limits: {memory: 256Mi}\n",
+		{resources + "            requests: {cpu: 50m, memory: 64Mi}\n            limits: {memory: 384Mi}\n",
 			resources + "{{ toYaml .Values.resources | indent 12 }}\n", 1},
 	}
 }

@@ -167,6 +167,7 @@ func TestValuesGoWhereTheyBelong(t *testing.T) {
 		"taints":   {"tolerations[0].operator=Exists", []string{"operator: Exists"}},
 		"priority": {"priorityClassName=high", []string{"priorityClassName: high"}},
 		"secrets":  {"image.pullSecrets[0].name=mine", []string{"imagePullSecrets:\n        - name: mine"}},
+		"memory":   {"goMemoryLimit=1GiB", []string{"name: GOMEMLIMIT, value: \"1GiB\""}},
 		"options":  {"options={--debug}", []string{"args:\n            - --debug"}},
 		"ignored":  {"ignoreNamespaces={a,b}", []string{"IGNORE_NAMESPACE\n              value: \"a,b\""}},
 		"watched": {"watchNamespaces={a,b}",
@@ -195,14 +196,15 @@ func TestValuesGoWhereTheyBelong(t *testing.T) {
 func TestTheSchemaRefusesBadValues(t *testing.T) {
 	chart := made(t)
 	for name, set := range map[string]string{
-		"a value that there is not":   "replica=2",
-		"a negative number":           "replicas=-1",
-		"a digest that is none":       "image.digest=latest",
-		"a policy that there is not":  "image.pullPolicy=Sometimes",
-		"a namespace with a capital":  "watchNamespaces={Team}",
-		"resources of no container":   "resources.wishes.cpu=1",
-		"an option without its lines": "options={debug}",
-		"an image without any name":   "image.digest=,image.tag=",
+		"a value that there is not":    "replica=2",
+		"a negative number":            "replicas=-1",
+		"a digest that is none":        "image.digest=latest",
+		"a policy that there is not":   "image.pullPolicy=Sometimes",
+		"a namespace with a capital":   "watchNamespaces={Team}",
+		"resources of no container":    "resources.wishes.cpu=1",
+		"an option without its lines":  "options={debug}",
+		"a size that Go does not read": "goMemoryLimit=1Gi",
+		"an image without any name":    "image.digest=,image.tag=",
 	} {
 		if _, err := rendered(t, chart, "--set", set); err == nil {
 			t.Errorf("%s (%s) is taken", name, set)

@@ -62,6 +62,7 @@ var navigation = []group{
 	{"Measured", "測定", []entry{
 		{"docs/comparison.md", "Side by side with others"},
 		{"docs/measurements.md", "Time, memory, requests"},
+		{"docs/scale.md", "Many databases"},
 		{"docs/drills.md", "Drills"},
 	}},
 }
