@@ -230,8 +230,8 @@ func (s *scope) notReady() string {
 	}
 	switch {
 	case s.drill.Spec.Fault == v1.FaultVolumeLost && voters(db) < leastVoters:
-		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must have "+
-			"all commits meanwhile", leastVoters)
+		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must "+
+			"have all commits meanwhile", leastVoters)
 	case s.target() != "":
 		return ""
 	case s.breaksPoolers():

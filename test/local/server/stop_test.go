@@ -7,8 +7,8 @@ import (
 	"toban.dev/internal/postgres"
 )
 
-// A primary whose standbys are gone stops in order. One session has a temporary table. It removes that as it ends, which
-// waits for a standby, and no signal ends it. Another one waits with its client, which is not told that its commit is
+// A primary whose standbys are gone stops in order. One session has a temporary table. It removes that as it ends, and
+// waits for a standby then; no signal ends it. Another one waits with its client, which is not told that its commit is
 // safe.
 func TestAStopDoesNotWaitForStandbysThatAreGone(t *testing.T) {
 	n := nodes(t, 1)[0]
