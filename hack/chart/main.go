@@ -43,7 +43,7 @@ func inNamespace(times int) replacement {
 }
 
 const (
-	image    = "ghcr.io/toban-dev/toban:latest"
+	image    = "unpublished.invalid/toban:latest"
 	included = `{{ include "toban.image" . | quote }}`
 	cluster  = "{{- if include \"toban.clusterRoles\" . }}\n"
 	end      = "\n{{- end }}\n"

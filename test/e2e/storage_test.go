@@ -82,7 +82,7 @@ func TestVolumesGrowByThemselves(t *testing.T) {
 	filled := make(chan struct{})
 	go func() {
 		defer close(filled)
-		if err := fill(filling, access, 500*time.Millisecond); err != nil {
+		if err := fill(filling, access, 250*time.Millisecond); err != nil {
 			fails(fmt.Errorf("the client that fills: %w", err))
 		}
 	}()

@@ -17,9 +17,9 @@ const (
 	// least until the next look. A volume may be short for months.
 	meterPart  = 10
 	meterPause = 250 * time.Millisecond
-	// meterTries is how often it looks again where a file was given muchMeanwhile, in bytes, or more.
-	meterTries    = 3
-	muchMeanwhile = 8 << 20
+	// meterTries is how often it looks again where a file was given much, in bytes, meanwhile.
+	meterTries = 3
+	much       = 8 << 20
 	// blockUnit is what st_blocks counts in, in bytes (stat(2)).
 	blockUnit = 512
 )
@@ -27,9 +27,10 @@ const (
 // meter measures how full a volume is.
 type meter struct {
 	path string
-	// ahead is how much files had beyond their ends at the last look at them, in bytes. That is kept until again.
-	ahead int64
-	again time.Time
+	// ahead is how much files had beyond their ends at the last look at them, in bytes, when before was used, all that
+	// they have ahead included. That is kept until again where about as much is used as then, and else until soonest.
+	ahead, before  int64
+	again, soonest time.Time
 }
 
 // used is how large the file system is, and how much of that is used or kept for root, in bytes. XFS gives a file that
@@ -40,11 +41,12 @@ func (m *meter) used() (size, used int64, err error) {
 	if err != nil || !xfs || !room.BoundsOf(size).IsShort(size-used, true) {
 		return size, used, err
 	}
-	if now := time.Now(); now.After(m.again) {
-		if used, err = m.lookAhead(used); err != nil {
+	if now := time.Now(); now.After(m.again) || now.After(m.soonest) && muchMeanwhile(m.before, used) {
+		if m.before, err = m.lookAhead(used); err != nil {
 			return 0, 0, err
 		}
-		m.again = time.Now().Add(max(meterPart*time.Since(now), meterPause))
+		used, m.soonest = m.before, time.Now().Add(meterPart*time.Since(now))
+		m.again = m.soonest.Add(meterPause)
 	}
 	return size, max(used-m.ahead, 0), nil
 }
@@ -56,13 +58,16 @@ func (m *meter) lookAhead(before int64) (used int64, err error) {
 		if m.ahead, err = beyondEnds(m.path); err != nil {
 			return 0, fmt.Errorf("see what files have ahead in %s: %w", m.path, err)
 		}
-		if _, used, _, err = usedOf(m.path); err != nil || used-before < muchMeanwhile {
+		if _, used, _, err = usedOf(m.path); err != nil || !muchMeanwhile(before, used) {
 			return used, err
 		}
 		before = used
 	}
 	return used, nil
 }
+
+// muchMeanwhile says that files were given so much, or have given it back, that what they have ahead is another amount.
+func muchMeanwhile(before, now int64) bool { return now-before >= much || before-now >= much }
 
 // usedOf is how large the file system of a volume is, how much of that is used or kept for root, and whether it is XFS.
 func usedOf(volume string) (size, used int64, xfs bool, err error) {

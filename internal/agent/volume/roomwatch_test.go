@@ -75,8 +75,8 @@ func TestAVolumeThatGetsShortIsTold(t *testing.T) {
 		{"less than a fifth is free", 60, 200, 0, roomSoon, 1, false, false},
 		{"too little is free", 60, 111, 0, roomSoon, 2, true, false},
 		{"more is free", 60, 190, 0, roomSoon, 2, true, false},
-		{"enough is free", 60, 199, 0, roomSoon, 3, false, false},
-		{"WAL has taken some of it", 1, 199 - 64, 64, roomSoon, 3, false, false},
+		{"enough is free", 60, 209, 0, roomSoon, 3, false, false},
+		{"WAL has taken some of it", 1, 209 - 64, 64, roomSoon, 3, false, false},
 		{"with the WAL enough is free", 60, 70, 64, roomSoon, 3, false, false},
 		{"it fills by 10 MiB a second", 1, 60, 64, roomSoon, 3, false, false},
 		{"in a second it would be short", 1, 50, 64, roomSoon, 4, true, false},
@@ -102,13 +102,13 @@ func TestTheReserveIsGivenBack(t *testing.T) {
 	if w.held() != 0 || !strings.Contains(w.log.String(), "the reserve was given back") {
 		t.Errorf("with 15 MiB free it holds %d MiB:\n%s", w.held()/testMiB, w.log.String())
 	}
-	w.after(60, 260)
+	w.after(60, 271)
 	if w.held() != 0 {
-		t.Errorf("with 260 MiB free it holds %d MiB", w.held()/testMiB)
+		t.Errorf("with 271 MiB free it holds %d MiB", w.held()/testMiB)
 	}
-	w.after(60, 263)
+	w.after(60, 273)
 	if w.held() != 64*testMiB {
-		t.Errorf("with 263 MiB free it holds %d MiB", w.held()/testMiB)
+		t.Errorf("with 273 MiB free it holds %d MiB", w.held()/testMiB)
 	}
 }
 
