@@ -25,8 +25,9 @@ type Bounds struct {
 
 // BoundsOf are those of a volume of a size. It must be possible to go on with what is left, so that is a 32nd, at least
 // three files of WAL and at most a GiB, and the WAL that there may be. To take writes again, there must be room for the
-// WAL that they make, which is a tenth of the volume and at most 8 GiB: else the primary would soon stop again. And more
-// must be free than when it stopped, which is up to the spare earlier where the volume fills fast. The reserve is a 16th, at least one file of WAL and at most four. A volume is short with less than a fifth, and a small
+// WAL that they make, which is a tenth of the volume and at most 8 GiB: else the primary would soon stop again. More
+// must be free than when it stopped: where the volume fills fast, that is earlier, by what is spared at most. The
+// reserve is a 16th, at least one file of WAL and at most four. A volume is short with less than a fifth, and a small
 // one before writes are refused.
 func BoundsOf(size int64) Bounds {
 	spare, usual := min(max(size/32, 3*segment), gib), min(size/10, 8*gib)
