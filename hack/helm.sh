@@ -1,15 +1,10 @@
 #!/usr/bin/env bash
 # Tries the Helm chart in a local Kubernetes of its own: install, a SampleDB, upgrade, uninstall, install again. The
-# database's Pods must stay the same from beginning to end. That needs root, and a machine on which no cluster is up: one
-# that somebody uses is left alone, and the chart not tried.
+# database's Pods must stay the same from beginning to end. That needs root, and a machine on which no cluster is up.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
-state=$(cluster)
-if [[ $state != down ]]; then
-  echo "NOT TRIED: the Helm chart, because a local Kubernetes is $state here. For that: make down"
-  exit
-fi
+needs_no_cluster 'the Helm chart'
 helm=$(hack/tool.sh helm)
 work=$(mktemp -d)
 trap 'bin/localkube down; rm -rf "$work"' EXIT

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"toban.dev/hack/anchor"
 )
 
 // A site is all that is written, before it is written.
@@ -129,13 +130,13 @@ func withoutHTML(doc ast.Node) error {
 // nameHeadings gives each heading the anchor that GitHub gives it, and returns the sections.
 func nameHeadings(doc ast.Node, raw []byte) []section {
 	var all []section
-	taken := map[string]bool{}
+	var names anchor.Names
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		h, isHeading := n.(*ast.Heading)
 		switch {
 		case isHeading:
 			title := plain(h, raw)
-			name := free(anchor(title), taken)
+			name := names.Next(title)
 			h.SetAttributeString("id", []byte(name))
 			all = append(all, section{level: h.Level, anchor: name, title: title})
 		case len(all) > 0:
@@ -144,29 +145,6 @@ func nameHeadings(doc ast.Node, raw []byte) []section {
 		}
 	}
 	return all
-}
-
-// anchor is the name by which GitHub links to a heading.
-func anchor(title string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ' || r == '-':
-			return '-'
-		case r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, title)
-}
-
-// free is the name, with a number if another heading of the page has it already.
-func free(name string, taken map[string]bool) string {
-	unique := name
-	for n := 1; taken[unique]; n++ {
-		unique = fmt.Sprintf("%s-%d", name, n)
-	}
-	taken[unique] = true
-	return unique
 }
 
 // firstJapanese is where the characters begin that are written without spaces.

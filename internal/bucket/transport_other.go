@@ -4,6 +4,6 @@ package bucket
 
 import "syscall"
 
-// keepLittle leaves a socket as it is: it is about slow lines, and the plugin of kubectl, all that runs elsewhere than on
-// Linux, moves little.
+// keepLittle leaves a socket as it is. It is about slow lines, and elsewhere than on Linux only the plugin of kubectl
+// runs, which moves little.
 func keepLittle(_, _ string, _ syscall.RawConn) error { return nil }

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
+
+	"toban.dev/hack/anchor"
 )
 
 const root = "../.."
@@ -112,31 +113,15 @@ func leads(page, target string) error {
 func anchors(text string) []string {
 	prose, _ := split(text)
 	var all []string
+	var names anchor.Names
 	for _, line := range strings.Split(prose, "\n") {
 		m := heading.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		base := anchor(linked.ReplaceAllString(m[2], "$1"))
-		name := base
-		for n := 1; slices.Contains(all, name); n++ {
-			name = fmt.Sprintf("%s-%d", base, n)
-		}
-		all = append(all, name)
+		all = append(all, names.Next(linked.ReplaceAllString(m[2], "$1")))
 	}
 	return all
-}
-
-func anchor(title string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ' || r == '-':
-			return '-'
-		case r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, title)
 }
 
 // split parts a page into what is fenced as code and everything else.

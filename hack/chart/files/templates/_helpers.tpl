@@ -14,12 +14,14 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{- /* The objects of a file, with labels more and the namespace of the operator. The file is not a template: alerts have braces of their own. */ -}}
+{{- /* The objects of a file of monitoring, with the labels of the values and the namespace of the operator. The file
+is not a template: alerts have braces of their own. */ -}}
 {{- define "toban.labelled" -}}
-{{- range splitList "\n---\n" (.text | replace "toban-system" .namespace) }}
+{{- $labels := .top.Values.monitoring.labels }}
+{{- range splitList "\n---\n" (.top.Files.Get .file | replace "toban-system" .top.Release.Namespace) }}
 {{- $object := fromYaml . }}
-{{- $labels := merge (dict) $.labels ($object.metadata.labels | default dict) }}
-{{- if $labels }}{{ $_ := set $object.metadata "labels" $labels }}{{ end }}
+{{- $all := merge (dict) $labels ($object.metadata.labels | default dict) }}
+{{- if $all }}{{ $_ := set $object.metadata "labels" $all }}{{ end }}
 ---
 {{ toYaml $object }}
 {{- end }}
