@@ -56,12 +56,7 @@ func TestPooler(t *testing.T) {
 	s.run("delete", pod)
 	s.condition("shop", v1.ConditionPoolerReady, "True", v1.ReasonPoolerServes)
 	s.writeMore(clients, 100) // those of the Pod have other sessions
-	clients.Stop()
-	lost, err := clients.Lost(s.ctx)
-	must(t, err)
-	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged rows are lost", len(lost), clients.Written())
-	}
+	must(t, clients.LoseNothing(s.ctx))
 	s.poolerTakesAnotherPassword("shop")
 	s.run("annotate", "sampledb", "shop", naming.AnnotationFaultDrills+"="+naming.FaultDrillsAllowed)
 	if out := s.toban("drill", "shop", "--fault", "PoolersKilled"); !strings.Contains(out, "passed: PoolersKilled") {
@@ -209,13 +204,7 @@ func (s *story) pooledClients(name string, clients int) *outside.Clients {
 // writeMore waits until clients have written so many more rows.
 func (s *story) writeMore(clients *outside.Clients, rows int) {
 	s.Helper()
-	want := clients.Written() + rows
-	s.until(func(context.Context) error {
-		if have := clients.Written(); have < want {
-			return fmt.Errorf("%d of %d rows are written", have, want)
-		}
-		return nil
-	})
+	must(s.T, clients.AwaitMore(s.ctx, patience, rows))
 }
 
 // untilGone waits until an object is gone.

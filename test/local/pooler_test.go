@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,8 +28,6 @@ const (
 	poolName = "pool"
 	// poolConnections is how many connections a pooler opens to one database.
 	poolConnections = 8
-	// poolersSlow is what a primary says that stops though a transaction is under way.
-	poolersSlow = "stops though not all poolers hold their clients"
 )
 
 // pooled is a formed cluster with a pooler, a database and a user of it.
@@ -308,7 +305,7 @@ func TestALongTransactionDelaysNoHandOverForLong(t *testing.T) {
 	if _, err := open.Exec(t.Context(), "select 1"); err == nil {
 		t.Error("a transaction goes on though its server has stopped")
 	}
-	c.awaitLog(before, poolersSlow, 1)
+	c.awaitLog(before, outside.PoolersSlow, 1)
 }
 
 // Passwords are the server's, who may log in is its matter, and a pooler's own certificate opens nothing else.
@@ -502,38 +499,25 @@ func (c *cluster) loadPoolAt(host string, clients int) *outside.Clients {
 // goesOn waits until clients have written so many more rows.
 func (c *cluster) goesOn(load *outside.Clients, rows int) {
 	c.Helper()
-	want := load.Written() + rows
-	for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if load.Written() >= want {
-			return
-		}
-	}
-	c.Fatalf("%d of %d rows are written: %v", load.Written(), want, errors.Join(load.Errors()...))
+	c.must(load.AwaitMore(c.Context(), deadline, rows))
 }
 
 // losesNothing ends the clients, and holds that the rows that were acknowledged are there.
 func (c *cluster) losesNothing(load *outside.Clients) {
 	c.Helper()
-	load.Stop()
-	lost, err := load.Lost(c.Context())
-	c.must(err)
-	if len(lost) > 0 {
-		c.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), load.Written(), lost[0])
+	if err := load.LoseNothing(c.Context()); err != nil {
+		c.Error(err)
 	}
 }
 
-// sawNoError holds that no transaction of the clients has failed. On a machine that stands still for longer than the
-// patience of a primary, some may: then the primary has said that it stops without them.
+// sawNoError holds that no transaction of the clients has failed.
 func (c *cluster) sawNoError(load *outside.Clients) {
 	c.Helper()
-	failed := load.Errors()
+	var logs []string
 	for _, name := range c.names() {
-		if strings.Contains(c.logs[name].String(), poolersSlow) {
-			c.Logf("%s did not wait any longer; %d transactions failed", name, len(failed))
-			return
-		}
+		logs = append(logs, c.logs[name].String())
 	}
-	if len(failed) > 0 {
-		c.Errorf("%d transactions saw an error: %v", len(failed), failed[0])
+	if err := load.SeeNoError(logs...); err != nil {
+		c.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"toban.dev/internal/protocol"
+	"toban.dev/test/outside"
 	"toban.dev/test/releases"
 )
 
@@ -103,7 +104,7 @@ func TestClientsThatReadGoToTheStandbys(t *testing.T) {
 	}
 	c.awaitServed(sessions, c.others(c.whole())...)
 	for _, name := range c.names() {
-		if strings.Contains(c.logs[name].String(), poolersSlow) {
+		if strings.Contains(c.logs[name].String(), outside.PoolersSlow) {
 			t.Errorf("%s waited for a pooler whose clients were not there", name)
 		}
 	}

@@ -2,8 +2,10 @@ package outside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,6 +104,41 @@ func (c *Clients) Longest() time.Duration {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.longest
+}
+
+// AwaitMore waits until so many more rows are acknowledged, as long as Until.
+func (c *Clients) AwaitMore(ctx context.Context, patience time.Duration, rows int) error {
+	want := c.Written() + rows
+	return Until(ctx, patience, func(context.Context) error {
+		if have := c.Written(); have < want {
+			return fmt.Errorf("%d of %d rows are written: %w", have, want, errors.Join(c.Errors()...))
+		}
+		return nil
+	})
+}
+
+// LoseNothing ends the writing, and fails where rows that were acknowledged are not there.
+func (c *Clients) LoseNothing(ctx context.Context) error {
+	c.Stop()
+	lost, err := c.Lost(ctx)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%d of %d acknowledged rows are lost, from %d", len(lost), c.Written(), lost[0])
+	}
+	return err
+}
+
+// PoolersSlow is what an agent logs whose primary stops though a transaction is under way at a pooler.
+const PoolersSlow = "stops though not all poolers hold their clients"
+
+// SeeNoError fails where a write has failed. On a machine that stands still for longer than the patience of a primary,
+// some may: then the log of its agent says that it has stopped without them.
+func (c *Clients) SeeNoError(logs ...string) error {
+	failed := c.Errors()
+	excused := slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, PoolersSlow) })
+	if len(failed) == 0 || excused {
+		return nil
+	}
+	return fmt.Errorf("%d writes saw an error: %w", len(failed), failed[0])
 }
 
 // Stop ends the writing and waits for its end. A write that waits ends first.

@@ -47,7 +47,7 @@ type Gauge struct {
 func NewGauge(volume string, tell func(protocol.Room), log *slog.Logger) *Gauge {
 	return &Gauge{
 		path: filepath.Join(StateFolder(volume), fillingFile), tell: tell, log: log,
-		measure: (&meter{path: volume}).used, now: time.Now,
+		measure: newMeter(volume).used, now: time.Now,
 		poke: make(chan struct{}, 1),
 	}
 }

@@ -147,11 +147,11 @@ func TestTheRoomIsLookedAtAtOnce(t *testing.T) {
 }
 
 func TestTheRoomOfARealFileSystem(t *testing.T) {
-	size, used, err := (&meter{path: t.TempDir()}).used()
+	size, used, err := newMeter(t.TempDir()).used()
 	if err != nil || size <= 0 || used < 0 || used > size {
 		t.Errorf("it is %d of %d, %v", used, size, err)
 	}
-	if _, _, err := (&meter{path: "/no/such/folder"}).used(); err == nil {
+	if _, _, err := newMeter("/no/such/folder").used(); err == nil {
 		t.Error("a folder that is not there has room")
 	}
 }

@@ -66,7 +66,7 @@ func NewRoomWatch(
 	}
 	return &RoomWatch{
 		reserve: filepath.Join(StateFolder(volume), reserveFile), allocate: allocate, tell: tell, log: log,
-		measure: (&meter{path: volume}).used, now: time.Now,
+		measure: newMeter(volume).used, now: time.Now,
 		wal: func() (int64, error) { return postgres.WALSize(volume) },
 	}
 }
