@@ -157,11 +157,18 @@ func TestVolumesThatGetFull(t *testing.T) {
 	}
 }
 
-// fills fills the volumes of a SampleDB until it takes no writes.
+// fills fills the volumes of a SampleDB, until it takes no writes and says so. It fills on meanwhile: WAL that a slow disk
+// has held back may go when writes are refused, and there is room for more.
 func (s *story) fills(name string) {
 	s.Helper()
-	err := fill(s.ctx, s.access(name, naming.ReadWriteService(name)), 25*time.Millisecond)
-	s.Logf("filling the volumes ends with %v", err)
+	access := s.access(name, naming.ReadWriteService(name))
+	filling, end := context.WithCancel(s.ctx)
+	filled := make(chan struct{})
+	go func() {
+		defer close(filled)
+		s.fillsOn(filling, access)
+	}()
+	defer func() { end(); <-filled }()
 	message := s.condition(name, v1.ConditionAvailable, "False", v1.ReasonWritesRefused)
 	s.Logf("it says: %s", message)
 	for _, condition := range []string{v1.ConditionHasRoom, v1.ConditionReady} {
@@ -170,11 +177,24 @@ func (s *story) fills(name string) {
 	if n := s.ask(name, "SELECT n::text FROM few WHERE n = 7"); n != "7" {
 		s.Errorf("a read gives %q", n)
 	}
-	err = s.access(name, naming.ReadWriteService(name)).Patient().Do(s.ctx, "INSERT INTO few VALUES (9)")
-	if err == nil || !strings.Contains(err.Error(), "cannot execute INSERT in a read-only transaction") {
-		s.Errorf("a write gives %v", err)
-	}
+	s.until(func(ctx context.Context) error {
+		err := access.Patient().Do(ctx, "INSERT INTO few VALUES (9)")
+		if err == nil || !strings.Contains(err.Error(), "cannot execute INSERT in a read-only transaction") {
+			return fmt.Errorf("a write gives %v", err) //nolint:errorlint // there may be none
+		}
+		return nil
+	})
 	s.Logf("kubectl toban status:\n%s", s.toban("status", name))
+}
+
+// fillsOn fills the volumes of a SampleDB until ctx ends, however often its writes are refused.
+func (s *story) fillsOn(ctx context.Context, access outside.Access) {
+	for told := ""; ctx.Err() == nil; {
+		if err := fill(ctx, access, 25*time.Millisecond); err != nil && err.Error() != told {
+			told = err.Error()
+			s.Logf("the client that fills: %v", err)
+		}
+	}
 }
 
 // written waits until a SampleDB takes writes again.
