@@ -80,8 +80,7 @@ const (
 
 // InPlaceRestore brings an earlier state back from the SampleDB's own archive, in the place of what it has now.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.backup) || has(self.target) || has(self.latest) && self.latest",message="restore must have a target, or a backup, or both; or latest: true for the end of the archive"
-// +kubebuilder:validation:XValidation:rule="!has(self.latest) || !self.latest || !has(self.backup) && !has(self.target)",message="restore.latest: true is the end of the archive: remove it, or backup and target"
+// +kubebuilder:validation:XValidation:rule="[has(self.backup) || has(self.target), has(self.latest) && self.latest, has(self.survivor) && self.survivor].exists_one(x, x)",message="restore must have one of these: a target, or a backup, or both; latest: true for the end of the archive; survivor: true"
 type InPlaceRestore struct {
 	// A name for this restore. Each is done once: for another one, give it another.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -102,10 +101,13 @@ type InPlaceRestore struct {
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 
-	// To the end of the archive, with everything that it has: for a SampleDB whose volumes lack what the archive has,
-	// or whose data is lost.
+	// To the end of the archive: for a SampleDB whose volumes lack what the archive has, or whose data is lost.
 	// +optional
 	Latest bool `json:"latest,omitempty"`
+
+	// Where too few have data to elect one, promote the instance with the most. What others had is lost.
+	// +optional
+	Survivor bool `json:"survivor,omitempty"`
 
 	// What becomes of the data that is replaced: Keep leaves it on the volume of the instance that was the primary,
 	// until it is changed to Delete.
@@ -115,8 +117,13 @@ type InPlaceRestore struct {
 	Before string `json:"before,omitempty"`
 }
 
-// CauseDataLost is the cause of a restore that the operator has begun because no volume has the data any more.
-const CauseDataLost = "DataLost"
+// The causes of what is no restore of spec.restore from an archive: CauseDataLost is that of a restore which the operator
+// has begun because no volume has the data any more, CauseSurvivor that of an instance which went on with the data that
+// it had, by spec.restore.survivor.
+const (
+	CauseDataLost = "DataLost"
+	CauseSurvivor = "Survivor"
+)
 
 // RestoreStatus is what a SampleDB has begun with, or was restored to in its place, or how far that is.
 type RestoreStatus struct {
@@ -126,8 +133,8 @@ type RestoreStatus struct {
 	// +optional
 	Instance string `json:"instance,omitempty"`
 
-	// Why the operator has begun a restore in place by itself: DataLost, by spec.backup.whenDataIsLost. archiveEnd and
-	// archiveEndAt are how far the archive had reached: what was committed later is missing, or may be.
+	// DataLost (spec.backup.whenDataIsLost) or Survivor (spec.restore). archiveEnd and archiveEndAt are how far the
+	// archive had reached: what was committed later is missing, or may be.
 	// +optional
 	Cause string `json:"cause,omitempty"`
 	// +optional

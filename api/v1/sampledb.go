@@ -41,7 +41,7 @@ type SampleDB struct {
 
 // SampleDBSpec is what a user wants a SampleDB to be.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.restore) || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="spec.restore brings a state back from the SampleDB's own archive, which backup.none: true does without"
+// +kubebuilder:validation:XValidation:rule="!has(self.restore) || has(self.restore.survivor) && self.restore.survivor || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="spec.restore brings a state back from the SampleDB's own archive, which backup.none: true does without"
 // +kubebuilder:validation:XValidation:rule="!has(self.backup) || !has(self.backup.incremental) || self.version >= 17",message="backup.incremental needs PostgreSQL 17 or newer: leave it out"
 // +kubebuilder:validation:XValidation:rule="!has(self.deletionPolicy) || self.deletionPolicy != 'Snapshot' || !has(self.backup) || !has(self.backup.none) || !self.backup.none",message="deletionPolicy: Snapshot takes a last backup, and backup.none: true leaves no place for one: choose Retain or Delete, or remove backup.none"
 // +kubebuilder:validation:XValidation:rule="!has(self.primary) || !has(self.primary.handOver) || self.primary.handOver != 'InWindow' || has(self.update) && has(self.update.window)",message="primary.handOver: InWindow needs update.window, in which the primary may hand over: give that, or another value"

@@ -63,6 +63,8 @@ type Options struct {
 	Listen, Address string
 	// Restored is the id of the restore in place whose data the instance must have, "" for none.
 	Restored string
+	// Survivor is the instance that goes on with its own data as that of Restored, "" where a restore has made it.
+	Survivor string
 	// Upgraded is the id of the upgrade to another major version whose data the instance must have, "" for none.
 	Upgraded string
 	// Cluster is the Kubernetes around this instance; nil where there is none.

@@ -41,7 +41,9 @@ func (a *Agent) own(ctx context.Context) error {
 	}
 	var err error
 	a.lock, a.states, err = volume.Open(life, a.options.Volume, a.options.Name,
-		[]string{a.options.Restored, a.options.Upgraded}, waits)
+		[]volume.Due{
+			{ID: a.options.Restored, Survivor: a.options.Survivor == a.options.Name}, {ID: a.options.Upgraded},
+		}, waits)
 	if err == nil {
 		err = major.GiveUp(life, a.options.Volume, waits)
 	}

@@ -23,8 +23,8 @@ func Root(version string) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(Status(), Plan(), Switchover(), Stop(), Start(), Backup(), RestoreTo(), Undelete(), UpgradeTo(),
-		PSQL(), Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
+	root.AddCommand(Status(), Plan(), Switchover(), Promote(), Stop(), Start(), Backup(), RestoreTo(), Undelete(),
+		UpgradeTo(), PSQL(), Logs(), Top(), Restart(), Rebuild(), Verify(), Drill(), Report(version), Version(version))
 	Complete(root.Commands()...)
 	return root
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -444,24 +443,10 @@ func underWay(db *v1.SampleDB) string {
 	return ""
 }
 
-// confirm asks for the name on the terminal. Nothing there, as in a script, is no confirmation.
+// confirm asks for the name, unless that was waived.
 func (r restoreTo) confirm(ctx context.Context) error {
 	if r.yes {
 		return nil
 	}
-	fmt.Fprintf(r.out, "To go on, type the name of the SampleDB: ")
-	said := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(r.in).ReadString('\n')
-		said <- strings.TrimSpace(line)
-	}()
-	select {
-	case <-ctx.Done():
-		return errors.New("it was not confirmed, and nothing was done")
-	case answer := <-said:
-		if answer != r.from.name {
-			return errors.New("it was not confirmed, and nothing was done; --yes confirms it without being asked")
-		}
-		return nil
-	}
+	return confirmName(ctx, r.in, r.out, r.from.name)
 }

@@ -32,6 +32,8 @@ type Known struct {
 	Witness string
 	// Restored is the id of the last restore in place, Upgraded that of the last upgrade.
 	Restored, Upgraded string
+	// Survivor is the instance that goes on with its own data as that of Restored, "" where a restore has made it.
+	Survivor string
 	// RestoredBefore is the id of the last one that the spec has asked for, where Restored is none of the spec's.
 	RestoredBefore string
 	// Preferred are the members in the order in which they should lead; empty where all are alike.
@@ -75,6 +77,7 @@ func Config(db *v1.SampleDB, known Known) protocol.Config {
 		Witness:          known.Witness,
 		Archive:          archive,
 		Restored:         known.Restored,
+		Survivor:         known.Survivor,
 		Upgraded:         known.Upgraded,
 		RemoveUpgraded:   accepted(db),
 		RemoveBefore:     db.Spec.Restore != nil && db.Spec.Restore.Before == v1.BeforeDelete,

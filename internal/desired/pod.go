@@ -144,6 +144,9 @@ func instanceEnv(config protocol.Config) []corev1.EnvVar {
 	if config.Restored != "" {
 		env = append(env, corev1.EnvVar{Name: naming.EnvRestored, Value: config.Restored})
 	}
+	if config.Survivor != "" {
+		env = append(env, corev1.EnvVar{Name: naming.EnvSurvivor, Value: config.Survivor})
+	}
 	if config.Upgraded != "" {
 		env = append(env, corev1.EnvVar{Name: naming.EnvUpgraded, Value: config.Upgraded})
 	}

@@ -74,7 +74,7 @@ func leaving(v View) *Check {
 
 func notAVoter(v View) *Check {
 	m := v.Local.HardState
-	return failing(!m.Configuration.Has(m.Voter), "NotAVoter",
+	return failing(!m.Configuration.Has(m.Voter), RefusedNotAVoter,
 		"%s was not among those whose acknowledgement counted (%s): it may lack acknowledged commits",
 		v.Self, m.Configuration.Now)
 }
@@ -88,8 +88,12 @@ func volumeFull(v View) *Check {
 	return failing(v.Local.Full, "VolumeFull", "the volume of %s has no room for WAL", v.Self)
 }
 
-// RefusedNoMajority is the refusal of an instance for which a majority can't vote.
-const RefusedNoMajority = "NoMajority"
+// The refusals for want of votes: RefusedNoMajority is that of an instance for which a majority can't vote,
+// RefusedNotAVoter that of one which has no vote itself.
+const (
+	RefusedNoMajority = "NoMajority"
+	RefusedNotAVoter  = "NotAVoter"
+)
 
 // majorityLost: a majority must have lost the leader. One that still hears it
 // would not give its vote, nor would one with more WAL: asking in vain costs a term,

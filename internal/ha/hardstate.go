@@ -147,9 +147,20 @@ func StillStands(m HardState, term uint64) bool {
 	return m.Ballot == Ballot{Term: term, Leader: m.Voter.Instance()}
 }
 
+// OnlyVoter is the hard state of an instance that is the only voter from a term on, in which nobody leads.
+func OnlyVoter(m HardState, term uint64) HardState {
+	m.Ballot, m.Won = Ballot{Term: term}, 0
+	m.Configuration = onlyVoter(m.Voter, term)
+	return m
+}
+
+func onlyVoter(v Voter, term uint64) Configuration {
+	return Configuration{Term: term, Version: 1, Now: Quorum{Voters: []Voter{v}, Acknowledgements: 1}}
+}
+
 // LeadAlone is the hard state of the leader of a term who is its only voter.
 func LeadAlone(m HardState, term uint64) HardState {
 	m.Ballot, m.Won = Ballot{Term: term, Leader: m.Voter.Instance()}, term
-	m.Configuration = Configuration{Term: term, Version: 1, Now: Quorum{Voters: []Voter{m.Voter}, Acknowledgements: 1}}
+	m.Configuration = onlyVoter(m.Voter, term)
 	return m
 }

@@ -341,9 +341,6 @@ func AuthorityRevision(db, epoch string) string { return AuthoritySecret(db) + "
 // a new Job.
 func InitJob(db, hash string) string { return db + "-init-" + hash }
 
-// EnvUpgraded tells an agent the id of the upgrade whose data it must have.
-const EnvUpgraded = "TOBAN_UPGRADED"
-
 // UpgradeJob upgrades the data to another major version, UpgradeCheckJob looks before whether that can be done. Both
 // are named by the hash of what they work with, so that something that was mended gets new Jobs.
 func UpgradeJob(db, hash string) string      { return db + "-upgrade-" + hash }
@@ -354,9 +351,6 @@ func RehearsalJob(db, hash string) string { return db + "-rehearsal-" + hash }
 
 // UpgradeBackup is the DatabaseBackup that is taken before an upgrade.
 func UpgradeBackup(db, id string) string { return db + "-before-" + id }
-
-// EnvRestored tells an agent the id of the restore in place whose data it must have.
-const EnvRestored = "TOBAN_RESTORED"
 
 // RestoreJob is named by the hash of what is restored, so that a mended spec.restoreFrom gets a new Job.
 func RestoreJob(db, hash string) string { return db + "-restore-" + hash }

@@ -136,10 +136,12 @@ func (c change) restore() *Step {
 	if wanted == nil || c.before.Spec.Restore != nil && c.before.Spec.Restore.ID == wanted.ID {
 		return nil
 	}
-	return &Step{
-		Effect: Restore, Instances: instances(c.after), Writes: WritesDown,
-		Message: "the data is made beside the present one, which serves; then all instances stop, and start with it",
+	message := "the data is made beside the present one, which serves; then all instances stop, and start with it"
+	if wanted.Survivor {
+		message = "all instances stop; the one with the most data goes on, and what only others had is lost. Nothing " +
+			"happens where an instance takes writes, or one can be elected"
 	}
+	return &Step{Effect: Restore, Instances: instances(c.after), Writes: WritesDown, Message: message}
 }
 
 func (c change) upgrade() *Step {

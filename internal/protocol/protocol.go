@@ -74,6 +74,8 @@ type Config struct {
 	// that what it has replaced may go, Prepares that another is being made on a volume.
 	Restored     string `json:"restored,omitempty"`
 	RemoveBefore bool   `json:"removeBefore,omitempty"`
+	// Survivor is the instance that goes on with its own data as that of Restored, "" where a restore has made it.
+	Survivor string `json:"survivor,omitempty"`
 	// RestoredBefore is the id of the last restore in place that the spec has asked for, where the operator has begun
 	// the one in Restored by itself: it is done, and not to be done again.
 	RestoredBefore string `json:"restoredBefore,omitempty"`

@@ -221,9 +221,10 @@ func TestWhatCantBeSaidOfLostData(t *testing.T) {
 			db.Spec.Backup.None = true
 			whenLost(v1.DataLostRestore)(db)
 		},
-		"restore.latest: true is":    latestWith(&v1.InPlaceRestore{Backup: "b"}),
-		"latest: true for the end":   latestWith(&v1.InPlaceRestore{Latest: false}),
-		"the end of the archive: re": latestWith(&v1.InPlaceRestore{Target: &v1.RestoreTarget{Name: "n"}}),
+		"must have one of these":   latestWith(&v1.InPlaceRestore{Backup: "b"}),
+		"latest: true for the end": latestWith(&v1.InPlaceRestore{Latest: false}),
+		"the archive; survivor":    latestWith(&v1.InPlaceRestore{Target: &v1.RestoreTarget{Name: "n"}}),
+		"or both; latest":          latestWith(&v1.InPlaceRestore{Backup: "b", Survivor: true}),
 	} {
 		err := w.api.Create(w.Context(), w.sampleDB("y", archived, change))
 		if err == nil || !strings.Contains(err.Error(), words) {

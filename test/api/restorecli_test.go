@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,9 +40,14 @@ func (o outcome) check(t *testing.T, failed string, words ...string) {
 // asks runs `toban restore` as a person does who types something, and plays the world until it has ended.
 func (k *taker) asks(typed string, play func(), args ...string) outcome {
 	k.Helper()
+	return k.types(typed, play, cli.RestoreTo(), args...)
+}
+
+// types runs a verb as a person does who types something, and plays the world until it has ended.
+func (k *taker) types(typed string, play func(), verb *cobra.Command, args ...string) outcome {
+	k.Helper()
 	done := make(chan outcome, 1)
 	var out bytes.Buffer
-	verb := cli.RestoreTo()
 	verb.SetIn(strings.NewReader(typed))
 	verb.SetOut(&out)
 	verb.SetErr(&out)

@@ -5,10 +5,15 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
 )
 
 // The way back: to a moment, while the source runs on; and after the source was deleted, by the
@@ -101,6 +106,47 @@ func TestALostVolume(t *testing.T) {
 	}
 	s.sql("main", "INSERT INTO kept VALUES (3)")
 	s.condition("main", v1.ConditionArchiving, "True", v1.ReasonArchiving)
+}
+
+// Two of three volumes are lost, and there is no archive: no instance is elected, and the condition names the command
+// that has the third go on with what it has.
+func TestTheSurvivorIsPromoted(t *testing.T) {
+	s := begin(t)
+	s.apply(bare("shop", 3))
+	before := s.ready("shop").Status
+	s.sql("shop", "CREATE TABLE kept AS SELECT generate_series(1, 100) AS id")
+	lost := []string{before.Primary}
+	for _, i := range before.InstanceStatuses {
+		if i.Name != before.Primary && len(lost) < 2 {
+			lost = append(lost, i.Name)
+		}
+	}
+	s.run("delete", "pvc", naming.ClaimOf(lost[0]), naming.ClaimOf(lost[1]), "--wait=false")
+	s.run("delete", "pod", lost[0], lost[1], "--grace-period=0", "--force")
+	s.until(func(ctx context.Context) error {
+		db, err := s.SampleDB(ctx, "shop")
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(db.Status.Conditions, v1.ConditionAvailable)
+		if c == nil || !strings.Contains(c.Message, "kubectl toban promote shop --accept-loss") {
+			return fmt.Errorf("the command is not named: %+v", c)
+		}
+		return nil
+	})
+	s.Log(s.toban("promote", "shop", "--accept-loss", "--yes"))
+	after := s.ready("shop").Status
+	if slices.Contains(lost, after.Primary) || after.Term <= before.Term+ha.RestoreTerms {
+		t.Errorf("%s leads term %d; %s led term %d before", after.Primary, after.Term, before.Primary, before.Term)
+	}
+	if n := s.ask("shop", "SELECT count(*) FROM kept"); n != "100" {
+		t.Errorf("kept has %s rows, want 100", n)
+	}
+	s.sql("shop", "INSERT INTO kept VALUES (101)")
+	words := s.condition("shop", v1.ConditionRestored, "True", v1.ReasonRestored)
+	if !strings.Contains(words, after.Primary+" went on with the data that it had") {
+		t.Errorf("it says %q", words)
+	}
 }
 
 // A restore in place to too early a moment loses nothing: what was left is brought back by naming its branch, beside

@@ -196,7 +196,8 @@ func (c *cluster) agent(name, host, run string) *exec.Cmd {
 		"--certificate", filepath.Join(c.folder, "given"),
 		"--volume", filepath.Join(c.folder, name, "volume"), "--run", run,
 		"--termination-log", filepath.Join(run, "../last-words"))
-	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored)
+	cmd.Env = c.env("1", naming.EnvRestored+"="+c.config.Restored,
+		naming.EnvSurvivor+"="+c.config.Survivor)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.owner, Setpgid: true}
 	return cmd
 }

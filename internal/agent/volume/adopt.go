@@ -109,7 +109,7 @@ func Adopt(volume, instance string, p Prepared) error {
 		return errors.New("adopt the restored data: nobody knows whose WAL it has")
 	}
 	_, err = m.Change(func(m *ha.HardState) bool {
-		leadAlone(m, instance, history[len(history)-1].Term)
+		*m = ha.LeadAlone(*m, history[len(history)-1].Term)
 		return true
 	})
 	return err
@@ -128,12 +128,4 @@ func moveIn(server *postgres.Server, restored string, history []ha.TermStart) er
 		return err
 	}
 	return server.MoveIn(restored)
-}
-
-// leadAlone makes an instance the leader of a term, and its only voter.
-func leadAlone(m *ha.HardState, instance string, term uint64) {
-	m.Ballot, m.Won = ha.Ballot{Term: term, Leader: instance}, term
-	m.Configuration = ha.Configuration{
-		Term: term, Version: 1, Now: ha.Quorum{Voters: []ha.Voter{m.Voter}, Acknowledgements: 1},
-	}
 }

@@ -12,12 +12,19 @@ import (
 // StateFolder is where an agent keeps what outlives its data, in the volume.
 func StateFolder(volume string) string { return filepath.Join(volume, folderState) }
 
+// Due is data that an instance is to have taken over: that of a restore in place or of an upgrade, by its id.
+type Due struct {
+	ID string
+	// Survivor says that the instance goes on with the data that it has, and the others do with its.
+	Survivor bool
+}
+
 // Open locks the volume of an instance, takes over the data of a restore in place or of an upgrade where that is due,
-// by their ids, and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has
+// and reads the hard state. Where it has to wait it calls waits, with the words for whom. Until it has
 // the lock it touches nothing on the volume. A lock that it has got is returned with an error too: it is to be held
 // until the process ends.
 func Open(
-	ctx context.Context, volume, instance string, wanted []string, waits func(whom string),
+	ctx context.Context, volume, instance string, due []Due, waits func(whom string),
 ) (*Lock, *StateStore, error) {
 	lock, err := Own(ctx, volume, waits)
 	if err != nil {
@@ -26,8 +33,8 @@ func Open(
 	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
 		return lock, nil, fmt.Errorf("make the agent's folder on the volume: %w", err)
 	}
-	for _, id := range wanted {
-		if err := takeOverOnce(ctx, volume, instance, id, waits); err != nil {
+	for _, d := range due {
+		if err := takeOverOnce(ctx, volume, instance, d, waits); err != nil {
 			return lock, nil, err
 		}
 	}
@@ -35,9 +42,9 @@ func Open(
 	return lock, memory, err
 }
 
-// takeOverOnce takes the data of an id over where that is due, when nobody works on it any more.
-func takeOverOnce(ctx context.Context, volume, instance, id string, waits func(whom string)) error {
-	due, err := takeOverDue(volume, id)
+// takeOverOnce takes data over where that is due, when nobody works on it any more.
+func takeOverOnce(ctx context.Context, volume, instance string, d Due, waits func(whom string)) error {
+	due, err := takeOverDue(volume, d.ID)
 	if err != nil || !due {
 		return err
 	}
@@ -46,7 +53,7 @@ func takeOverOnce(ctx context.Context, volume, instance, id string, waits func(w
 		return err
 	}
 	defer restore.Release()
-	return takeOver(volume, instance, id)
+	return takeOver(volume, instance, d)
 }
 
 // TakeOver is Open for who has the lock from the program before, by its descriptors. That one has taken over what there

@@ -50,10 +50,11 @@ func HasTakenOver(volume, id string) (bool, error) {
 func takenOverFile(volume string) string { return filepath.Join(volume, folderState, "restores.json") }
 
 // takeOver has an instance begin with a restore in place, once, before its agent does anything (docs/backup.md, "In
-// place"). The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads. The
-// others forget what they have promised: they have no vote, and follow. It may be interrupted anywhere.
-func takeOver(volume, instance, id string) error {
-	file := takenOverFile(volume)
+// place"). The one whose volume has the restored data puts that in the place of its own, which it keeps, and leads; the
+// survivor has its own, and elects itself. The others forget what they have promised: they have no vote, and follow. It
+// may be interrupted anywhere.
+func takeOver(volume, instance string, d Due) error {
+	id, file := d.ID, takenOverFile(volume)
 	done, err := readTakenOver(file)
 	if err != nil || id == "" || slices.Contains(done.IDs, id) {
 		return err
@@ -62,11 +63,13 @@ func takeOver(volume, instance, id string) error {
 	if err != nil {
 		return err
 	}
-	memory := filepath.Join(volume, folderState, memoryFile)
-	if prepared != nil && prepared.InPlace == id {
+	switch {
+	case prepared != nil && prepared.InPlace == id:
 		err = replace(volume, instance, *prepared)
-	} else {
-		err = move(memory, memory+"."+beforePrefix+id)
+	case d.Survivor:
+		err = survive(volume, instance, id)
+	default:
+		err = forget(volume, id)
 	}
 	if err != nil {
 		return fmt.Errorf("take over the restore %s: %w", id, err)
@@ -132,6 +135,41 @@ func setAside(volume, instance, before string, p *Prepared) error {
 		}
 	}
 	return move(before+unfinished, before)
+}
+
+// forget sets the hard state of an instance aside: it is another voter from now on, and no quorum knows that one.
+func forget(volume, id string) error {
+	memory := filepath.Join(volume, folderState, memoryFile)
+	return move(memory, memory+"."+beforePrefix+id)
+}
+
+// survive makes the instance the only voter of a new quorum, as another voter than it was. It elects itself when it has
+// replayed all its WAL, in a term that no election of the former quorum may have used.
+func survive(volume, instance, id string) error {
+	state := filepath.Join(volume, folderState)
+	aside := filepath.Join(state, memoryFile+"."+beforePrefix+id)
+	if _, err := os.Stat(aside); errors.Is(err, fs.ErrNotExist) {
+		if err := forget(volume, id); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(aside)
+	if err != nil {
+		return fmt.Errorf("read the former hard state: %w", err)
+	}
+	former, err := DecodeHardState(text)
+	if err != nil {
+		return err
+	}
+	m, err := OpenStateStore(instance, state, (&postgres.Server{Volume: volume}).Data())
+	if err != nil {
+		return err
+	}
+	_, err = m.Change(func(m *ha.HardState) bool {
+		*m = ha.OnlyVoter(*m, former.Ballot.Term+ha.RestoreTerms)
+		return true
+	})
+	return err
 }
 
 // move renames what is there.

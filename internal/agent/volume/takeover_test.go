@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"toban.dev/internal/ha"
@@ -89,17 +90,17 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 			return errors.Join(err, setAside(volume, "db-0", filepath.Join(volume, "before-oops"), p))
 		},
 		"before it was noted": func(volume string) error {
-			return errors.Join(takeOver(volume, "db-0", "oops"), os.Remove(filepath.Join(volume, done)))
+			return errors.Join(takeOver(volume, "db-0", Due{ID: "oops"}), os.Remove(filepath.Join(volume, done)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := volume(t, true)
-			if err := errors.Join(cut(volume), takeOver(volume, "db-0", "oops")); err != nil {
+			if err := errors.Join(cut(volume), takeOver(volume, "db-0", Due{ID: "oops"})); err != nil {
 				t.Fatal(err)
 			}
 			checkTakenOver(t, volume)
 			before := content(volume, folderState, memoryFile)
-			if err := errors.Join(takeOver(volume, "db-0", "oops"), takeOver(volume, "db-0", "")); err != nil {
+			if err := errors.Join(takeOver(volume, "db-0", Due{ID: "oops"}), takeOver(volume, "db-0", Due{})); err != nil {
 				t.Fatal(err)
 			}
 			if after := content(volume, folderState, memoryFile); after != before {
@@ -114,7 +115,7 @@ func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
 	if err := os.RemoveAll(restoredData(volume)); err != nil {
 		t.Fatal(err)
 	}
-	if err := takeOver(volume, "db-0", "oops"); err == nil {
+	if err := takeOver(volume, "db-0", Due{ID: "oops"}); err == nil {
 		t.Error("it was taken over")
 	}
 	if content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION") != "old" ||
@@ -125,7 +126,7 @@ func TestNothingIsSetAsideForRestoredDataThatIsGone(t *testing.T) {
 
 func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 	volume := volume(t, false)
-	if err := takeOver(volume, "db-0", "oops"); err != nil {
+	if err := takeOver(volume, "db-0", Due{ID: "oops"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(volume, folderState, memoryFile)); !errors.Is(err, fs.ErrNotExist) {
@@ -133,6 +134,67 @@ func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 	}
 	if data := (&postgres.Server{Volume: volume}).Data(); content(data, "PG_VERSION") != "old" {
 		t.Error("its data is gone: a rewind may do")
+	}
+}
+
+// A survivor keeps its data and its term history. It is another voter, the only one of a quorum that nobody has known,
+// and elects itself in a term that is far from all that the former quorum may have used.
+func TestTheSurvivorElectsItself(t *testing.T) {
+	survivor := Due{ID: "promoted", Survivor: true}
+	for name, cut := range map[string]func(volume string) error{
+		"nowhere":                   func(string) error { return nil },
+		"with the hard state aside": func(volume string) error { return forget(volume, "promoted") },
+		"with a new hard state": func(volume string) error {
+			_, err := Read(volume, "db-0")
+			return errors.Join(forget(volume, "promoted"), err)
+		},
+		"before it was noted": func(volume string) error {
+			return errors.Join(takeOver(volume, "db-0", survivor), os.Remove(takenOverFile(volume)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := volume(t, false)
+			data := (&postgres.Server{Volume: volume}).Data()
+			former, err := Read(volume, "db-0")
+			if err == nil {
+				err = former.SetTermHistory([]ha.TermStart{{Term: 3, Timeline: 1}})
+			}
+			if err := errors.Join(err, cut(volume), takeOver(volume, "db-0", survivor)); err != nil {
+				t.Fatal(err)
+			}
+			store, err := Read(volume, "db-0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := store.Get()
+			if m.Ballot != (ha.Ballot{Term: 7 + ha.RestoreTerms}) || m.Won != 0 || m.Voter == "db-0.a" ||
+				!m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) || len(m.Configuration.Voters()) != 1 {
+				t.Errorf("it remembers %+v", m)
+			}
+			if len(m.TermHistory) != 1 || content(data, "PG_VERSION") != "old" {
+				t.Errorf("its term history is %v, its data %q", m.TermHistory, content(data, "PG_VERSION"))
+			}
+			if aside := content(volume, folderState, memoryFile+".before-promoted"); !strings.Contains(aside, "db-0.a") {
+				t.Errorf("its former hard state is %q", aside)
+			}
+			if err := takeOver(volume, "db-0", survivor); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := Read(volume, "db-0"); err != nil || again.Get().Voter != m.Voter {
+				t.Errorf("it was done again: %v", err)
+			}
+		})
+	}
+}
+
+// An instance that has never promised anything is no survivor.
+func TestWhoHasNoHardStateIsNoSurvivor(t *testing.T) {
+	volume := t.TempDir()
+	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := takeOver(volume, "db-0", Due{ID: "promoted", Survivor: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is taken over: %v", err)
 	}
 }
 

@@ -51,6 +51,8 @@ func Agent() *cobra.Command {
 	flags.StringVar(&options.Volume, "volume", naming.PathVolume, "the persistent volume")
 	flags.StringVar(&options.Restored, "restored", os.Getenv(naming.EnvRestored),
 		"id of the restore in place whose data the instance must have")
+	flags.StringVar(&options.Survivor, "survivor", os.Getenv(naming.EnvSurvivor),
+		"instance that goes on with its own data as that of the restore")
 	flags.StringVar(&options.Upgraded, "upgraded", os.Getenv(naming.EnvUpgraded),
 		"id of the upgrade to another major version whose data the instance must have")
 	flags.StringVar(&options.Run, "run", naming.PathRun, "folder in memory for the socket and keys")

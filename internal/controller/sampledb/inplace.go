@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -134,6 +133,8 @@ func (r *Reconciler) continueInPlace(ctx context.Context, s *scope, wanted *v1.I
 		return r.takeOver(ctx, s)
 	case !s.config.Prepares:
 		s.restored = no(v1.ReasonRestoring, "it begins when the instances are told")
+	case wanted.Survivor:
+		s.promoteSurvivor()
 	default:
 		return r.prepare(ctx, s, *wanted)
 	}
@@ -177,7 +178,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope, wanted v1.InPlaceRes
 
 // takeOver stops all instances, and has them start with the restored data when none runs any more.
 func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
-	s.restored = no(v1.ReasonRestoring, "the instances stop, and start with the restored data")
+	s.restored = no(v1.ReasonRestoring, "the instances stop, and start with "+s.newData())
 	if len(s.seen.pods) > 0 {
 		s.stopped = &problem{v1.ReasonRestoring, s.restored.message, waitGone}
 		return nil
@@ -186,19 +187,30 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	known.Restored, known.RestoredBefore = s.restore.ID, ""
-	if s.restore.Cause != "" && s.db.Spec.Restore != nil {
+	known.Restored, known.RestoredBefore, known.Survivor = s.restore.ID, "", ""
+	if s.restore.Cause == v1.CauseSurvivor {
+		known.Survivor = s.restore.Instance
+	}
+	if s.restore.Cause == v1.CauseDataLost && s.db.Spec.Restore != nil {
 		known.RestoredBefore = s.db.Spec.Restore.ID
 	}
 	s.config = desired.Config(s.db, known)
-	s.addEvent(eventRestoring, fmt.Sprintf("the instances start with what %s has restored", s.restore.ID))
+	s.addEvent(eventRestoring, "the instances start with "+s.newData())
 	return r.applyConfig(ctx, s)
+}
+
+// newData names the data that the instances are to start with.
+func (s *scope) newData() string {
+	if s.restore.Cause == v1.CauseSurvivor {
+		return "the data that " + s.restore.Instance + " has"
+	}
+	return "the data that " + s.restore.ID + " has restored"
 }
 
 // addTakenOverEvent notes that the instance with the restored data leads.
 func (s *scope) addTakenOverEvent() {
 	if s.primary() == "" {
-		s.restored = no(v1.ReasonRestoring, s.restore.Instance+" starts with the restored data")
+		s.restored = no(v1.ReasonRestoring, s.restore.Instance+" starts with "+s.newData())
 		return
 	}
 	at := metav1.NewTime(s.now).Rfc3339Copy()

@@ -158,7 +158,7 @@ func (s *scope) lossView() lossView {
 	backups := s.archives()
 	v := lossView{
 		database: s.config.SystemIdentifier != "", primary: s.primary(), busy: s.settlesData(),
-		elects:  s.refusal() != ha.RefusedNoMajority,
+		elects:  s.mayElect(),
 		archive: s.backup != nil, backup: backups.LastBackup != "" || s.lastBackup() != nil,
 	}
 	v.allowed = v.archive && s.backup.WhenDataIsLost == v1.DataLostRestore
@@ -295,14 +295,4 @@ func dataLost(s *scope) *verdict {
 		return nil
 	}
 	return &verdict{metav1.ConditionFalse, v1.ReasonDataLost, s.lossSentence()}
-}
-
-// majorityLost says what can be done where too few instances have their data, "" elsewhere.
-func (s *scope) majorityLost() string {
-	if s.loss.reason != lossMajority || s.backup == nil {
-		return ""
-	}
-	return fmt.Sprintf("; %s: no instance is promoted. If those volumes are lost for good, begin again with what the "+
-		"archive has: %s; %s, and the data of %s stays on its volume", s.loss.message, bringBack(s.db.Name),
-		s.reach(s.archives()), s.loss.onto)
 }

@@ -118,7 +118,7 @@ func (r *Reconciler) known(s *scope) (desired.Known, error) {
 	}
 	known.Preferred = s.preferredOrder(max(desired.Instances(s.db), known.Least))
 	known.Witness, known.Restored, known.Given = old.Witness, old.Restored, old.Given
-	known.RestoredBefore = old.RestoredBefore
+	known.RestoredBefore, known.Survivor = old.RestoredBefore, old.Survivor
 	known.Upgraded = old.Upgraded
 	s.written = old
 	known.Major, known.FirstMajor = old.Major, s.firstMajor(old)

@@ -243,6 +243,8 @@ func restoredTo(r *v1.RestoreStatus) verdict {
 	switch {
 	case r.LSN == "":
 		return yes(v1.ReasonRestored, "the volume already had a database, which was kept")
+	case r.Cause == v1.CauseSurvivor:
+		return survived(r)
 	case r.Cause != "":
 		return begunAgain(r)
 	}
