@@ -117,9 +117,9 @@ type InPlaceRestore struct {
 	Before string `json:"before,omitempty"`
 }
 
-// The causes of what is no restore of spec.restore from an archive: CauseDataLost is that of a restore which the operator
-// has begun because no volume has the data any more, CauseSurvivor that of an instance which went on with the data that
-// it had, by spec.restore.survivor.
+// The causes of what is no restore of spec.restore from an archive: CauseDataLost is that of a restore which the
+// operator has begun because no volume has the data any more, CauseSurvivor that of an instance which went on with the
+// data that it had, by spec.restore.survivor.
 const (
 	CauseDataLost = "DataLost"
 	CauseSurvivor = "Survivor"

@@ -6,8 +6,8 @@ import "testing"
 func TestAPluginHasTheVerbsForPeopleOnly(t *testing.T) {
 	for program, want := range map[string]map[string]bool{
 		"/toban": {
-			"status": true, "switchover": true, "promote": true, "backup": true, "restore": true, "undelete": true, "operator": true,
-			"agent": true, "install": true, "init": true, "archive": true,
+			"status": true, "switchover": true, "promote": true, "backup": true, "restore": true, "undelete": true,
+			"operator": true, "agent": true, "install": true, "init": true, "archive": true,
 		},
 		"/usr/local/bin/kubectl-toban": {
 			"status": true, "switchover": true, "backup": true, "restore": true, "undelete": true, "operator": false,

@@ -25,10 +25,10 @@ func Promote() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "promote NAME --accept-loss",
 		Short: "Promote the instance with the most data when too many volumes are lost to elect one",
-		Long: "For a SampleDB that can't elect a primary because the volumes of too many instances are lost for good.\n" +
-			"The instance with the most data goes on alone with what it has, and the others copy it. What was\n" +
-			"acknowledged and only the others had is lost. The command shows what is known of that, and asks for the\n" +
-			"name of the SampleDB. Nothing happens while an instance does not answer, or one can still be elected.\n" +
+		Long: "For a SampleDB that can't elect a primary because the volumes of too many instances are lost for\n" +
+			"good. The instance with the most data goes on with what it has, and the others copy it. What was\n" +
+			"acknowledged and only the others had is lost. The command shows what is known of that, and asks for\n" +
+			"the name of the SampleDB. Nothing happens while an instance does not answer, or one can be elected.\n" +
 			"`kubectl toban restore NAME --to latest` begins again with what the archive has instead.\n" +
 			"To move the primary without a loss: kubectl toban switchover NAME.",
 		Args: cobra.ExactArgs(1),
@@ -60,8 +60,8 @@ func (o *promoteOptions) run(ctx context.Context, in io.Reader, out io.Writer, n
 	for _, i := range db.Status.InstanceStatuses {
 		fmt.Fprintf(out, "  %s: %s: %s\n", i.Name, i.Reason, i.Message)
 	}
-	fmt.Fprintf(out, "%s: all instances stop, and the one with the most data goes on with that. What was acknowledged and "+
-		"only the\nothers had is lost for good, also if one of their volumes comes back later.\n", name)
+	fmt.Fprintf(out, "%s: all instances stop, and the one with the most data goes on with that. What was acknowledged "+
+		"and only\nthe others had is lost for good, also if one of their volumes comes back later.\n", name)
 	if !o.yes {
 		if err := confirmName(ctx, in, out, name); err != nil {
 			return err
@@ -80,8 +80,8 @@ func promoteRefused(db *v1.SampleDB) error {
 	case c == nil:
 		return errors.New("whether an instance takes writes is not known yet: try again in a moment")
 	case c.Status == metav1.ConditionTrue:
-		return fmt.Errorf("%s takes writes, so nothing needs to be lost. To move the primary: kubectl toban switchover %s",
-			db.Status.Primary, db.Name)
+		return fmt.Errorf("%s takes writes, so nothing needs to be lost. To move the primary: kubectl toban "+
+			"switchover %s", db.Status.Primary, db.Name)
 	}
 	return nil
 }

@@ -48,8 +48,9 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 	db = k.loseMajority(db)
 	words := k.expect(db, v1.ConditionAvailable, metav1.ConditionFalse, v1.ReasonNoPrimary)
 	for _, part := range []string{
-		"the volumes of x-1 are without data", "go on with what x-0 has, up to 0/4000000", "lose what only the others had",
-		"kubectl toban promote x --accept-loss", "which is more: kubectl toban restore x --to latest",
+		"the volumes of x-1 are without data", "go on with what x-0 has, up to 0/4000000",
+		"lose what only the others had", "kubectl toban promote x --accept-loss",
+		"which is more: kubectl toban restore x --to latest",
 	} {
 		if !strings.Contains(words, part) {
 			t.Errorf("it does not say %q: %s", part, words)

@@ -94,13 +94,13 @@ func TestATakeOverThatIsCutShortGoesOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume := volume(t, true)
-			if err := errors.Join(cut(volume), takeOver(volume, "db-0", Due{ID: "oops"})); err != nil {
+			volume, oops := volume(t, true), Due{ID: "oops"}
+			if err := errors.Join(cut(volume), takeOver(volume, "db-0", oops)); err != nil {
 				t.Fatal(err)
 			}
 			checkTakenOver(t, volume)
 			before := content(volume, folderState, memoryFile)
-			if err := errors.Join(takeOver(volume, "db-0", Due{ID: "oops"}), takeOver(volume, "db-0", Due{})); err != nil {
+			if err := errors.Join(takeOver(volume, "db-0", oops), takeOver(volume, "db-0", Due{})); err != nil {
 				t.Fatal(err)
 			}
 			if after := content(volume, folderState, memoryFile); after != before {
@@ -137,16 +137,39 @@ func TestWhoHasNoRestoredDataForgetsWhatItHasPromised(t *testing.T) {
 	}
 }
 
-// A survivor keeps its data and its term history. It is another voter, the only one of a quorum that nobody has known,
-// and elects itself in a term that is far from all that the former quorum may have used.
+// checkSurvived checks that a survivor has its data and its term history, and is another voter: the only one of a
+// quorum that nobody has known, who leads nothing yet and elects itself in a term that is far from those of the former
+// quorum.
+func checkSurvived(t *testing.T, volume string) ha.Voter {
+	t.Helper()
+	store, err := Read(volume, "db-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := store.Get()
+	if m.Ballot != (ha.Ballot{Term: 7 + ha.RestoreTerms}) || m.Won != 0 || m.Voter == "db-0.a" ||
+		!m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) || len(m.Configuration.Voters()) != 1 {
+		t.Errorf("it remembers %+v", m)
+	}
+	data := content((&postgres.Server{Volume: volume}).Data(), "PG_VERSION")
+	if len(m.TermHistory) != 1 || data != "old" {
+		t.Errorf("its term history is %v, its data %q", m.TermHistory, data)
+	}
+	if aside := content(volume, folderState, memoryFile+".before-promoted"); !strings.Contains(aside, "db-0.a") {
+		t.Errorf("its former hard state is %q", aside)
+	}
+	return m.Voter
+}
+
 func TestTheSurvivorElectsItself(t *testing.T) {
 	survivor := Due{ID: "promoted", Survivor: true}
 	for name, cut := range map[string]func(volume string) error{
 		"nowhere":                   func(string) error { return nil },
 		"with the hard state aside": func(volume string) error { return forget(volume, "promoted") },
 		"with a new hard state": func(volume string) error {
-			_, err := Read(volume, "db-0")
-			return errors.Join(forget(volume, "promoted"), err)
+			err := forget(volume, "promoted")
+			_, begun := Read(volume, "db-0")
+			return errors.Join(err, begun)
 		},
 		"before it was noted": func(volume string) error {
 			return errors.Join(takeOver(volume, "db-0", survivor), os.Remove(takenOverFile(volume)))
@@ -154,7 +177,6 @@ func TestTheSurvivorElectsItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := volume(t, false)
-			data := (&postgres.Server{Volume: volume}).Data()
 			former, err := Read(volume, "db-0")
 			if err == nil {
 				err = former.SetTermHistory([]ha.TermStart{{Term: 3, Timeline: 1}})
@@ -162,26 +184,12 @@ func TestTheSurvivorElectsItself(t *testing.T) {
 			if err := errors.Join(err, cut(volume), takeOver(volume, "db-0", survivor)); err != nil {
 				t.Fatal(err)
 			}
-			store, err := Read(volume, "db-0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := store.Get()
-			if m.Ballot != (ha.Ballot{Term: 7 + ha.RestoreTerms}) || m.Won != 0 || m.Voter == "db-0.a" ||
-				!m.Configuration.Elects(map[ha.Voter]bool{m.Voter: true}, false) || len(m.Configuration.Voters()) != 1 {
-				t.Errorf("it remembers %+v", m)
-			}
-			if len(m.TermHistory) != 1 || content(data, "PG_VERSION") != "old" {
-				t.Errorf("its term history is %v, its data %q", m.TermHistory, content(data, "PG_VERSION"))
-			}
-			if aside := content(volume, folderState, memoryFile+".before-promoted"); !strings.Contains(aside, "db-0.a") {
-				t.Errorf("its former hard state is %q", aside)
-			}
+			voter := checkSurvived(t, volume)
 			if err := takeOver(volume, "db-0", survivor); err != nil {
 				t.Fatal(err)
 			}
-			if again, err := Read(volume, "db-0"); err != nil || again.Get().Voter != m.Voter {
-				t.Errorf("it was done again: %v", err)
+			if again := checkSurvived(t, volume); again != voter {
+				t.Errorf("it was done again: it was %s, and is %s", voter, again)
 			}
 		})
 	}

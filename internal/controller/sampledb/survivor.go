@@ -85,8 +85,8 @@ func (s *scope) promoteSurvivor() {
 
 // survived is the condition Restored of a SampleDB that went on with the data of one instance.
 func survived(r *v1.RestoreStatus) verdict {
-	words := fmt.Sprintf("%s went on with the data that it had, up to %s: what was acknowledged and only others had is lost",
-		r.Instance, r.LSN)
+	words := fmt.Sprintf("%s went on with the data that it had, up to %s: what was acknowledged and only others had "+
+		"is lost", r.Instance, r.LSN)
 	if archived, err := wal.ParseLSN(r.ArchiveEnd); err == nil && r.ArchiveEndAt != nil {
 		if own, err := wal.ParseLSN(r.LSN); err == nil && own < archived {
 			words += fmt.Sprintf(". The archive has more, up to %s of %s, on the branch that was left", r.ArchiveEnd,
@@ -102,8 +102,8 @@ func (s *scope) majorityLost() string {
 		return ""
 	}
 	_, position, _ := s.loss.survivor(s.lossView())
-	words := fmt.Sprintf("; %s: no instance is promoted. If those volumes are lost for good, go on with what %s has, up "+
-		"to %s, and lose what only the others had: kubectl toban promote %s --accept-loss",
+	words := fmt.Sprintf("; %s: no instance is promoted. If those volumes are lost for good, go on with what %s has, "+
+		"up to %s, and lose what only the others had: kubectl toban promote %s --accept-loss",
 		s.loss.message, s.loss.onto, position.LSN, s.db.Name)
 	if s.backup == nil {
 		return words
