@@ -79,6 +79,7 @@ var companions = map[string]fields{
 	"spec.restore":           {"backup": fields{}},
 	"restoreFrom.archive":    {"backup": nil},
 	"restore.latest":         {"backup": nil},
+	"restore.survivor":       {"backup": nil},
 	"restoreFrom.sampleDB":   {"backup": nil},
 	"update.mode":            {"mode": "OnRequest"},
 	"primary.handOver":       {"avoid": []int{2}},
