@@ -5,11 +5,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// FieldSampleDB is the field by which DatabaseBackups can be selected: kubectl get databasebackups --field-selector.
+const FieldSampleDB = "spec.sampleDB"
+
 // DatabaseBackup is one base backup of a SampleDB. Creating it takes the backup.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=databasebackups,singular=databasebackup,shortName=dbb
+// +kubebuilder:selectablefield:JSONPath=`.spec.sampleDB`
 // +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="Whose data it is"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="A summary of the conditions"
 // +kubebuilder:printcolumn:name="Done",type=string,JSONPath=`.status.done`,description="How far it is"

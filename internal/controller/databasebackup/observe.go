@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
@@ -44,15 +45,11 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeJob(ctx, s); err != nil {
 		return err
 	}
-	var all v1.DatabaseBackupList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.backup.Namespace)); err != nil {
-		return fmt.Errorf("list DatabaseBackups: %w", err)
+	all, err := backups.Of(ctx, r.Client, s.backup.Namespace, s.backup.Spec.SampleDB)
+	if err != nil {
+		return err
 	}
-	for _, other := range all.Items {
-		if other.Spec.SampleDB == s.backup.Spec.SampleDB && other.UID != s.backup.UID {
-			s.seen.backups = append(s.seen.backups, other)
-		}
-	}
+	s.seen.backups = slices.DeleteFunc(all, func(b v1.DatabaseBackup) bool { return b.UID == s.backup.UID })
 	return nil
 }
 

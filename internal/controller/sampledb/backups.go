@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -22,22 +23,18 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 	if s.backup == nil {
 		return nil
 	}
-	var all v1.DatabaseBackupList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.db.Namespace)); err != nil {
-		return fmt.Errorf("list DatabaseBackups: %w", err)
-	}
-	for _, b := range all.Items {
-		if b.Spec.SampleDB == s.db.Name {
-			s.seen.backups = append(s.seen.backups, b)
-		}
+	var err error
+	if s.seen.backups, err = backups.Of(ctx, r.Client, s.db.Namespace, s.db.Name); err != nil {
+		return err
 	}
 	var databases v1.SampleDBList
-	if err := r.Client.List(ctx, &databases, client.InNamespace(s.db.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &databases, client.InNamespace(s.db.Namespace),
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list SampleDBs: %w", err)
 	}
-	for _, db := range databases.Items {
-		if db.Status.Restore != nil {
-			s.seen.restores = append(s.seen.restores, *db.Status.Restore)
+	for i := range databases.Items {
+		if restore := databases.Items[i].Status.Restore; restore != nil {
+			s.seen.restores = append(s.seen.restores, *restore.DeepCopy())
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/naming"
 )
 
@@ -82,8 +84,11 @@ func slim() toolscache.TransformFunc {
 	}
 }
 
-// Setup adds the controller to a manager.
+// Setup adds the controller to a manager, and to its cache the index of DatabaseBackups. Their controller uses it too.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	if err := backups.Index(context.Background(), manager.GetFieldIndexer()); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(manager).
 		Named("sampledb").
 		Watches(&v1.SampleDB{}, edited(),
@@ -93,7 +98,8 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		Watches(&v1.FaultDrill{}, handler.EnqueueRequestsFromMapFunc(bySpec),
 			builder.WithPredicates(drillEnded())).
 		WatchesRawSource(source.Channel(r.Agents.Changed(), &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithLogConstructor(logs(manager.GetLogger()))
 	for _, object := range watched() {
 		b = b.Watches(object, handler.EnqueueRequestsFromMapFunc(byLabel))
 	}
@@ -101,6 +107,18 @@ func (r *Reconciler) Setup(manager ctrl.Manager) error {
 		b = b.Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.everyUnready))
 	}
 	return b.Complete(once(r))
+}
+
+// logs has each line of a reconcile name its SampleDB, as controller-runtime does for what a controller is For.
+func logs(base logr.Logger) func(*reconcile.Request) logr.Logger {
+	base = base.WithValues(
+		"controller", "sampledb", "controllerGroup", v1.GroupVersion.Group, "controllerKind", "SampleDB")
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil {
+			return base
+		}
+		return base.WithValues("SampleDB", request.NamespacedName, "namespace", request.Namespace, "name", request.Name)
+	}
 }
 
 // requests are the annotations by which users ask for something.
