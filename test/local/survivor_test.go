@@ -12,7 +12,7 @@ import (
 
 // The volumes of two of three are lost. The third is not elected, until it is told to go on with what it has: then it
 // leads a term that the former quorum can't have reached, and the others copy it. One of the lost volumes comes back
-// later: it follows, and has no say.
+// later: it follows, and has no say. Then the survivor loses its volume too, and is an instance like any other.
 func TestTheSurvivorOfALostMajority(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)
@@ -52,6 +52,15 @@ func TestTheSurvivorOfALostMajority(t *testing.T) {
 	if again.Term != now.Term {
 		t.Errorf("it leads term %d, and led %d before", again.Term, now.Term)
 	}
+
+	c.kill("db-2", syscall.SIGKILL)
+	c.must(os.RemoveAll(filepath.Join(c.folder, "db-2")))
+	c.start("db-2")
+	c.await("db-2", "streaming", streaming)
+	if leader := c.whole(); leader == "db-2" {
+		t.Error("the survivor leads again, with a new volume")
+	}
+	c.awaitQuery("db-2", "select string_agg(n::text, ',' order by n) from survived", "1,2")
 }
 
 // The archive has more than the survivor. What the survivor writes goes to the same archive, on a branch of its own:

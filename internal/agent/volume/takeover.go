@@ -144,7 +144,8 @@ func forget(volume, id string) error {
 }
 
 // survive makes the instance the only voter of a new quorum, as another voter than it was. It elects itself when it has
-// replayed all its WAL, in a term that no election of the former quorum may have used.
+// replayed all its WAL, in a term that no election of the former quorum may have used. A volume without a hard state is
+// a new one of that instance, which has survived nothing.
 func survive(volume, instance, id string) error {
 	state := filepath.Join(volume, folderState)
 	aside := filepath.Join(state, memoryFile+"."+beforePrefix+id)
@@ -154,6 +155,9 @@ func survive(volume, instance, id string) error {
 		}
 	}
 	text, err := os.ReadFile(aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("read the former hard state: %w", err)
 	}

@@ -195,14 +195,21 @@ func TestTheSurvivorElectsItself(t *testing.T) {
 	}
 }
 
-// An instance that has never promised anything is no survivor.
-func TestWhoHasNoHardStateIsNoSurvivor(t *testing.T) {
+// A new volume of the instance that has survived once is as any new volume.
+func TestANewVolumeOfTheSurvivorIsNew(t *testing.T) {
 	volume := t.TempDir()
 	if err := os.MkdirAll(StateFolder(volume), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := takeOver(volume, "db-0", Due{ID: "promoted", Survivor: true}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is taken over: %v", err)
+	if err := takeOver(volume, "db-0", Due{ID: "promoted", Survivor: true}); err != nil {
+		t.Fatal(err)
+	}
+	store, err := Read(volume, "db-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := store.Get(); m.Ballot.Term != 0 || m.Configuration.Version != 0 {
+		t.Errorf("it remembers %+v", m)
 	}
 }
 
