@@ -36,6 +36,7 @@ soak: build ## Run what takes too long for make test: many more schedules of ele
 	@hack/reproducible.sh --release
 	@hack/lifecycle.sh
 	@hack/helm.sh
+	@hack/bundle.sh
 	@hack/up.sh --quiet && hack/e2e.sh -run '^TestLong[A-Z]'
 	@hack/namespaced.sh
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes all that a release has, in dist/: hack/release.sh VERSION [REGISTRY [URL]]. Nothing is sent anywhere. With a
-# REGISTRY, the manifests and the chart name the operator's image there; with a URL, krew's manifest says that the files
-# will be below it. The same sources and the same Go give the same bytes (hack/reproducible.sh --release). Needs
-# bin/localkube. DIST is another folder than dist.
+# REGISTRY, the manifests, the chart and the bundle for OLM name the operator's image there; with a URL, krew's manifest
+# and the bundle say that the files will be below it. The same sources and the same Go give the same bytes
+# (hack/reproducible.sh --release). Needs bin/localkube. DIST is another folder than dist.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/go.sh
@@ -48,6 +48,15 @@ manifest() {
   hack/manifest.sh "$image@$digest" "config/$1"
 }
 
+# bundle writes the OLM bundle, and its image, whose labels are the bundle's annotations.
+bundle() {
+  local labels
+  go run ./hack/bundle -out "$dist/bundle" -version "$version" -image "$image@$digest" -url "$url"
+  mapfile -t labels < <(sed -n 's/^  \([^ #]*\): \(.*\)$/--label=\1=\2/p' "$dist/bundle/metadata/annotations.yaml")
+  bin/localkube image files --name "toban-bundle:$version" --out "$dist/toban-$version-bundle-image.tar" \
+    "${labels[@]}" "$dist/bundle" >&2
+}
+
 for arch in amd64 arm64; do
   program toban linux "$arch"
   hack/sbom.sh "$work/toban-linux-$arch/toban" "$version" "$dist/toban-$version-linux-$arch.cdx.json"
@@ -64,6 +73,8 @@ manifest install.yaml >"$dist/install.yaml"
 manifest install-namespaced.yaml >"$dist/install-namespaced.yaml"
 go run ./hack/chart -out "$work/chart/toban" -version "$version" -repository "$image" -digest "$digest"
 pack "$dist/toban-$version.tgz" "$work/chart"
+bundle
 cp CHANGELOG.md "$dist/"
-(cd "$dist" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+(cd "$dist" && find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 sha256sum -- >"$work/SHA256SUMS")
+mv "$work/SHA256SUMS" "$dist/"
 echo "$dist has the release $version, whose image is $image@$digest"

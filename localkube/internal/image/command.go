@@ -18,7 +18,7 @@ func Command() *cobra.Command {
 			"NAME is one of " + strings.Join(Names(), ", ") + ", or the path of an image tar.\n" +
 			"postgres and nginx are made of Debian's packages and stand in for the official images.",
 	}
-	cmd.AddCommand(buildCommand(), binaryCommand(), indexCommand(), listCommand(), pushCommand())
+	cmd.AddCommand(buildCommand(), binaryCommand(), indexCommand(), filesCommand(), listCommand(), pushCommand())
 	return cmd
 }
 
@@ -105,6 +105,30 @@ func indexCommand() *cobra.Command {
 	cmd.Flags().StringVar(&p.Name, "name", "", "name of the image, for example toban:v1")
 	cmd.Flags().StringVar(&p.Description, "description", "", "what the label of the image says that it is")
 	cmd.Flags().StringVar(&out, "out", "", "the tar to write")
+	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func filesCommand() *cobra.Command {
+	var name, out string
+	var labels map[string]string
+	cmd := &cobra.Command{
+		Use:   "files --name NAME --out TAR FOLDER",
+		Short: "Make an image that has only the files of a folder and print its digest",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			digest, err := WriteFiles(out, name, args[0], labels)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), digest)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the image, for example toban-bundle:v1")
+	cmd.Flags().StringVar(&out, "out", "", "the tar to write")
+	cmd.Flags().StringToStringVar(&labels, "label", nil, "a label of the image, as KEY=VALUE; any number of them")
 	_ = cmd.MarkFlagRequired("name") // it fails only for a flag that there is not
 	_ = cmd.MarkFlagRequired("out")
 	return cmd

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -69,9 +68,13 @@ func writeIndex(tw *tar.Writer, name string, image v1.Image) error {
 	if err != nil {
 		return err
 	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
 	return writeTop(tw, v1.Descriptor{
 		MediaType:   types.OCIManifestSchema1,
-		Platform:    &v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
+		Platform:    &v1.Platform{OS: config.OS, Architecture: config.Architecture},
 		Annotations: map[string]string{nameAnnotation: name, specs.AnnotationRefName: name},
 	}, manifest)
 }
