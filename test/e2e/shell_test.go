@@ -36,14 +36,20 @@ func (sh *shell) file(path, text string) {
 
 // try types a command and returns what it prints.
 func (sh *shell) try(command string) (string, error) {
-	c := exec.CommandContext(sh.ctx, "bash", "-c", command)
-	c.Dir = sh.folder
-	c.Env = append(os.Environ(), "KUBECONFIG="+sh.kubeconfig, "LC_ALL=C.UTF-8")
+	c := sh.bash("-c", command)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s: %w: %s", command, err, strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
+}
+
+// bash is a program that reads commands, in the user's folder and with the user's kubeconfig.
+func (sh *shell) bash(args ...string) *exec.Cmd {
+	c := exec.CommandContext(sh.ctx, "bash", args...)
+	c.Dir = sh.folder
+	c.Env = append(os.Environ(), "KUBECONFIG="+sh.kubeconfig, "LC_ALL=C.UTF-8")
+	return c
 }
 
 // types is a command that must succeed.
