@@ -19,7 +19,6 @@ import (
 // A site is all that is written, before it is written.
 type site struct {
 	root, repository string
-	markdown         goldmark.Markdown
 	pages            []*page          // in the order of the navigation
 	bySource         map[string]*page // by the file in the repository
 	files            []string         // of docs, to copy: images and data that pages link to
@@ -46,7 +45,7 @@ type section struct {
 func read(root, repository string) (*site, error) {
 	s := &site{
 		root: root, repository: strings.TrimSuffix(repository, "/"),
-		markdown: markdown(), bySource: map[string]*page{},
+		bySource: map[string]*page{},
 	}
 	for _, g := range navigation {
 		for _, e := range g.pages {
@@ -62,8 +61,11 @@ func read(root, repository string) (*site, error) {
 }
 
 // markdown is what pages are written in: CommonMark with tables. Japanese has no spaces, so the end of a line is none
-// there.
-func markdown() goldmark.Markdown {
+// there. That is only for Japanese pages: goldmark then leaves out every end of a line before a link or code.
+func (p *page) markdown() goldmark.Markdown {
+	if p.lang != "ja" {
+		return goldmark.New(goldmark.WithExtensions(extension.Table))
+	}
 	return goldmark.New(goldmark.WithExtensions(extension.Table,
 		extension.NewCJK(extension.WithEastAsianLineBreaks(extension.EastAsianLineBreaksCSS3Draft))))
 }
@@ -77,7 +79,7 @@ func (s *site) parse(source string) (*page, error) {
 	if strings.HasSuffix(source, ".ja.md") {
 		p.lang = "ja"
 	}
-	p.doc = s.markdown.Parser().Parse(text.NewReader(raw))
+	p.doc = p.markdown().Parser().Parse(text.NewReader(raw))
 	if err := withoutHTML(p.doc); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +258,14 @@ func TestAnchorsAreThoseOfGitHub(t *testing.T) {
 	}
 }
 
+// Words of an English page stay apart where a line ends before a link or code.
+func TestTheEndOfALineIsASpace(t *testing.T) {
+	out := one(t, "", "See\n[this page](a.md), or\n`make docs`.\n")
+	if regexp.MustCompile(`(See|or)<`).MatchString(out) {
+		t.Errorf("words are joined: %s", out)
+	}
+}
+
 func TestHTMLInPagesIsRefused(t *testing.T) {
 	s := small(t, "", "A <b>word</b>.\n")
 	if _, err := s.parse("docs/a.md"); err == nil {
@@ -273,7 +282,7 @@ func small(t *testing.T, repository, text string) *site {
 			t.Fatal(err)
 		}
 	}
-	return &site{root: folder, repository: repository, markdown: markdown(), bySource: map[string]*page{}}
+	return &site{root: folder, repository: repository, bySource: map[string]*page{}}
 }
 
 func one(t *testing.T, repository, text string) string {
@@ -287,7 +296,7 @@ func one(t *testing.T, repository, text string) string {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := s.markdown.Renderer().Render(&out, p.raw, p.doc); err != nil {
+	if err := p.markdown().Renderer().Render(&out, p.raw, p.doc); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

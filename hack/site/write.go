@@ -96,7 +96,7 @@ func (s *site) writeAssets(out string) error {
 
 func (s *site) render(p *page) ([]byte, error) {
 	var body, whole bytes.Buffer
-	if err := s.markdown.Renderer().Render(&body, p.raw, p.doc); err != nil {
+	if err := p.markdown().Renderer().Render(&body, p.raw, p.doc); err != nil {
 		return nil, fmt.Errorf("render the text: %w", err)
 	}
 	err := layout.Execute(&whole, view{
