@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -187,13 +189,30 @@ func namesAnnotations(c *cobra.Command) error {
 	return nil
 }
 
-// namesCondition looks whether one of our kinds has the condition that a command waits for.
+// namesCondition looks whether one of our kinds has the conditions that a command waits for.
 func namesCondition(c *cobra.Command) error {
 	f := c.Flags().Lookup("for")
-	if f == nil || !strings.HasPrefix(f.Value.String(), "condition=") {
+	if f == nil {
 		return nil
 	}
-	condition, _, _ := strings.Cut(strings.TrimPrefix(f.Value.String(), "condition="), "=")
+	waits, several := f.Value.(pflag.SliceValue)
+	if !several {
+		return nil // kubectl events --for=pod/a
+	}
+	for _, what := range waits.GetSlice() {
+		condition, found := strings.CutPrefix(what, "condition=")
+		if condition, _, _ = strings.Cut(condition, "="); !found {
+			continue
+		}
+		if err := isCondition(condition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isCondition looks for a condition in the reference.
+func isCondition(name string) error {
 	paths, err := filepath.Glob(root + "/docs/reference/*conditions.md")
 	if err != nil {
 		return err
@@ -203,9 +222,36 @@ func namesCondition(c *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(text), "| `"+condition+"` |") {
+		if strings.Contains(string(text), "| `"+name+"` |") {
 			return nil
 		}
 	}
-	return fmt.Errorf("no kind has a condition %s", condition)
+	return fmt.Errorf("no kind has a condition %s", name)
+}
+
+// A test that takes every command would show nothing.
+func TestCommandsThatThereAreNotAreFound(t *testing.T) {
+	for _, command := range []string{
+		"kubectl toban statuss shop", "kubectl toban status", "kubectl toban restore shop --two=1", "kubectl gets pods",
+		"kubectl get sampledbz", "kubectl get pods --wide", "kubectl wait sampledb shop --for=condition=Reddy",
+		"kubectl apply -f config/examples/nothing.yaml", "kubectl apply -k config/nothing",
+		"kubectl annotate sampledb shop toban.dev/switch=any", "kubectl rollout state deployment/a",
+		"kubectl get pods -l toban.dev/sample=shop", "make tests", "hack/nothing.sh", "go test ./internal/nothing",
+		"bin/localkube ups", "bin/localkube image push --to a b", "unheardof --of",
+	} {
+		all, err := calls(command)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%s has the commands %q, %v", command, all, err)
+		}
+		if err := isThere(all[0]); err == nil {
+			t.Errorf("%s is taken", command)
+		}
+	}
+	if _, err := calls("kubectl get pods 'a"); err == nil {
+		t.Error("a quotation without its end is taken")
+	}
+	nested, err := calls(`a=$(kubectl get pods | jq .) && env B="$(date)" psql -c "x $a"` + "\n(cd dist; sha256sum --check S)")
+	if want := 7; err != nil || len(nested) != want {
+		t.Errorf("%d commands were found, want %d: %q, %v", len(nested), want, nested, err)
+	}
 }

@@ -144,8 +144,8 @@ func merged(object, more map[string]any) map[string]any {
 func taken(object map[string]any) error {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
-	if strings.HasPrefix(version, "cert-manager.io/") { // somebody else's
-		return nil
+	if strings.HasPrefix(version, "cert-manager.io/") || strings.HasPrefix(version, "postgresql.cnpg.io/") {
+		return nil // somebody else's
 	}
 	if err := strictly(object); err != nil {
 		return err
