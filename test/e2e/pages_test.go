@@ -17,10 +17,10 @@ import (
 
 // told is a page whose commands are typed, in its order, as they stand there.
 type told struct {
-	name string
+	name string // that of its file, without the ending
 	// manifests says that the page has its reader apply the manifests that it shows.
 	manifests bool
-	// before is what a reader has who comes to a block: by a text that the block has, "" for the first one.
+	// before is what a reader has who comes to a block, by a text that the block has; "" is for the page.
 	before map[string]func(*shell)
 }
 
@@ -29,30 +29,31 @@ type told struct {
 func TestTheDocumentationsCommands(t *testing.T) {
 	t.Parallel()
 	for _, p := range []told{
-		{name: "install.md", before: map[string]func(*shell){"": (*shell).hasPushed}},
-		{name: "sampledb.md", before: map[string]func(*shell){"psql mydb": func(sh *shell) {
+		{name: "install", before: map[string]func(*shell){"": (*shell).hasPushed}},
+		{name: "sampledb", before: map[string]func(*shell){"psql mydb": func(sh *shell) {
 			sh.apply(bare("mydb", 1))
 			sh.ready("mydb")
 			sh.sql("mydb", "CREATE TABLE logs (line text)")
 		}}},
-		{name: "postgresql.md", manifests: true, before: map[string]func(*shell){"env PGPASSWORD": func(sh *shell) {
+		{name: "postgresql", manifests: true, before: map[string]func(*shell){"env PGPASSWORD": func(sh *shell) {
 			sh.waits("pg/foodb")
 			sh.eventually(articlePsql+"'SELECT 1'", "1 row") // kube-proxy lets clients in
 		}}},
+		{name: "connections", manifests: true},
 	} {
 		t.Run(p.name, p.isTyped)
 	}
 }
 
-// The same with what takes longer: three instances, poolers, an application, a restore.
+// The same with what takes longer: an application and its updates, an encrypted archive, a database that comes back.
 func TestLongTheDocumentationsCommands(t *testing.T) {
 	t.Parallel()
 	for _, p := range []told{
-		{name: "connections.md", manifests: true},
-		{name: "myapp.md", manifests: true, before: map[string]func(*shell){
-			"kubectl get myapp\n": func(sh *shell) { sh.waits("myapp/sample-app") },
-		}},
-		{name: "backup.md", before: map[string]func(*shell){
+		{name: "myapp", manifests: true, before: map[string]func(*shell){"": func(sh *shell) {
+			// nginx is made for root.
+			sh.run("label", "namespace", string(sh.Namespace), "pod-security.kubernetes.io/enforce=baseline", "--overwrite")
+		}}},
+		{name: "backup", before: map[string]func(*shell){
 			"archive-store":               (*shell).hasAnEncryptedArchive,
 			"kubectl toban undelete main": func(sh *shell) { sh.types("kubectl delete sampledb main --timeout=5m") },
 		}},
@@ -64,23 +65,26 @@ func TestLongTheDocumentationsCommands(t *testing.T) {
 // isTyped types all of a page. What is not typed says why, in the page.
 func (p told) isTyped(t *testing.T) {
 	sh := begin(t).shell()
-	text, err := os.ReadFile("../../docs/" + p.name)
+	text, err := os.ReadFile("../../docs/" + p.name + ".md")
 	must(t, err)
 	blocks, err := page.Blocks(string(text))
 	must(t, err)
+	if prepare := p.before[""]; prepare != nil {
+		prepare(sh)
+	}
 	typed, left := 0, 0
 	for i, b := range blocks {
 		switch {
 		case b.NotRun != "":
 			left++
-			t.Logf("%s:%d is not run: %s", p.name, b.Line, b.NotRun)
+			t.Logf("docs/%s.md:%d is not run: %s", p.name, b.Line, b.NotRun)
 		case len(b.Steps()) > 0:
-			p.comesTo(sh, b, typed)
+			p.comesTo(sh, b)
 			for _, step := range b.Steps() {
 				if step.Output == "" {
 					step.Output = shownAfter(b, blocks[i+1:])
 				}
-				sh.follows(fmt.Sprintf("%s:%d", p.name, b.Line), step)
+				sh.follows(fmt.Sprintf("docs/%s.md:%d", p.name, b.Line), step)
 			}
 			typed++
 		case p.manifests && b.Language == "yaml" && strings.HasPrefix(b.Text, "apiVersion:"):
@@ -94,9 +98,9 @@ func (p told) isTyped(t *testing.T) {
 }
 
 // comesTo prepares what a reader has who comes to a block.
-func (p told) comesTo(sh *shell, b page.Block, typed int) {
+func (p told) comesTo(sh *shell, b page.Block) {
 	for text, prepare := range p.before {
-		if text == "" && typed == 0 || text != "" && strings.Contains(b.Text, text) {
+		if text != "" && strings.Contains(b.Text, text) {
 			prepare(sh)
 		}
 	}
