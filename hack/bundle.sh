@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tries the bundle for OLM in a local Kubernetes of its own, without OLM: hack/bundle/olm creates what OLM would. Install
-# for all namespaces, a SampleDB, uninstall, install for one namespace. The database's Pods must stay the same from
-# beginning to end. That needs root, and a machine on which no cluster is up.
+# Tries the bundle for OLM in a local Kubernetes of its own, without OLM: hack/bundle/olm creates what OLM would.
+# Install for all namespaces, a SampleDB, uninstall, install for one namespace. The database's Pods must stay the same
+# from beginning to end. That needs root, and a machine on which no cluster is up.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh

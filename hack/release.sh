@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes all that a release has, in dist/: hack/release.sh VERSION [REGISTRY [URL]]. Nothing is sent anywhere. With a
-# REGISTRY, the manifests, the chart and the bundle for OLM name the operator's image there; with a URL, krew's manifest
-# and the bundle say that the files will be below it. The same sources and the same Go give the same bytes
+# REGISTRY, the manifests, the chart and the bundle for OLM name the operator's image there; with a URL, krew's
+# manifest and the bundle say that the files will be below it. The same sources and the same Go give the same bytes
 # (hack/reproducible.sh --release). Needs bin/localkube. DIST is another folder than dist.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -76,8 +76,8 @@ func (c *config) readOperator(root string) error {
 	return nil
 }
 
-// readRights reads what the operator may do. OLM has no third place beside "in the namespaces that it watches" and "in
-// the whole cluster": what the operator may do in its own namespace alone is among the first.
+// readRights reads what the operator may do. OLM has no third place beside "in the namespaces that it watches" and
+// "in the whole cluster": what the operator may do in its own namespace alone is among the first.
 func (c *config) readRights(root string) error {
 	for _, file := range []struct {
 		name  string

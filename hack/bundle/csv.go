@@ -10,6 +10,7 @@ import (
 	olm "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"toban.dev/internal/cli/process"
@@ -82,6 +83,7 @@ func (c config) spec(r release) (olm.ClusterServiceVersionSpec, error) {
 	if err != nil {
 		return s, fmt.Errorf("read the icon: %w", err)
 	}
+	shown := olm.Icon{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}
 	strategy, err := c.strategy(r)
 	if err != nil {
 		return s, err
@@ -101,7 +103,7 @@ func (c config) spec(r release) (olm.ClusterServiceVersionSpec, error) {
 	return olm.ClusterServiceVersionSpec{
 		DisplayName:               "Toban",
 		Description:               c.introduction,
-		Icon:                      []olm.Icon{{Data: base64.StdEncoding.EncodeToString(icon), MediaType: "image/svg+xml"}},
+		Icon:                      []olm.Icon{shown},
 		Keywords:                  []string{"postgresql", "postgres", "database", "high availability", "backup"},
 		Maturity:                  "alpha", // the README's "Current limits" say why
 		MinKubeVersion:            c.kubernetes,
@@ -130,14 +132,17 @@ func modes() []olm.InstallMode {
 func (c config) strategy(r release) (olm.NamedInstallStrategy, error) {
 	spec, err := forOLM(c.deployment.Spec, r.image)
 	account := spec.Template.Spec.ServiceAccountName
+	with := func(rules []rbacv1.PolicyRule) []olm.StrategyDeploymentPermissions {
+		return []olm.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: rules}}
+	}
 	return olm.NamedInstallStrategy{
 		StrategyName: olm.InstallStrategyNameDeployment,
 		StrategySpec: olm.StrategyDetailsDeployment{
 			DeploymentSpecs: []olm.StrategyDeploymentSpec{
 				{Name: c.deployment.Name, Label: c.deployment.Labels, Spec: spec},
 			},
-			Permissions:        []olm.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: c.rights}},
-			ClusterPermissions: []olm.StrategyDeploymentPermissions{{ServiceAccountName: account, Rules: c.clusterWide}},
+			Permissions:        with(c.rights),
+			ClusterPermissions: with(c.clusterWide),
 		},
 	}, err
 }
@@ -165,8 +170,8 @@ func forOLM(spec appsv1.DeploymentSpec, image string) (appsv1.DeploymentSpec, er
 	return out, nil
 }
 
-// images are those that a cluster pulls: the operator's by its digest, and, by the tags that the operator takes unless
-// it is told otherwise, PostgreSQL's and the poolers'.
+// images are those that a cluster pulls: the operator's by its digest, and, by the tags that the operator takes
+// unless it is told otherwise, PostgreSQL's and the poolers'.
 func (c config) images(r release) ([]olm.RelatedImage, error) {
 	flags := process.Operator("").Flags()
 	all := []olm.RelatedImage{{Name: "operator", Image: r.image}}

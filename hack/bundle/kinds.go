@@ -11,8 +11,8 @@ import (
 
 // form is how a console shows a kind beyond what its schema and its columns say.
 type form struct {
-	// fields are those of the spec that a form offers first, each with a name and, where the type does not say it, with
-	// a control. Descriptions and other controls come from the schema.
+	// fields are those of the spec that a form offers first, each with a name and, where the type does not say it,
+	// with a control. Descriptions and other controls come from the schema.
 	fields []field
 	// resources are the objects that are made for one of the kind.
 	resources []olm.APIResourceReference
@@ -35,12 +35,14 @@ func forms() map[string]form {
 			{"resources", "CPU and memory", controls + "resourceRequirements"},
 			{"backup.schedule", "Schedule of backups", ""}, {"deletionPolicy", "When it is deleted", ""},
 			{"pooler.instances", "Poolers", controls + "podCount"}, {"stopped", "Stopped", ""},
-		}, made("apps/v1 StatefulSet", "v1 Pod", "v1 PersistentVolumeClaim", "v1 Service", "v1 Secret", "batch/v1 Job")},
+		}, made("apps/v1 StatefulSet", "v1 Pod", "v1 PersistentVolumeClaim", "v1 Service", "v1 Secret",
+			"batch/v1 Job")},
 		"DatabaseBackup": {[]field{
 			{"sampleDB", "SampleDB", ""}, {"full", "Full", ""}, {"keep", "Keep", ""}, {"deadline", "Deadline", ""},
 		}, made("batch/v1 Job")},
 		"DatabaseRestore": {[]field{
-			{"sampleDB", "SampleDB", ""}, {"database", "Database", ""}, {"target.time", "As of", ""}, {"mode", "Mode", ""},
+			{"sampleDB", "SampleDB", ""}, {"database", "Database", ""}, {"target.time", "As of", ""},
+			{"mode", "Mode", ""},
 		}, made("batch/v1 Job")},
 		"FaultDrill": {[]field{
 			{"sampleDB", "SampleDB", ""}, {"fault", "Fault", ""}, {"instance", "Instance", ""},

@@ -1,6 +1,7 @@
-// Command bundle writes the OLM bundle (registry+v1): a ClusterServiceVersion with the objects of config, the kinds, and
-// what a catalog asks for beside. It is made of the same files as the manifests and the chart: rights, Deployment,
-// kinds, examples and the README's introduction are told nowhere twice. hack/bundle/files has what only a bundle has.
+// Command bundle writes the OLM bundle (registry+v1): a ClusterServiceVersion with the objects of config, the kinds,
+// and what a catalog asks for beside. It is made of the same files as the manifests and the chart: rights,
+// Deployment, kinds, examples and the README's introduction are told nowhere twice. hack/bundle/files has what only a
+// bundle has.
 package main
 
 import (

@@ -75,7 +75,8 @@ func aboutRules(warning string) bool {
 	return found && named > 0 && named == strings.Count(objects, "StrategySpec.Permissions[0].Rules[")
 }
 
-// What the operator may do, and how it runs, is what the manifests say: nothing is lost on the way, and nothing added.
+// What the operator may do, and how it runs, is what the manifests say: nothing is lost on the way, and nothing
+// added.
 func TestTheBundleInstallsWhatTheManifestsInstall(t *testing.T) {
 	_, b := written(t)
 	all, err := objects(filepath.Join(root, "config/install.yaml"))
@@ -140,7 +141,9 @@ func TestTheOperatorHasTheReleasesImageAndTheNamespacesOfOLM(t *testing.T) {
 	for _, image := range b.CSV.Spec.RelatedImages {
 		images = append(images, image.Image)
 	}
-	for _, want := range []string{tried.image, "docker.io/library/postgres:17", "ghcr.io/cloudnative-pg/pgbouncer:1.24.1"} {
+	for _, want := range []string{
+		tried.image, "docker.io/library/postgres:17", "ghcr.io/cloudnative-pg/pgbouncer:1.24.1",
+	} {
 		if !slices.Contains(images, want) {
 			t.Errorf("the images are %v, without %s", images, want)
 		}

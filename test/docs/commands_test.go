@@ -115,10 +115,11 @@ func isReason(b block) error {
 // where something may be left out, and may name a verb alone.
 func TestEveryCommandWithinASentenceIsThere(t *testing.T) {
 	commands := 0
+	within := regexp.MustCompile("(?s)`((?:kubectl |make |hack/|bin/localkube )[^`]*)`")
 	free := strings.NewReplacer("[", "", "]", "", "…", "", "\n", " ", "<Tab>", "")
 	for path, text := range forPeople(t) {
 		prose, _ := split(text)
-		for _, m := range regexp.MustCompile("(?s)`((?:kubectl |make |hack/|bin/localkube )[^`]*)`").FindAllStringSubmatch(prose, -1) {
+		for _, m := range within.FindAllStringSubmatch(prose, -1) {
 			all, err := calls(free.Replace(m[1]))
 			if err != nil {
 				t.Errorf("%s: %s: %v", path, m[1], err)

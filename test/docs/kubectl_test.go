@@ -144,8 +144,8 @@ var ourKinds = sync.OnceValue(func() []apiextensionsv1.CustomResourceDefinition 
 	return all
 })
 
-// namesFiles looks for the files of the repository that a command names. Those of a release are made first, and a name
-// without a folder is a reader's own file.
+// namesFiles looks for the files of the repository that a command names. Those of a release are made first, and a
+// name without a folder is a reader's own file.
 func namesFiles(c *cobra.Command) error {
 	var names []string
 	if f := c.Flags().Lookup("filename"); f != nil {
@@ -232,7 +232,8 @@ func isCondition(name string) error {
 // A test that takes every command would show nothing.
 func TestCommandsThatThereAreNotAreFound(t *testing.T) {
 	for _, command := range []string{
-		"kubectl toban statuss shop", "kubectl toban status", "kubectl toban restore shop --two=1", "kubectl gets pods",
+		"kubectl toban statuss shop", "kubectl toban status", "kubectl toban restore shop --two=1",
+		"kubectl gets pods",
 		"kubectl get sampledbz", "kubectl get pods --wide", "kubectl wait sampledb shop --for=condition=Reddy",
 		"kubectl apply -f config/examples/nothing.yaml", "kubectl apply -k config/nothing",
 		"kubectl annotate sampledb shop toban.dev/switch=any", "kubectl rollout state deployment/a",
@@ -250,7 +251,8 @@ func TestCommandsThatThereAreNotAreFound(t *testing.T) {
 	if _, err := calls("kubectl get pods 'a"); err == nil {
 		t.Error("a quotation without its end is taken")
 	}
-	nested, err := calls(`a=$(kubectl get pods | jq .) && env B="$(date)" psql -c "x $a"` + "\n(cd dist; sha256sum --check S)")
+	nested, err := calls(`a=$(kubectl get pods | jq .) && env B="$(date)" psql -c "x $a"` +
+		"\n(cd dist; sha256sum --check S)")
 	if want := 7; err != nil || len(nested) != want {
 		t.Errorf("%d commands were found, want %d: %q, %v", len(nested), want, nested, err)
 	}

@@ -245,7 +245,8 @@ func TestBadManifestsAreRefused(t *testing.T) {
 			"spec: {version: 17, storage: {size: much}}}",
 		"a version that a rule refuses": "{apiVersion: toban.dev/v1, kind: SampleDB, metadata: {name: a}, " +
 			"spec: {version: 9, storage: {size: 1Gi}}}",
-		"a Pod with a field that there is not": "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {container: []}}",
+		"a Pod with a field that there is not": "{apiVersion: v1, kind: Pod, metadata: {name: a}, " +
+			"spec: {container: []}}",
 	} {
 		var object map[string]any
 		if err := yaml.Unmarshal([]byte(text), &object); err != nil {
@@ -255,7 +256,8 @@ func TestBadManifestsAreRefused(t *testing.T) {
 			t.Errorf("%s is taken", what)
 		}
 	}
-	if err := partOfSomething(map[string]any{"spec": map[string]any{"pooler": map[string]any{"instance": 2}}}); err == nil {
+	part := map[string]any{"spec": map[string]any{"pooler": map[string]any{"instance": 2}}}
+	if err := partOfSomething(part); err == nil {
 		t.Error("a part that no kind has is taken")
 	}
 }

@@ -51,7 +51,8 @@ func TestLongTheDocumentationsCommands(t *testing.T) {
 	for _, p := range []told{
 		{name: "myapp", manifests: true, before: map[string]func(*shell){"": func(sh *shell) {
 			// nginx is made for root.
-			sh.run("label", "namespace", string(sh.Namespace), "pod-security.kubernetes.io/enforce=baseline", "--overwrite")
+			sh.run("label", "namespace", string(sh.Namespace), "--overwrite",
+				"pod-security.kubernetes.io/enforce=baseline")
 		}}},
 		{name: "backup", before: map[string]func(*shell){
 			"archive-store":               (*shell).hasAnEncryptedArchive,
@@ -111,7 +112,8 @@ func shownAfter(b page.Block, more []page.Block) string {
 	if len(more) == 0 || len(more[0].Steps()) > 0 || more[0].Language != "" {
 		return ""
 	}
-	if between := more[0].Line - b.Line - strings.Count(b.Text, "\n"); between > 5 { // a sentence may stand between them
+	// A sentence may stand between them.
+	if between := more[0].Line - b.Line - strings.Count(b.Text, "\n"); between > 5 {
 		return ""
 	}
 	return more[0].Text
@@ -128,6 +130,9 @@ func (sh *shell) follows(where string, step page.Step) {
 	out, err := c.CombinedOutput()
 	if err != nil {
 		sh.Fatalf("%s: %s%v:\n%s", where, step.Command, err, out)
+	}
+	if step.Output != "" {
+		sh.Logf("%s prints\n%s", where, out)
 	}
 	heads := page.Heads(string(out))
 	for _, head := range page.Heads(step.Output) {

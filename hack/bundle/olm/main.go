@@ -1,6 +1,7 @@
-// Command olm prints what OLM creates of a bundle in a cluster, for kubectl apply: ServiceAccount, rights, Deployment,
-// and what the bundle has beside. hack/bundle.sh tries a bundle by it, without OLM. What it does with rights is what OLM
-// does: without -watch all become ClusterRoles, with it those of permissions become a Role in each namespace.
+// Command olm prints what OLM creates of a bundle in a cluster, for kubectl apply: ServiceAccount, rights,
+// Deployment, and what the bundle has beside. hack/bundle.sh tries a bundle by it, without OLM. What it does with
+// rights is what OLM does: without -watch all become ClusterRoles, with it those of permissions become a Role in each
+// namespace.
 package main
 
 import (
@@ -24,14 +25,14 @@ func main() {
 	namespace := flag.String("namespace", "toban-system", "where the operator is installed")
 	watched := flag.String("watch", "", "the namespaces that it is for, with commas between them; default: all")
 	flag.Parse()
-	if err := print(os.Stdout, flag.Arg(0), *namespace, *watched); err != nil {
+	if err := show(os.Stdout, flag.Arg(0), *namespace, *watched); err != nil {
 		fmt.Fprintln(os.Stderr, "olm:", err)
 		os.Exit(1)
 	}
 }
 
-// print writes the objects of the bundle in a folder, but for the kinds, which stay when an operator goes.
-func print(out io.Writer, folder, namespace, watched string) error {
+// show writes the objects of the bundle in a folder, but for the kinds, which stay when an operator goes.
+func show(out io.Writer, folder, namespace, watched string) error {
 	bundle, err := manifests.GetBundleFromDir(folder)
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
@@ -108,9 +109,10 @@ func accountOf(name, namespace string) *corev1.ServiceAccount {
 
 // clusterWide gives an account of a namespace rights in the whole cluster.
 func clusterWide(name, namespace string, p olm.StrategyDeploymentPermissions) []any {
-	role := &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: p.Rules}
+	meta := metav1.ObjectMeta{Name: name}
+	role := &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: meta, Rules: p.Rules}
 	return []any{role, &rbacv1.ClusterRoleBinding{
-		TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: role.ObjectMeta, Subjects: subjects(p, namespace),
+		TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: meta, Subjects: subjects(p, namespace),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: name},
 	}}
 }

@@ -17,14 +17,15 @@ func TestRightsAreWhereTheOperatorWorks(t *testing.T) {
 	}
 	for watched, want := range map[string][2]int{"": {2, 0}, "a": {1, 2}, "a,b": {1, 3}} {
 		var out strings.Builder
-		if err := print(&out, folder, "toban-system", watched); err != nil {
+		if err := show(&out, folder, "toban-system", watched); err != nil {
 			t.Fatal(err)
 		}
 		all := out.String()
 		clusterWide := strings.Count(all, "\nkind: ClusterRoleBinding\n")
 		within := strings.Count(all, "\nkind: RoleBinding\n")
 		if clusterWide != want[0] || within != want[1] {
-			t.Errorf("for %q there are %d ClusterRoleBindings and %d RoleBindings, want %v", watched, clusterWide, within, want)
+			t.Errorf("for %q there are %d ClusterRoleBindings and %d RoleBindings, want %v",
+				watched, clusterWide, within, want)
 		}
 		for _, part := range []string{
 			"olm.targetNamespaces: " + map[bool]string{true: `""`, false: watched}[watched == ""],

@@ -11,8 +11,8 @@ import (
 )
 
 // WriteFiles makes an image that has nothing but the files of a folder, as a tar in the OCI layout, and returns its
-// digest. Such an image is read, and never run, so it is for no architecture: it names amd64 because it has to name one.
-// The same files give the same bytes.
+// digest. Such an image is read, and never run, so it is for no architecture: it names amd64 because it has to name
+// one. The same files give the same bytes.
 func WriteFiles(out, name, folder string, imageLabels map[string]string) (digest v1.Hash, err error) {
 	full, err := canonical(name)
 	if err != nil {

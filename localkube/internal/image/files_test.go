@@ -3,6 +3,7 @@ package image
 import (
 	"archive/tar"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -74,6 +75,6 @@ func listed(t *testing.T, layer io.Reader) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, strings.Join([]string{header.Name, header.FileInfo().Mode().Perm().String(), string(data)}, " "))
+		all = append(all, fmt.Sprint(header.Name, " ", header.FileInfo().Mode().Perm(), " ", string(data)))
 	}
 }

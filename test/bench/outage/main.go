@@ -1,6 +1,7 @@
 // Command outage writes to any PostgreSQL server while somebody breaks it, and says for how long no write was
-// acknowledged, and whether one that was is gone. It knows nothing of Toban, so that other operators can be measured by
-// the same clients: docs/measurements.md. The server is that of the variables of psql (PGHOST, PGUSER, PGPASSWORD, …).
+// acknowledged, and whether one that was is gone. It knows nothing of Toban, so that other operators can be measured
+// by the same clients: docs/measurements.md. The server is that of the variables of psql (PGHOST, PGUSER, PGPASSWORD,
+// …).
 package main
 
 import (

@@ -15,7 +15,8 @@ func TestTheLongestGapIsBetweenTheClients(t *testing.T) {
 	}{
 		"nobody writes": {nil, 0, 0},
 		"another client writes in between": {
-			[]ack{at(1, 0), at(2, time.Second), at(1, 3*time.Second), at(2, 4*time.Second)}, 2 * time.Second, time.Second,
+			[]ack{at(1, 0), at(2, time.Second), at(1, 3*time.Second), at(2, 4*time.Second)},
+			2 * time.Second, time.Second,
 		},
 	} {
 		gap, from := longestGap(c.acks)

@@ -1,5 +1,5 @@
-// Package page finds the blocks of code in a page of the documentation, and what a person types of them. Tests parse all
-// of them (test/docs) and run those of the first pages (test/e2e).
+// Package page finds the blocks of code in a page of the documentation, and what a person types of them. Tests parse
+// all of them (test/docs) and run those of the first pages (test/e2e).
 package page
 
 import (
@@ -99,8 +99,9 @@ func typed(text string) []Step {
 // Programs are those that commands of the pages begin with, each with where a person has it from.
 func Programs() map[string]string {
 	all := map[string]string{
-		"kubectl": "the cluster", "helm": "Helm", "make": "Debian", "go": "Go", "psql": "PostgreSQL", "crictl": "a node",
-		"age": "age", "age-keygen": "age", "jq": "jq", "curl": "curl", "openssl": "OpenSSL", "zstd": "zstd",
+		"kubectl": "the cluster", "helm": "Helm", "make": "Debian", "go": "Go", "psql": "PostgreSQL",
+		"crictl": "a node",
+		"age":    "age", "age-keygen": "age", "jq": "jq", "curl": "curl", "openssl": "OpenSSL", "zstd": "zstd",
 		"pg_verifybackup": "PostgreSQL", "pg_combinebackup": "PostgreSQL", "pg_ctl": "PostgreSQL",
 	}
 	for _, name := range []string{

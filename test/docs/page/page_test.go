@@ -10,7 +10,8 @@ import (
 
 const example = "Text.\n\n```\nkubectl get pods\n```\n\n```\nNAME   READY\na      1/1\n```\n\n" +
 	"- In a list:\n\n  <!-- not run: it deletes a node -->\n  ```bash\n  make down\n    more\n  ```\n\n" +
-	"```console\n$ kubectl toban psql db\ndb=# SELECT 1;\n 1\n$ kubectl get pods\nNAME   READY\n```\n\n```yaml\na: b\n```\n"
+	"```console\n$ kubectl toban psql db\ndb=# SELECT 1;\n 1\n$ kubectl get pods\nNAME   READY\n```\n\n" +
+	"```yaml\na: b\n```\n"
 
 func TestBlocksAndStepsOfAPage(t *testing.T) {
 	all, err := page.Blocks(example)
