@@ -20,6 +20,8 @@ type told struct {
 	name string // that of its file, without the ending
 	// manifests says that the page has its reader apply the manifests that it shows.
 	manifests bool
+	// changes is the object of these manifests that the page then changes: by the parts of a spec that it shows.
+	changes string
 	// before is what a reader has who comes to a block, by a text that the block has; "" is for the page.
 	before map[string]func(*shell)
 }
@@ -39,7 +41,7 @@ func TestTheDocumentationsCommands(t *testing.T) {
 			sh.waits("pg/foodb")
 			sh.eventually(articlePsql+"'SELECT 1'", "1 row") // kube-proxy lets clients in
 		}}},
-		{name: "connections", manifests: true},
+		{name: "connections", manifests: true, changes: "sampledb/example-database"},
 	} {
 		t.Run(p.name, p.isTyped)
 	}
@@ -90,6 +92,9 @@ func (p told) isTyped(t *testing.T) {
 			typed++
 		case p.manifests && b.Language == "yaml" && strings.HasPrefix(b.Text, "apiVersion:"):
 			sh.appliesFrom(b)
+		case p.changes != "" && b.Language == "yaml" && strings.HasPrefix(b.Text, "spec:"):
+			sh.run("patch", p.changes, "--type=merge", "-p", b.Text)
+			sh.waits(p.changes)
 		}
 	}
 	t.Logf("%d blocks of %s were typed, %d were not", typed, p.name, left)
