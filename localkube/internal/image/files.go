@@ -44,19 +44,16 @@ func WriteFiles(out, name, folder string, imageLabels map[string]string) (digest
 // folderEntries are the files of a folder and of the folders in it, in the order of their names.
 func folderEntries(folder string) ([]entry, error) {
 	var all []entry
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == folder {
-			return err
-		}
-		name, err := filepath.Rel(folder, path)
-		if err != nil {
+	files := os.DirFS(folder)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
 			return err
 		}
 		if d.IsDir() {
 			all = append(all, entry{name: name + "/", mode: 0o755})
 			return nil
 		}
-		data, err := os.ReadFile(path)
+		data, err := fs.ReadFile(files, name)
 		all = append(all, entry{name: name, mode: 0o644, data: data})
 		return err
 	})
