@@ -285,3 +285,38 @@ func helped(program func() (string, error), words []string) error {
 	}
 	return nil
 }
+
+// The tables that a page shows after kubectl get have the columns that the kinds have.
+func TestTheTablesOfThePagesHaveTheColumnsOfTheKinds(t *testing.T) {
+	heads := map[string]bool{}
+	for _, kind := range ourKinds() {
+		head := "NAME"
+		for _, c := range kind.Spec.Versions[0].AdditionalPrinterColumns {
+			if c.Priority == 0 {
+				head += " " + strings.ToUpper(c.Name)
+			}
+		}
+		heads[head] = true
+	}
+	checked := 0
+	gets := regexp.MustCompile(`kubectl get \S*(?i:sampledb|myapp|postgresql|pg|databasebackup|faultdrill)`)
+	for _, b := range allBlocks(t) {
+		for _, step := range b.Steps() {
+			if step.Output == "" && b.next != nil && b.next.Language == "" && len(b.next.Steps()) == 0 {
+				step.Output = b.next.Text
+			}
+			for _, head := range page.Heads(step.Output) {
+				if !gets.MatchString(step.Command) {
+					continue
+				}
+				checked++
+				if !heads[head] {
+					t.Errorf("%v: no kind has the columns %s", b, head)
+				}
+			}
+		}
+	}
+	if checked < 6 {
+		t.Errorf("only %d tables were found", checked)
+	}
+}
