@@ -1,5 +1,6 @@
 // Command reference writes docs/reference from the code: each kind's fields from
-// its CRD, and the conditions with their reasons from the comments in each package of api.
+// its CRD, and the conditions with their reasons from the comments in each package of api. What to do about them it
+// writes for the web console too.
 package main
 
 import (
@@ -43,7 +44,7 @@ func run() error {
 			return err
 		}
 	}
-	return nil
+	return writeTodo("api/v1/conditions.go")
 }
 
 // conditionsName is the page of the conditions of a kind, or of those of a folder below api: a kind that has a package
