@@ -17,6 +17,9 @@ import (
 	"toban.dev/internal/naming"
 )
 
+// backupDeadline is how long a backup may take by default.
+const backupDeadline = 24 * time.Hour
+
 type backupOptions struct {
 	cluster
 	name     string
@@ -41,7 +44,7 @@ func Backup() *cobra.Command {
 	f := c.Flags()
 	o.flags(f)
 	f.StringVar(&o.name, "name", "", "name of the DatabaseBackup (default: NAME with the time)")
-	f.DurationVar(&o.deadline, "deadline", 24*time.Hour, "how long it may take")
+	f.DurationVar(&o.deadline, "deadline", backupDeadline, "how long it may take")
 	f.BoolVar(&o.keep, "keep", false, "pin it: retention never removes it (spec.keep)")
 	f.BoolVar(&o.wait, "wait", true, "wait until it has ended")
 	return c

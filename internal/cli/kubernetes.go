@@ -59,22 +59,31 @@ func (c *cluster) rest() (config *rest.Config, namespace string, err error) {
 
 // connect makes a client, and fills in the namespace.
 func (c *cluster) connect() (client.Client, error) {
-	config, namespace, err := c.rest()
+	config, options, err := c.clientOptions()
 	if err != nil {
 		return nil, err
 	}
-	c.namespace = cmp.Or(c.namespace, namespace)
-	scheme, err := Scheme()
-	if err != nil {
-		return nil, err
-	}
-	// Without a logger of its own the client complains about that, with a stack.
-	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	api, err := client.New(config, client.Options{Scheme: scheme, Log: log})
+	api, err := client.New(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
 	return api, nil
+}
+
+// clientOptions say how a client is made. They fill in the namespace.
+func (c *cluster) clientOptions() (*rest.Config, client.Options, error) {
+	config, namespace, err := c.rest()
+	if err != nil {
+		return nil, client.Options{}, err
+	}
+	c.namespace = cmp.Or(c.namespace, namespace)
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, client.Options{}, err
+	}
+	// Without a logger of its own the client complains about that, with a stack.
+	log := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return config, client.Options{Scheme: scheme, Log: log}, nil
 }
 
 // Scheme has all kinds that Toban reads and writes.
