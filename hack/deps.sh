@@ -24,6 +24,7 @@ tests=(
   'npm npm'
   'shellcheck shellcheck'
   'promtool prometheus'                         # the alerts and dashboards (test/monitoring)
+  'chromium chromium'                           # the story of the web console (test/e2e)
 )
 race=(
   'gcc gcc'

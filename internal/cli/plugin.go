@@ -24,7 +24,7 @@ func Root(version string) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(Status(), Plan(), Switchover(), Promote(), Stop(), Start(), Backup(), RestoreTo(), Undelete(),
-		UpgradeTo(), PSQL(), Logs(), Top(), Console(), Restart(), Rebuild(), Verify(), Drill(), Report(version),
+		UpgradeTo(), PSQL(), Logs(), Top(), Console(version), Restart(), Rebuild(), Verify(), Drill(), Report(version),
 		Version(version))
 	Complete(root.Commands()...)
 	return root

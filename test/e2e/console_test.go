@@ -1,0 +1,251 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A person looks at databases in a browser: what needs somebody is first, the picture follows a failover by itself, a
+// moment becomes a command and a manifest that the cluster takes, and a backup is asked for.
+func TestConsole(t *testing.T) {
+	s := begin(t)
+	s.apply(sampleDB("shop", 3, "deletionPolicy: Delete"))
+	s.apply(bare("notes", 1, "postgresql: {parameters: {work_mem: much}}"))
+	db := s.ready("shop")
+	p := s.openConsole("--write")
+	p.sees("#rows tr:first-child.act a[data-key$='/notes']")
+	p.sees("#rows tr.well a[data-key$='/shop']")
+	p.picture("fleet", 300)
+
+	// A driven browser writes the slash too, though the page has taken the key.
+	p.press("/", kb.Backspace, "shop", kb.ArrowDown, kb.Enter)
+	p.sees(primaryNamed(db.Status.Primary))
+	p.does("window.stays = true")
+	s.run("delete", "pod", db.Status.Primary, "--wait=false")
+	p.sees(".node[data-role=primary]:not([data-node='" + db.Status.Primary + "'])")
+	p.sees(".timeline .topic.failover")
+	if !p.says("String(window.stays)", "true") {
+		t.Error("the page was loaded anew")
+	}
+	p.takesAMoment()
+	p.takesABackup()
+	p.sees(".node.follower ~ .node.follower") // all are back
+	p.untilSays(".node.follower .lag", "behind")
+	p.picture("database", 900)
+	p.changesItsLooks()
+	p.press(kb.Escape)
+	p.sees("#fleet")
+}
+
+func primaryNamed(name string) string { return ".node[data-role=primary][data-node='" + name + "']" }
+
+// browser is a person's, with the console.
+type browser struct {
+	*story
+	ctx context.Context
+}
+
+// openConsole starts the console, and a browser that opens its URL.
+func (s *story) openConsole(flags ...string) *browser {
+	s.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		s.Fatalf("%v: hack/deps.sh tests installs it", err)
+	}
+	url := s.startConsole(flags...)
+	options := chromedp.DefaultExecAllocatorOptions[:]
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium has none for root
+	}
+	ctx, cancel := chromedp.NewContext(s.ctx, chromedp.WithAllocatorOptions(options...))
+	s.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	s.Cleanup(cancel)
+	p := &browser{s, ctx}
+	s.Cleanup(p.tell)
+	p.do(chromedp.EmulateViewport(1240, 760), light("light"), chromedp.Navigate(url))
+	return p
+}
+
+// startConsole starts the program, which ends with the story, and returns the URL that it prints.
+func (s *story) startConsole(flags ...string) string {
+	s.Helper()
+	args := append([]string{"toban", "console", "--open=false", "--namespace", string(s.Namespace)}, flags...)
+	program := exec.CommandContext(s.ctx, "kubectl", args...)
+	program.Stderr = os.Stderr
+	out, err := program.StdoutPipe()
+	must(s.T, err)
+	must(s.T, program.Start())
+	s.Cleanup(func() {
+		must(s.T, program.Process.Signal(os.Interrupt))
+		if err := program.Wait(); err != nil {
+			s.Errorf("the console ended with %v", err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	must(s.T, err)
+	return strings.TrimSpace(line)
+}
+
+// tell says what was in the page, where the story has failed.
+func (p *browser) tell() {
+	if !p.Failed() {
+		return
+	}
+	text, err := chromedp.Run(context.WithoutCancel(p.ctx), chromedp.Text(chromedp.CSS("body")))
+	p.Logf("the page (%v)\n%s", err, text)
+}
+
+func (p *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	must(p.T, chromedp.Do(p.ctx, steps...))
+}
+
+// sees waits until something is there.
+func (p *browser) sees(selector string) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.WaitVisible(chromedp.CSS(selector))); err != nil {
+		p.Fatalf("there is no %s: %v", selector, err)
+	}
+}
+
+// press presses keys, each of which may be a text.
+func (p *browser) press(keys ...string) {
+	p.Helper()
+	for _, key := range keys {
+		p.do(chromedp.KeyEvent(key))
+	}
+}
+
+func (p *browser) click(selector string) {
+	p.Helper()
+	p.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// does has the page do something.
+func (p *browser) does(script string) {
+	p.Helper()
+	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](script))
+	must(p.T, err)
+}
+
+// value is that of an expression in the page.
+func (p *browser) value(expression string) string {
+	p.Helper()
+	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](expression))
+	must(p.T, err)
+	return text
+}
+
+func (p *browser) says(expression, want string) bool {
+	p.Helper()
+	return strings.Contains(p.value(expression), want)
+}
+
+// untilSays waits until a text of the page has some words.
+func (p *browser) untilSays(selector, want string) string {
+	p.Helper()
+	text := ""
+	p.until(func(context.Context) error {
+		expression := fmt.Sprintf("document.querySelector(%q)?.textContent ?? ''", selector)
+		if text = p.value(expression); !strings.Contains(text, want) {
+			return fmt.Errorf("%s says %q, want %q", selector, text, want)
+		}
+		return nil
+	})
+	return text
+}
+
+// takesAMoment picks one by the keyboard. The command has it, and the cluster would take the manifest.
+func (p *browser) takesAMoment() {
+	p.Helper()
+	p.sees(".window.on") // the first backup has ended
+	p.do(chromedp.Focus(chromedp.CSS(".slider")), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowRight))
+	p.untilSays("#ways .copy code", "kubectl toban restore shop --into shop-restored --to 20")
+	p.click("#ways summary")
+	manifest := p.untilSays("#ways .copy pre", "restoreFrom:")
+	if _, err := p.KubectlWith(p.story.ctx, manifest, "apply", "--dry-run=server", "-f", "-"); err != nil {
+		p.Errorf("the cluster does not take the manifest: %v\n%s", err, manifest)
+	}
+	p.click("[data-key=way-table]")
+	p.untilSays("#ways .copy code", "--table TABLE")
+	p.click("[data-key=way-beside]")
+}
+
+// takesABackup asks for one, which takes its name.
+func (p *browser) takesABackup() {
+	p.Helper()
+	p.click("[data-key=do-backup]")
+	p.untilSays("dialog .copy code", "kubectl toban backup shop --namespace "+string(p.Namespace))
+	p.press("shop", kb.Enter)
+	p.untilSays("dialog", "asked for")
+	p.until(func(ctx context.Context) error {
+		out, err := p.Kubectl(ctx, "get", "databasebackups", "-o", "name")
+		if err == nil && strings.Count(out, "\n") < 2 {
+			err = errors.New("there is no second DatabaseBackup")
+		}
+		return err
+	})
+	p.do(chromedp.WaitNotPresent(chromedp.CSS("dialog")))
+	p.sees(".backups tbody tr:nth-child(2)")
+}
+
+// changesItsLooks switches the language and the light.
+func (p *browser) changesItsLooks() {
+	p.Helper()
+	p.click("#language")
+	p.untilSays("#h-backups", "バックアップ")
+	if !p.says("document.documentElement.lang", "ja") {
+		p.Error("the page does not say that it is in Japanese")
+	}
+	p.click("#language")
+	p.untilSays("#h-backups", "Backups")
+	const background = "getComputedStyle(document.body).backgroundColor"
+	lit := p.value(background)
+	p.do(light("dark"))
+	dark := p.value(background)
+	p.click("#theme") // from that of the machine to light
+	if again := p.value(background); lit == dark || again != lit {
+		p.Errorf("the background is %s in the light, %s in the dark, and %s when light is chosen", lit, dark, again)
+	}
+}
+
+// light is what the machine prefers: light or dark.
+func light(scheme string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, _ *chromedp.Target) (none chromedp.Void, err error) {
+		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		return none, err
+	}
+}
+
+// picture writes what the browser shows for docs/console.md, where TOBAN_CONSOLE_PICTURES names a folder.
+func (p *browser) picture(name string, height int64) {
+	p.Helper()
+	folder := os.Getenv("TOBAN_CONSOLE_PICTURES")
+	if folder == "" {
+		return
+	}
+	p.do(chromedp.EmulateViewport(1240, height))
+	p.does("scrollTo(0, 0)")
+	var shot page.CaptureScreenshotResult
+	p.do(func(ctx context.Context, _ *chromedp.Target) (none chromedp.Void, err error) {
+		shot, err = chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
+			Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(90))})
+		return none, err
+	})
+	must(p.T, os.WriteFile(filepath.Join(folder, "console-"+name+".webp"), shot.Data, 0o644))
+}
