@@ -28,6 +28,7 @@ var navigation = []group{
 	{"How-to", "手順", []entry{
 		{"docs/howto.md", "Tasks, one line each"},
 		{"docs/kubectl-toban.md", "Daily use"},
+		{"docs/console.md", "The web console"},
 		{"docs/plan.md", "What a change will do"},
 		{"docs/connections.md", "Connections and the pooler"},
 		{"docs/readers.md", "Readers"},

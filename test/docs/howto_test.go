@@ -54,7 +54,7 @@ func theCommandIsThere(t *testing.T, code string) {
 		t.Errorf("%s: there is no such command", code)
 	}
 	for _, m := range option.FindAllStringSubmatch(rest, -1) {
-		if !regexp.MustCompile(`(?m)^ +(-[a-z], )?` + m[2] + `\b`).MatchString(help) {
+		if !regexp.MustCompile(`(?m)^ +(-[a-zA-Z], )?` + m[2] + `\b`).MatchString(help) {
 			t.Errorf("%s: the command has no option %s", code, m[2])
 		}
 	}
