@@ -24,7 +24,9 @@ type Database struct {
 	Conditions  []Condition `json:"conditions"`
 	Archive     Archive     `json:"archive"`
 	Backups     []Backup    `json:"backups"`
-	Timeline    []Moment    `json:"timeline"`
+	// KnowsBackups says that they could be listed.
+	KnowsBackups bool     `json:"knowsBackups"`
+	Timeline     []Moment `json:"timeline"`
 	// Refused is why the last switchover was refused.
 	Refused string `json:"refused,omitempty"`
 	// UnderWay is what was asked for and has not ended: switchover, restart or stop.
@@ -52,7 +54,8 @@ func DatabaseOf(db *v1.SampleDB, seen Seen) Database {
 	out := Database{
 		Row: rowOf(db), LastPrimary: db.Status.LastPrimary, Created: db.CreationTimestamp,
 		Durability: cmp.Or(string(db.Spec.Durability), "quorum"), Picture: pictureOf(db, seen),
-		Conditions: conditionsOf(db), Archive: archiveOf(db), Backups: backupsOf(seen.Backups),
+		KnowsBackups: seen.KnowsBackups, Conditions: conditionsOf(db), Archive: archiveOf(db),
+		Backups:  backupsOf(seen.Backups),
 		Timeline: timelineOf(db, seen), Refused: db.Annotations[naming.AnnotationSwitchoverRefused],
 		UnderWay: tasksOf(db), Unpromoted: unpromoted(db),
 	}

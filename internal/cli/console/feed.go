@@ -279,7 +279,7 @@ func (f *feed) database(namespace, name string) (*v1.SampleDB, Seen) {
 	}
 	uid := dbs[0].UID
 	return &dbs[0], Seen{
-		Databases: dbs, KnowsPods: f.known(resourcePods),
+		Databases: dbs, KnowsPods: f.known(resourcePods), KnowsBackups: f.known(resourceBackups),
 		Backups: of(f, resourceBackups, func(b *v1.DatabaseBackup) bool {
 			return b.Namespace == namespace && b.Spec.SampleDB == name
 		}),

@@ -114,8 +114,9 @@ func seenOf(db v1.SampleDB) Seen {
 	proved := backup(db.Name+"-1", time.Hour, said("Verified", "True", "Verified", "restored and checked"))
 	proved.Status.Verification = &v1.VerificationStatus{CompletedAt: afterp(2 * time.Hour),
 		RecoveryTime: &metav1.Duration{Duration: 2400 * time.Millisecond}}
-	seen := Seen{Databases: []v1.SampleDB{db}, KnowsPods: true, Backups: []v1.DatabaseBackup{proved,
-		backup(db.Name+"-2", 25*time.Hour)}}
+	seen := Seen{Databases: []v1.SampleDB{db}, KnowsPods: true, KnowsBackups: true,
+		Backups: []v1.DatabaseBackup{proved,
+			backup(db.Name+"-2", 25*time.Hour)}}
 	for _, i := range db.Status.InstanceStatuses {
 		seen.Pods = append(seen.Pods, podOf(db, i.Name, naming.ComponentInstance, i.Role))
 	}

@@ -19,6 +19,8 @@ type Seen struct {
 	Pods      []corev1.Pod
 	// KnowsPods says that Pods could be listed: then an instance without a Pod has none.
 	KnowsPods bool
+	// KnowsBackups says the same of DatabaseBackups: then no backup is none.
+	KnowsBackups bool
 }
 
 // Trouble is why something is not known, or not new.

@@ -71,8 +71,8 @@ function backupLine(b) {
     cell('proof', h('span', proof, proofWords(b))));
 }
 
-function backups(all) {
-  if (!all.length) return h('p', { class: 'faint' }, t('backups.none'));
+function backups(all, known) {
+  if (!all.length) return h('p', { class: 'faint' }, t(known ? 'backups.none' : 'backups.unknown'));
   const heads = ['name', 'ended', 'took', 'size', 'proof'];
   return h('table', {},
     h('thead', {}, h('tr', {}, heads.map((k) => h('th', { scope: 'col' }, t(`backups.${k}`))))),
@@ -158,7 +158,7 @@ export class Database {
     this.note.show(view.replicationTrouble ?? null, language);
     this.conditions.show(db.conditions, language);
     this.restore.show(db, view.at);
-    this.backups.show(db.backups, language);
+    this.backups.show(db.backups, db.knowsBackups, language);
     this.timeline.show(db.timeline);
   }
   key() { return false; }

@@ -13,7 +13,7 @@ const themes = ['auto', 'light', 'dark'];
 let theme = localStorage.getItem('theme') ?? 'auto';
 let page, view, connected = true;
 
-const notices = new Part(document.getElementById('notices'), (troubles) => troubles.map(troubleBox));
+const notices = new Part(document.getElementById('notices'), (troubles) => together(troubles).map(troubleBox));
 const bar = new Part(document.getElementById('top'), header);
 
 function header({ namespace, known, live, write, version }) {
@@ -24,8 +24,18 @@ function header({ namespace, known, live, write, version }) {
     known && h('span', { class: `badge ${write ? 'warn' : ''}` }, t(write ? 'mode.write' : 'mode.read')),
     h('span', { class: `live ${live}`, title: version }, t(`live.${live}`), ' ', h('span', { id: 'clock' })),
     h('nav', {}, button('theme', { onclick: nextTheme, title: t('theme') }, `◐ ${t(`theme.${theme}`)}`),
-      button('language', { lang: otherLanguage(), title: t('otherLanguage'), onclick: nextLanguage }, t('otherShort')),
+      button('language', { lang: otherLanguage(), title: t('otherLanguage'), onclick: nextLanguage },
+        t('otherShort')),
       button('help', { onclick: help, 'aria-label': t('help'), title: t('help') }, '?'))];
+}
+
+// together makes one of all rights to list and watch that are missing.
+function together(troubles) {
+  const verbs = 'list and watch ';
+  const missing = troubles.filter((x) => x.right?.startsWith(verbs));
+  if (missing.length < 2) return troubles;
+  const right = verbs + missing.map((x) => x.right.slice(verbs.length)).join(', ');
+  return [...troubles.filter((x) => !missing.includes(x)), { ...missing[0], right, message: '' }];
 }
 
 function nextTheme() {
