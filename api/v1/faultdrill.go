@@ -36,7 +36,8 @@ type FaultDrill struct {
 // FaultDrillSpec is what a user wants broken.
 //
 // +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
-// +kubebuilder:validation:XValidation:rule="self.fault != 'ServerHung' || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull']) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+// +kubebuilder:validation:XValidation:rule="self.fault != 'DiskFull' || self.instance != 'Primary' || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
 type FaultDrillSpec struct {
 	// The SampleDB, in the same namespace. It must have the annotation toban.dev/fault-drills: allowed.
 	// +kubebuilder:validation:MinLength=1
@@ -49,7 +50,8 @@ type FaultDrillSpec struct {
 	// it. PodDeleted deletes the Pod, which then stops in order, as a drain of its node does. PodKilled deletes the
 	// Pod without a grace period. PoolersKilled deletes all Pods behind NAME-pool so; instance does not matter then.
 	// VolumeLost deletes the volume claim of a standby, and kills its Pod: it copies all data anew, onto a new volume.
-	// It is always a standby, and takes three instances that vote.
+	// It is always a standby, and takes three instances that vote. DiskFull fills the volume by a file, for as long as
+	// duration says, until less is free than a primary needs to take writes. Volumes do not grow for it (storage.grow).
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
@@ -58,7 +60,7 @@ type FaultDrillSpec struct {
 	// +optional
 	Instance FaultDrillInstance `json:"instance,omitempty"`
 
-	// For how long a ServerHung lasts, unless the instance ends its server before.
+	// For how long a ServerHung or a DiskFull lasts. An instance may end a server that hangs before.
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
@@ -128,7 +130,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -140,6 +142,7 @@ const (
 	FaultPodKilled     FaultDrillFault = "PodKilled"
 	FaultPoolersKilled FaultDrillFault = "PoolersKilled"
 	FaultVolumeLost    FaultDrillFault = "VolumeLost"
+	FaultDiskFull      FaultDrillFault = "DiskFull"
 )
 
 // FaultDrillInstance is which instance is broken.

@@ -105,6 +105,7 @@ type Agent struct {
 	probes    *serve.Probes
 	metrics   *serve.Metrics
 	flags     flags
+	faults    *faults
 	// authorities are those of the certificates for clients.
 	authorities atomic.Pointer[string]
 	describer   *describer
@@ -159,6 +160,7 @@ func newAgent(
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
+	a.faults = newFaults(&a.current, volume.NewFiller(options.Volume, options.Log), options.Die, options.Log)
 	var err error
 	a.identity, err = identity.New(identity.Options{
 		Name: options.Name, Address: options.Address, Authority: options.Authority, Given: options.Certificate,
@@ -213,7 +215,7 @@ func (a *Agent) answerOthers() {
 		},
 		Configure: a.configure, Complete: a.withAuthorities, OnStatus: a.peers.OnStatus,
 		Connect: a.server.ConnectTo, GoOnAs: a.exchange.offer, Pooler: a.poolers.Answer,
-		Break: newFaults(&a.current, a.options.Die, a.options.Log).do, Log: a.options.Log,
+		Break: a.faults.do, Log: a.options.Log,
 	}
 	vitals := &vitals{status: a.status, silence: func() (time.Duration, bool) {
 		if !a.begun.Load() {
@@ -296,6 +298,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		return err
 	}
+	a.faults.clear()
+	defer a.faults.end() // the volume may be somebody else's next
 	group, life := errgroup.WithContext(context.WithoutCancel(ctx))
 	a.beginElections(life, a.resume(ctx))
 	go a.exchange.identify()

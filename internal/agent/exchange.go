@@ -236,6 +236,11 @@ func (x *exchange) give(m machine.Handover, path, sha string, told chan os.Signa
 	}
 	undo := undoing{}
 	defer undo.all()
+	release, err := a.faults.rest()
+	if err != nil {
+		return err
+	}
+	undo.add(release)
 	resume, err := r.handOver(h)
 	if err != nil {
 		return err

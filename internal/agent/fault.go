@@ -20,29 +20,36 @@ type breakable interface {
 	Continue() error
 }
 
+// fillable is what a fault does to a volume, which is so large: a volume.Filler.
+type fillable interface {
+	Fill(volume int64) error
+	Empty() error
+}
+
 // dieAfter is how long the agent lives on after the order to end, so that its answer gets out.
 const dieAfter = 100 * time.Millisecond
 
 // faults break this instance, when a FaultDrill orders it. Nothing else of the agent knows: it has to notice, as with
-// any other fault. What hangs goes on by itself when its time is over. If the agent has gone on as another program by
-// then, that one notices that its server hangs, and ends it.
+// any other fault. What lasts is over by itself when its time is over. Until then the agent does not go on as another
+// program, which would not know.
 type faults struct {
 	current *atomic.Pointer[running]
+	volume  fillable
 	// die ends this process at once.
 	die func()
 	log *slog.Logger
 
 	mutex sync.Mutex
-	// hung is the server that hangs, ends what lets it go on later.
-	hung breakable
-	ends *time.Timer
+	// undoes takes back what lasts, nil for nothing; ends does that later.
+	undoes func() error
+	ends   *time.Timer
 }
 
-func newFaults(current *atomic.Pointer[running], die func(), log *slog.Logger) *faults {
+func newFaults(current *atomic.Pointer[running], volume fillable, die func(), log *slog.Logger) *faults {
 	if die == nil {
 		die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
-	return &faults{current: current, die: die, log: log}
+	return &faults{current: current, volume: volume, die: die, log: log}
 }
 
 // do carries an order out.
@@ -54,6 +61,8 @@ func (f *faults) do(o protocol.FaultOrder) error {
 	case protocol.FaultKillAgent:
 		time.AfterFunc(dieAfter, f.die)
 		return nil
+	case protocol.FaultFillVolume:
+		return f.last(o.For, func() error { return f.volume.Fill(o.Volume) }, f.volume.Empty)
 	case protocol.FaultKillServer, protocol.FaultHangServer:
 	default:
 		return fmt.Errorf("this agent knows no fault %q", o.Fault)
@@ -65,7 +74,7 @@ func (f *faults) do(o protocol.FaultOrder) error {
 	if o.Fault == protocol.FaultKillServer {
 		return server.Crash()
 	}
-	return f.hang(server, o.For)
+	return f.last(o.For, server.Hang, server.Continue)
 }
 
 // server is the one that runs.
@@ -81,37 +90,64 @@ func (f *faults) server() (breakable, error) {
 	return server, nil
 }
 
-// hang lets the server hang for a while.
-func (f *faults) hang(server breakable, lasts time.Duration) error {
-	if lasts <= 0 || lasts > protocol.MaxHang {
-		return fmt.Errorf("a server may hang for %s at most, not for %s", protocol.MaxHang, lasts)
+// last begins a fault that lasts for a while. What could not be begun as a whole is taken back at once.
+func (f *faults) last(lasts time.Duration, begin, undoes func() error) error {
+	if lasts <= 0 || lasts > protocol.MaxFault {
+		return fmt.Errorf("a fault may last for %s at most, not for %s", protocol.MaxFault, lasts)
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.hung != nil {
-		return errors.New("the server hangs already, by an earlier order")
+	if f.undoes != nil {
+		return errors.New("a fault lasts already, by an earlier order")
 	}
-	f.hung = server
-	f.ends = time.AfterFunc(lasts, func() {
-		if err := f.undo(); err != nil {
-			f.log.Error("the server may still hang", "error", err.Error())
-		}
-	})
-	return server.Hang()
+	f.undoes = undoes
+	f.ends = time.AfterFunc(lasts, f.end)
+	if err := begin(); err != nil {
+		return errors.Join(err, f.undoHeld())
+	}
+	return nil
 }
 
-// undo lets the server go on that hangs, if one does.
+// end takes back what lasts, where nobody waits for that.
+func (f *faults) end() {
+	if err := f.undo(); err != nil {
+		f.log.Error("a fault of a FaultDrill may last on", "error", err.Error())
+	}
+}
+
+// undo takes back what lasts, if something does.
 func (f *faults) undo() error {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.hung == nil {
+	return f.undoHeld()
+}
+
+func (f *faults) undoHeld() error {
+	if f.undoes == nil {
 		return nil
 	}
 	f.ends.Stop()
-	err := f.hung.Continue()
+	err := f.undoes()
 	if err == nil {
-		f.hung = nil
-		f.log.Info("the server goes on")
+		f.undoes = nil
+		f.log.Info("the fault of a FaultDrill is over")
 	}
 	return err
+}
+
+// rest keeps faults from beginning until release, for who makes another program of this process.
+func (f *faults) rest() (release func(), err error) {
+	f.mutex.Lock()
+	if f.undoes != nil {
+		f.mutex.Unlock()
+		return nil, fmt.Errorf("%w: a fault of a FaultDrill lasts", errBusy)
+	}
+	return f.mutex.Unlock, nil
+}
+
+// clear removes what a fault of an agent before has left on the volume, which ended before that was over.
+func (f *faults) clear() {
+	if err := f.volume.Empty(); err != nil {
+		f.log.Error("what a FaultDrill has left can't be removed", "error", err.Error())
+	}
 }

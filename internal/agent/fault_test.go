@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -40,13 +41,20 @@ func (b *brittle) Crash() error    { return b.note("crash") }
 func (b *brittle) Hang() error     { return b.note("hang") }
 func (b *brittle) Continue() error { return b.note("continue") }
 
-// breaking is what breaks an instance whose server is brittle.
+func (b *brittle) Fill(size int64) error { return b.note(fmt.Sprintf("fill %d", size)) }
+func (b *brittle) Empty() error          { return b.note("empty") }
+
+// breaking is what breaks an instance whose server is brittle, and its volume.
 func breaking(server Process, die func()) *faults {
 	var current atomic.Pointer[running]
 	if server != nil {
 		current.Store(&running{process: server})
 	}
-	return newFaults(&current, die, slog.New(slog.DiscardHandler))
+	volume, ok := server.(fillable)
+	if !ok {
+		volume = &brittle{}
+	}
+	return newFaults(&current, volume, die, slog.New(slog.DiscardHandler))
 }
 
 func TestAServerIsKilledByOrder(t *testing.T) {
@@ -111,6 +119,58 @@ func TestAHangIsUndone(t *testing.T) {
 			t.Errorf("it was done: %q", got)
 		}
 	})
+}
+
+func TestAVolumeIsFilledByOrderForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		volume := &brittle{}
+		f := breaking(volume, nil)
+		fill := protocol.FaultOrder{Fault: protocol.FaultFillVolume, For: 10 * time.Second, Volume: 7}
+		if err := f.do(fill); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Second}); err == nil {
+			t.Error("two faults last at once")
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if got := volume.take(); !slices.Equal(got, []string{"fill 7", "empty"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		if f.clear(); !slices.Equal(volume.take(), []string{"empty"}) {
+			t.Error("what an agent before has left stays")
+		}
+	})
+}
+
+// A fault that could not be begun as a whole does not stay as it is.
+func TestAFaultThatFailsIsTakenBack(t *testing.T) {
+	volume := &brittle{fails: errors.New("no")}
+	f := breaking(volume, nil)
+	if err := f.do(protocol.FaultOrder{Fault: protocol.FaultFillVolume, For: time.Minute}); err == nil {
+		t.Error("it is done")
+	}
+	if got := volume.take(); !slices.Equal(got, []string{"fill 0", "empty"}) {
+		t.Errorf("it was done: %q", got)
+	}
+}
+
+// A program that does not know of a fault could not take it back.
+func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
+	server := &brittle{}
+	f := breaking(server, nil)
+	if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.rest(); !errors.Is(err, errBusy) {
+		t.Errorf("the moment is good: %v", err)
+	}
+	f.end()
+	release, err := f.rest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }
 
 func TestAnAgentEndsByOrderAfterItsAnswer(t *testing.T) {

@@ -46,10 +46,10 @@ func Drill() *cobra.Command {
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, PoolersKilled\n"+
-		"or VolumeLost (of a standby)")
+	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, DiskFull,\n"+
+		"PoolersKilled or VolumeLost (of a standby)")
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "Primary or Standby")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung lasts")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung or a DiskFull lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")

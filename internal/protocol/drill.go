@@ -17,19 +17,23 @@ const (
 	FaultKillServer Fault = "kill-server" // SIGKILL to the postmaster
 	FaultHangServer Fault = "hang-server" // SIGSTOP to all of its processes, and later SIGCONT
 	FaultKillAgent  Fault = "kill-agent"  // the agent ends at once, and the container with it
-	FaultUndo       Fault = "undo"        // what hangs goes on
+	FaultFillVolume Fault = "fill-volume" // a file on the volume, so that a primary takes no writes, and later none
+	FaultUndo       Fault = "undo"        // what lasts is over
 )
 
-// MaxHang is the longest that an agent lets its server hang.
-const MaxHang = 5 * time.Minute
+// MaxFault is the longest that a fault lasts which an agent takes back.
+const MaxFault = 5 * time.Minute
 
 // FaultOrder orders a fault.
 type FaultOrder struct {
 	// Drill is the UID of the FaultDrill, for the log.
 	Drill string `json:"drill"`
 	Fault Fault  `json:"fault"`
-	// For is how long FaultHangServer lasts.
+	// For is how long a fault lasts that the agent takes back.
 	For time.Duration `json:"for,omitempty"`
+	// Volume is how large the volume is, in bytes, for FaultFillVolume. Where its file system is larger, it is not the
+	// volume's own.
+	Volume int64 `json:"volume,omitempty"`
 }
 
 // FaultResult is when it was done.

@@ -28,6 +28,8 @@ type Room struct {
 	// that was measured.
 	PerDay *int64        `json:"perDay,omitempty"`
 	Over   time.Duration `json:"over,omitempty"`
+	// Drill is how much of what is used a FaultDrill has filled. It is in no rate.
+	Drill int64 `json:"drill,omitempty"`
 	// Lately is by how much it has filled in the last minute.
 	Lately int64 `json:"lately,omitempty"`
 }

@@ -71,3 +71,11 @@ func (b Bounds) GiveReserve(free int64) bool { return free < b.Least }
 
 // TakeReserve says that there is room to have it again: with it, a primary still takes writes.
 func (b Bounds) TakeReserve(free, wal int64) bool { return b.opens(free, wal) >= b.Reserve }
+
+// DrillLeaves is how much a FaultDrill that fills the volume leaves free, in bytes: so little that a primary takes no
+// writes, whatever its WAL has, and more than that below which those who read are ended.
+func (b Bounds) DrillLeaves() int64 { return b.Spare / 8 * 7 }
+
+// DrillMayFill says that a FaultDrill may fill the volume: once it does not any more, a primary takes writes again,
+// though some were written meanwhile.
+func (b Bounds) DrillMayFill(free, wal int64) bool { return b.opens(free, wal) >= b.Spare }

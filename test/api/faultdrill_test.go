@@ -28,6 +28,7 @@ import (
 // breaker notes what agents are ordered.
 type breaker struct {
 	orders []string
+	last   protocol.FaultOrder
 	fails  error
 	// meanwhile is done while an agent carries an order out.
 	meanwhile func()
@@ -37,6 +38,7 @@ func (b *breaker) Fault(
 	_ context.Context, _ types.UID, host string, _ protocol.Config, order protocol.FaultOrder,
 ) (protocol.FaultResult, error) {
 	b.orders = append(b.orders, string(order.Fault)+" at "+host)
+	b.last = order
 	if b.meanwhile != nil {
 		b.meanwhile()
 	}
@@ -307,6 +309,43 @@ func TestADrillOfAVolume(t *testing.T) {
 	k.expectDrill(two, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "takes 3 instances that vote")
 }
 
+// The agent is told for how long, and how large its volume is. What it fills makes no volume grow, and the conditions
+// say whose doing it is.
+func TestADrillOfAFullDisk(t *testing.T) {
+	k, db, d := drilled(t, func(d *v1.FaultDrill) {
+		d.Spec.Fault, d.Spec.Duration.Duration = v1.FaultDiskFull, 2*time.Minute
+		d.Spec.Observe.Duration, d.Spec.AbortAfter.Duration = 3*time.Minute, 3*time.Minute
+	})
+	db = k.edit(db, growing("2Gi"))
+	k.clientsPod(d)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "x-0 was broken")
+	if last := k.breaker.last; last.Fault != protocol.FaultFillVolume || last.For != 2*time.Minute ||
+		last.Volume != 1<<30 {
+		t.Errorf("the agent was ordered %+v", last)
+	}
+	k.agents.change("10.1.0.1", func(s *protocol.Status) {
+		s.ReadOnly, s.Room = true, &protocol.Room{Size: 1 << 30, Used: 950 << 20, Drill: 800 << 20}
+	})
+	db = k.reconcile(db)
+	k.expectSize(db, 3, "1Gi")
+	for _, condition := range []string{v1.ConditionHasRoom, v1.ConditionAvailable} {
+		if m := k.expect(db, condition, metav1.ConditionFalse, v1.ReasonWritesRefused); !strings.Contains(m,
+			"a FaultDrill has filled volume data-x-0") {
+			t.Errorf("%s says %q", condition, m)
+		}
+	}
+	if d = k.drill(d); d.Status.WholeAt != nil {
+		t.Error("it is whole while no writes are taken")
+	}
+	d.Spec.Cancel = true
+	k.must(k.api.Update(k.Context(), d))
+	k.expectDrill(k.drill(d), metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled", "")
+	if last := k.breaker.last; last.Fault != protocol.FaultUndo || last.For != 0 {
+		t.Errorf("the last order is %+v", last)
+	}
+}
+
 // readyPod makes a Pod that is ready.
 func (k *driller) readyPod(name string, labels map[string]string) {
 	k.Helper()
@@ -434,6 +473,9 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 		"an unknown fault": {func(s *v1.FaultDrillSpec) { s.Fault = "Fire" }, "Unsupported value"},
 		"too short": {func(s *v1.FaultDrillSpec) { s.Observe.Duration = 20 * time.Second },
 			"observe must be at least 15s longer than duration"},
+		"a full disk that is given up": {func(s *v1.FaultDrillSpec) {
+			s.Fault, s.Duration.Duration, s.Observe.Duration = v1.FaultDiskFull, time.Minute, 2*time.Minute
+		}, "abortAfter must be at least 10s longer than duration"},
 		"for ever": {func(s *v1.FaultDrillSpec) { s.Duration.Duration = time.Hour }, "duration must be from 1s to 5m"},
 	} {
 		other := &v1.FaultDrill{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "e"}, Spec: d.Spec}

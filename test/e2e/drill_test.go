@@ -38,6 +38,10 @@ func TestFaultDrills(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not passed") {
 		t.Errorf("no outage at all: %v\n%s", err, out)
 	}
+	s.Log(s.toban("drill", "drilled", "--fault", "DiskFull", "--max-outage", "20s"))
+	if d := s.drillOf(v1.FaultDiskFull); d.Status.Clients[0].Outage.Duration < d.Spec.Duration.Duration/2 {
+		t.Errorf("writes were taken though the volume was full: %+v", d.Status.Clients)
+	}
 	history := s.toban("drill", "drilled")
 	for _, words := range []string{"kill-the-primary", "passed", v1.ReasonOutageTooLong} {
 		if !strings.Contains(history, words) {
@@ -84,6 +88,20 @@ func TestLongDrillsByASchedule(t *testing.T) {
 		return nil
 	})
 	s.Log(s.condition("shop", v1.ConditionDrillsPassed, "True", v1.ReasonLastDrillPassed))
+}
+
+// drillOf is a drill with a fault, which must have a result.
+func (s *story) drillOf(fault v1.FaultDrillFault) *v1.FaultDrill {
+	s.Helper()
+	var all v1.FaultDrillList
+	must(s.T, s.Get(s.ctx, "faultdrill", &all))
+	for i := range all.Items {
+		if d := &all.Items[i]; d.Spec.Fault == fault && len(d.Status.Clients) > 0 {
+			return d
+		}
+	}
+	s.Fatalf("no drill with the fault %s has a result", fault)
+	return nil
 }
 
 // cancelsADrill has a standby hang for long, and takes that back.

@@ -34,7 +34,9 @@ type Gauge struct {
 	tell    func(protocol.Room)
 	log     *slog.Logger
 	measure func() (size, used int64, err error)
-	now     func() time.Time
+	// filled is how much of it a FaultDrill has filled.
+	filled func() int64
+	now    func() time.Time
 
 	poke    chan struct{}
 	samples []room.Sample
@@ -47,7 +49,7 @@ type Gauge struct {
 func NewGauge(volume string, tell func(protocol.Room), log *slog.Logger) *Gauge {
 	return &Gauge{
 		path: filepath.Join(StateFolder(volume), fillingFile), tell: tell, log: log,
-		measure: newMeter(volume).used, now: time.Now,
+		measure: newMeter(volume).used, filled: func() int64 { return filled(volume) }, now: time.Now,
 		poke: make(chan struct{}, 1),
 	}
 }
@@ -68,8 +70,10 @@ func (g *Gauge) Run(ctx context.Context) error {
 	}, g.poke)
 }
 
-// look looks once.
+// look looks once. What a FaultDrill has filled is nobody's need: volumes do not grow for it. It may change during the
+// look: none of it counts then.
 func (g *Gauge) look() {
+	drill := g.filled()
 	size, used, err := g.measure()
 	if err != nil {
 		g.complain(err)
@@ -78,15 +82,17 @@ func (g *Gauge) look() {
 	if g.samples == nil {
 		g.samples = g.read()
 	}
-	if err := g.note(room.Sample{At: g.now().UTC().Truncate(time.Second), Used: used}); err != nil {
+	drill = max(drill, g.filled())
+	own := max(used-drill, 0)
+	if err := g.note(room.Sample{At: g.now().UTC().Truncate(time.Second), Used: own}); err != nil {
 		g.complain(err)
 	} else {
 		g.failed = ""
 	}
-	if g.recent = append(g.recent, used); len(g.recent) > lately+1 {
+	if g.recent = append(g.recent, own); len(g.recent) > lately+1 {
 		g.recent = g.recent[1:]
 	}
-	g.say(protocol.Room{Size: size, Used: used, Lately: max(used-g.recent[0], 0)})
+	g.say(protocol.Room{Size: size, Used: used, Drill: drill, Lately: max(own-g.recent[0], 0)})
 }
 
 // say tells what was seen, with the rate, where that is something new.

@@ -155,3 +155,23 @@ func TestTheRoomOfARealFileSystem(t *testing.T) {
 		t.Error("a folder that is not there has room")
 	}
 }
+
+// What a FaultDrill has filled is told, and is in no rate: nobody enlarges a volume for it.
+func TestWhatADrillFillsIsInNoRate(t *testing.T) {
+	volume := emptyVolume(t)
+	g := newGauged(t, volume)
+	g.pass(4*time.Hour, 0)
+	must(t, os.WriteFile(fillPath(volume), nil, 0o600))
+	must(t, os.Truncate(fillPath(volume), 8<<30))
+	g.used += 8 << 30
+	g.pass(4*time.Hour, 0)
+	if got := g.last(); got.Drill != 8<<30 || got.Used != 9<<30 || got.Lately != 0 || *got.PerDay != 0 {
+		t.Errorf("it tells %+v, and %d a day", got, *got.PerDay)
+	}
+	must(t, os.Remove(fillPath(volume)))
+	g.used -= 8 << 30
+	g.pass(time.Minute, 0)
+	if got := g.last(); got.Drill != 0 || got.Used != 1<<30 || got.Lately != 0 {
+		t.Errorf("after it, it tells %+v", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
@@ -75,6 +76,8 @@ func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 		return r.order(ctx, s, protocol.FaultHangServer)
 	case v1.FaultAgentKilled:
 		return r.order(ctx, s, protocol.FaultKillAgent)
+	case v1.FaultDiskFull:
+		return r.order(ctx, s, protocol.FaultFillVolume)
 	}
 	return time.Time{}, fmt.Errorf("this operator knows no fault %s", s.drill.Spec.Fault)
 }
@@ -116,14 +119,31 @@ func (r *Reconciler) order(ctx context.Context, s *scope, fault protocol.Fault) 
 	defer cancel()
 	at := r.Now()
 	order := protocol.FaultOrder{Drill: string(s.drill.UID), Fault: fault}
-	if fault == protocol.FaultHangServer {
-		order.For = s.drill.Spec.Duration.Duration
+	if fault != protocol.FaultUndo {
+		order.For = lasts(s.drill.Spec)
+	}
+	if fault == protocol.FaultFillVolume {
+		size, err := r.volumeSize(ctx, s.seen.target)
+		if err != nil {
+			return at, err
+		}
+		order.Volume = size
 	}
 	_, err := r.Breaker.Fault(ctx, s.seen.db.UID, s.seen.target.Status.PodIP, s.seen.config, order)
 	return at, err
 }
 
-// undo lets go on what hangs. Where the instance is gone, so is what hung.
+// volumeSize is how large the volume of an instance is, as its storage says.
+func (r *Reconciler) volumeSize(ctx context.Context, pod *corev1.Pod) (bytes int64, err error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: naming.ClaimOf(pod.Name)}
+	if err := r.Client.Get(ctx, key, claim); err != nil {
+		return 0, fmt.Errorf("read how large the volume is: %w", err)
+	}
+	return claim.Status.Capacity.Storage().Value(), nil
+}
+
+// undo ends what lasts. Where the instance is gone, that has ended, or its next agent ends it.
 func (r *Reconciler) undo(ctx context.Context, s *scope) error {
 	if s.seen.target == nil {
 		return nil

@@ -57,7 +57,7 @@ type scope struct {
 }
 
 // Reconcile brings one FaultDrill nearer to its end. It has no finalizer: its Job goes with it by its owner reference,
-// and what hangs goes on by itself.
+// and what lasts ends by itself.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	drill := &v1.FaultDrill{}
 	// Past the cache: what was ordered a moment ago must be seen. There are few FaultDrills.

@@ -177,9 +177,7 @@ func (s *scope) view() view {
 		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
 		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: status.Instance,
 		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
-	}
-	if spec.Fault == v1.FaultServerHung {
-		v.lasts = spec.Duration.Duration
+		lasts: lasts(spec),
 	}
 	newest := s.seen.run.Newest()
 	v.steady = newest != nil && pods.Ready(newest)
@@ -191,6 +189,17 @@ func (s *scope) view() view {
 		v.wholeSince = moment(status.WholeAt)
 	}
 	return v
+}
+
+// lasts is for how long a fault lasts, 0 for one that does not: it is over when it is done.
+func lasts(spec v1.FaultDrillSpec) time.Duration {
+	switch spec.Fault {
+	case v1.FaultServerHung, v1.FaultDiskFull:
+		return spec.Duration.Duration
+	case v1.FaultServerKilled, v1.FaultAgentKilled, v1.FaultPodDeleted, v1.FaultPodKilled, v1.FaultPoolersKilled,
+		v1.FaultVolumeLost:
+	}
+	return 0
 }
 
 func moment(t *metav1.Time) time.Time {

@@ -106,13 +106,14 @@ func (s *scope) volumes() []room.Volume {
 	return out
 }
 
-// withRoom adds to a volume what its agent says.
+// withRoom adds to a volume what its agent says. What a FaultDrill has filled counts as free: that goes by itself, and
+// a volume that has grown stays so.
 func (s *scope) withRoom(v room.Volume, instance string) room.Volume {
 	seen := s.seen.answers[instance].Room
 	if seen == nil || seen.Size <= 0 {
 		return v
 	}
-	v.Known, v.Size, v.Used, v.Lately = true, seen.Size, seen.Used, seen.Lately
+	v.Known, v.Size, v.Used, v.Lately = true, seen.Size, seen.Used-seen.Drill, seen.Lately
 	if seen.PerDay != nil {
 		v.PerDay, v.RateKnown = *seen.PerDay, true
 	}

@@ -123,6 +123,9 @@ func (s *scope) hasRoom(instances []v1.InstanceStatus) verdict {
 	if refused := s.writesRefused(); refused != nil {
 		return refused.adding(kept)
 	}
+	if words := s.filledByDrill(); words != "" {
+		return no(v1.ReasonNearlyFull, words)
+	}
 	rooms := s.rooms()
 	for _, name := range slices.Sorted(maps.Keys(rooms)) {
 		if rooms[name].Size-rooms[name].Used < leastWAL {
@@ -156,12 +159,28 @@ func (s *scope) writesRefused() *verdict {
 	if !answer.ReadOnly || answer.Room == nil {
 		return nil
 	}
+	if words := s.filledByDrill(); words != "" {
+		v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes: %s", primary, words))
+		return &v
+	}
 	bounds := room.BoundsOf(answer.Room.Size)
 	v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes, before its volume %s is full. %s. It takes "+
 		"writes again by itself when %s are free, with what WAL has. To delete rows until then, use "+
 		"kubectl toban psql %s, and begin with SET default_transaction_read_only = off",
 		primary, naming.ClaimOf(primary), s.moreRoom(), amount(bounds.Opens), s.db.Name))
 	return &v
+}
+
+// filledByDrill says that a FaultDrill has filled a volume, "" where none has.
+func (s *scope) filledByDrill() string {
+	rooms := s.rooms()
+	for _, name := range slices.Sorted(maps.Keys(rooms)) {
+		if rooms[name].Drill > 0 {
+			return fmt.Sprintf("a FaultDrill has filled volume %s, and empties it by itself when it ends",
+				naming.ClaimOf(name))
+		}
+	}
+	return ""
 }
 
 // cannotGrow says why volumes that are to grow by themselves do not, nothing where they do or need not.
