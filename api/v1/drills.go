@@ -25,6 +25,7 @@ type DrillsSpec struct {
 	Faults []FaultDrillFault `json:"faults,omitempty"`
 
 	// Which instance is broken.
+	// +kubebuilder:validation:Enum=Primary;Standby
 	// +kubebuilder:default=Primary
 	// +optional
 	Instance FaultDrillInstance `json:"instance,omitempty"`

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FaultDrill breaks one instance of a SampleDB on purpose, while clients write, and says what became of the writes.
+// FaultDrill breaks instances of a SampleDB on purpose, while clients write, and says what became of the writes.
 // Creating it does that, once.
 //
 // +kubebuilder:object:root=true
@@ -35,9 +35,11 @@ type FaultDrill struct {
 
 // FaultDrillSpec is what a user wants broken.
 //
-// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
 // +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull']) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
 // +kubebuilder:validation:XValidation:rule="self.fault != 'DiskFull' || self.instance != 'Primary' || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
+// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="(self.instance == 'Zone') == has(self.zone)",message="zone goes with instance: Zone, and that with zone: give both or none"
 type FaultDrillSpec struct {
 	// The SampleDB, in the same namespace. It must have the annotation toban.dev/fault-drills: allowed.
 	// +kubebuilder:validation:MinLength=1
@@ -49,16 +51,27 @@ type FaultDrillSpec struct {
 	// processes for as long as duration says (SIGSTOP, SIGCONT). AgentKilled ends the agent, and the container with
 	// it. PodDeleted deletes the Pod, which then stops in order, as a drain of its node does. PodKilled deletes the
 	// Pod without a grace period. PoolersKilled deletes all Pods behind NAME-pool so; instance does not matter then.
-	// VolumeLost deletes the volume claim of a standby, and kills its Pod: it copies all data anew, onto a new volume.
-	// It is always a standby, and takes three instances that vote. DiskFull fills the volume by a file, for as long as
-	// duration says, until less is free than a primary needs to take writes. Volumes do not grow for it (storage.grow).
+	// VolumeLost deletes the volume claim of a standby, and kills its Pod: it copies all data anew, onto a new
+	// volume. It is always a standby, and takes three instances that vote. DiskFull fills the volume by a file, for
+	// as long as duration says, until less is free than a primary needs to take writes. Volumes do not grow for it
+	// (storage.grow).
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
-	// Which instance: Primary, or Standby for one of the standbys that vote.
+	// Which instance: Primary, or Standby for one of the standbys that vote. All are all instances at once, but for
+	// readers, and Zone all that are in the zone that zone names; these two are for faults of servers, agents and
+	// Pods.
+	// +kubebuilder:validation:Enum=Primary;Standby;All;Zone
 	// +kubebuilder:default=Primary
 	// +optional
 	Instance FaultDrillInstance `json:"instance,omitempty"`
+
+	// The zone whose instances are broken, for instance: Zone. status.instanceStatuses of the SampleDB has the zone
+	// of each, which is the label topology.kubernetes.io/zone of its node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Zone string `json:"zone,omitempty"`
 
 	// For how long a ServerHung or a DiskFull lasts. An instance may end a server that hangs before.
 	// +kubebuilder:default="10s"
@@ -146,13 +159,14 @@ const (
 )
 
 // FaultDrillInstance is which instance is broken.
-// +kubebuilder:validation:Enum=Primary;Standby
 type FaultDrillInstance string
 
 // The values of FaultDrillInstance.
 const (
 	DrillPrimary FaultDrillInstance = "Primary"
 	DrillStandby FaultDrillInstance = "Standby"
+	DrillAll     FaultDrillInstance = "All"
+	DrillZone    FaultDrillInstance = "Zone"
 )
 
 // FaultDrillStatus is what became of a FaultDrill.
@@ -171,7 +185,8 @@ type FaultDrillStatus struct {
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 
-	// The instance that was chosen, and when the fault was ordered and done.
+	// The instance that was chosen, or the instances with a comma between them, and when the fault was ordered and
+	// done.
 	// +optional
 	Instance string `json:"instance,omitempty"`
 	// +optional

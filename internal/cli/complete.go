@@ -34,7 +34,7 @@ func Complete(verbs ...*cobra.Command) {
 		}
 		c.ValidArgsFunction = first(of)
 		for flag, of := range map[string]func(db string) names{
-			"instance": instances, "to": instances, "backup": func(string) names { return backups },
+			"instance": instances, "to": instances, "backup": func(string) names { return backups }, "zone": zones,
 		} {
 			if c.Flags().Lookup(flag) == nil || flag == "to" && c.Name() != "switchover" {
 				continue
@@ -105,6 +105,20 @@ func instances(db string) names {
 		err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: db}, one)
 		for _, i := range one.Status.InstanceStatuses {
 			out = append(out, i.Name)
+		}
+		return out, err
+	}
+}
+
+// zones are those in which instances of a SampleDB are.
+func zones(db string) names {
+	return func(ctx context.Context, api client.Reader, namespace string) (out []string, err error) {
+		one := &v1.SampleDB{}
+		err = api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: db}, one)
+		for _, i := range one.Status.InstanceStatuses {
+			if i.Zone != "" && !slices.Contains(out, i.Zone) {
+				out = append(out, i.Zone)
+			}
 		}
 		return out, err
 	}

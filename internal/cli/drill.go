@@ -21,7 +21,7 @@ import (
 
 type drillOptions struct {
 	cluster
-	fault, instance                          string
+	fault, instance, zone                    string
 	duration, observe, maxOutage, abortAfter time.Duration
 	wait                                     bool
 }
@@ -46,16 +46,32 @@ func Drill() *cobra.Command {
 	}
 	f := c.Flags()
 	o.flags(f)
-	f.StringVar(&o.fault, "fault", "", "ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled, DiskFull,\n"+
-		"PoolersKilled or VolumeLost (of a standby)")
-	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "Primary or Standby")
+	f.StringVar(&o.fault, "fault", "", "what happens: "+strings.Join(drillFaults[:5], ", ")+",\n"+
+		strings.Join(drillFaults[5:], ", "))
+	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "to which instance: "+strings.Join(drillInstances, ", "))
+	f.StringVar(&o.zone, "zone", "", "the zone of whose instances, with --on "+string(v1.DrillZone))
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung or a DiskFull lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
 	f.BoolVar(&o.wait, "wait", true, "wait for the outcome")
+	// They fail only for a flag that is not there.
+	_ = c.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(drillFaults, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("on", cobra.FixedCompletions(drillInstances, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
+
+// drillFaults and drillInstances are what a FaultDrill knows.
+var (
+	drillFaults = []string{
+		string(v1.FaultServerKilled), string(v1.FaultServerHung), string(v1.FaultAgentKilled),
+		string(v1.FaultPodDeleted), string(v1.FaultPodKilled), string(v1.FaultPoolersKilled),
+		string(v1.FaultVolumeLost), string(v1.FaultDiskFull),
+	}
+	drillInstances = []string{
+		string(v1.DrillPrimary), string(v1.DrillStandby), string(v1.DrillAll), string(v1.DrillZone),
+	}
+)
 
 // run creates a FaultDrill, and watches it.
 func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) error {
@@ -70,6 +86,7 @@ func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) erro
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
 		Spec: v1.FaultDrillSpec{
 			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
+			Zone:     o.zone,
 			Duration: metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
 			AbortAfter: metav1.Duration{Duration: o.abortAfter}, Deadline: metav1.Duration{Duration: 30 * time.Minute},
 			Objectives: v1.FaultDrillObjectives{

@@ -31,8 +31,8 @@ type FaultOrder struct {
 	Fault Fault  `json:"fault"`
 	// For is how long a fault lasts that the agent takes back.
 	For time.Duration `json:"for,omitempty"`
-	// Volume is how large the volume is, in bytes, for FaultFillVolume. Where its file system is larger, it is not the
-	// volume's own.
+	// Volume is how large the volume is, in bytes, for FaultFillVolume. Where its file system is larger, it is not
+	// the volume's own.
 	Volume int64 `json:"volume,omitempty"`
 }
 

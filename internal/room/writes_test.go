@@ -61,15 +61,15 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// A drill fills a volume until a primary takes no writes, and no further than that. Where its file was enough, a primary
-// takes writes again when that is gone, as it was before.
+// A drill fills a volume until a primary takes no writes, and no further than that. Where its file was enough, a
+// primary takes writes again when that is gone, as it was before.
 func TestADrillThatFills(t *testing.T) {
 	for _, size := range []int64{100 * mib, 512 * mib, 10 * gib, 1000 * gib} {
 		b := BoundsOf(size)
 		left := b.DrillLeaves()
 		for _, wal := range []int64{0, segment, SparingWAL, 8 * gib} {
 			if b.TakeWrites(left, wal, 0, true) {
-				t.Errorf("of %d MiB, %d are left, and with %d MiB of WAL it takes writes", size/mib, left/mib, wal/mib)
+				t.Errorf("of %d MiB, %d are left, and with %d of WAL it takes writes", size/mib, left/mib, wal/mib)
 			}
 		}
 		if b.EndReads(left) || b.GiveReserve(left) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,9 +28,12 @@ import (
 
 // breaker notes what agents are ordered.
 type breaker struct {
+	mutex  sync.Mutex
 	orders []string
 	last   protocol.FaultOrder
 	fails  error
+	// failsAt is the one host where it fails, "" for all.
+	failsAt string
 	// meanwhile is done while an agent carries an order out.
 	meanwhile func()
 }
@@ -37,10 +41,15 @@ type breaker struct {
 func (b *breaker) Fault(
 	_ context.Context, _ types.UID, host string, _ protocol.Config, order protocol.FaultOrder,
 ) (protocol.FaultResult, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
 	b.orders = append(b.orders, string(order.Fault)+" at "+host)
 	b.last = order
 	if b.meanwhile != nil {
 		b.meanwhile()
+	}
+	if b.failsAt != "" && b.failsAt != host {
+		return protocol.FaultResult{}, nil
 	}
 	return protocol.FaultResult{}, b.fails
 }
@@ -238,6 +247,72 @@ func TestADrillOfAStandbyTakesOneThatVotes(t *testing.T) {
 	}
 	if len(k.breaker.orders) > 0 {
 		t.Errorf("agents were asked: %q", k.breaker.orders)
+	}
+}
+
+// All instances are broken at once, and what lasts is undone at all of them.
+func TestADrillOfAllInstances(t *testing.T) {
+	k, _, d := drilled(t, func(d *v1.FaultDrill) {
+		d.Spec.Instance = v1.DrillAll
+		d.Spec.Duration.Duration, d.Spec.Observe.Duration = 5*time.Minute, 10*time.Minute
+	})
+	k.clientsPod(d)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonRunning, "Running", "x-0, x-1, x-2 were broken")
+	k.expectOrders("hang-server at 10.1.0.1", "hang-server at 10.1.0.2", "hang-server at 10.1.0.3")
+	if d.Status.Instance != "x-0, x-1, x-2" {
+		t.Errorf("it has taken %q", d.Status.Instance)
+	}
+	gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "x-1"}}
+	k.must(k.api.Delete(t.Context(), gone, client.GracePeriodSeconds(0))) // what hung there is gone, too
+	d.Spec.Cancel = true
+	k.must(k.api.Update(k.Context(), d))
+	k.expectDrill(k.drill(d), metav1.ConditionFalse, v1.ReasonCancelled, "Cancelled", "")
+	k.expectOrders("undo at 10.1.0.1", "undo at 10.1.0.3")
+}
+
+// One of them can't be broken: those that were are let go.
+func TestADrillThatFailsAtOneInstance(t *testing.T) {
+	k, _, d := drilled(t, func(d *v1.FaultDrill) { d.Spec.Instance = v1.DrillAll })
+	k.clientsPod(d)
+	k.breaker.fails, k.breaker.failsAt = errors.New("no route to host"), "10.1.0.2"
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonFailed, "Failed", "x-1: no route to host")
+	k.expectOrders("hang-server at 10.1.0.1", "hang-server at 10.1.0.2", "hang-server at 10.1.0.3",
+		"undo at 10.1.0.1", "undo at 10.1.0.2", "undo at 10.1.0.3")
+}
+
+// The instances of one zone are broken, and no others. Without any there, nothing is.
+func TestADrillOfAZone(t *testing.T) {
+	in := func(zone string) func(*v1.FaultDrill) {
+		return func(d *v1.FaultDrill) {
+			d.Spec.Fault, d.Spec.Instance, d.Spec.Zone = v1.FaultPodKilled, v1.DrillZone, zone
+		}
+	}
+	k, db, d := drilled(t, in("c"))
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending", "are in none that is known")
+	k.place(db, "a", "b", "a")
+	k.expectDrill(k.drill(d), metav1.ConditionFalse, v1.ReasonNotReadyForDrill, "Pending",
+		"no instance is in zone c: they are in a, b")
+	k.must(k.api.Delete(t.Context(), d))
+	d = k.ask("zone", in("a"))
+	k.clientsPod(d)
+	d = k.drill(d)
+	if d.Status.Instance != "x-0, x-2" || k.find("x-0", &corev1.Pod{}) || k.find("x-2", &corev1.Pod{}) ||
+		!k.find("x-1", &corev1.Pod{}) {
+		t.Errorf("it has taken %q", d.Status.Instance)
+	}
+}
+
+// expectOrders expects that the agents were ordered this since it was asked last, in any order.
+func (k *driller) expectOrders(want ...string) {
+	k.Helper()
+	got := k.breaker.orders
+	k.breaker.orders = nil
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		k.Errorf("the agents were ordered %q, want %q", got, want)
 	}
 }
 
@@ -445,7 +520,7 @@ func TestADrillThatCannotBeDoneHasFailed(t *testing.T) {
 	k.clientsPod(d)
 	k.breaker.fails = errors.New("the agent at 10.1.0.1 answers 404 Not Found")
 	d = k.drill(d)
-	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonFailed, "Failed", "x-0 could not be broken: the agent")
+	k.expectDrill(d, metav1.ConditionFalse, v1.ReasonFailed, "Failed", "could not be done: x-0: the agent")
 }
 
 func TestADrillIsRefusedWithASentence(t *testing.T) {
@@ -473,6 +548,11 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 		"an unknown fault": {func(s *v1.FaultDrillSpec) { s.Fault = "Fire" }, "Unsupported value"},
 		"too short": {func(s *v1.FaultDrillSpec) { s.Observe.Duration = 20 * time.Second },
 			"observe must be at least 15s longer than duration"},
+		"all volumes": {func(s *v1.FaultDrillSpec) { s.Fault, s.Instance = v1.FaultVolumeLost, v1.DrillAll },
+			"choose one of these, or instance: Primary or Standby"},
+		"a zone without its name": {func(s *v1.FaultDrillSpec) { s.Instance = v1.DrillZone },
+			"zone goes with instance: Zone"},
+		"a zone of the primary": {func(s *v1.FaultDrillSpec) { s.Zone = "a" }, "zone goes with instance: Zone"},
 		"a full disk that is given up": {func(s *v1.FaultDrillSpec) {
 			s.Fault, s.Duration.Duration, s.Observe.Duration = v1.FaultDiskFull, time.Minute, 2*time.Minute
 		}, "abortAfter must be at least 10s longer than duration"},

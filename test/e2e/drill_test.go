@@ -38,9 +38,16 @@ func TestFaultDrills(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not passed") {
 		t.Errorf("no outage at all: %v\n%s", err, out)
 	}
+	s.Log(s.toban("drill", "drilled", "--fault", "ServerKilled", "--on", "All"))
+	if d := s.drillOf(v1.FaultServerKilled, v1.DrillAll); strings.Count(d.Status.Instance, "drilled-") != 3 {
+		t.Errorf("not all instances were broken: %s", d.Status.Instance)
+	}
+	zone := s.zone("drilled", s.ready("drilled").Status.Primary)
+	s.Log(s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Zone", "--zone", zone))
 	s.Log(s.toban("drill", "drilled", "--fault", "DiskFull", "--max-outage", "20s"))
-	if d := s.drillOf(v1.FaultDiskFull); d.Status.Clients[0].Outage.Duration < d.Spec.Duration.Duration/2 {
-		t.Errorf("writes were taken though the volume was full: %+v", d.Status.Clients)
+	full := s.drillOf(v1.FaultDiskFull, v1.DrillPrimary)
+	if full.Status.Clients[0].Outage.Duration < full.Spec.Duration.Duration/2 {
+		t.Errorf("writes were taken though the volume was full: %+v", full.Status.Clients)
 	}
 	history := s.toban("drill", "drilled")
 	for _, words := range []string{"kill-the-primary", "passed", v1.ReasonOutageTooLong} {
@@ -90,17 +97,17 @@ func TestLongDrillsByASchedule(t *testing.T) {
 	s.Log(s.condition("shop", v1.ConditionDrillsPassed, "True", v1.ReasonLastDrillPassed))
 }
 
-// drillOf is a drill with a fault, which must have a result.
-func (s *story) drillOf(fault v1.FaultDrillFault) *v1.FaultDrill {
+// drillOf is a drill with a fault of an instance, which must have a result.
+func (s *story) drillOf(fault v1.FaultDrillFault, of v1.FaultDrillInstance) *v1.FaultDrill {
 	s.Helper()
 	var all v1.FaultDrillList
 	must(s.T, s.Get(s.ctx, "faultdrill", &all))
 	for i := range all.Items {
-		if d := &all.Items[i]; d.Spec.Fault == fault && len(d.Status.Clients) > 0 {
+		if d := &all.Items[i]; d.Spec.Fault == fault && d.Spec.Instance == of && len(d.Status.Clients) > 0 {
 			return d
 		}
 	}
-	s.Fatalf("no drill with the fault %s has a result", fault)
+	s.Fatalf("no drill with the fault %s of %s has a result", fault, of)
 	return nil
 }
 

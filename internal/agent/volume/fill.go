@@ -21,18 +21,20 @@ import (
 const (
 	// fillFile is what a FaultDrill fills a volume with, in the state folder.
 	fillFile = "faultdrill"
-	// fillInterval is how often it is looked whether as much is free as is to be, fillUnit how far that may be from it.
+	// fillInterval is how often it is looked whether as much is free as is to be, fillUnit how far that may be from
+	// it.
 	fillInterval = 250 * time.Millisecond
 	fillUnit     = 1 << 20
 	// fillStep is how much is allocated at once: a signal has the kernel begin with that anew.
 	fillStep = 64 << 20
-	// ownPart is by what part a file system may be larger than its volume claims to be, and still be the volume's own.
+	// ownPart is by what part a file system may be larger than its volume claims to be, and still be the volume's
+	// own.
 	ownPart = 10
 )
 
-// Filler fills a volume for a FaultDrill, with one file, until a primary there takes no writes. As long as it does, it
-// holds free what is left: what a server writes or removes makes neither more room nor less. So a server never ends for
-// lack of it.
+// Filler fills a volume for a FaultDrill, with one file, until a primary there takes no writes. As long as it does,
+// it holds free what is left: what a server writes or removes makes neither more room nor less. So a server never
+// ends for lack of it.
 type Filler struct {
 	path    string
 	measure func() (size, used int64, err error)
@@ -93,11 +95,11 @@ func (f *Filler) mayFill(volume int64) error {
 	}
 	switch {
 	case size > volume+volume/ownPart:
-		return fmt.Errorf("the file system of the volume has %d MiB, and the volume %d MiB: it is not the volume's own, "+
-			"and others would have no room", size>>20, volume>>20)
+		return fmt.Errorf("the file system of the volume has %d MiB, and the volume %d MiB: it is not the volume's "+
+			"own, and others would have no room", size>>20, volume>>20)
 	case !room.BoundsOf(size).DrillMayFill(size-used, wal):
-		return fmt.Errorf("only %d MiB of the volume are free: a primary there might take no writes when the drill is "+
-			"over. Enlarge the volume first (spec.storage.size)", (size-used)>>20)
+		return fmt.Errorf("only %d MiB of the volume are free: a primary there might take no writes when the drill "+
+			"is over. Enlarge the volume first (spec.storage.size)", (size-used)>>20)
 	}
 	return nil
 }

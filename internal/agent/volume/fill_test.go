@@ -91,7 +91,7 @@ func TestAVolumeThatMustNotBeFilled(t *testing.T) {
 		words  string
 	}{
 		"others have their data there": {func(*filling) {}, 256 * testMiB, "not the volume's own"},
-		"nearly all is used":           {func(f *filling) { f.used = 300 * testMiB }, 512 * testMiB, "Enlarge the volume"},
+		"nearly all is used":           {func(f *filling) { f.used = 300 * testMiB }, 512 * testMiB, "Enlarge"},
 	} {
 		f := newFilling(t)
 		c.change(f)

@@ -70,8 +70,8 @@ func (g *Gauge) Run(ctx context.Context) error {
 	}, g.poke)
 }
 
-// look looks once. What a FaultDrill has filled is nobody's need: volumes do not grow for it. It may change during the
-// look: none of it counts then.
+// look looks once. What a FaultDrill has filled is nobody's need: volumes do not grow for it. It may change during
+// the look: none of it counts then.
 func (g *Gauge) look() {
 	drill := g.filled()
 	size, used, err := g.measure()

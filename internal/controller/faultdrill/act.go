@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,47 +50,68 @@ func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision
 	if err := r.report(ctx, s, d); err != nil {
 		return d, err
 	}
+	// The time is the operator's own: the clocks of nodes may differ.
 	at, err := r.fault(ctx, s)
 	if err != nil {
-		failed := over(v1.ReasonFailed, fmt.Sprintf("%s could not be broken: %s", s.target(), err))
+		failed := over(v1.ReasonFailed, fmt.Sprintf("the fault could not be done: %s", err))
 		return failed, r.jobs().Remove(ctx, s.seen.run.Job)
 	}
 	s.struck = at
 	r.tell(s)
-	return wait(v1.ReasonRunning, fmt.Sprintf("%s was broken, and the clients write on", s.target())), nil
+	return wait(v1.ReasonRunning, broken(s.target())), nil
 }
 
-// fault does it, and says when.
+// fault does it to all that it is done to at once, and says when.
 func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
+	at := r.Now()
+	if s.breaksPoolers() {
+		return at, r.killPoolers(ctx, s)
+	}
+	err := each(s.seen.targets, func(pod *corev1.Pod) error { return r.breakInstance(ctx, s, pod) })
+	if err != nil && lasts(s.drill.Spec) > 0 {
+		_ = r.undo(ctx, s) // where it was done, it ends by itself, but later
+	}
+	return at, err
+}
+
+// each does something with all Pods at once, and says what failed.
+func each(pods []corev1.Pod, do func(*corev1.Pod) error) error {
+	failed := make([]error, len(pods))
+	var all sync.WaitGroup
+	for i := range pods {
+		all.Go(func() { failed[i] = do(&pods[i]) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// breakInstance does the fault to one instance.
+func (r *Reconciler) breakInstance(ctx context.Context, s *scope, pod *corev1.Pod) error {
 	switch s.drill.Spec.Fault {
 	case v1.FaultPodDeleted:
-		return r.Now(), r.deletePod(ctx, s.seen.target)
+		return r.deletePod(ctx, pod)
 	case v1.FaultPodKilled:
-		return r.Now(), r.deletePod(ctx, s.seen.target, client.GracePeriodSeconds(0))
-	case v1.FaultPoolersKilled:
-		return r.Now(), r.killPoolers(ctx, s)
+		return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
 	case v1.FaultVolumeLost:
-		return r.Now(), r.loseVolume(ctx, s.seen.target)
+		return r.loseVolume(ctx, pod)
 	case v1.FaultServerKilled:
-		return r.order(ctx, s, protocol.FaultKillServer)
+		return r.order(ctx, s, pod, protocol.FaultKillServer)
 	case v1.FaultServerHung:
-		return r.order(ctx, s, protocol.FaultHangServer)
+		return r.order(ctx, s, pod, protocol.FaultHangServer)
 	case v1.FaultAgentKilled:
-		return r.order(ctx, s, protocol.FaultKillAgent)
+		return r.order(ctx, s, pod, protocol.FaultKillAgent)
 	case v1.FaultDiskFull:
-		return r.order(ctx, s, protocol.FaultFillVolume)
+		return r.order(ctx, s, pod, protocol.FaultFillVolume)
+	case v1.FaultPoolersKilled:
 	}
-	return time.Time{}, fmt.Errorf("this operator knows no fault %s", s.drill.Spec.Fault)
+	return fmt.Errorf("this operator knows no fault %s of an instance", s.drill.Spec.Fault)
 }
 
 // killPoolers deletes them all, as far as it can.
 func (r *Reconciler) killPoolers(ctx context.Context, s *scope) error {
-	var failed error
-	for i := range s.seen.poolers {
-		err := r.deletePod(ctx, &s.seen.poolers[i], client.GracePeriodSeconds(0))
-		failed = errors.Join(failed, client.IgnoreNotFound(err))
-	}
-	return failed
+	return each(s.seen.poolers, func(pod *corev1.Pod) error {
+		return client.IgnoreNotFound(r.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
+	})
 }
 
 // loseVolume deletes the volume claim of an instance, and its Pod without a grace period. Kubernetes' controllers make
@@ -113,24 +135,25 @@ func (r *Reconciler) deletePod(ctx context.Context, pod *corev1.Pod, options ...
 	return nil
 }
 
-// order has the instance's agent do it. The time is the operator's own: the clocks of nodes may differ.
-func (r *Reconciler) order(ctx context.Context, s *scope, fault protocol.Fault) (time.Time, error) {
+// order has the agent of an instance do it.
+func (r *Reconciler) order(ctx context.Context, s *scope, pod *corev1.Pod, fault protocol.Fault) error {
 	ctx, cancel := context.WithTimeout(ctx, patienceFault)
 	defer cancel()
-	at := r.Now()
 	order := protocol.FaultOrder{Drill: string(s.drill.UID), Fault: fault}
 	if fault != protocol.FaultUndo {
 		order.For = lasts(s.drill.Spec)
 	}
 	if fault == protocol.FaultFillVolume {
-		size, err := r.volumeSize(ctx, s.seen.target)
+		size, err := r.volumeSize(ctx, pod)
 		if err != nil {
-			return at, err
+			return err
 		}
 		order.Volume = size
 	}
-	_, err := r.Breaker.Fault(ctx, s.seen.db.UID, s.seen.target.Status.PodIP, s.seen.config, order)
-	return at, err
+	if _, err := r.Breaker.Fault(ctx, s.seen.db.UID, pod.Status.PodIP, s.seen.config, order); err != nil {
+		return fmt.Errorf("%s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // volumeSize is how large the volume of an instance is, as its storage says.
@@ -145,11 +168,7 @@ func (r *Reconciler) volumeSize(ctx context.Context, pod *corev1.Pod) (bytes int
 
 // undo ends what lasts. Where the instance is gone, that has ended, or its next agent ends it.
 func (r *Reconciler) undo(ctx context.Context, s *scope) error {
-	if s.seen.target == nil {
-		return nil
-	}
-	_, err := r.order(ctx, s, protocol.FaultUndo)
-	return err
+	return each(s.seen.targets, func(pod *corev1.Pod) error { return r.order(ctx, s, pod, protocol.FaultUndo) })
 }
 
 func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

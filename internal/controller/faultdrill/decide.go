@@ -3,6 +3,7 @@ package faultdrill
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "toban.dev/api/v1"
@@ -21,7 +22,7 @@ type view struct {
 	job                  jobView
 	// steady says that the clients write without an error.
 	steady bool
-	// ordered and struck are when the fault was ordered and done, zero for not yet; instance is which one it is done
+	// ordered and struck are when the fault was ordered and done, zero for not yet; instance is which ones it is done
 	// to, lasts is for how long it lasts, 0 where it does not last.
 	ordered, struck time.Time
 	instance        string
@@ -127,7 +128,7 @@ func (v view) goOn() Decision {
 func (v view) running() Decision {
 	switch {
 	case !v.struck.IsZero():
-		return wait(v1.ReasonRunning, fmt.Sprintf("%s was broken, and the clients write on", v.instance))
+		return wait(v1.ReasonRunning, broken(v.instance))
 	case !v.ordered.IsZero():
 		return v.stop(v1.ReasonFailed, fmt.Sprintf("the operator stopped while it broke %s, so that it is not known "+
 			"whether and when that was done: create another FaultDrill", v.instance))
@@ -138,6 +139,15 @@ func (v view) running() Decision {
 			cmp.Or(v.notAllowed, v.notReady, "the SampleDB is gone"))
 	}
 	return Decision{Action: ActionStrike, Reason: v1.ReasonRunning, Message: "the fault is being done"}
+}
+
+// broken says what was done to which instances.
+func broken(instances string) string {
+	was := "was"
+	if strings.Contains(instances, between) {
+		was = "were"
+	}
+	return fmt.Sprintf("%s %s broken, and the clients write on", instances, was)
 }
 
 // ended is what to do when the clients have ended well.

@@ -1,6 +1,7 @@
 package faultdrill
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,10 @@ func TestDecide(t *testing.T) {
 		"the fault was done": {
 			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-1", notReady: "x"},
 			Decision{}, v1.ReasonRunning, "shop-1 was broken",
+		},
+		"it was done to several": {
+			view{job: running, ordered: ago(time.Second), struck: ago(time.Second), instance: "shop-0, shop-1"},
+			Decision{}, v1.ReasonRunning, "shop-0, shop-1 were broken",
 		},
 		"the Job is gone after the fault": {
 			view{ordered: ago(time.Second), struck: ago(time.Second)}, Decision{Over: true}, v1.ReasonFailed, "gone",
@@ -140,6 +145,27 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the verdict is %+v", got.Verdict)
 			}
 		})
+	}
+}
+
+func TestWhichInstancesFit(t *testing.T) {
+	db := &v1.SampleDB{Status: v1.SampleDBStatus{Primary: "x-0", InstanceStatuses: []v1.InstanceStatus{
+		{Name: "x-0", Ready: true, Voter: true, Zone: "a"}, {Name: "x-1", Ready: true, Zone: "b"},
+		{Name: "x-2", Ready: true, Voter: true, Zone: "a"}, {Name: "x-3", Ready: true, Voter: true},
+	}}}
+	for instance, want := range map[v1.FaultDrillInstance][]string{
+		v1.DrillPrimary: {"x-0"}, v1.DrillStandby: {"x-2"}, v1.DrillAll: {"x-0", "x-1", "x-2", "x-3"},
+		v1.DrillZone: {"x-0", "x-2"},
+	} {
+		if got := fitting(db, instance, "a"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q fit", instance, got)
+		}
+	}
+	if got := fitting(&v1.SampleDB{}, v1.DrillPrimary, ""); len(got) > 0 {
+		t.Errorf("without a primary %q fit", got)
+	}
+	if got := zones(db); got != "a, b" {
+		t.Errorf("they are in %s", got)
 	}
 }
 

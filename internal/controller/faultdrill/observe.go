@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,9 +28,10 @@ type observed struct {
 	config protocol.Config
 	// other is another FaultDrill of the SampleDB that goes first, "" where there is none.
 	other string
-	// target is the Pod of the instance to break: the one that was chosen, or else the one that fits now; nil where
-	// there is none.
-	target *corev1.Pod
+	// targets are the Pods of the instances to break: of those that were chosen, or else of those that fit now.
+	// missing is one that fits and is not there, "" where all are.
+	targets []corev1.Pod
+	missing string
 	// poolers are the Pods to break in place of an instance, where the fault is one of poolers.
 	poolers []corev1.Pod
 	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
@@ -57,7 +59,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if s.breaksPoolers() {
 		return r.observePoolers(ctx, s)
 	}
-	return r.observeTarget(ctx, s)
+	return r.observeTargets(ctx, s)
 }
 
 func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPoolersKilled }
@@ -75,15 +77,19 @@ func (r *Reconciler) observePoolers(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// between is what stands between the names of several instances in the status.
+const between = ", "
+
 // target is the name of what is broken, "" where it is not there.
 func (s *scope) target() string {
-	switch {
-	case s.seen.target != nil:
-		return s.seen.target.Name
-	case len(s.seen.poolers) > 0:
+	if len(s.seen.poolers) > 0 {
 		return naming.Pool(s.seen.db.Name)
 	}
-	return ""
+	var names []string
+	for _, pod := range s.seen.targets {
+		names = append(names, pod.Name)
+	}
+	return strings.Join(names, between)
 }
 
 // observeOthers finds the drill of the SampleDB that goes first, where that is another one.
@@ -113,30 +119,43 @@ func goesFirst(a, b *v1.FaultDrill) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// observeTarget finds the Pod of the instance to break, and what its agent has to be asked with.
-func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
-	name := cmp.Or(s.drill.Status.Instance, fitting(s.seen.db, s.instance()))
-	if name == "" {
-		return nil
+// observeTargets finds the Pods of the instances to break, and what their agents have to be asked with.
+func (r *Reconciler) observeTargets(ctx context.Context, s *scope) error {
+	names := fitting(s.seen.db, s.instance(), s.drill.Spec.Zone)
+	if chosen := s.drill.Status.Instance; chosen != "" {
+		names = strings.Split(chosen, between)
 	}
-	pod, config := &corev1.Pod{}, &corev1.ConfigMap{}
-	for key, into := range map[string]client.Object{name: pod, naming.ConfigMap(s.seen.db.Name): config} {
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: key}, into)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read %s: %w", key, err)
-		}
-		if err != nil {
-			return nil //nolint:nilerr // it is not there now
-		}
+	config := &corev1.ConfigMap{}
+	if there, err := r.find(ctx, s, naming.ConfigMap(s.seen.db.Name), config); err != nil || !there {
+		return err
 	}
 	parsed, err := desired.ParseConfig(config)
 	if err != nil {
 		return err
 	}
-	if pod.DeletionTimestamp == nil && pod.Status.PodIP != "" {
-		s.seen.target, s.seen.config = pod, parsed
+	s.seen.config = parsed
+	for _, name := range names {
+		var pod corev1.Pod
+		there, err := r.find(ctx, s, name, &pod)
+		if err != nil {
+			return err
+		}
+		if !there || pod.DeletionTimestamp != nil || pod.Status.PodIP == "" {
+			s.seen.missing = name
+			continue
+		}
+		s.seen.targets = append(s.seen.targets, pod)
 	}
 	return nil
+}
+
+// find reads an object of the drill's namespace, and says whether it is there.
+func (r *Reconciler) find(ctx context.Context, s *scope, name string, into client.Object) (bool, error) {
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.drill.Namespace, Name: name}, into)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read %s: %w", name, err)
+	}
+	return err == nil, nil
 }
 
 // instance is which instance is to be broken.
@@ -147,17 +166,20 @@ func (s *scope) instance() v1.FaultDrillInstance {
 	return s.drill.Spec.Instance
 }
 
-// fitting is the name of an instance to break, "" where there is none.
-func fitting(db *v1.SampleDB, instance v1.FaultDrillInstance) string {
-	if instance != v1.DrillStandby {
-		return db.Status.Primary
+// fitting are the names of the instances to break, none where none fits.
+func fitting(db *v1.SampleDB, instance v1.FaultDrillInstance, zone string) (names []string) {
+	if instance == v1.DrillPrimary && db.Status.Primary != "" {
+		return []string{db.Status.Primary}
 	}
 	for _, i := range db.Status.InstanceStatuses {
-		if i.Name != db.Status.Primary && i.Ready && i.Voter {
-			return i.Name
+		switch {
+		case instance == v1.DrillAll, instance == v1.DrillZone && i.Zone == zone:
+			names = append(names, i.Name)
+		case instance == v1.DrillStandby && i.Name != db.Status.Primary && i.Ready && i.Voter:
+			return []string{i.Name}
 		}
 	}
-	return ""
+	return names
 }
 
 func (r *Reconciler) observeJob(ctx context.Context, s *scope) (err error) {
@@ -241,12 +263,29 @@ func (s *scope) notReady() string {
 	case s.drill.Spec.Fault == v1.FaultVolumeLost && voters(db) < leastVoters:
 		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must "+
 			"have all commits meanwhile", leastVoters)
+	case s.seen.missing != "":
+		return fmt.Sprintf("the Pod of %s is not there now", s.seen.missing)
 	case s.target() != "":
 		return ""
 	case s.breaksPoolers():
 		return "no Pod of spec.pooler takes clients"
+	case s.instance() == v1.DrillZone:
+		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.drill.Spec.Zone, zones(db))
 	}
 	return "no instance is there that fits spec.instance"
+}
+
+// zones are those in which instances are, for people.
+func zones(db *v1.SampleDB) string {
+	var known []string
+	for _, i := range db.Status.InstanceStatuses {
+		if i.Zone != "" {
+			known = append(known, i.Zone)
+		}
+	}
+	slices.Sort(known)
+	return cmp.Or(strings.Join(slices.Compact(known), between), "none that is known: their nodes have no label "+
+		corev1.LabelTopologyZone)
 }
 
 // leastVoters is how many instances there must be for one to lose its data on purpose.

@@ -106,8 +106,8 @@ func (s *scope) volumes() []room.Volume {
 	return out
 }
 
-// withRoom adds to a volume what its agent says. What a FaultDrill has filled counts as free: that goes by itself, and
-// a volume that has grown stays so.
+// withRoom adds to a volume what its agent says. What a FaultDrill has filled counts as free: that goes by itself,
+// and a volume that has grown stays so.
 func (s *scope) withRoom(v room.Volume, instance string) room.Volume {
 	seen := s.seen.answers[instance].Room
 	if seen == nil || seen.Size <= 0 {
