@@ -18,6 +18,9 @@ import (
 // to either only after it has read pg_wal to its end once.
 const waitsForWAL = "RecoveryRetrieveRetryInterval RecoveryWalStream"
 
+// waitsPaused is what it waits for while replay is paused.
+const waitsPaused = "RecoveryPause"
+
 // isForWAL says that a wait of the startup process is one for WAL.
 func isForWAL(wait string) bool { return wait != "" && strings.Contains(waitsForWAL, wait) }
 
@@ -32,7 +35,8 @@ func isForWAL(wait string) bool { return wait != "" && strings.Contains(waitsFor
 // receiver has left (WaitForWALToBecomeAvailable in xlogrecovery.c), which may be
 // megabytes. So what has been received must have been replayed as well, but for a last
 // record of which a part is missing. If there is more to replay, the startup
-// process is woken.
+// process is woken. If somebody has paused replay, it goes on: else this instance could not vote
+// for as long as that lasts.
 func (s *Session) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err error) {
 	const look = `select pg_is_in_recovery(), exists (select from pg_stat_activity where backend_type = 'walreceiver'),
 		coalesce((select wait_event from pg_stat_activity where backend_type = 'startup'), '')`
@@ -51,6 +55,9 @@ func (s *Session) EndOfWAL(ctx context.Context) (lsn wal.LSN, known bool, err er
 	at, err := s.tail(ctx)
 	if err != nil {
 		return 0, false, fmt.Errorf("look for the end of WAL: %w", err)
+	}
+	if !receives && wait == waitsPaused {
+		return at.replayed, false, s.ResumeReplay(ctx)
 	}
 	if receives || !isForWAL(wait) {
 		return at.replayed, false, nil
