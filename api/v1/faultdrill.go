@@ -36,9 +36,10 @@ type FaultDrill struct {
 // FaultDrillSpec is what a user wants broken.
 //
 // +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
-// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull']) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused']) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
 // +kubebuilder:validation:XValidation:rule="self.fault != 'DiskFull' || self.instance != 'Primary' || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
 // +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
 // +kubebuilder:validation:XValidation:rule="(self.instance == 'Zone') == has(self.zone)",message="zone goes with instance: Zone, and that with zone: give both or none"
 type FaultDrillSpec struct {
 	// The SampleDB, in the same namespace. It must have the annotation toban.dev/fault-drills: allowed.
@@ -54,7 +55,8 @@ type FaultDrillSpec struct {
 	// VolumeLost deletes the volume claim of a standby, and kills its Pod: it copies all data anew, onto a new
 	// volume. It is always a standby, and takes three instances that vote. DiskFull fills the volume by a file, for
 	// as long as duration says, until less is free than a primary needs to take writes. Volumes do not grow for it
-	// (storage.grow).
+	// (storage.grow). ReplayPaused has a standby replay no WAL, for as long as duration says: what is read there gets
+	// old. It goes with instance: Standby.
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
@@ -73,7 +75,7 @@ type FaultDrillSpec struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// For how long a ServerHung or a DiskFull lasts. An instance may end a server that hangs before.
+	// For how long a ServerHung, a DiskFull or a ReplayPaused lasts. An instance may end a server that hangs before.
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
@@ -143,7 +145,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -156,6 +158,7 @@ const (
 	FaultPoolersKilled FaultDrillFault = "PoolersKilled"
 	FaultVolumeLost    FaultDrillFault = "VolumeLost"
 	FaultDiskFull      FaultDrillFault = "DiskFull"
+	FaultReplayPaused  FaultDrillFault = "ReplayPaused"
 )
 
 // FaultDrillInstance is which instance is broken.
@@ -221,7 +224,8 @@ type FaultDrillStatus struct {
 // FaultDrillClient is what a client has seen.
 type FaultDrillClient struct {
 	// How it connects: Service by the name of the SampleDB's Service, Hosts by a list of the instances' names with
-	// target_session_attrs=primary, Pooler by the SampleDB's pooler.
+	// target_session_attrs=primary, Pooler by the SampleDB's pooler. Standbys are those together who only read, from
+	// each standby; they are there with the fault ReplayPaused.
 	Way string `json:"way"`
 	// The longest time without an acknowledged write.
 	// +kubebuilder:validation:Type=string
@@ -239,6 +243,12 @@ type FaultDrillClient struct {
 	Reads int64 `json:"reads,omitempty"`
 	// +optional
 	StaleReads int64 `json:"staleReads,omitempty"`
+	// How old the oldest answer of a standby was: for how long it had lacked an acknowledged write.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=duration
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Staleness *metav1.Duration `json:"staleness,omitempty"`
 	// The first error, in PostgreSQL's or the network's words.
 	// +optional
 	FirstError string `json:"firstError,omitempty"`

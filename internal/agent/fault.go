@@ -26,6 +26,9 @@ type fillable interface {
 	Empty() error
 }
 
+// undoAgain is how long after it was tried in vain to take a fault back that is tried again.
+const undoAgain = time.Second
+
 // dieAfter is how long the agent lives on after the order to end, so that its answer gets out.
 const dieAfter = 100 * time.Millisecond
 
@@ -63,6 +66,8 @@ func (f *faults) do(o protocol.FaultOrder) error {
 		return nil
 	case protocol.FaultFillVolume:
 		return f.last(o.For, func() error { return f.volume.Fill(o.Volume) }, f.volume.Empty)
+	case protocol.FaultPauseReplay:
+		return f.pauseReplay(o.For)
 	case protocol.FaultKillServer, protocol.FaultHangServer:
 	default:
 		return fmt.Errorf("this agent knows no fault %q", o.Fault)
@@ -127,12 +132,13 @@ func (f *faults) undoHeld() error {
 		return nil
 	}
 	f.ends.Stop()
-	err := f.undoes()
-	if err == nil {
-		f.undoes = nil
-		f.log.Info("the fault of a FaultDrill is over")
+	if err := f.undoes(); err != nil {
+		f.ends = time.AfterFunc(undoAgain, f.end)
+		return err
 	}
-	return err
+	f.undoes = nil
+	f.log.Info("the fault of a FaultDrill is over")
+	return nil
 }
 
 // rest keeps faults from beginning until release, for who makes another program of this process.

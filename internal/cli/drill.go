@@ -50,7 +50,7 @@ func Drill() *cobra.Command {
 		strings.Join(drillFaults[5:], ", "))
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "to which instance: "+strings.Join(drillInstances, ", "))
 	f.StringVar(&o.zone, "zone", "", "the zone of whose instances, with --on "+string(v1.DrillZone))
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung or a DiskFull lasts")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung, DiskFull or ReplayPaused lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
@@ -66,7 +66,7 @@ var (
 	drillFaults = []string{
 		string(v1.FaultServerKilled), string(v1.FaultServerHung), string(v1.FaultAgentKilled),
 		string(v1.FaultPodDeleted), string(v1.FaultPodKilled), string(v1.FaultPoolersKilled),
-		string(v1.FaultVolumeLost), string(v1.FaultDiskFull),
+		string(v1.FaultVolumeLost), string(v1.FaultDiskFull), string(v1.FaultReplayPaused),
 	}
 	drillInstances = []string{
 		string(v1.DrillPrimary), string(v1.DrillStandby), string(v1.DrillAll), string(v1.DrillZone),
@@ -128,10 +128,10 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 		return fmt.Errorf("the drill has no result: %s: %s", complete.Reason, complete.Message)
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tERRORS\tFIRST ERROR")
+	fmt.Fprintln(table, "CLIENT\tLONGEST OUTAGE\tACKNOWLEDGED\tLOST\tREADS\tSTALE\tOLDEST\tERRORS\tFIRST ERROR")
 	for _, c := range now.Status.Clients {
-		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged, c.Lost,
-			c.Reads, c.StaleReads, c.Errors, firstLine(c.FirstError))
+		fmt.Fprintf(table, "%s\t%.2fs\t%d\t%d\t%d\t%d\t%s\t%d\t%s\n", c.Way, c.Outage.Seconds(), c.Acknowledged,
+			c.Lost, c.Reads, c.StaleReads, stalenessOf(c), c.Errors, firstLine(c.FirstError))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)
@@ -142,6 +142,14 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 	}
 	fmt.Fprintf(out, "passed: %s of %s: %s\n", now.Spec.Fault, now.Status.Instance, complete.Message)
 	return nil
+}
+
+// stalenessOf is how old the oldest answer of a standby was, "" where nobody has looked.
+func stalenessOf(c v1.FaultDrillClient) string {
+	if c.Staleness == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2fs", c.Staleness.Seconds())
 }
 
 func firstLine(text string) string {

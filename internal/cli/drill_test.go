@@ -20,6 +20,7 @@ func overDrill(modify ...func(*v1.FaultDrill)) *v1.FaultDrill {
 			Phase: "Completed", Instance: "shop-0", Outage: "1.20s", Lost: &none,
 			Clients: []v1.FaultDrillClient{{
 				Way: "Service", Outage: metav1.Duration{Duration: 1200 * time.Millisecond}, Acknowledged: 100,
+				Reads: 50, StaleReads: 7, Staleness: &metav1.Duration{Duration: 3 * time.Second},
 				Errors: 2, FirstError: "FATAL: terminating connection\nHINT: try again",
 			}},
 			Conditions: []metav1.Condition{
@@ -56,6 +57,7 @@ func TestWhatADrillTells(t *testing.T) {
 		"it has passed":      {overDrill(), "passed: ServerKilled of shop-0: says it\n", ""},
 		"it has not":         {overDrill(tooLong), "Service  1.20s  ", "not passed"},
 		"it has no result":   {overDrill(failed), "", "no result: Failed: says it"},
+		"how old reads were": {overDrill(), "  50     7      3.00s   2 ", ""},
 		"a hint is left out": {overDrill(), "terminating connection\npassed", ""},
 	} {
 		var out strings.Builder

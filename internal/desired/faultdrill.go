@@ -29,10 +29,14 @@ func AllowsDrills(db *v1.SampleDB) bool {
 func ScheduledDrill(db *v1.SampleDB, due time.Time, fault v1.FaultDrillFault) *v1.FaultDrill {
 	object := meta(db, naming.ScheduledDrill(db.Name, due))
 	object.Annotations = map[string]string{naming.AnnotationDue: due.UTC().Format(time.RFC3339)}
+	instance := db.Spec.Drills.Instance
+	if fault == v1.FaultReplayPaused { // a primary replays nothing
+		instance = v1.DrillStandby
+	}
 	return &v1.FaultDrill{
 		ObjectMeta: object,
 		Spec: v1.FaultDrillSpec{
-			SampleDB: db.Name, Fault: fault, Instance: db.Spec.Drills.Instance, Objectives: db.Spec.Drills.Objectives,
+			SampleDB: db.Name, Fault: fault, Instance: instance, Objectives: db.Spec.Drills.Objectives,
 			Duration:   metav1.Duration{Duration: 10 * time.Second},
 			Observe:    metav1.Duration{Duration: 30 * time.Second},
 			AbortAfter: metav1.Duration{Duration: time.Minute},
@@ -75,18 +79,22 @@ func drillPod(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill) corev1.P
 	}
 	pod := auxiliaryPod(db, initUser)
 	pod.RestartPolicy = corev1.RestartPolicyNever
+	command := []string{
+		naming.PathImageBinary, "faultdrill",
+		"--app", naming.PathApp,
+		"--hosts", strings.Join(hosts, ","),
+		"--schema", DrillSchema(drill),
+		"--observe", drill.Spec.Observe.Duration.String(),
+		"--abort-after", drill.Spec.AbortAfter.Duration.String(),
+	}
+	if drill.Spec.Fault == v1.FaultReplayPaused {
+		command = append(command, "--standbys")
+	}
 	pod.Containers = []corev1.Container{{
 		Name:            naming.ContainerDrill,
 		Image:           settings.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{
-			naming.PathImageBinary, "faultdrill",
-			"--app", naming.PathApp,
-			"--hosts", strings.Join(hosts, ","),
-			"--schema", DrillSchema(drill),
-			"--observe", drill.Spec.Observe.Duration.String(),
-			"--abort-after", drill.Spec.AbortAfter.Duration.String(),
-		},
+		Command:         command,
 		Ports: []corev1.ContainerPort{
 			{Name: "probe", ContainerPort: naming.PortProbe, Protocol: corev1.ProtocolTCP},
 		},

@@ -24,13 +24,13 @@ type client struct {
 // run writes and reads until ctx ends.
 func (c *client) run(ctx context.Context) {
 	var both sync.WaitGroup
-	both.Go(func() { c.again(ctx, every, c.write, c.failed) })
-	both.Go(func() { c.again(ctx, readEvery, c.read, func(context.Context, error) {}) })
+	both.Go(func() { c.way.again(ctx, every, c.write, c.failed) })
+	both.Go(func() { c.way.again(ctx, readEvery, c.read, func(context.Context, error) {}) })
 	both.Wait()
 }
 
 // again does something for each number, over one connection for as long as that works.
-func (c *client) again(
+func (w Way) again(
 	ctx context.Context, every time.Duration, do func(context.Context, *pgx.Conn, int64) error,
 	failed func(context.Context, error),
 ) {
@@ -45,22 +45,22 @@ func (c *client) again(
 		case <-tick.C:
 		}
 		var err error
-		if conn, err = c.once(ctx, conn, n, do); err != nil {
+		if conn, err = w.once(ctx, conn, n, do); err != nil {
 			failed(ctx, err)
 		}
 	}
 }
 
 // once does it once, and returns the connection for the next time.
-func (c *client) once(
+func (w Way) once(
 	ctx context.Context, conn *pgx.Conn, n int64, do func(context.Context, *pgx.Conn, int64) error,
 ) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if conn == nil {
-		fresh, err := c.way.Connect(ctx)
+		fresh, err := w.Connect(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("connect by %s: %w", c.way.Name, err)
+			return nil, fmt.Errorf("connect by %s: %w", w.Name, err)
 		}
 		conn = fresh
 	}
@@ -135,6 +135,13 @@ func (c *client) writes(now time.Time) bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.record.writes(now)
+}
+
+// age is how old an answer is whose newest row is that one, and that was asked for then.
+func (c *client) age(newest int64, asked time.Time) time.Duration {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.record.age(newest, asked)
 }
 
 // seen is what it has seen until now.

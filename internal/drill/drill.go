@@ -25,6 +25,9 @@ type Way struct {
 type Options struct {
 	// Ways are how clients connect, one for each. The first one also makes the table, and looks into it at the end.
 	Ways []Way
+	// Standbys are how to connect to each instance, for those who look how old what they read there is; none for not
+	// at all.
+	Standbys []Way
 	// Schema is made for the rows, and removed at the end: a name that needs no quotes.
 	Schema string
 	// Observe is for how long they write after they have written without an error for a moment. AbortAfter is how long
@@ -50,8 +53,13 @@ type Client struct {
 	Acknowledged, Lost, Errors int64
 	// Reads were answered by the primary, StaleReads of them without a write that was acknowledged before.
 	Reads, StaleReads int64
-	FirstError        string
+	// Staleness is how old the oldest answer was, of who reads from standbys.
+	Staleness  time.Duration
+	FirstError string
 }
+
+// wayStandbys is what they have together who read from standbys. They write nothing.
+const wayStandbys = "Standbys"
 
 const (
 	// every is how often each client writes: the precision of what is measured. readEvery is how often it reads.
@@ -80,6 +88,11 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		d.clients = append(d.clients, c)
 		over.Go(func() { c.run(writing) })
 	}
+	for _, way := range o.Standbys {
+		r := &reader{way: way, table: d.table(), of: d.clients[0]}
+		d.readers = append(d.readers, r)
+		over.Go(func() { r.run(writing) })
+	}
 	result, err := d.observe(ctx)
 	stop()
 	over.Wait()
@@ -95,6 +108,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 type drill struct {
 	Options
 	clients []*client
+	readers []*reader
 }
 
 func (d *drill) table() string { return d.Schema + ".writes" }
@@ -106,27 +120,43 @@ func (d *drill) observe(ctx context.Context) (Result, error) {
 		now := time.Now()
 		switch {
 		case result.Began.IsZero() && d.all(func(c *client) bool { return c.steady(now) }):
-			for _, c := range d.clients {
-				c.begin(now)
-			}
+			d.begin(now)
 			result.Began = now
-			d.Log.Info("the clients write steadily")
-			d.Steady()
 		case result.Began.IsZero():
 		case !d.all(func(c *client) bool { return c.silence(now) < d.AbortAfter }):
 			result.Aborted = true
 			fallthrough
 		case now.Sub(result.Began) >= d.Observe && d.all(func(c *client) bool { return c.writes(now) }):
-			result.Ended = now
-			for _, c := range d.clients {
-				result.Clients = append(result.Clients, c.seen(now))
-			}
+			result.Ended, result.Clients = now, d.seen(now)
 			return result, nil
 		}
 		if err := sleep(ctx, look); err != nil {
 			return result, fmt.Errorf("wait until the clients write steadily, and go on: %w", err)
 		}
 	}
+}
+
+// begin has what the clients see count from now on.
+func (d *drill) begin(now time.Time) {
+	for _, c := range d.clients {
+		c.begin(now)
+	}
+	for _, r := range d.readers {
+		r.begin()
+	}
+	d.Log.Info("the clients write steadily")
+	d.Steady()
+}
+
+// seen is what they have seen until now: each that writes, and last those who only read, as one.
+func (d *drill) seen(now time.Time) (out []Client) {
+	for _, c := range d.clients {
+		out = append(out, c.seen(now))
+	}
+	if len(d.readers) > 0 {
+		out = append(out, ofStandbys(d.readers))
+	}
+	return out
 }
 
 func (d *drill) all(is func(*client) bool) bool {

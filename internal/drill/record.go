@@ -1,6 +1,9 @@
 package drill
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // record is what one client has seen. It has no clock of its own.
 type record struct {
@@ -12,15 +15,17 @@ type record struct {
 	outage time.Duration
 	// acknowledged are the numbers of the writes, also of those before since.
 	acknowledged []int64
-	errors       int64
-	firstError   string
+	// at is when each of these was.
+	at         []time.Time
+	errors     int64
+	firstError string
 	// reads are those that were answered, stale those of them that lacked a write which was acknowledged before.
 	reads, stale int64
 }
 
 // ack notes that a write was acknowledged.
 func (r *record) ack(n int64, at time.Time) {
-	r.acknowledged = append(r.acknowledged, n)
+	r.acknowledged, r.at = append(r.acknowledged, n), append(r.at, at)
 	if !r.since.IsZero() {
 		r.outage = max(r.outage, at.Sub(r.last))
 	}
@@ -56,6 +61,16 @@ func (r *record) read(answer, newest int64) {
 	if answer < newest {
 		r.stale++
 	}
+}
+
+// age is how old an answer is whose newest row is that one: since when it lacks one that was acknowledged before it
+// was asked for.
+func (r *record) age(newest int64, asked time.Time) time.Duration {
+	lacks, _ := slices.BinarySearch(r.acknowledged, newest+1)
+	if lacks == len(r.at) {
+		return 0
+	}
+	return max(asked.Sub(r.at[lacks]), 0)
 }
 
 // steady says that writes have been acknowledged for a while without an error before.

@@ -92,3 +92,27 @@ func TestWhatIsLost(t *testing.T) {
 		t.Errorf("%d are lost", got)
 	}
 }
+
+// An answer is as old as the first write that it lacks, of those that were acknowledged before it was asked for.
+func TestHowOldAnAnswerIs(t *testing.T) {
+	var r record
+	r.ack(1, at(100))
+	r.ack(2, at(200))
+	r.ack(5, at(500)) // 3 and 4 have failed
+	for name, c := range map[string]struct {
+		newest int64
+		asked  int
+		want   time.Duration
+	}{
+		"it has all":                           {5, 900, 0},
+		"it has more than is acknowledged":     {6, 900, 0},
+		"it lacks the last":                    {2, 900, 400 * time.Millisecond},
+		"it has one that failed for its asker": {4, 900, 400 * time.Millisecond},
+		"it lacks all":                         {0, 900, 800 * time.Millisecond},
+		"the one it lacks came meanwhile":      {2, 450, 0},
+	} {
+		if got := r.age(c.newest, at(c.asked)); got != c.want {
+			t.Errorf("%s: it is %s old, want %s", name, got, c.want)
+		}
+	}
+}

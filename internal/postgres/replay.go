@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// PauseReplay has a standby replay no more WAL, until ResumeReplay, a promotion, or its end. It receives WAL as before.
+// PauseReplay has a standby replay no more WAL, until ResumeReplay, a promotion, or its end. It receives WAL as
+// before.
 func (s *Session) PauseReplay(ctx context.Context) error {
 	if _, err := s.conn.Exec(ctx, "select pg_wal_replay_pause()"); err != nil {
 		return fmt.Errorf("pause replay: %w", err)

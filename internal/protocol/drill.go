@@ -19,6 +19,8 @@ const (
 	FaultKillAgent  Fault = "kill-agent"  // the agent ends at once, and the container with it
 	FaultFillVolume Fault = "fill-volume" // a file on the volume, so that a primary takes no writes, and later none
 	FaultUndo       Fault = "undo"        // what lasts is over
+	// FaultPauseReplay has a standby replay no WAL, and later again.
+	FaultPauseReplay Fault = "pause-replay"
 )
 
 // MaxFault is the longest that a fault lasts which an agent takes back.
@@ -68,5 +70,7 @@ type DrillClient struct {
 	Errors       int64         `json:"errors"`
 	Reads        int64         `json:"reads"`
 	StaleReads   int64         `json:"staleReads"`
-	FirstError   string        `json:"firstError,omitempty"`
+	// Staleness is how old the oldest answer was, of who reads from standbys.
+	Staleness  time.Duration `json:"staleness,omitempty"`
+	FirstError string        `json:"firstError,omitempty"`
 }

@@ -39,6 +39,8 @@ const drillConnect = time.Second
 type DrillOptions struct {
 	// App is the folder with the Secret NAME-app, Hosts are the names of the instances, with commas between them.
 	App, Hosts string
+	// Standbys says that it is read from standbys, too.
+	Standbys bool
 	// Schema is made for the rows, and removed at the end.
 	Schema string
 	// Observe is for how long the clients write, AbortAfter for how long one may be without an acknowledged write.
@@ -83,8 +85,14 @@ func (o DrillOptions) measure(ctx context.Context) (drill.Result, error) {
 	if app.pool != "" {
 		ways = append(ways, drill.Way{Name: wayPooler, Connect: app.connectToPooler})
 	}
+	var standbys []drill.Way
+	if o.Standbys {
+		for _, host := range strings.Split(o.Hosts, ",") {
+			standbys = append(standbys, drill.Way{Name: host, Connect: app.connectToAny(host)})
+		}
+	}
 	return drill.Run(ctx, drill.Options{
-		Ways: ways, Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
+		Ways: ways, Standbys: standbys, Schema: o.Schema, Observe: o.Observe, AbortAfter: o.AbortAfter,
 		Steady: func() { steady.Store(true) },
 		Log:    slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
@@ -156,6 +164,15 @@ func (a *application) connect(ctx context.Context, host string) (*pgx.Conn, erro
 		config.RuntimeParams = session.Settings(a.user, config.RuntimeParams)
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	})
+}
+
+// connectToAny opens a session with an instance, whatever it is.
+func (a *application) connectToAny(host string) func(context.Context) (*pgx.Conn, error) {
+	return func(ctx context.Context) (*pgx.Conn, error) {
+		return a.connectWith(ctx, host, func(config *pgx.ConnConfig) {
+			config.RuntimeParams = session.Settings(a.user, config.RuntimeParams)
+		})
+	}
 }
 
 // connectToPooler opens a session with the pooler. PgBouncer leads to no server that is not the primary, and takes no

@@ -421,6 +421,31 @@ func TestADrillOfAFullDisk(t *testing.T) {
 	}
 }
 
+// The replay of a standby is paused, and the clients read from standbys, too.
+func TestADrillOfReplay(t *testing.T) {
+	k, _, d := drilled(t, func(d *v1.FaultDrill) {
+		d.Spec.Fault, d.Spec.Instance = v1.FaultReplayPaused, v1.DrillStandby
+	})
+	pod := k.clientsPod(d)
+	if !slices.Contains(pod.Spec.Containers[0].Command, "--standbys") {
+		t.Errorf("nobody reads from standbys: %q", pod.Spec.Containers[0].Command)
+	}
+	d = k.drill(d)
+	k.expectOrders("pause-replay at 10.1.0.2")
+	k.now = k.now.Add(30 * time.Second)
+	result := k.result()
+	result.Clients = append(result.Clients, protocol.DrillClient{
+		Way: "Standbys", Reads: 500, StaleReads: 90, Staleness: 9876 * time.Millisecond,
+	})
+	k.end(pod, result)
+	d = k.drill(d)
+	k.expectDrill(d, metav1.ConditionTrue, v1.ReasonCompleted, "Completed", "standbys answered up to 9.88s late")
+	c := d.Status.Clients
+	if len(c) != 3 || c[0].Staleness != nil || c[2].Staleness.Duration != 9876*time.Millisecond {
+		t.Errorf("the clients are %+v", c)
+	}
+}
+
 // readyPod makes a Pod that is ready.
 func (k *driller) readyPod(name string, labels map[string]string) {
 	k.Helper()
@@ -548,6 +573,8 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 		"an unknown fault": {func(s *v1.FaultDrillSpec) { s.Fault = "Fire" }, "Unsupported value"},
 		"too short": {func(s *v1.FaultDrillSpec) { s.Observe.Duration = 20 * time.Second },
 			"observe must be at least 15s longer than duration"},
+		"the replay of a primary": {func(s *v1.FaultDrillSpec) { s.Fault = v1.FaultReplayPaused },
+			"give instance: Standby"},
 		"all volumes": {func(s *v1.FaultDrillSpec) { s.Fault, s.Instance = v1.FaultVolumeLost, v1.DrillAll },
 			"choose one of these, or instance: Primary or Standby"},
 		"a zone without its name": {func(s *v1.FaultDrillSpec) { s.Instance = v1.DrillZone },

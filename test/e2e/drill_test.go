@@ -45,6 +45,12 @@ func TestFaultDrills(t *testing.T) {
 	zone := s.zone("drilled", s.ready("drilled").Status.Primary)
 	s.Log(s.toban("drill", "drilled", "--fault", "PodKilled", "--on", "Zone", "--zone", zone))
 	s.Log(s.toban("drill", "drilled", "--fault", "DiskFull", "--max-outage", "20s"))
+	s.Log(s.toban("drill", "drilled", "--fault", "ReplayPaused", "--on", "Standby"))
+	paused := s.drillOf(v1.FaultReplayPaused, v1.DrillStandby)
+	reads := paused.Status.Clients[len(paused.Status.Clients)-1]
+	if reads.Staleness == nil || reads.Staleness.Duration < paused.Spec.Duration.Duration/2 {
+		t.Errorf("standbys answered as if nothing were: %+v", reads)
+	}
 	full := s.drillOf(v1.FaultDiskFull, v1.DrillPrimary)
 	if full.Status.Clients[0].Outage.Duration < full.Spec.Duration.Duration/2 {
 		t.Errorf("writes were taken though the volume was full: %+v", full.Status.Clients)

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"toban.dev/internal/drill"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
@@ -76,4 +81,71 @@ func TestADrillFillsAVolume(t *testing.T) {
 		t.Error("its file is there in another life of the agent")
 	}
 	c.written(next)
+}
+
+// awaitReplay waits until the replay of a standby is paused, or is not.
+func (c *cluster) awaitReplay(name string, paused bool) {
+	c.Helper()
+	want := map[bool]string{true: "paused", false: "not paused"}[paused]
+	c.awaitQuery(name, "select pg_get_wal_replay_pause_state()", want)
+}
+
+// A drill pauses the replay of a standby: what is read there is old, and commits go on. It is over when its time is
+// over and by order.
+func TestADrillPausesReplay(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.whole()
+	standby := c.standby(leader)
+	pauses := protocol.FaultOrder{Drill: "d", Fault: protocol.FaultPauseReplay, For: protocol.MaxFault}
+	if err := c.orderFault(leader, pauses); err == nil || !strings.Contains(err.Error(), "is the primary") {
+		t.Errorf("the replay of a primary is paused: %v", err)
+	}
+	c.exec(leader, "create table seen (n int)")
+	c.awaitCaughtUp(leader, standby)
+	c.must(c.orderFault(standby, pauses))
+	c.awaitReplay(standby, true)
+	c.exec(leader, "insert into seen values (1)")
+	if got, err := c.query(standby, "select count(*)::text from seen"); got != "0" {
+		t.Errorf("a standby whose replay is paused has %s rows, %v", got, err)
+	}
+	c.must(c.orderFault(standby, protocol.FaultOrder{Drill: "d", Fault: protocol.FaultUndo}))
+	c.awaitReplay(standby, false)
+	c.awaitQuery(standby, "select count(*)::text from seen", "1")
+	pauses.For = 3 * time.Second
+	c.must(c.orderFault(standby, pauses))
+	c.awaitReplay(standby, true)
+	c.awaitReplay(standby, false)
+}
+
+// The clients of a drill see how old standbys answer whose replay is paused, and write on.
+func TestADrillMeasuresOldAnswers(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.whole()
+	c.exec(leader, "create role app login password 'app'", "create database app owner app")
+	way := func(name, of string) drill.Way {
+		return drill.Way{Name: name, Connect: func(context.Context) (*pgx.Conn, error) { return c.app(of) }}
+	}
+	const lasts = 3 * time.Second
+	options := drill.Options{
+		Ways: []drill.Way{way("Service", leader)}, Schema: "toban_drill_x", Observe: 6 * time.Second,
+		AbortAfter: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Steady: func() {
+			c.must(c.orderFault(c.standby(leader), protocol.FaultOrder{Fault: protocol.FaultPauseReplay, For: lasts}))
+		},
+	}
+	for _, name := range c.names() {
+		options.Standbys = append(options.Standbys, way(name, name))
+	}
+	result, err := drill.Run(t.Context(), options)
+	c.must(err)
+	if len(result.Clients) != 2 || result.Clients[0].Lost != 0 {
+		t.Fatalf("the result is %+v", result)
+	}
+	reads := result.Clients[1]
+	t.Logf("who writes has seen %+v, who reads from standbys %+v", result.Clients[0], reads)
+	if reads.Staleness < lasts/2 || reads.StaleReads == 0 || reads.StaleReads == reads.Reads {
+		t.Errorf("who reads from standbys has seen %+v", reads)
+	}
 }

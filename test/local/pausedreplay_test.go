@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The primary is lost while the replay of a standby is paused: that goes on, so that there is an election, and nothing
-// is lost. By whom it was paused makes no difference.
+// The primary is lost while the replay of a standby is paused: that goes on, so that there is an election, and
+// nothing is lost. By whom it was paused makes no difference.
 func TestAPausedReplayIsNoneForAnElection(t *testing.T) {
 	t.Parallel()
 	c := formed(t, 3)

@@ -180,6 +180,7 @@ func Drill() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.App, "app", naming.PathApp, "folder with the application's credentials")
 	f.StringVar(&o.Hosts, "hosts", "", "names of the instances, with commas between them")
+	f.BoolVar(&o.Standbys, "standbys", false, "also read from standbys, and see how old that is")
 	f.StringVar(&o.Schema, "schema", "", "schema to make for the rows; it is removed at the end")
 	f.DurationVar(&o.Observe, "observe", 30*time.Second, "for how long to write")
 	f.DurationVar(&o.AbortAfter, "abort-after", time.Minute, "how long a client may be without an acknowledged write")

@@ -102,6 +102,8 @@ func (r *Reconciler) breakInstance(ctx context.Context, s *scope, pod *corev1.Po
 		return r.order(ctx, s, pod, protocol.FaultKillAgent)
 	case v1.FaultDiskFull:
 		return r.order(ctx, s, pod, protocol.FaultFillVolume)
+	case v1.FaultReplayPaused:
+		return r.order(ctx, s, pod, protocol.FaultPauseReplay)
 	case v1.FaultPoolersKilled:
 	}
 	return fmt.Errorf("this operator knows no fault %s of an instance", s.drill.Spec.Fault)

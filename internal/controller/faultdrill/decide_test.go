@@ -171,6 +171,9 @@ func TestWhichInstancesFit(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	lost := func(r *protocol.DrillResult) { r.Clients[1].Lost = 3 }
+	read := func(r *protocol.DrillResult) {
+		r.Clients = append(r.Clients, protocol.DrillClient{Way: "Standbys", Reads: 9, Staleness: 7 * time.Second})
+	}
 	aborted := func(r *protocol.DrillResult) { r.Aborted = true }
 	for name, c := range map[string]struct {
 		result *protocol.DrillResult
@@ -185,6 +188,8 @@ func TestJudge(t *testing.T) {
 		"the conditions were late": {
 			seen(), 2 * time.Second, ago(time.Minute), v1.ReasonObjectivesMet, "again after 1s",
 		},
+		"standbys are read, too": {seen(read), 2 * time.Second, ago(50 * time.Second), v1.ReasonObjectivesMet,
+			"standbys answered up to 7.00s late; longest outage 1.20s (Service 1.20s, Hosts 0.80s; allowed: 2s)"},
 		"just allowed":    {seen(), 1200 * time.Millisecond, ago(50 * time.Second), v1.ReasonObjectivesMet, ""},
 		"too long":        {seen(), time.Second, ago(50 * time.Second), v1.ReasonOutageTooLong, ""},
 		"writes are lost": {seen(lost, aborted), time.Second, time.Time{}, v1.ReasonWritesLost, "3 lost"},

@@ -216,7 +216,7 @@ func (s *scope) view() view {
 // lasts is for how long a fault lasts, 0 for one that does not: it is over when it is done.
 func lasts(spec v1.FaultDrillSpec) time.Duration {
 	switch spec.Fault {
-	case v1.FaultServerHung, v1.FaultDiskFull:
+	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused:
 		return spec.Duration.Duration
 	case v1.FaultServerKilled, v1.FaultAgentKilled, v1.FaultPodDeleted, v1.FaultPodKilled, v1.FaultPoolersKilled,
 		v1.FaultVolumeLost:

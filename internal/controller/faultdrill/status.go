@@ -81,11 +81,15 @@ func (s *scope) setClients(out *v1.FaultDrillStatus) {
 	}
 	out.Clients = nil
 	for _, c := range s.seen.result.Clients {
-		out.Clients = append(out.Clients, v1.FaultDrillClient{
+		client := v1.FaultDrillClient{
 			Way: c.Way, Outage: metav1.Duration{Duration: c.Outage.Round(time.Millisecond)},
 			Acknowledged: c.Acknowledged, Lost: c.Lost, Errors: c.Errors, Reads: c.Reads, StaleReads: c.StaleReads,
 			FirstError: c.FirstError,
-		})
+		}
+		if c.Staleness > 0 {
+			client.Staleness = &metav1.Duration{Duration: c.Staleness.Round(time.Millisecond)}
+		}
+		out.Clients = append(out.Clients, client)
 	}
 }
 

@@ -28,8 +28,8 @@ func judge(v view) Verdict {
 		out.Acknowledged += c.Acknowledged
 		out.Lost += c.Lost
 	}
-	out.Message = fmt.Sprintf("longest outage %s (%s; allowed: %s); %d writes acknowledged, %s lost; %s",
-		short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration, out.Acknowledged,
+	out.Message = fmt.Sprintf("%slongest outage %s (%s; allowed: %s); %d writes acknowledged, %s lost; %s",
+		oldest(v.result.Clients), short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration, out.Acknowledged,
 		none(out.Lost), v.again(out.Outage))
 	switch {
 	case out.Lost > 0:
@@ -65,9 +65,21 @@ func (v view) again(outage time.Duration) string {
 func ways(clients []protocol.DrillClient) string {
 	var out []string
 	for _, c := range clients {
-		out = append(out, c.Way+" "+short(c.Outage))
+		if c.Acknowledged > 0 { // others only read
+			out = append(out, c.Way+" "+short(c.Outage))
+		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// oldest says how old what was read from standbys was, where somebody has looked.
+func oldest(clients []protocol.DrillClient) string {
+	for _, c := range clients {
+		if c.Staleness > 0 {
+			return fmt.Sprintf("standbys answered up to %s late; ", short(c.Staleness))
+		}
+	}
+	return ""
 }
 
 // short is a time in hundredths of a second: the clients write every 20 ms.
