@@ -21,7 +21,7 @@ import (
 
 type drillOptions struct {
 	cluster
-	fault, instance, zone                    string
+	fault, instance, zone, selector          string
 	duration, observe, maxOutage, abortAfter time.Duration
 	wait                                     bool
 }
@@ -30,15 +30,20 @@ type drillOptions struct {
 func Drill() *cobra.Command {
 	var o drillOptions
 	c := &cobra.Command{
-		Use:   "drill NAME",
+		Use:   "drill (NAME | --selector LABELS)",
 		Short: "Break an instance on purpose while clients write, and show what became of the writes",
 		Long: "With --fault it creates a FaultDrill of a SampleDB, which must allow that by its annotation\n" +
 			naming.AnnotationFaultDrills + "=" + naming.FaultDrillsAllowed +
 			", and watches it. It fails if the drill does not pass.\n" +
-			"Without --fault it shows the drills that there were.",
-		Args: cobra.ExactArgs(1),
+			"Without --fault it shows the drills that there were.\n" +
+			"With --selector it breaks all SampleDBs with these labels, one after the other, and fails if one\n" +
+			"does not pass.",
+		Args: func(_ *cobra.Command, args []string) error { return o.drillArgs(args) },
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.fault == "" {
+			switch {
+			case o.selector != "":
+				return o.several(c)
+			case o.fault == "":
 				return o.history(c.Context(), c.OutOrStdout(), args[0])
 			}
 			return o.act(c, func(out io.Writer) error { return o.run(c.Context(), out, args[0]) })
@@ -50,7 +55,8 @@ func Drill() *cobra.Command {
 		strings.Join(drillFaults[5:], ", "))
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "to which instance: "+strings.Join(drillInstances, ", "))
 	f.StringVar(&o.zone, "zone", "", "the zone of whose instances, with --on "+string(v1.DrillZone))
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "for how long a ServerHung, DiskFull or ReplayPaused lasts")
+	f.StringVarP(&o.selector, "selector", "l", "", "break all SampleDBs with these labels, such as app=shop")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long a ServerHung, DiskFull or ReplayPaused lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
@@ -82,6 +88,20 @@ func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) erro
 	if _, err := o.read(ctx, api, name); err != nil {
 		return err
 	}
+	wanted, err := o.create(ctx, api, name)
+	if err != nil {
+		return err
+	}
+	o.subject = wanted
+	if !o.wait {
+		fmt.Fprintf(out, "%s: created\n", wanted.Name)
+		return nil
+	}
+	return awaitDrill(ctx, out, api, wanted)
+}
+
+// create creates a FaultDrill of a SampleDB as the flags say.
+func (o *drillOptions) create(ctx context.Context, api client.Client, name string) (*v1.FaultDrill, error) {
 	wanted := &v1.FaultDrill{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
 		Spec: v1.FaultDrillSpec{
@@ -96,14 +116,9 @@ func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) erro
 		},
 	}
 	if err := api.Create(ctx, wanted, client.FieldOwner("toban-cli")); err != nil {
-		return fmt.Errorf("create the FaultDrill %s: %w", wanted.Name, err)
+		return nil, fmt.Errorf("create the FaultDrill %s: %w", wanted.Name, err)
 	}
-	o.subject = wanted
-	if !o.wait {
-		fmt.Fprintf(out, "%s: created\n", wanted.Name)
-		return nil
-	}
-	return awaitDrill(ctx, out, api, wanted)
+	return wanted, nil
 }
 
 // awaitDrill tells how far it is until it is over. Its error is why it has not passed.
@@ -200,11 +215,14 @@ func lostOf(d *v1.FaultDrill) string {
 	return fmt.Sprint(*d.Status.Lost)
 }
 
+// drillPassed is the result of a drill that has.
+const drillPassed = "passed"
+
 // resultOf is one word, or the reason why it has not passed.
 func resultOf(d *v1.FaultDrill) string {
 	if c := meta.FindStatusCondition(d.Status.Conditions, v1.ConditionPassed); c != nil {
 		if c.Status == metav1.ConditionTrue {
-			return "passed"
+			return drillPassed
 		}
 		return c.Reason
 	}

@@ -431,6 +431,7 @@ func TestADrillOfReplay(t *testing.T) {
 		t.Errorf("nobody reads from standbys: %q", pod.Spec.Containers[0].Command)
 	}
 	d = k.drill(d)
+	d = k.drill(d)
 	k.expectOrders("pause-replay at 10.1.0.2")
 	k.now = k.now.Add(30 * time.Second)
 	result := k.result()

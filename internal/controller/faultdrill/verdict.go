@@ -29,8 +29,8 @@ func judge(v view) Verdict {
 		out.Lost += c.Lost
 	}
 	out.Message = fmt.Sprintf("%slongest outage %s (%s; allowed: %s); %d writes acknowledged, %s lost; %s",
-		oldest(v.result.Clients), short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration, out.Acknowledged,
-		none(out.Lost), v.again(out.Outage))
+		oldest(v.result.Clients), short(out.Outage), ways(v.result.Clients), v.objectives.MaxOutage.Duration,
+		out.Acknowledged, none(out.Lost), v.again(out.Outage))
 	switch {
 	case out.Lost > 0:
 		out.Reason = v1.ReasonWritesLost
