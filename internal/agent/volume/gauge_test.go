@@ -162,9 +162,11 @@ func TestWhatADrillFillsIsInNoRate(t *testing.T) {
 	g := newGauged(t, volume)
 	g.pass(4*time.Hour, 0)
 	must(t, os.WriteFile(fillPath(volume), nil, 0o600))
-	must(t, os.Truncate(fillPath(volume), 8<<30))
-	g.used += 8 << 30
-	g.pass(4*time.Hour, 0)
+	for gib := int64(1); gib <= 8; gib++ { // longer than a drill, so that it would be a trend
+		must(t, os.Truncate(fillPath(volume), gib<<30))
+		g.used += 1 << 30
+		g.pass(time.Hour, 0)
+	}
 	if got := g.last(); got.Drill != 8<<30 || got.Used != 9<<30 || got.Lately != 0 || *got.PerDay != 0 {
 		t.Errorf("it tells %+v, and %d a day", got, *got.PerDay)
 	}
