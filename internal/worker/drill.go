@@ -161,16 +161,24 @@ func (a *application) connectTo(hosts ...string) func(context.Context) (*pgx.Con
 func (a *application) connect(ctx context.Context, host string) (*pgx.Conn, error) {
 	return a.connectWith(ctx, host, func(config *pgx.ConnConfig) {
 		config.ConnectTimeout = drillConnect
-		config.RuntimeParams = session.Settings(a.user, config.RuntimeParams)
+		config.RuntimeParams = a.settings(config.RuntimeParams)
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	})
+}
+
+// settings are those of every session of Toban, but for one: a primary whose volume gets full refuses writes by its
+// default, as it does those of applications.
+func (a *application) settings(own map[string]string) map[string]string {
+	out := session.Settings(a.user, own)
+	delete(out, "default_transaction_read_only")
+	return out
 }
 
 // connectToAny opens a session with an instance, whatever it is.
 func (a *application) connectToAny(host string) func(context.Context) (*pgx.Conn, error) {
 	return func(ctx context.Context) (*pgx.Conn, error) {
 		return a.connectWith(ctx, host, func(config *pgx.ConnConfig) {
-			config.RuntimeParams = session.Settings(a.user, config.RuntimeParams)
+			config.RuntimeParams = a.settings(config.RuntimeParams)
 		})
 	}
 }

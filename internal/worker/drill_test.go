@@ -66,3 +66,14 @@ func TestADrillThatCannotBeginSaysWhy(t *testing.T) {
 	}
 	expect("understand the port")
 }
+
+// A primary that takes no writes refuses those of a drill's clients, too: they do not ask for other than its default.
+func TestTheClientsOfADrillWriteByTheServersDefault(t *testing.T) {
+	got := (&application{user: "app"}).settings(map[string]string{"application_name": "drill"})
+	if _, asks := got["default_transaction_read_only"]; asks {
+		t.Error("they write though the primary takes none")
+	}
+	if got["application_name"] != "drill" || got["role"] != "none" {
+		t.Errorf("the settings are %v", got)
+	}
+}
