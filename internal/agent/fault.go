@@ -141,9 +141,12 @@ func (f *faults) undoHeld() error {
 	return nil
 }
 
-// rest keeps faults from beginning until release, for who makes another program of this process.
+// rest keeps faults from beginning until release, for who makes another program of this process. It never waits: a
+// fault may be at work on a volume that hangs, and elections must go on.
 func (f *faults) rest() (release func(), err error) {
-	f.mutex.Lock()
+	if !f.mutex.TryLock() {
+		return nil, fmt.Errorf("%w: a fault of a FaultDrill begins or ends", errBusy)
+	}
 	if f.undoes != nil {
 		f.mutex.Unlock()
 		return nil, fmt.Errorf("%w: a fault of a FaultDrill lasts", errBusy)

@@ -172,6 +172,9 @@ func TestNoOtherProgramWhileAFaultLasts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := f.rest(); !errors.Is(err, errBusy) { // as while a fault is at work, which may take long
+		t.Errorf("the moment is good: %v", err)
+	}
 	release()
 }
 
