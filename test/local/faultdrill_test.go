@@ -2,11 +2,14 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	"toban.dev/internal/drill"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/worker"
 )
 
 // orderFault orders a fault of an instance, as the operator does for a FaultDrill.
@@ -147,5 +151,52 @@ func TestADrillMeasuresOldAnswers(t *testing.T) {
 	t.Logf("who writes has seen %+v, who reads from standbys %+v", result.Clients[0], reads)
 	if reads.Staleness < lasts/2 || reads.StaleReads == 0 || reads.StaleReads == reads.Reads {
 		t.Errorf("who reads from standbys has seen %+v", reads)
+	}
+}
+
+// The Pod of a drill, which has what an application has, is refused its writes while a volume is full, and loses none.
+func TestADrillMeasuresAFullVolume(t *testing.T) {
+	c, leader := onSmallVolumes(t)
+	ordinal, _ := naming.Ordinal(leader)
+	host := c.host(ordinal)
+	for key, text := range map[string]string{
+		naming.KeyHost: host, naming.KeyPort: strconv.Itoa(naming.PortPostgreSQL), naming.KeyUsername: "app",
+		naming.KeyPassword: "app", naming.KeyDatabase: "app", naming.KeyCA: string(c.authority.CertPEM()),
+	} {
+		c.write("secret/"+key, []byte(text))
+	}
+	o := worker.DrillOptions{
+		App: filepath.Join(c.folder, "secret"), Hosts: host, Schema: "toban_drill_x", Observe: 10 * time.Second,
+		AbortAfter: time.Minute, Probe: c.host(200) + ":8080", Termination: filepath.Join(c.folder, "left"),
+	}
+	over := make(chan error, 1)
+	go func() { over <- worker.Drill(t.Context(), o) }()
+	c.until("its clients write", func() error {
+		response, err := http.Get("http://" + o.Probe + "/readyz") //nolint:noctx // it ends with the test
+		if err != nil {
+			return err
+		}
+		if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
+	})
+	const lasts = 4 * time.Second
+	c.must(c.orderFault(leader, protocol.FaultOrder{
+		Drill: "d", Fault: protocol.FaultFillVolume, For: lasts, Volume: 512 << 20,
+	}))
+	c.must(<-over)
+	left, err := os.ReadFile(o.Termination)
+	c.must(err)
+	var result protocol.DrillResult
+	c.must(json.Unmarshal(left, &result))
+	t.Logf("it leaves %s", left)
+	for _, seen := range result.Clients {
+		if seen.Outage < lasts/2 || seen.Errors == 0 || seen.Lost != 0 || seen.Acknowledged == 0 {
+			t.Errorf("%s has seen %+v", seen.Way, seen)
+		}
+	}
+	if len(result.Clients) != 2 || result.Aborted {
+		t.Errorf("it leaves %+v", result)
 	}
 }
