@@ -157,8 +157,8 @@ func TestVolumesThatGetFull(t *testing.T) {
 	}
 }
 
-// fills fills the volumes of a SampleDB, until it takes no writes and says so. It fills on meanwhile: WAL that a slow disk
-// has held back may go when writes are refused, and there is room for more.
+// fills fills the volumes of a SampleDB, until it takes no writes and says so. It fills on meanwhile: WAL that a slow
+// disk has held back may go when writes are refused, and there is room for more.
 func (s *story) fills(name string) {
 	s.Helper()
 	access := s.access(name, naming.ReadWriteService(name))
