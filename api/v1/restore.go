@@ -101,7 +101,7 @@ type InPlaceRestore struct {
 	// +optional
 	Target *RestoreTarget `json:"target,omitempty"`
 
-	// To the end of the archive: for a SampleDB whose volumes lack what the archive has, or whose data is lost.
+	// To the end of the archive: where volumes lack what it has, or the data is lost.
 	// +optional
 	Latest bool `json:"latest,omitempty"`
 

@@ -59,6 +59,7 @@ func TestReviseNotices(t *testing.T) {
 		"Archive":          func(c *Config) { c.Archive = &Archive{Path: "ns/x"} },
 		"Closed":           func(c *Config) { c.Closed = true },
 		"Restored":         func(c *Config) { c.Restored = "oops" },
+		"Survivor":         func(c *Config) { c.Survivor = "db-1" },
 		"RestoredBefore":   func(c *Config) { c.RestoredBefore = "oops" },
 		"RemoveBefore":     func(c *Config) { c.RemoveBefore = true },
 		"Prepares":         func(c *Config) { c.Prepares = true },
