@@ -41,6 +41,7 @@ func (p *Process) Stop(ctx context.Context, mode StopMode) {
 func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 	look := time.NewTicker(letGoInterval)
 	defer look.Stop()
+	var left forgotten
 	for {
 		select {
 		case <-p.done:
@@ -48,8 +49,12 @@ func (p *Process) hasEnded(ctx context.Context, fast bool) bool {
 		case <-ctx.Done():
 			return false
 		case <-look.C:
-			if fast {
-				_ = p.letGo() // the server stops later then, or is stopped at once when ctx ends
+			if !fast {
+				continue
+			}
+			_ = p.letGo() // the server stops later then, or is stopped at once when ctx ends
+			if left.waitsForEver(p.process.Pid) {
+				return false
 			}
 		}
 	}

@@ -80,6 +80,7 @@ var companions = map[string]fields{
 	"restoreFrom.archive":    {"backup": nil},
 	"restore.latest":         {"backup": nil},
 	"restore.survivor":       {"backup": nil},
+	"spec.zone":              {"instance": "Zone"},
 	"restoreFrom.sampleDB":   {"backup": nil},
 	"update.mode":            {"mode": "OnRequest"},
 	"primary.handOver":       {"avoid": []int{2}},

@@ -139,7 +139,7 @@ func TestARestoreInPlaceThatFailsLeavesAllAsItIs(t *testing.T) {
 	k, db := newWorld(t).ready("x")
 	for change, words := range map[*v1.InPlaceRestore]string{
 		{ID: "a", Confirm: "y", Backup: "b"}: "must be the name of the SampleDB",
-		{ID: "a", Confirm: "x"}:              "must have a target",
+		{ID: "a", Confirm: "x"}:              "must have one of these",
 	} {
 		wrong := db.DeepCopy()
 		wrong.Spec.Restore = change

@@ -18,7 +18,7 @@ func TestTheSurvivorOfALostMajority(t *testing.T) {
 	c := formed(t, 3)
 	c.exec("db-0", "create table survived (n int)", "insert into survived values (1)")
 	c.whole()
-	aside := filepath.Join(t.TempDir(), "db-0")
+	aside := filepath.Join(c.folder, "aside")
 	for _, lost := range []string{"db-0", "db-1"} {
 		c.kill(lost, syscall.SIGKILL)
 	}

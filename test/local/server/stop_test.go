@@ -1,8 +1,13 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"os"
+	"syscall"
 	"testing"
+	"time"
 
 	"toban.dev/internal/postgres"
 )
@@ -42,5 +47,57 @@ func TestAStopDoesNotWaitForStandbysThatAreGone(t *testing.T) {
 	n.lead(n.settings.Synchronous)
 	if rule := n.ask("select current_setting('synchronous_standby_names')"); rule != n.settings.Synchronous {
 		t.Errorf("after a start, commits wait for %q", rule)
+	}
+}
+
+// titled is the process of a node with such a title, 0 for none.
+func (n *node) titled(title string) int {
+	for _, pid := range n.servers() {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.Contains(text, []byte(": "+title)) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// A server that recovers from the crash of one of its processes, and is told to stop fast, stops. Its postmaster waits
+// for a checkpointer then that it has not told to end.
+func TestAStopDuringTheRecoveryFromACrash(t *testing.T) {
+	n := nodes(t, 1)[0]
+	n.found()
+	n.do("create table kept as select generate_series(1, 200000) as id")
+	recovers := 0
+	n.eventually("it recovers", func() bool {
+		if writer := n.titled("walwriter"); writer != 0 {
+			must(t, syscall.Kill(writer, syscall.SIGKILL))
+		}
+		for end := time.Now().Add(time.Second); recovers == 0 && time.Now().Before(end); {
+			recovers = n.titled("startup")
+		}
+		if recovers != 0 && syscall.Kill(recovers, syscall.SIGSTOP) != nil {
+			recovers = 0 // it was faster
+		}
+		return recovers != 0
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n.process.Stop(context.Background(), postgres.StopFast)
+	}()
+	n.eventually("the process that recovers is told to end", func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", recovers))
+		return err == nil && bytes.Contains(text, []byte("ShdPnd:\t0000000000004"))
+	})
+	must(t, syscall.Kill(recovers, syscall.SIGCONT))
+	select {
+	case <-ended:
+	case <-time.After(deadline):
+		t.Fatal("it does not stop")
+	}
+	n.process = nil
+	n.lead("")
+	if rows := n.ask("select count(*) from kept"); rows != "200000" {
+		t.Errorf("there are %s rows", rows)
 	}
 }
