@@ -53,6 +53,7 @@ func TestTheSurvivorOfALostMajority(t *testing.T) {
 		t.Errorf("it leads term %d, and led %d before", again.Term, now.Term)
 	}
 
+	c.await("db-0", "a voter", func(s protocol.Status) bool { return s.Election.Configuration.Has(s.Election.Voter) })
 	c.kill("db-2", syscall.SIGKILL)
 	c.must(os.RemoveAll(filepath.Join(c.folder, "db-2")))
 	c.start("db-2")
