@@ -6,18 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/env.sh
 needs_no_cluster 'the bundle for OLM'
-work=$(mktemp -d)
-trap 'bin/localkube down; rm -rf "$work"' EXIT
-namespace=toban-system database=story
-tag=$(sha256sum bin/toban | cut -c1-12)
-
-say() { echo "== $*"; }
-
-fail() {
-  echo "$*" >&2
-  kubectl get pods --all-namespaces -o wide >&2
-  exit 1
-}
+. hack/installing.sh
 
 # install makes what OLM makes, with the arguments of hack/bundle/olm, and waits for the operator.
 install() {
@@ -26,32 +15,7 @@ install() {
   kubectl -n $namespace rollout status deployment/toban-operator --timeout=3m >/dev/null
 }
 
-# pods prints the instances, each with how often its containers have been started again.
-pods() {
-  kubectl get pods -l "toban.dev/sampledb=$database,toban.dev/component=instance" --sort-by=.metadata.name -o \
-    jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}'
-}
-
-# same fails if one of the Pods that were there is another one, or was started again.
-same() {
-  local now
-  now=$(pods)
-  [[ $now == "$before"* ]] || fail "$1 replaced or restarted instances. Before:"$'\n'"$before"$'\n'"Now:"$'\n'"$now"
-}
-
-# ready waits until the database is as its spec wants it, with a number of instances.
-ready() {
-  kubectl wait "sampledb/$database" --for="jsonpath={.status.readyInstances}=$1" --timeout=5m >/dev/null
-  kubectl wait "sampledb/$database" --for=condition=Ready --timeout=5m >/dev/null
-}
-
-# sql runs a command of SQL in the primary.
-sql() { bin/toban psql $database -- -Atqc "$1"; }
-
-bin/localkube up
-tars=$(hack/images.sh)
-mapfile -t tars <<<"$tars"
-bin/localkube load "${tars[@]}"
+cluster_of_its_own
 go run ./hack/bundle -out "$work/bundle" -version v0.0.0 -image "toban:$tag" -url https://unpublished.invalid/toban
 
 say 'install for all namespaces, and a database'
@@ -60,15 +24,7 @@ for kind in config/crd/*.yaml; do
   kubectl apply --server-side -f "$work/bundle/manifests/${kind##*/}" >/dev/null
 done
 install
-kubectl apply -f - >/dev/null <<END
-apiVersion: toban.dev/v1
-kind: SampleDB
-metadata: {name: $database}
-spec: {version: 17, instances: 1, storage: {size: 1Gi}}
-END
-ready 1
-sql 'CREATE TABLE kept AS SELECT 1 AS n'
-before=$(pods)
+make_database
 
 say 'uninstall'
 kubectl delete --wait -f "$work/objects.yaml" >/dev/null

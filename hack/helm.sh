@@ -6,18 +6,7 @@ cd "$(dirname "$0")/.."
 . hack/env.sh
 needs_no_cluster 'the Helm chart'
 helm=$(hack/tool.sh helm)
-work=$(mktemp -d)
-trap 'bin/localkube down; rm -rf "$work"' EXIT
-namespace=toban-system database=story
-tag=$(sha256sum bin/toban | cut -c1-12)
-
-say() { echo "== $*"; }
-
-fail() {
-  echo "$*" >&2
-  kubectl get pods --all-namespaces -o wide >&2
-  exit 1
-}
+. hack/installing.sh
 
 chart() {
   local verb=$1
@@ -29,45 +18,12 @@ install() {
   chart install --create-namespace --set "image.repository=toban,image.digest=,image.tag=$tag"
 }
 
-# pods prints the instances, each with how often its containers have been started again.
-pods() {
-  kubectl get pods -l "toban.dev/sampledb=$database,toban.dev/component=instance" --sort-by=.metadata.name -o \
-    jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}'
-}
-
-# same fails if one of the Pods that were there is another one, or was started again.
-same() {
-  local now
-  now=$(pods)
-  [[ $now == "$before"* ]] || fail "$1 replaced or restarted instances. Before:"$'\n'"$before"$'\n'"Now:"$'\n'"$now"
-}
-
-# ready waits until the database is as its spec wants it, with a number of instances.
-ready() {
-  kubectl wait "sampledb/$database" --for="jsonpath={.status.readyInstances}=$1" --timeout=5m >/dev/null
-  kubectl wait "sampledb/$database" --for=condition=Ready --timeout=5m >/dev/null
-}
-
-# sql runs a command of SQL in the primary.
-sql() { bin/toban psql $database -- -Atqc "$1"; }
-
-bin/localkube up
-tars=$(hack/images.sh)
-mapfile -t tars <<<"$tars"
-bin/localkube load "${tars[@]}"
+cluster_of_its_own
 go run ./hack/chart -out "$work/toban" -version v0.0.0 -repository toban
 
 say 'install, and a database'
 install
-kubectl apply -f - >/dev/null <<END
-apiVersion: toban.dev/v1
-kind: SampleDB
-metadata: {name: $database}
-spec: {version: 17, instances: 1, storage: {size: 1Gi}}
-END
-ready 1
-sql 'CREATE TABLE kept AS SELECT 1 AS n'
-before=$(pods)
+make_database
 
 say 'upgrade with other values'
 chart upgrade --reuse-values --set replicas=2,podAnnotations.story=changed
