@@ -35,15 +35,20 @@ func (w *world) expectInstances(db *v1.SampleDB, replicas int32, restored string
 	w.Helper()
 	set := &appsv1.StatefulSet{}
 	w.read(naming.StatefulSet(db.Name), set)
-	id := ""
-	for _, e := range set.Spec.Template.Spec.Containers[0].Env {
-		if e.Name == naming.EnvRestored {
-			id = e.Value
-		}
-	}
+	id := envOf(set, naming.EnvRestored)
 	if id != restored || *set.Spec.Replicas != replicas {
 		w.Errorf("%d instances with the restore %q, expected %d with %q", *set.Spec.Replicas, id, replicas, restored)
 	}
+}
+
+// envOf is what the agents of a StatefulSet find in their environment, "" for nothing.
+func envOf(set *appsv1.StatefulSet, name string) string {
+	for _, e := range set.Spec.Template.Spec.Containers[0].Env {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return ""
 }
 
 func TestASampleDBIsRestoredInPlace(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/cli"
 	"toban.dev/internal/ha"
+	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
 )
 
@@ -71,6 +73,7 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 		t.Fatalf("it was promoted: %+v", r)
 	}
 	k.expectInstances(db, 2, r.ID)
+	k.expectSurvivor(db, "x-0")
 	if config := k.agents.told(); config.Survivor != "x-0" || config.Restored != r.ID || config.Prepares {
 		t.Errorf("the agents are told %+v", config)
 	}
@@ -86,8 +89,19 @@ func TestTheSurvivorOfALostMajorityIsPromoted(t *testing.T) {
 	k.restorePod(k.inPlaceJob(db), "x-restore-a", &backRestored)
 	db = k.finishInPlace(db)
 	k.expectInstances(db, 2, "oops")
+	k.expectSurvivor(db, "")
 	if config := k.agents.told(); config.Survivor != "" {
 		t.Errorf("the agents are told %+v", config)
+	}
+}
+
+// expectSurvivor checks which instance the agents take for the survivor from their first moment on.
+func (k *taker) expectSurvivor(db *v1.SampleDB, want string) {
+	k.Helper()
+	set := &appsv1.StatefulSet{}
+	k.read(naming.StatefulSet(db.Name), set)
+	if got := envOf(set, naming.EnvSurvivor); got != want {
+		k.Errorf("the agents are told that %q has survived, want %q", got, want)
 	}
 }
 
