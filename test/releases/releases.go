@@ -35,17 +35,17 @@ func Programs(ctx context.Context, major int) (string, error) {
 	if installed := "/" + bin; isFile(filepath.Join(installed, "postgres")) {
 		return installed, nil
 	}
-	return needed{fmt.Sprintf("postgres:%d", major), bin, "postgres", "*"}.unpacked(ctx)
+	return needed{fmt.Sprintf("postgres:%d", major), bin, "postgres"}.unpacked(ctx)
 }
 
 // PgBouncer is the program of the image that poolers run by default.
 func PgBouncer(ctx context.Context) (string, error) {
-	folder, err := needed{"pgbouncer:1.24", "usr/sbin", "pgbouncer", "pgbouncer"}.unpacked(ctx)
+	folder, err := needed{"pgbouncer:1.24", "usr/sbin", "pgbouncer"}.unpacked(ctx)
 	return filepath.Join(folder, "pgbouncer"), err
 }
 
-// needed is what is needed of an image: the folder of a program, and with it those of a pattern.
-type needed struct{ image, bin, program, programs string }
+// needed is the program that is needed of an image, and the folder where it is there.
+type needed struct{ image, bin, program string }
 
 // unpacked is the folder with the programs.
 func (n needed) unpacked(ctx context.Context) (string, error) {
@@ -148,10 +148,7 @@ func (n needed) unpack(ctx context.Context, image, root string) error {
 		return err
 	}
 	for _, file := range files {
-		// Names are with or without the dot, as who has packed it likes.
-		if _, err := output(exec.CommandContext(ctx, "tar", "-x", "-C", made, "--zstd", "--no-same-owner",
-			"--wildcards", "-f", file, "*usr/lib/*", "*usr/lib64/*", "*"+n.bin+"/"+n.programs,
-			"*usr/share/*")); err != nil {
+		if err := n.extract(ctx, file, made); err != nil {
 			return err
 		}
 	}
@@ -162,6 +159,19 @@ func (n needed) unpack(ctx context.Context, image, root string) error {
 		return err // and not another's, who was first
 	}
 	return nil
+}
+
+// extract unpacks what the program needs of a layer, names with or without the dot, as who has packed it likes. The
+// folder of PostgreSQL's programs is below that of the libraries: tar says of a pattern that it is not in the archive
+// where another one has taken all that it fits.
+func (n needed) extract(ctx context.Context, layer, into string) error {
+	args := []string{"-x", "-C", into, "--zstd", "--no-same-owner", "--wildcards", "-f", layer,
+		"*usr/lib/*", "*usr/lib64/*", "*usr/share/*"}
+	if !strings.HasPrefix(n.bin, "usr/lib/") {
+		args = append(args, "*"+n.bin+"/"+n.program)
+	}
+	_, err := output(exec.CommandContext(ctx, "tar", args...))
+	return err
 }
 
 // layersOf are the files with an image's layers (OCI image layout).
