@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,16 +18,17 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
+	"toban.dev/internal/controller/parts"
 )
 
-// indexed is a cache of a namespace as the operator has it, with the index of DatabaseBackups.
+// indexed is a cache of a namespace as the operator has it, with its indexes.
 func indexed(tb testing.TB, namespace string) cache.Cache {
 	tb.Helper()
 	c, err := cache.New(server, cache.Options{
 		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
 	})
 	if err == nil {
-		err = backups.Index(tb.Context(), c)
+		err = errors.Join(backups.Index(tb.Context(), c), parts.Index(tb.Context(), c))
 	}
 	if err != nil {
 		tb.Fatal(err)

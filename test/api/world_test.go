@@ -37,6 +37,7 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/database"
@@ -159,6 +160,16 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 		}
 	}
 	return nil
+}
+
+// List leaves out the fields that are indexes of the cache alone: the labels beside them select the same.
+func (c labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	if options.FieldSelector != nil && strings.HasPrefix(options.FieldSelector.String(), parts.Field("")) {
+		options.FieldSelector = nil
+	}
+	return c.Client.List(ctx, list, &options)
 }
 
 // writes counts the requests that write, and remembers those that read.

@@ -17,6 +17,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -75,16 +76,14 @@ func (r *Reconciler) observeJob(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(s.backup.Namespace), client.MatchingLabels{
+	s.seen.pods, err = parts.Pods(ctx, r.Client, s.backup.Namespace, map[string]string{
 		naming.LabelSampleDB: s.backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentBackup,
 	})
 	if err != nil {
-		return fmt.Errorf("list Pods: %w", err)
+		return err
 	}
-	s.seen.pods = list.Items
-	s.seen.run, s.seen.foreign = jobs.Of(job, list.Items), job != nil && !metav1.IsControlledBy(job, s.backup)
-	for _, pod := range list.Items {
+	s.seen.run, s.seen.foreign = jobs.Of(job, s.seen.pods), job != nil && !metav1.IsControlledBy(job, s.backup)
+	for _, pod := range s.seen.pods {
 		own := job != nil && metav1.IsControlledBy(&pod, job)
 		if !own && !pods.Ended(&pod) {
 			s.seen.others = append(s.seen.others, pod)

@@ -16,6 +16,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -66,12 +67,12 @@ func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPool
 
 // observePoolers finds the Pods that take clients of NAME-pool.
 func (r *Reconciler) observePoolers(ctx context.Context, s *scope) error {
-	var all corev1.PodList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace),
-		client.MatchingLabels(naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))); err != nil {
-		return fmt.Errorf("list the poolers of %s: %w", s.seen.db.Name, err)
+	all, err := parts.Pods(ctx, r.Client, s.drill.Namespace,
+		naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))
+	if err != nil {
+		return err
 	}
-	s.seen.poolers = slices.DeleteFunc(all.Items, func(p corev1.Pod) bool {
+	s.seen.poolers = slices.DeleteFunc(all, func(p corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || !pods.Ready(&p)
 	})
 	return nil

@@ -2,15 +2,15 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"toban.dev/internal/controller/parts"
 )
 
 // Kept is for how long the Job of what is over stays, for its log. Its scratch volume stays with it.
@@ -25,12 +25,11 @@ func (r Runner) Look(
 	if job == nil || err != nil {
 		return Run{}, false, err
 	}
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(owner.GetNamespace()), client.MatchingLabels(labels))
+	all, err := parts.Pods(ctx, r.Client, owner.GetNamespace(), labels)
 	if err != nil {
-		return Run{}, false, fmt.Errorf("list Pods: %w", err)
+		return Run{}, false, err
 	}
-	return Of(job, list.Items), !metav1.IsControlledBy(job, owner), nil
+	return Of(job, all), !metav1.IsControlledBy(job, owner), nil
 }
 
 // Tidy removes an owner's Job of a name a while after the owner was over, and returns how long that is still. By itself

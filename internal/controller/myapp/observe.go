@@ -14,6 +14,7 @@ import (
 
 	v1 "toban.dev/api/myapp/v1"
 	toban "toban.dev/api/v1"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/desired/myapp"
 	"toban.dev/internal/naming"
@@ -58,12 +59,11 @@ func (r *Reconciler) observeDeployment(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
-	var all corev1.PodList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.app.Namespace),
-		client.MatchingLabels{naming.LabelMyApp: s.app.Name}); err != nil {
-		return fmt.Errorf("list Pods: %w", err)
+	all, err := parts.Pods(ctx, r.Client, s.app.Namespace, map[string]string{naming.LabelMyApp: s.app.Name})
+	if err != nil {
+		return err
 	}
-	for _, pod := range all.Items {
+	for _, pod := range all {
 		switch pod.Labels[naming.LabelComponent] {
 		case naming.ComponentApp:
 			s.seen.pods = append(s.seen.pods, pod)
@@ -75,13 +75,13 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observeJobs(ctx context.Context, s *scope) error {
-	var all batchv1.JobList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.app.Namespace), client.MatchingLabels{
+	all, err := parts.Jobs(ctx, r.Client, s.app.Namespace, map[string]string{
 		naming.LabelMyApp: s.app.Name, naming.LabelComponent: naming.ComponentMigrate,
-	}); err != nil {
-		return fmt.Errorf("list Jobs: %w", err)
+	})
+	if err != nil {
+		return err
 	}
-	for _, job := range all.Items {
+	for _, job := range all {
 		if metav1.IsControlledBy(&job, s.app) {
 			s.seen.jobs = append(s.seen.jobs, job)
 		}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -44,19 +44,14 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeServer(ctx, s); err != nil {
 		return err
 	}
-	mine := []client.ListOption{client.InNamespace(s.pg.Namespace),
-		client.MatchingLabels{naming.LabelPostgreSQL: s.pg.Name, naming.LabelComponent: naming.ComponentPasswords}}
-	var jobs batchv1.JobList
-	if err := r.Client.List(ctx, &jobs, mine...); err != nil {
-		return fmt.Errorf("list the Jobs that read passwords: %w", err)
+	mine := map[string]string{naming.LabelPostgreSQL: s.pg.Name, naming.LabelComponent: naming.ComponentPasswords}
+	jobs, err := parts.Jobs(ctx, r.Client, s.pg.Namespace, mine)
+	if err != nil {
+		return err
 	}
-	s.seen.jobs = slices.DeleteFunc(jobs.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, s.pg) })
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, mine...); err != nil {
-		return fmt.Errorf("list the Pods that read passwords: %w", err)
-	}
-	s.seen.pods = pods.Items
-	return nil
+	s.seen.jobs = slices.DeleteFunc(jobs, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, s.pg) })
+	s.seen.pods, err = parts.Pods(ctx, r.Client, s.pg.Namespace, mine)
+	return err
 }
 
 func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
@@ -72,23 +67,20 @@ func (r *Reconciler) observeServer(ctx context.Context, s *scope) error {
 		return fmt.Errorf("read the SampleDB %s: %w", key, err)
 	}
 	s.seen.db = db
-	var instances corev1.PodList
-	if err := r.Client.List(ctx, &instances, client.InNamespace(db.Namespace),
-		client.MatchingLabels{
-			naming.LabelSampleDB: db.Name, naming.LabelComponent: naming.ComponentInstance,
-		}); err != nil {
-		return fmt.Errorf("list the instances of %s: %w", key, err)
+	instances, err := parts.Pods(ctx, r.Client, db.Namespace, naming.InstanceSelector(db.Name))
+	if err != nil {
+		return err
 	}
-	for _, pod := range instances.Items {
+	for _, pod := range instances {
 		if pod.Name == db.Status.Primary && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
 			s.seen.primary, s.seen.reachable = pod.Status.PodIP, pods.Ready(&pod)
 		}
 	}
 	if s.pg.Spec.Server == nil {
-		s.seen.instances = instances.Items
+		s.seen.instances = instances
 	}
 	config := &corev1.ConfigMap{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: naming.ConfigMap(db.Name)}, config)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: db.Namespace, Name: naming.ConfigMap(db.Name)}, config)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

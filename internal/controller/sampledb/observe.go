@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -167,11 +168,9 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 	if err := r.observeRefusedPods(ctx, s); err != nil {
 		return err
 	}
-	var jobs batchv1.JobList
-	if err := r.Client.List(ctx, &jobs, belongs(s.db)...); err != nil {
-		return fmt.Errorf("list Jobs: %w", err)
+	if s.seen.jobs, err = parts.Jobs(ctx, r.Client, s.db.Namespace, partOf(s.db)); err != nil {
+		return err
 	}
-	s.seen.jobs = jobs.Items
 	if err := r.observeClaims(ctx, s); err != nil {
 		return err
 	}
@@ -186,13 +185,13 @@ func (r *Reconciler) observeObjects(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, belongs(s.db)...); err != nil {
-		return fmt.Errorf("list Pods: %w", err)
+	pods, err := parts.Pods(ctx, r.Client, s.db.Namespace, partOf(s.db))
+	if err != nil {
+		return err
 	}
 	s.seen.pods, s.seen.users = map[int]*corev1.Pod{}, map[string]string{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		usedBy(pod, s.seen.users)
 		switch pod.Labels[naming.LabelComponent] {
 		case naming.ComponentInit:
@@ -223,13 +222,13 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
-	var claims corev1.PersistentVolumeClaimList
-	if err := r.Client.List(ctx, &claims, belongs(s.db)...); err != nil {
-		return fmt.Errorf("list PersistentVolumeClaims: %w", err)
+	claims, err := parts.Claims(ctx, r.Client, s.db.Namespace, partOf(s.db))
+	if err != nil {
+		return err
 	}
 	s.seen.claims = map[int]*corev1.PersistentVolumeClaim{}
-	for i := range claims.Items {
-		claim := &claims.Items[i]
+	for i := range claims {
+		claim := &claims[i]
 		s.seen.readers.note(s.db, claim)
 		if n, ok := naming.Ordinal(claim.Name); ok && claim.Name == naming.Claim(s.db.Name, n) {
 			s.seen.claims[n] = claim
@@ -238,12 +237,14 @@ func (r *Reconciler) observeClaims(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// belongs are the list options for what has the SampleDB's label.
+// partOf is the label of what belongs to the SampleDB.
+func partOf(db *v1.SampleDB) map[string]string {
+	return map[string]string{naming.LabelSampleDB: db.Name}
+}
+
+// belongs are the list options for what has that label, past the cache.
 func belongs(db *v1.SampleDB) []client.ListOption {
-	return []client.ListOption{
-		client.InNamespace(db.Namespace),
-		client.MatchingLabels{naming.LabelSampleDB: db.Name},
-	}
+	return []client.ListOption{client.InNamespace(db.Namespace), client.MatchingLabels(partOf(db))}
 }
 
 // find reads an object of the SampleDB's namespace, nil where there is none.

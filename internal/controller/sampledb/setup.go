@@ -33,6 +33,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/naming"
 )
 
@@ -84,9 +85,12 @@ func slim() toolscache.TransformFunc {
 	}
 }
 
-// Setup adds the controller to a manager, and to its cache the index of DatabaseBackups. Their controller uses it too.
+// Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	if err := backups.Index(context.Background(), manager.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := parts.Index(context.Background(), manager.GetFieldIndexer()); err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(manager).

@@ -12,6 +12,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
@@ -67,14 +68,13 @@ func (r *Reconciler) observeJob(ctx context.Context, backup *v1.DatabaseBackup, 
 	if job == nil || err != nil {
 		return err
 	}
-	var list corev1.PodList
-	err = r.Client.List(ctx, &list, client.InNamespace(backup.Namespace), client.MatchingLabels{
+	all, err := parts.Pods(ctx, r.Client, backup.Namespace, map[string]string{
 		naming.LabelSampleDB: backup.Spec.SampleDB, naming.LabelComponent: naming.ComponentVerify,
 	})
 	if err != nil {
-		return fmt.Errorf("list Pods: %w", err)
+		return err
 	}
-	run := jobs.Of(job, list.Items)
+	run := jobs.Of(job, all)
 	v.job, v.name, v.started = jobRunning, job.Name, job.CreationTimestamp
 	switch run.State() {
 	case jobs.Late:
