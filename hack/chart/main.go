@@ -89,7 +89,7 @@ func deployment() []replacement {
 		resources  = "          resources:\n"
 		priority   = "{{- with .Values.priorityClassName }}\n      priorityClassName: {{ . }}\n{{- end }}\n"
 	)
-	return []replacement{
+	return append(perShard(), []replacement{
 		inNamespace(2),
 		{"  replicas: 1\n", "  replicas: {{ .Values.replicas }}\n", 1},
 		{annotation, annotation + "{{- with .Values.podAnnotations }}\n{{ toYaml . | indent 8 }}\n{{- end }}\n", 1},
@@ -99,13 +99,46 @@ func deployment() []replacement {
 		{"image: " + image, "image: " + included, 1},
 		{"value: " + image, "value: " + included, 1},
 		{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", 1},
-		{command, command + "{{- with .Values.options }}\n          args:\n{{ toYaml . | indent 12 }}\n{{- end }}\n",
-			1},
+		{command, command + arguments, 1},
 		{"value: 256MiB}", "value: {{ .Values.goMemoryLimit | quote }}}", 1},
 		{variables, variables + variable("WATCH_NAMESPACE", "watchNamespaces") +
 			variable("IGNORE_NAMESPACE", "ignoreNamespaces"), 1},
 		{resources + "            requests: {cpu: 50m, memory: 64Mi}\n            limits: {memory: 384Mi}\n",
 			resources + "{{ toYaml .Values.resources | indent 12 }}\n", 1},
+	}...)
+}
+
+// arguments are the operator's options: those of the values, and which shard it is.
+const arguments = `{{- if or .Values.options (gt (int .Values.shards) 1) }}
+          args:
+{{- with .Values.options }}
+{{ toYaml . | indent 12 }}
+{{- end }}
+{{- if gt (int .Values.shards) 1 }}
+            - --shards={{ .Values.shards }}
+            - --shard={{ $shard }}
+{{- end }}
+{{- end }}
+`
+
+// perShard are the changes that make a Deployment for each shard. The first one is what an operator alone has.
+func perShard() []replacement {
+	const (
+		head   = "# The operator. One replica is enough"
+		name   = "metadata:\n  name: toban-operator\n"
+		labels = "app.kubernetes.io/name: toban\n%[1]sapp.kubernetes.io/component: operator\n"
+		shard  = "{{- if $shard }}\n%[1]stoban.dev/shard: {{ $shard | quote }}\n{{- end }}\n"
+		after  = "---\n# Prometheus finds the metrics here."
+	)
+	selector, template := strings.Repeat(" ", 6), strings.Repeat(" ", 8)
+	return []replacement{
+		{head, "{{- range $shard := until (int .Values.shards) }}\n{{- with $ }}\n---\n" + head, 1},
+		{name, "metadata:\n  name: toban-operator{{ if $shard }}-{{ $shard }}{{ end }}\n", 1},
+		{"matchLabels:\n" + selector + fmt.Sprintf(labels, selector),
+			"matchLabels:\n" + selector + fmt.Sprintf(labels+shard, selector), 1},
+		{"      labels:\n" + template + fmt.Sprintf(labels, template),
+			"      labels:\n" + template + fmt.Sprintf(labels+shard, template), 1},
+		{after, "{{- end }}\n{{- end }}\n" + after, 1},
 	}
 }
 

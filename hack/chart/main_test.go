@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,44 @@ func TestTheBaseOfKustomizeHasWhatTheManifestHas(t *testing.T) {
 	compare(t, objects(t, out), objects(t, text))
 }
 
+// The Deployment of the first shard is that of an operator alone, but for its options: going from one to several
+// changes nothing of it that Kubernetes refuses to change. Each shard has one Deployment, and all else is there once.
+func TestEachShardHasADeployment(t *testing.T) {
+	chart := made(t)
+	out, err := rendered(t, chart, "--set", "shards=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := objects(t, out), objects(t, manifest(t, "install.yaml"))
+	const first = "Deployment toban-system toban-operator"
+	selectors := map[string]bool{}
+	for shard, name := range []string{first, first + "-1", first + "-2"} {
+		text, err := yaml.Marshal(got[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, option := range []string{"--shards=3", fmt.Sprintf("--shard=%d", shard)} {
+			if !strings.Contains(string(text), option) {
+				t.Errorf("%s has no option %s:\n%s", name, option, text)
+			}
+		}
+		var d struct {
+			Spec struct{ Selector map[string]any }
+		}
+		if err := yaml.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		if was := fmt.Sprint(d.Spec.Selector); selectors[was] {
+			t.Errorf("%s selects what another one selects: %s", name, was)
+		} else {
+			selectors[was] = true
+		}
+		delete(got, name)
+	}
+	delete(want, first)
+	compare(t, got, want)
+}
+
 // Helm deletes no object of crds/, and with a kind its databases would go.
 func TestTheKindsAreNoObjectsOfTheRelease(t *testing.T) {
 	chart := made(t)
@@ -169,7 +208,12 @@ func TestValuesGoWhereTheyBelong(t *testing.T) {
 		"secrets":  {"image.pullSecrets[0].name=mine", []string{"imagePullSecrets:\n        - name: mine"}},
 		"memory":   {"goMemoryLimit=1GiB", []string{"name: GOMEMLIMIT, value: \"1GiB\""}},
 		"options":  {"options={--debug}", []string{"args:\n            - --debug"}},
-		"ignored":  {"ignoreNamespaces={a,b}", []string{"IGNORE_NAMESPACE\n              value: \"a,b\""}},
+		"shards": {"shards=2,options={--debug}", []string{
+			"args:\n            - --debug\n            - --shards=2\n            - --shard=0\n",
+			"- --shards=2\n            - --shard=1\n", "name: toban-operator-1\n",
+			"      toban.dev/shard: \"1\"\n  template:", "        toban.dev/shard: \"1\"\n      annotations:",
+		}},
+		"ignored": {"ignoreNamespaces={a,b}", []string{"IGNORE_NAMESPACE\n              value: \"a,b\""}},
 		"watched": {"watchNamespaces={a,b}",
 			[]string{"WATCH_NAMESPACE\n              value: \"a,b\"", "namespace: a\n", "namespace: b\n"}},
 		"both scopes": {"watchNamespaces={a},clusterRoles=true",
@@ -198,6 +242,8 @@ func TestTheSchemaRefusesBadValues(t *testing.T) {
 	for name, set := range map[string]string{
 		"a value that there is not":    "replica=2",
 		"a negative number":            "replicas=-1",
+		"no operator at all":           "shards=0",
+		"more shards than leases":      "shards=17",
 		"a digest that is none":        "image.digest=latest",
 		"a policy that there is not":   "image.pullPolicy=Sometimes",
 		"a namespace with a capital":   "watchNamespaces={Team}",

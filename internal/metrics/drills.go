@@ -16,6 +16,8 @@ import (
 type Drills struct {
 	// Reader reads from the operator's cache.
 	Reader client.Reader
+	// Has says that a SampleDB is this operator's.
+	Has func(namespace, name string) bool
 }
 
 // drillsPatience bounds the look into the cache, which is not there before the operator leads.
@@ -47,6 +49,9 @@ func (d *Drills) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for labels, drill := range lastDrills(all.Items) {
+		if !d.Has(drill.Namespace, drill.Spec.SampleDB) {
+			continue
+		}
 		show := func(desc *prometheus.Desc, value float64) {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels[:]...)
 		}

@@ -263,9 +263,15 @@ const (
 	// KeyRoot, "-" and the time at which it was made, in seconds (credentials.FromSecret).
 	OperatorSecret = "toban-operator"
 	KeyRoot        = "root"
-	// OperatorLease is held by the one operator that acts.
-	OperatorLease = "toban-operator"
 )
+
+// OperatorLease is the lease that an operator holds which acts: that of its shard.
+func OperatorLease(shard int) string {
+	if shard == 0 {
+		return "toban-operator"
+	}
+	return fmt.Sprintf("toban-operator-%d", shard)
+}
 
 // Common names of the certificates that a SampleDB's authority issues;
 // pg_ident.conf maps them to roles.

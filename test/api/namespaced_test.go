@@ -112,7 +112,7 @@ func TestAnOperatorOfOneNamespaceNeedsOnlyItsRoles(t *testing.T) {
 			t.Errorf("there is no %T %s", object, name)
 		}
 	}
-	if !w.has(home, naming.OperatorLease, &coordinationv1.Lease{}) ||
+	if !w.has(home, naming.OperatorLease(0), &coordinationv1.Lease{}) ||
 		!w.has(home, naming.OperatorSecret, &corev1.Secret{}) {
 		t.Error("the operator's Lease or root Secret is not in its own namespace")
 	}

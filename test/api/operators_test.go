@@ -27,7 +27,7 @@ func TestOfTwoOperatorsOneWorks(t *testing.T) {
 	second := w.runOperator(home, "WATCH_NAMESPACE="+w.namespace, lease)
 	w.until("the second operator does not ask who holds the lease", func() bool {
 		return len(second.requests(func(request string) bool {
-			return request == "GET /apis/coordination.k8s.io/v1/namespaces/"+home+"/leases/"+naming.OperatorLease
+			return request == "GET /apis/coordination.k8s.io/v1/namespaces/"+home+"/leases/"+naming.OperatorLease(0)
 		})) > 0
 	})
 
@@ -40,7 +40,7 @@ func TestOfTwoOperatorsOneWorks(t *testing.T) {
 	}
 
 	first.kill()
-	w.runOut(home)
+	w.runOut(home, 0)
 	w.must(w.api.Create(t.Context(), y))
 	w.made(y)
 	if now := w.leads(home); now == leader || now == "" {
@@ -59,20 +59,22 @@ func isWrite(request string) bool {
 }
 
 // leads is who holds the lease of the operators of a namespace; "" is nobody.
-func (w *world) leads(home string) string {
+func (w *world) leads(home string) string { return w.leadsShard(home, 0) }
+
+func (w *world) leadsShard(home string, shard int) string {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	if !w.has(home, naming.OperatorLease, lease) || lease.Spec.HolderIdentity == nil {
+	if !w.has(home, naming.OperatorLease(shard), lease) || lease.Spec.HolderIdentity == nil {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
 }
 
-// runOut makes the lease of operators one that runs out now, so that no test waits for that.
-func (w *world) runOut(home string) {
+// runOut makes the lease of a shard one that runs out now, so that no test waits for that.
+func (w *world) runOut(home string, shard int) {
 	w.Helper()
 	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = home, naming.OperatorLease
+	lease.Namespace, lease.Name = home, naming.OperatorLease(shard)
 	w.must(w.api.Patch(w.Context(), lease, client.RawPatch("application/merge-patch+json",
 		[]byte(`{"spec":{"leaseDurationSeconds":1}}`))))
 }

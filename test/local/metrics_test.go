@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/metrics"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -244,7 +245,7 @@ func (c *cluster) operatorMetrics() string {
 		},
 		Backup: &v1.BackupStatus{Earliest: &now, LastBackupAt: &now, LastVerifiedAt: &now},
 	})
-	registry.MustRegister(&metrics.Drills{Reader: oneDrill{at: now}})
+	registry.MustRegister(&metrics.Drills{Reader: oneDrill{at: now}, Has: shards.Shard{}.Has})
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	c.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")

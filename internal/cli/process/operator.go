@@ -32,6 +32,7 @@ import (
 	"toban.dev/internal/controller/postgresql"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/controller/secrets"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/credentials"
@@ -56,6 +57,7 @@ type operatorOptions struct {
 	backups        int
 	verifications  int
 	namespaces     namespaces.Choice
+	shard          shards.Shard
 }
 
 // The operator's lease is its only write while all SampleDBs rest: four in its duration. It can be slow, because
@@ -70,6 +72,7 @@ const (
 	flagBackups       = "backups-at-once"
 	flagVerifications = "verifications-at-once"
 	flagLease         = "lease-duration"
+	flagShards        = "shards"
 )
 
 // Operator is `toban operator`: the process in the operator's Deployment.
@@ -106,6 +109,8 @@ func Operator(version string) *cobra.Command {
 		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE; default: all)")
 	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
 		"leave these namespaces to another operator (env IGNORE_NAMESPACE)")
+	f.IntVar(&o.shard.Count, flagShards, 1, "how many operators share the databases; each needs the same number")
+	f.IntVar(&o.shard.Number, "shard", 0, "which of them this one is, counted from 0")
 	return c
 }
 
@@ -117,7 +122,8 @@ func listed(variable string) []string {
 	return nil
 }
 
-func (o operatorOptions) run(ctx context.Context, version string) error {
+// check says what is wrong with the options.
+func (o operatorOptions) check() error {
 	if o.namespace == "" || o.image == "" {
 		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
 			"OPERATOR_IMAGE in the environment)")
@@ -128,7 +134,19 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 	if o.lease < leaseShortest {
 		return fmt.Errorf("--%s must be %s or more", flagLease, leaseShortest)
 	}
-	if err := o.namespaces.Check(); err != nil {
+	if o.shard.Count > 1 && !o.election {
+		return fmt.Errorf("--%s needs --leader-election: shards are kept apart by their leases", flagShards)
+	}
+	for flag, limit := range map[string]int{flagBackups: o.backups, flagVerifications: o.verifications} {
+		if limit > 0 && limit < o.shard.Count {
+			return fmt.Errorf("--%s must be 0 (any number), or %d at least: one for each shard", flag, o.shard.Count)
+		}
+	}
+	return errors.Join(o.shard.Check(), o.namespaces.Check())
+}
+
+func (o operatorOptions) run(ctx context.Context, version string) error {
+	if err := o.check(); err != nil {
 		return err
 	}
 	level := slog.LevelInfo
@@ -155,7 +173,7 @@ func (o operatorOptions) run(ctx context.Context, version string) error {
 		return err
 	}
 	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "image", o.image,
-		"watches", o.namespaces.String())
+		"watches", o.namespaces.String(), "shard", o.shard.String())
 	return m.Start(ctx)
 }
 
@@ -172,6 +190,10 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 	}
 	// The one that holds the lease ends itself long before another one takes over.
 	wait, deadline, retry := drain, o.lease*2/3, o.lease/4
+	lock, err := o.lock(config, scheme, deadline, retry)
+	if err != nil {
+		return nil, err
+	}
 	m, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cached,
@@ -180,15 +202,14 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 			SecureServing:  true,
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
 		},
-		HealthProbeBindAddress:        o.probeAddress,
-		LeaderElection:                o.election,
-		LeaderElectionID:              naming.OperatorLease,
-		LeaderElectionNamespace:       o.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 &o.lease,
-		RenewDeadline:                 &deadline,
-		RetryPeriod:                   &retry,
-		GracefulShutdownTimeout:       &wait,
+		HealthProbeBindAddress:              o.probeAddress,
+		LeaderElection:                      o.election,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       &o.lease,
+		RenewDeadline:                       &deadline,
+		RetryPeriod:                         &retry,
+		GracefulShutdownTimeout:             &wait,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the controllers' manager: %w", err)
@@ -224,6 +245,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Pooler: o.pooler, Namespace: o.namespace},
 		Events:      m.GetEventRecorder("toban"),
 		Metrics:     metrics.New(ctrlmetrics.Registry),
+		Shard:       o.shard,
 		Now:         time.Now,
 		NoClasses:   !rights.classes,
 	}
@@ -241,12 +263,13 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		return secrets.New(clientset, func(content []byte) string { return store.Digest("secrets", content) })
 	}
 	p := &postgresql.Reconciler{Client: r.Client, Reader: r.Reader, Databases: asks, Secrets: follower(),
-		Credentials: store, Settings: r.Settings, Namespaces: o.namespaces, Events: r.Events, Now: time.Now}
+		Credentials: store, Settings: r.Settings, Namespaces: o.namespaces, Events: r.Events,
+		Shard: o.shard, Now: time.Now}
 	if err := p.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of PostgreSQLs: %w", err)
 	}
 	a := &myapp.Reconciler{Client: r.Client, Reader: r.Reader, Secrets: follower(), Namespaces: o.namespaces,
-		Events: r.Events, Now: time.Now}
+		Events: r.Events, Shard: o.shard, Now: time.Now}
 	if err := a.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of MyApps: %w", err)
 	}
@@ -264,33 +287,37 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		Events:      r.Events,
 		Turns: &turns.Turns{
 			Client: m.GetClient(), Limit: o.backups, Flag: "--" + flagBackups, Component: naming.ComponentBackup,
-			Condition: v1.ConditionComplete, Waits: databasebackup.Waits,
+			Condition: v1.ConditionComplete, Waits: databasebackup.Waits, Shard: o.shard,
 		},
-		Now: time.Now,
+		Shard: o.shard,
+		Now:   time.Now,
 	}
 	if err := b.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseBackups: %w", err)
 	}
 	v := &verification.Reconciler{
-		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Shard: o.shard,
+		Now: time.Now,
 		Turns: &turns.Turns{
 			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
-			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
+			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits, Shard: o.shard,
 		},
 	}
 	if err := v.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of verifications: %w", err)
 	}
 	d := &databaserestore.Reconciler{
-		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Now: time.Now,
+		Client: b.Client, Reader: b.Reader, Pods: b.Pods, Settings: b.Settings, Events: b.Events, Shard: o.shard,
+		Now: time.Now,
 	}
 	if err := d.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of DatabaseRestores: %w", err)
 	}
 	f := &faultdrill.Reconciler{
-		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Now: time.Now,
+		Client: b.Client, Reader: b.Reader, Breaker: asks, Settings: b.Settings, Events: b.Events, Shard: o.shard,
+		Now: time.Now,
 	}
-	ctrlmetrics.Registry.MustRegister(&metrics.Drills{Reader: b.Client})
+	ctrlmetrics.Registry.MustRegister(&metrics.Drills{Reader: b.Client, Has: o.shard.Has})
 	if err := f.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of FaultDrills: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -38,6 +39,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Turns bounds how many backups run at once; without it there is no bound.
 	Turns *turns.Turns
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 
@@ -75,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if backup.DeletionTimestamp != nil || backup.Status.CompletedAt != nil {
 		return reconcile.Result{}, nil // what is over stays as it is
+	}
+	if !r.Shard.Has(backup.Namespace, backup.Spec.SampleDB) {
+		return reconcile.Result{}, nil
 	}
 	s := &scope{backup: backup, store: r.Credentials, now: r.Now()}
 	if err := r.observe(ctx, s); err != nil {

@@ -16,6 +16,7 @@ import (
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/once"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -32,6 +33,8 @@ type Reconciler struct {
 	Settings desired.Settings
 	// Events takes the events.
 	Events events.EventRecorder
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -54,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, restore); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if restore.DeletionTimestamp != nil {
+	if restore.DeletionTimestamp != nil || !r.Shard.Has(restore.Namespace, restore.Spec.SampleDB) {
 		return reconcile.Result{}, nil
 	}
 	s := &scope{restore: restore, now: r.Now()}

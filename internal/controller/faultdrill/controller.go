@@ -16,6 +16,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/once"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	Settings desired.Settings
 	// Events takes the events.
 	Events events.EventRecorder
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -64,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Reader.Get(ctx, request.NamespacedName, drill); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if drill.DeletionTimestamp != nil {
+	if drill.DeletionTimestamp != nil || !r.Shard.Has(drill.Namespace, drill.Spec.SampleDB) {
 		return reconcile.Result{}, nil
 	}
 	s := &scope{drill: drill, now: r.Now()}

@@ -21,6 +21,7 @@ import (
 	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/secrets"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/written"
 )
 
@@ -36,6 +37,8 @@ type Reconciler struct {
 	Namespaces namespaces.Choice
 	// Events takes the events.
 	Events events.EventRecorder
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 
@@ -99,6 +102,9 @@ func (r *Reconciler) steps() []step {
 
 // Reconcile brings one MyApp nearer to its spec. It has no finalizer: all that belongs to it has it as its owner.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.Shard.Has(request.Namespace, request.Name) {
+		return reconcile.Result{}, nil
+	}
 	app := &v1.MyApp{}
 	if err := r.Client.Get(ctx, request.NamespacedName, app); err != nil {
 		if apierrors.IsNotFound(err) {

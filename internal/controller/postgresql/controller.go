@@ -21,6 +21,7 @@ import (
 	"toban.dev/internal/controller/apply"
 	"toban.dev/internal/controller/namespaces"
 	"toban.dev/internal/controller/secrets"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Namespaces namespaces.Choice
 	// Events takes the events.
 	Events events.EventRecorder
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 
@@ -105,6 +108,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read the PostgreSQL: %w", err)
+	}
+	if server := serverKey(pg); !r.Shard.Has(server.Namespace, server.Name) {
+		return reconcile.Result{}, nil
 	}
 	r.forget(r.identities.Meet(pg))
 	pg.Status = r.statuses.Latest(pg, pg.Status)

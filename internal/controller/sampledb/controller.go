@@ -25,6 +25,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -51,6 +52,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Metrics counts and measures.
 	Metrics *metrics.Metrics
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 	// NoClasses says that StorageClasses can't be read.
@@ -104,6 +107,9 @@ func (r *Reconciler) phases() []phase {
 
 // Reconcile brings one SampleDB nearer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.Shard.Has(request.Namespace, request.Name) {
+		return reconcile.Result{}, nil
+	}
 	db := &v1.SampleDB{}
 	if err := r.Client.Get(ctx, request.NamespacedName, db); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -19,6 +19,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/naming"
 )
 
@@ -65,9 +66,11 @@ func ahead(of Waiter, waiting []Waiter) (count int) {
 type Turns struct {
 	// Client reads from the cache.
 	Client client.Reader
-	// Limit is how many Jobs may run at once, 0 for any number; Flag is the operator's option that says so.
+	// Limit is how many Jobs may run at once, 0 for any number; Flag is the operator's option that says so. A shard may
+	// run its share of them, at least one, and counts only what is of its own databases.
 	Limit int
 	Flag  string
+	Shard shards.Shard
 	// Component is the label of the Jobs and of their Pods.
 	Component string
 	// Condition is that of a DatabaseBackup which says that it waits: with the reason Queued.
@@ -99,7 +102,7 @@ func (t *Turns) Take(
 		return 0, false, err
 	}
 	me := t.Waits(b)
-	if before = ahead(me, waiting); running+before >= t.Limit {
+	if before = ahead(me, waiting); running+before >= t.share() {
 		return before, false, nil
 	}
 	if err := create(); err != nil {
@@ -123,8 +126,11 @@ func (t *Turns) Pause(before int, shortest, longest time.Duration) time.Duration
 	if t == nil || t.Limit == 0 {
 		return shortest
 	}
-	return min(shortest*time.Duration(1+before/t.Limit), longest)
+	return min(shortest*time.Duration(1+before/t.share()), longest)
 }
+
+// share is how many of the limit this operator may run.
+func (t *Turns) share() int { return max(t.Shard.Share(t.Limit), 1) }
 
 // running is how many Jobs run. It is asked with the lock held.
 func (t *Turns) running(ctx context.Context, now time.Time) (int, error) {
@@ -146,6 +152,9 @@ func (t *Turns) running(ctx context.Context, now time.Time) (int, error) {
 	count := 0
 	for i := range list.Items {
 		job := &list.Items[i]
+		if !t.Shard.Has(job.Namespace, job.Labels[naming.LabelSampleDB]) {
+			continue
+		}
 		delete(t.begun, client.ObjectKeyFromObject(job))
 		if counts(job, pods[job.UID], now) {
 			count++
@@ -193,7 +202,8 @@ func (t *Turns) waiting(ctx context.Context) ([]Waiter, error) {
 	for i := range all.Items {
 		b := &all.Items[i]
 		c := meta.FindStatusCondition(b.Status.Conditions, t.Condition)
-		if c != nil && c.Reason == v1.ReasonQueued && b.DeletionTimestamp == nil {
+		if c != nil && c.Reason == v1.ReasonQueued && b.DeletionTimestamp == nil &&
+			t.Shard.Has(b.Namespace, b.Spec.SampleDB) {
 			out = append(out, t.Waits(b))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/desired"
 )
@@ -30,6 +31,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Turns bounds how many verifications run at once; without it there is no bound.
 	Turns *turns.Turns
+	// Shard says which databases are this operator's.
+	Shard shards.Shard
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -45,6 +48,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	backup := &v1.DatabaseBackup{}
 	if err := r.Client.Get(ctx, request.NamespacedName, backup); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.Shard.Has(backup.Namespace, backup.Spec.SampleDB) {
+		return reconcile.Result{}, nil
 	}
 	v, db, err := r.observe(ctx, backup)
 	if err != nil {
