@@ -5,7 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FieldSampleDB is the field by which DatabaseBackups can be selected: kubectl get databasebackups --field-selector.
+// FieldSampleDB is the field by which DatabaseBackups and FaultDrills can be selected: kubectl get databasebackups
+// --field-selector.
 const FieldSampleDB = "spec.sampleDB"
 
 // DatabaseBackup is one base backup of a SampleDB. Creating it takes the backup.

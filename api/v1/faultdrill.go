@@ -10,6 +10,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=faultdrills,singular=faultdrill,shortName=fd
+// +kubebuilder:selectablefield:JSONPath=`.spec.sampleDB`
 // +kubebuilder:printcolumn:name="SampleDB",type=string,JSONPath=`.spec.sampleDB`,description="What is broken"
 // +kubebuilder:printcolumn:name="Fault",type=string,JSONPath=`.spec.fault`,description="How it is broken"
 // +kubebuilder:printcolumn:name="Instance",type=string,JSONPath=`.status.instance`,description="Which instance it was"

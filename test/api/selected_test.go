@@ -18,6 +18,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
+	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/parts"
 )
 
@@ -28,7 +29,7 @@ func indexed(tb testing.TB, namespace string) cache.Cache {
 		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
 	})
 	if err == nil {
-		err = errors.Join(backups.Index(tb.Context(), c), parts.Index(tb.Context(), c))
+		err = errors.Join(backups.Index(tb.Context(), c), drills.Index(tb.Context(), c), parts.Index(tb.Context(), c))
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -48,23 +49,32 @@ func indexed(tb testing.TB, namespace string) cache.Cache {
 	return c
 }
 
-// The DatabaseBackups of a SampleDB are found by the cache's index and by the API server, and no others.
-func TestTheDatabaseBackupsOfASampleDBAreFound(t *testing.T) {
+// The DatabaseBackups and FaultDrills of a SampleDB are found by the cache's index and by the API server, no others.
+func TestWhatNamesASampleDBIsFound(t *testing.T) {
 	w := newWorld(t)
 	for name, db := range map[string]string{"a": "x", "b": "x", "c": "xy", "d": "y"} {
 		w.must(w.api.Create(t.Context(), backupOf(w.namespace, name, db)))
+		drill := in(w.namespace, drillOf(db))
+		drill.Name = name
+		w.must(w.api.Create(t.Context(), drill))
 	}
 	for way, reader := range map[string]client.Reader{"cache": indexed(t, w.namespace), "API server": w.api} {
 		for db, want := range map[string]string{"x": "a b", "xy": "c", "none": ""} {
 			found, err := backups.Of(t.Context(), reader, w.namespace, db)
 			w.must(err)
-			var names []string
+			broken, err := drills.Of(t.Context(), reader, w.namespace, db)
+			w.must(err)
+			var names, drillNames []string
 			for _, b := range found {
 				names = append(names, b.Name)
 			}
+			for _, d := range broken {
+				drillNames = append(drillNames, d.Name)
+			}
 			slices.Sort(names)
-			if got := strings.Join(names, " "); got != want {
-				t.Errorf("the %s finds %q for %s, want %q", way, got, db, want)
+			slices.Sort(drillNames)
+			if got := strings.Join(names, " "); got != want || !slices.Equal(names, drillNames) {
+				t.Errorf("the %s finds %q and %q for %s, want %q", way, names, drillNames, db, want)
 			}
 		}
 	}

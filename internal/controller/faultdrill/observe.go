@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/jobs"
 	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/pods"
@@ -95,14 +96,13 @@ func (s *scope) target() string {
 
 // observeOthers finds the drill of the SampleDB that goes first, where that is another one.
 func (r *Reconciler) observeOthers(ctx context.Context, s *scope) error {
-	var all v1.FaultDrillList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.drill.Namespace)); err != nil {
-		return fmt.Errorf("list FaultDrills: %w", err)
+	all, err := drills.Of(ctx, r.Client, s.drill.Namespace, s.drill.Spec.SampleDB)
+	if err != nil {
+		return err
 	}
 	first := s.drill
-	for i := range all.Items {
-		if o := &all.Items[i]; o.Spec.SampleDB == s.drill.Spec.SampleDB && o.Status.CompletedAt == nil &&
-			o.DeletionTimestamp == nil && goesFirst(o, first) {
+	for i := range all {
+		if o := &all[i]; o.Status.CompletedAt == nil && o.DeletionTimestamp == nil && goesFirst(o, first) {
 			first = o
 		}
 	}

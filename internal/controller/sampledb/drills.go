@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/desired"
 	"toban.dev/internal/naming"
 )
@@ -70,11 +71,10 @@ func (p drillPlan) following() v1.FaultDrillFault {
 
 // observeDrills reads the FaultDrills that name this SampleDB, whoever made them, the newest last.
 func (r *Reconciler) observeDrills(ctx context.Context, s *scope) error {
-	var all v1.FaultDrillList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.db.Namespace)); err != nil {
-		return fmt.Errorf("list FaultDrills: %w", err)
+	var err error
+	if s.seen.drills, err = drills.Of(ctx, r.Client, s.db.Namespace, s.db.Name); err != nil {
+		return err
 	}
-	s.seen.drills = slices.DeleteFunc(all.Items, func(d v1.FaultDrill) bool { return d.Spec.SampleDB != s.db.Name })
 	slices.SortFunc(s.seen.drills, func(a, b v1.FaultDrill) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})

@@ -2,6 +2,7 @@ package sampledb
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 
@@ -33,6 +34,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/backups"
+	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/naming"
 )
@@ -87,10 +89,8 @@ func slim() toolscache.TransformFunc {
 
 // Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
-	if err := backups.Index(context.Background(), manager.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := parts.Index(context.Background(), manager.GetFieldIndexer()); err != nil {
+	ctx, indexer := context.Background(), manager.GetFieldIndexer()
+	if err := errors.Join(backups.Index(ctx, indexer), drills.Index(ctx, indexer), parts.Index(ctx, indexer)); err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(manager).
