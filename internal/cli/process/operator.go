@@ -205,6 +205,7 @@ func (o operatorOptions) manager(config *rest.Config, rights clusterRights) (man
 		HealthProbeBindAddress:              o.probeAddress,
 		LeaderElection:                      o.election,
 		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionID:                    o.shard.Lease(), // the name that its metrics have
 		LeaderElectionReleaseOnCancel:       true,
 		LeaseDuration:                       &o.lease,
 		RenewDeadline:                       &deadline,
