@@ -31,7 +31,7 @@ func (w *world) asShard(number, count int) []string {
 func (w *world) ofShard(prefix string, number, count, nth int) string {
 	w.Helper()
 	for letter := 'a'; letter <= 'z'; letter++ {
-		name := fmt.Sprintf("%s-%c", prefix, letter)
+		name := fmt.Sprintf("%s%c", prefix, letter)
 		if (shards.Shard{Number: number, Count: count}).Has(w.namespace, name) {
 			if nth == 0 {
 				return name
@@ -39,7 +39,7 @@ func (w *world) ofShard(prefix string, number, count, nth int) string {
 			nth--
 		}
 	}
-	w.Fatalf("no name %s-… is of shard %d of %d", prefix, number, count)
+	w.Fatalf("no name %s… is of shard %d of %d", prefix, number, count)
 	return ""
 }
 
@@ -92,16 +92,16 @@ func TestEachOfTwoShardsActsOnItsOwn(t *testing.T) {
 			made[name], expected[name] = object, number
 		}
 		for nth := range 3 {
-			name := w.ofShard("db", number, 2, nth)
+			name := w.ofShard("db-", number, 2, nth)
 			of(name, w.sampleDB(name))
 		}
-		db := w.ofShard("db", number, 2, 0)
-		of(w.ofShard("app", number, 2, 0), &appv1.MyApp{Spec: appv1.MyAppSpec{Image: "nginx"}})
-		backup := w.ofShard("backup", other, 2, 0)
+		db := w.ofShard("db-", number, 2, 0)
+		of(w.ofShard("app-", number, 2, 0), &appv1.MyApp{Spec: appv1.MyAppSpec{Image: "nginx"}})
+		backup := w.ofShard("backup-", other, 2, 0)
 		of(backup, backupOf(w.namespace, backup, db))
-		of(w.ofShard("restore", other, 2, 0), restoreOf(db))
-		of(w.ofShard("drill", other, 2, 0), drillOf(db))
-		of(w.ofShard("pg", other, 2, 0), &pgv1.PostgreSQL{Spec: pgv1.PostgreSQLSpec{
+		of(w.ofShard("restore-", other, 2, 0), restoreOf(db))
+		of(w.ofShard("drill-", other, 2, 0), drillOf(db))
+		of(w.ofShard("pg-", other, 2, 0), &pgv1.PostgreSQL{Spec: pgv1.PostgreSQLSpec{
 			DB: "foo", User: "foo", Password: "none", Server: &pgv1.ServerReference{Name: db},
 		}})
 	}
@@ -177,10 +177,10 @@ func TestTheNumberOfShardsIsChanged(t *testing.T) {
 	}
 
 	alone := w.installed(home, w.namespace, w.asShard(0, 1)...)
-	x := w.made(create("x", 0))
+	x := w.made(create("x-", 0))
 	second := w.runOperator(home, w.asShard(1, 2)...)
 	waits(second, 1, "shard-1-of-2", 0)
-	y := w.made(create("y", 1))
+	y := w.made(create("y-", 1))
 	onlyBy(y.Name, alone, second)
 	before := w.versions(x)
 	first := w.runOperator(home, w.asShard(0, 2)...)
@@ -191,8 +191,8 @@ func TestTheNumberOfShardsIsChanged(t *testing.T) {
 
 	alone.kill()
 	w.runOut(home, 0)
-	onlyBy(w.made(create("more", 0)).Name, first, second)
-	onlyBy(w.made(create("more", 1)).Name, second, first)
+	onlyBy(w.made(create("more-", 0)).Name, first, second)
+	onlyBy(w.made(create("more-", 1)).Name, second, first)
 	if after := w.versions(x); !maps.Equal(before, after) {
 		t.Errorf("what the operator alone has made was written again:\n%v\nis now\n%v", before, after)
 	}
@@ -203,12 +203,12 @@ func TestTheNumberOfShardsIsChanged(t *testing.T) {
 	first.kill()
 	w.runOut(home, 0)
 	waits(again, 0, "shard-0-of-1", 1)
-	onlyBy(w.made(create("late", 1)).Name, second, again)
+	onlyBy(w.made(create("late-", 1)).Name, second, again)
 	if wrote := again.aboutDatabases(); len(wrote) > 0 {
 		t.Errorf("the operator alone has written while one of two shards worked: %q", wrote)
 	}
 	second.kill()
 	w.runOut(home, 1)
-	onlyBy(w.made(create("last", 0)).Name, again)
-	onlyBy(w.made(create("last", 1)).Name, again)
+	onlyBy(w.made(create("last-", 0)).Name, again)
+	onlyBy(w.made(create("last-", 1)).Name, again)
 }

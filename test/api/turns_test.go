@@ -12,6 +12,7 @@ import (
 
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/databasebackup"
+	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/controller/verification"
 	"toban.dev/internal/naming"
@@ -67,6 +68,26 @@ func TestNoMoreBackupsRunThanTheOperatorAllows(t *testing.T) {
 	// Its Pod does not start, which keeps nobody waiting for long.
 	k.now = k.now.Add(6 * time.Minute)
 	k.expectComplete(k.take(y), metav1.ConditionFalse, v1.ReasonRunning, "Running")
+}
+
+// Of what all shards may run together each runs its share, and counts what is of its own SampleDBs only.
+func TestAShardRunsItsShareOfBackups(t *testing.T) {
+	w := newWorld(t)
+	k := w.taker()
+	of := func(number int) *turns.Turns {
+		all := k.one()
+		all.Limit, all.Shard = 2, shards.Shard{Number: number, Count: 2}
+		return all
+	}
+	first, second, other := w.ofShard("", 0, 2, 0), w.ofShard("", 0, 2, 1), w.ofShard("", 1, 2, 0)
+	for _, name := range []string{first, second, other} {
+		w.archiving(name)
+	}
+	k.turns = of(0)
+	k.expectComplete(k.ask("a", first), metav1.ConditionFalse, v1.ReasonRunning, "Running")
+	k.expectComplete(k.ask("b", second), metav1.ConditionFalse, v1.ReasonQueued, "Pending")
+	k.turns = of(1)
+	k.expectComplete(k.ask("c", other), metav1.ConditionFalse, v1.ReasonRunning, "Running")
 }
 
 // Jobs that the cache does not have yet count: a hundred that are due at once must not all begin.
