@@ -199,7 +199,7 @@ func TestTheNumberOfShardsIsChanged(t *testing.T) {
 	w.toldOnce(x)
 
 	again := w.runOperator(home, w.asShard(0, 1)...)
-	w.until("the one that will be alone does not ask who holds its lease", func() bool { return again.hasRead(home, 0) })
+	w.until("the one that will be alone does not ask who leads", func() bool { return again.hasRead(home, 0) })
 	first.kill()
 	w.runOut(home, 0)
 	waits(again, 0, "shard-0-of-1", 1)

@@ -301,7 +301,8 @@ func (o operatorOptions) requests(m manager.Manager, r *sampledb.Reconciler, ask
 		Now: time.Now,
 		Turns: &turns.Turns{
 			Client: m.GetClient(), Limit: o.verifications, Flag: "--" + flagVerifications,
-			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits, Shard: o.shard,
+			Component: naming.ComponentVerify, Condition: v1.ConditionVerified, Waits: verification.Waits,
+			Shard: o.shard,
 		},
 	}
 	if err := v.Setup(m); err != nil {

@@ -47,7 +47,7 @@ func Pods(
 	ctx context.Context, cached client.Reader, namespace string, labels map[string]string,
 ) ([]corev1.Pod, error) {
 	var all corev1.PodList
-	err := list(ctx, cached, &all, "Pods", namespace, labels)
+	err := list(ctx, cached, &all, namespace, labels)
 	return all.Items, err
 }
 
@@ -56,7 +56,7 @@ func Jobs(
 	ctx context.Context, cached client.Reader, namespace string, labels map[string]string,
 ) ([]batchv1.Job, error) {
 	var all batchv1.JobList
-	err := list(ctx, cached, &all, "Jobs", namespace, labels)
+	err := list(ctx, cached, &all, namespace, labels)
 	return all.Items, err
 }
 
@@ -65,13 +65,13 @@ func Claims(
 	ctx context.Context, cached client.Reader, namespace string, labels map[string]string,
 ) ([]corev1.PersistentVolumeClaim, error) {
 	var all corev1.PersistentVolumeClaimList
-	err := list(ctx, cached, &all, "PersistentVolumeClaims", namespace, labels)
+	err := list(ctx, cached, &all, namespace, labels)
 	return all.Items, err
 }
 
 // list lists by the index of the owner's label, and selects among what that has by all labels.
 func list(
-	ctx context.Context, cached client.Reader, into client.ObjectList, what, namespace string, labels map[string]string,
+	ctx context.Context, cached client.Reader, into client.ObjectList, namespace string, labels map[string]string,
 ) error {
 	for _, label := range owners {
 		owner, ok := labels[label]
@@ -81,9 +81,9 @@ func list(
 		err := cached.List(ctx, into, client.InNamespace(namespace), client.MatchingFields{Field(label): owner},
 			client.MatchingLabels(labels))
 		if err != nil {
-			return fmt.Errorf("list the %s of %s: %w", what, owner, err)
+			return fmt.Errorf("list what belongs to %s (%T): %w", owner, into, err)
 		}
 		return nil
 	}
-	return fmt.Errorf("list %s by %v: no label says what they are parts of", what, labels)
+	return fmt.Errorf("list %T by %v: no label says what they are parts of", into, labels)
 }

@@ -90,7 +90,8 @@ func slim() toolscache.TransformFunc {
 // Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
 	ctx, indexer := context.Background(), manager.GetFieldIndexer()
-	if err := errors.Join(backups.Index(ctx, indexer), drills.Index(ctx, indexer), parts.Index(ctx, indexer)); err != nil {
+	err := errors.Join(backups.Index(ctx, indexer), drills.Index(ctx, indexer), parts.Index(ctx, indexer))
+	if err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(manager).

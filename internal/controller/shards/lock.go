@@ -90,8 +90,8 @@ func (l *Lock) alone(ctx context.Context) error {
 			return fmt.Errorf("read the lease %s of another shard: %w", name, err)
 		}
 		if holder := l.holder(lease); holder != "" && countOf(holder) != max(l.Shard.Count, 1) {
-			return fmt.Errorf("wait before acting as shard %s: %s holds the lease %s, and is one of %d: it has to end, "+
-				"or all must be started with the same --shards", l.Shard, holder, name, countOf(holder))
+			return fmt.Errorf("wait before acting as shard %s: %s holds the lease %s, and is one of %d: it has to "+
+				"end, or all must be started with the same --shards", l.Shard, holder, name, countOf(holder))
 		}
 	}
 	l.got = true
@@ -104,8 +104,8 @@ type sighting struct {
 	at      time.Time
 }
 
-// holder is who holds a lease, "" for nobody: it was given up, or was not renewed for as long as it is good for, by this
-// clock alone (S4).
+// holder is who holds a lease, "" for nobody: it was given up, or was not renewed for as long as it is good for, by
+// this clock alone (S4).
 func (l *Lock) holder(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil || lease.Spec.LeaseDurationSeconds == nil {
 		return ""

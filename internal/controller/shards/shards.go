@@ -36,8 +36,8 @@ func (s Shard) Has(namespace, name string) bool {
 	return s.Count <= 1 || numberOf(namespace, name, s.Count) == s.Number
 }
 
-// numberOf is the number of the shard of a database (S1). It must be the same in all releases: shards are not updated at
-// the same moment.
+// numberOf is the number of the shard of a database (S1). It must be the same in all releases: shards are not updated
+// at the same moment.
 func numberOf(namespace, name string, count int) int {
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
 	return int(binary.BigEndian.Uint64(sum[:]) % uint64(count)) //nolint:gosec // less than count
