@@ -55,9 +55,12 @@ func TestTheLastDrillWithAResultIsShown(t *testing.T) {
 		drillOf("x", v1.FaultServerKilled, 7, ""),
 		drillOf("x", v1.FaultPodKilled, 4, metav1.ConditionTrue),
 		running,
+		drillOf("of another shard", v1.FaultPodKilled, 4, metav1.ConditionTrue),
 	}}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&Drills{Reader: cluster})
+	registry.MustRegister(&Drills{Reader: cluster, Has: func(namespace, name string) bool {
+		return namespace == "shop" && name == "x"
+	}})
 	shown := func() map[string]float64 {
 		t.Helper()
 		families, err := registry.Gather()
