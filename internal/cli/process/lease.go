@@ -18,7 +18,7 @@ import (
 )
 
 // lock is the lease without which the operator does not act, nil where it needs none. One request may take half of the
-// time in which the lease must be renewed, and a look at the leases of other shards as long as from one try to the next.
+// time in which the lease must be renewed, and a look at the leases of other shards as long as it is to the next try.
 func (o operatorOptions) lock(
 	config *rest.Config, scheme *runtime.Scheme, deadline, retry time.Duration,
 ) (resourcelock.Interface, error) {
