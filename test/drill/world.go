@@ -305,7 +305,7 @@ func soleprimary(last map[string]sight, instances int) (string, error) {
 func (w world) operatorLeads(ctx context.Context) error {
 	var lease coordinationv1.Lease
 	if err := w.Get(ctx,
-		client.ObjectKey{Namespace: operator.Namespace, Name: naming.OperatorLease}, &lease); err != nil {
+		client.ObjectKey{Namespace: operator.Namespace, Name: naming.OperatorLease(0)}, &lease); err != nil {
 		return err
 	}
 	var pods corev1.PodList
