@@ -43,6 +43,7 @@ import (
 type Cluster interface {
 	publish.Cluster
 	witness.Object
+	cuttable
 }
 
 // Options say where an agent finds its things.
@@ -160,7 +161,8 @@ func newAgent(
 		Message: messageStarting, ServerVersion: version, Election: protocol.Election{Limits: ha.OwnLimits()},
 	})
 	a.describer = &describer{status: a.status, flags: &a.flags}
-	a.faults = newFaults(&a.current, volume.NewFiller(options.Volume, options.Log), options.Die, options.Log)
+	a.faults = newFaults(&a.current, volume.NewFiller(options.Volume, options.Log), options.Cluster, options.Die,
+		options.Log)
 	var err error
 	a.identity, err = identity.New(identity.Options{
 		Name: options.Name, Address: options.Address, Authority: options.Authority, Given: options.Certificate,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,12 @@ type fillable interface {
 	Empty() error
 }
 
+// cuttable is what a fault does to the way to the Kubernetes API: a kube.Cluster.
+type cuttable interface {
+	Cut()
+	Restore()
+}
+
 // undoAgain is how long after it was tried in vain to take a fault back that is tried again.
 const undoAgain = time.Second
 
@@ -38,21 +45,33 @@ const dieAfter = 100 * time.Millisecond
 type faults struct {
 	current *atomic.Pointer[running]
 	volume  fillable
+	// api is the way to the Kubernetes API, nil where there is none.
+	api cuttable
 	// die ends this process at once.
 	die func()
 	log *slog.Logger
 
 	mutex sync.Mutex
-	// undoes takes back what lasts, nil for nothing; ends does that later.
-	undoes func() error
-	ends   *time.Timer
+	// lasting are those that last, in the order in which they began. All are of one drill.
+	lasting []*lastingFault
 }
 
-func newFaults(current *atomic.Pointer[running], volume fillable, die func(), log *slog.Logger) *faults {
+// lastingFault is a fault that lasts.
+type lastingFault struct {
+	fault protocol.Fault
+	drill string
+	// undo takes it back; ends does that later.
+	undo func() error
+	ends *time.Timer
+}
+
+func newFaults(
+	current *atomic.Pointer[running], volume fillable, api cuttable, die func(), log *slog.Logger,
+) *faults {
 	if die == nil {
 		die = func() { os.Exit(naming.ExitFaultDrill) } // process 1 can't be killed from inside (pid_namespaces(7))
 	}
-	return &faults{current: current, volume: volume, die: die, log: log}
+	return &faults{current: current, volume: volume, api: api, die: die, log: log}
 }
 
 // do carries an order out.
@@ -65,9 +84,11 @@ func (f *faults) do(o protocol.FaultOrder) error {
 		time.AfterFunc(dieAfter, f.die)
 		return nil
 	case protocol.FaultFillVolume:
-		return f.last(o.For, func() error { return f.volume.Fill(o.Volume) }, f.volume.Empty)
+		return f.last(o, func() error { return f.volume.Fill(o.Volume) }, f.volume.Empty)
 	case protocol.FaultPauseReplay:
-		return f.pauseReplay(o.For)
+		return f.pauseReplay(o)
+	case protocol.FaultCutAPI:
+		return f.cutAPI(o)
 	case protocol.FaultKillServer, protocol.FaultHangServer:
 	default:
 		return fmt.Errorf("this agent knows no fault %q", o.Fault)
@@ -79,7 +100,15 @@ func (f *faults) do(o protocol.FaultOrder) error {
 	if o.Fault == protocol.FaultKillServer {
 		return server.Crash()
 	}
-	return f.last(o.For, server.Hang, server.Continue)
+	return f.last(o, server.Hang, server.Continue)
+}
+
+// cutAPI has this instance not reach the Kubernetes API for a while.
+func (f *faults) cutAPI(o protocol.FaultOrder) error {
+	if f.api == nil {
+		return errors.New("there is no Kubernetes API around this instance")
+	}
+	return f.last(o, func() error { f.api.Cut(); return nil }, func() error { f.api.Restore(); return nil })
 }
 
 // server is the one that runs.
@@ -96,48 +125,77 @@ func (f *faults) server() (breakable, error) {
 }
 
 // last begins a fault that lasts for a while. What could not be begun as a whole is taken back at once.
-func (f *faults) last(lasts time.Duration, begin, undoes func() error) error {
-	if lasts <= 0 || lasts > protocol.MaxFault {
-		return fmt.Errorf("a fault may last for %s at most, not for %s", protocol.MaxFault, lasts)
+func (f *faults) last(o protocol.FaultOrder, begin, undo func() error) error {
+	if o.For <= 0 || o.For > protocol.MaxFault {
+		return fmt.Errorf("a fault may last for %s at most, not for %s", protocol.MaxFault, o.For)
 	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	if f.undoes != nil {
-		return errors.New("a fault lasts already, by an earlier order")
+	for _, l := range f.lasting {
+		if why := l.excludes(o); why != "" {
+			return errors.New(why)
+		}
 	}
-	f.undoes = undoes
-	f.ends = time.AfterFunc(lasts, f.end)
+	l := &lastingFault{fault: o.Fault, drill: o.Drill, undo: undo}
+	l.ends = time.AfterFunc(o.For, func() { f.report(f.endOne(l)) })
+	f.lasting = append(f.lasting, l)
 	if err := begin(); err != nil {
-		return errors.Join(err, f.undoHeld())
+		return errors.Join(err, f.over(l))
 	}
 	return nil
 }
 
+// excludes says why a fault can't be ordered while this one lasts, "" where it can.
+func (l *lastingFault) excludes(o protocol.FaultOrder) string {
+	hangs := l.fault == protocol.FaultHangServer || o.Fault == protocol.FaultHangServer
+	pauses := l.fault == protocol.FaultPauseReplay || o.Fault == protocol.FaultPauseReplay
+	switch {
+	case l.drill != o.Drill, l.fault == o.Fault:
+		return fmt.Sprintf("the fault %s lasts already, by an earlier order", l.fault)
+	case hangs && pauses:
+		return "a server that hangs can't be told to pause its replay, or to replay on: order one of the two"
+	}
+	return ""
+}
+
 // end takes back what lasts, where nobody waits for that.
-func (f *faults) end() {
-	if err := f.undo(); err != nil {
+func (f *faults) end() { f.report(f.undo()) }
+
+func (f *faults) report(err error) {
+	if err != nil {
 		f.log.Error("a fault of a FaultDrill may last on", "error", err.Error())
 	}
 }
 
-// undo takes back what lasts, if something does.
-func (f *faults) undo() error {
+// undo takes back all that lasts, what began last first.
+func (f *faults) undo() (err error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	return f.undoHeld()
+	for _, l := range slices.Backward(slices.Clone(f.lasting)) {
+		err = errors.Join(err, f.over(l))
+	}
+	return err
 }
 
-func (f *faults) undoHeld() error {
-	if f.undoes == nil {
-		return nil
+// endOne takes one of them back.
+func (f *faults) endOne(l *lastingFault) error {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	return f.over(l)
+}
+
+// over takes back a fault that lasts, with the mutex. What can't be taken back is tried again later.
+func (f *faults) over(l *lastingFault) error {
+	if !slices.Contains(f.lasting, l) {
+		return nil // it was taken back meanwhile
 	}
-	f.ends.Stop()
-	if err := f.undoes(); err != nil {
-		f.ends = time.AfterFunc(undoAgain, f.end)
+	l.ends.Stop()
+	if err := l.undo(); err != nil {
+		l.ends = time.AfterFunc(undoAgain, func() { f.report(f.endOne(l)) })
 		return err
 	}
-	f.undoes = nil
-	f.log.Info("the fault of a FaultDrill is over")
+	f.lasting = slices.DeleteFunc(f.lasting, func(other *lastingFault) bool { return other == l })
+	f.log.Info("a fault of a FaultDrill is over", "fault", string(l.fault))
 	return nil
 }
 
@@ -147,7 +205,7 @@ func (f *faults) rest() (release func(), err error) {
 	if !f.mutex.TryLock() {
 		return nil, fmt.Errorf("%w: a fault of a FaultDrill begins or ends", errBusy)
 	}
-	if f.undoes != nil {
+	if len(f.lasting) > 0 {
 		f.mutex.Unlock()
 		return nil, fmt.Errorf("%w: a fault of a FaultDrill lasts", errBusy)
 	}

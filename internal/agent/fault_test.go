@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,6 +45,9 @@ func (b *brittle) Continue() error { return b.note("continue") }
 func (b *brittle) Fill(size int64) error { return b.note(fmt.Sprintf("fill %d", size)) }
 func (b *brittle) Empty() error          { return b.note("empty") }
 
+func (b *brittle) Cut()     { _ = b.note("cut") }
+func (b *brittle) Restore() { _ = b.note("restore") }
+
 // breaking is what breaks an instance whose server is brittle, and its volume.
 func breaking(server Process, die func()) *faults {
 	var current atomic.Pointer[running]
@@ -54,7 +58,8 @@ func breaking(server Process, die func()) *faults {
 	if !ok {
 		volume = &brittle{}
 	}
-	return newFaults(&current, volume, die, slog.New(slog.DiscardHandler))
+	api, _ := server.(cuttable)
+	return newFaults(&current, volume, api, die, slog.New(slog.DiscardHandler))
 }
 
 func TestAServerIsKilledByOrder(t *testing.T) {
@@ -131,8 +136,8 @@ func TestAVolumeIsFilledByOrderForAWhile(t *testing.T) {
 		if err := f.do(fill); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Second}); err == nil {
-			t.Error("two faults last at once")
+		if err := f.do(protocol.FaultOrder{Drill: "b", Fault: protocol.FaultHangServer, For: time.Second}); err == nil {
+			t.Error("faults of two drills last at once")
 		}
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
@@ -143,6 +148,92 @@ func TestAVolumeIsFilledByOrderForAWhile(t *testing.T) {
 			t.Error("what an agent before has left stays")
 		}
 	})
+}
+
+// Several faults of one drill last at once. Each is over when its time is over, and by order all are.
+func TestFaultsOfOneDrillLastTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		instance := &brittle{}
+		f := breaking(instance, nil)
+		begin := func(fault protocol.Fault, lasts time.Duration) {
+			if err := f.do(protocol.FaultOrder{Drill: "a", Fault: fault, For: lasts}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(when string, want ...string) {
+			synctest.Wait()
+			if got := instance.take(); !slices.Equal(got, want) {
+				t.Errorf("%s was done %q, want %q", when, got, want)
+			}
+		}
+		begin(protocol.FaultCutAPI, time.Minute)
+		begin(protocol.FaultHangServer, 10*time.Second)
+		begin(protocol.FaultFillVolume, time.Minute)
+		expect("first", "cut", "hang", "fill 0")
+		time.Sleep(11 * time.Second)
+		expect("after the time of one", "continue")
+		if _, err := f.rest(); !errors.Is(err, errBusy) {
+			t.Errorf("the moment is good: %v", err)
+		}
+		if err := f.do(protocol.FaultOrder{Drill: "a", Fault: protocol.FaultUndo}); err != nil {
+			t.Fatal(err)
+		}
+		expect("by order", "empty", "restore")
+		begin(protocol.FaultCutAPI, time.Second)
+		time.Sleep(2 * time.Minute)
+		expect("again", "cut", "restore")
+	})
+}
+
+// One that can't be taken back keeps no other from that, and is tried again.
+func TestEachFaultIsTakenBackByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		instance := &brittle{}
+		f := breaking(instance, nil)
+		for _, fault := range []protocol.Fault{protocol.FaultHangServer, protocol.FaultCutAPI} {
+			if err := f.do(protocol.FaultOrder{Fault: fault, For: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		instance.fails = errors.New("no")
+		if err := f.do(protocol.FaultOrder{Fault: protocol.FaultUndo}); err == nil {
+			t.Error("nobody says that one could not be undone")
+		}
+		instance.fails = nil
+		time.Sleep(2 * undoAgain)
+		synctest.Wait()
+		if got := instance.take(); !slices.Equal(got, []string{"hang", "cut", "restore", "continue", "continue"}) {
+			t.Errorf("it was done: %q", got)
+		}
+		if release, err := f.rest(); err != nil {
+			t.Errorf("something lasts: %v", err)
+		} else {
+			release()
+		}
+	})
+}
+
+// What can't be taken back together is not ordered together.
+func TestWhichFaultsExcludeEachOther(t *testing.T) {
+	for _, c := range []struct {
+		first, second protocol.FaultOrder
+		says          string
+	}{
+		{protocol.FaultOrder{Fault: protocol.FaultHangServer}, protocol.FaultOrder{Fault: protocol.FaultPauseReplay},
+			"a server that hangs"},
+		{protocol.FaultOrder{Fault: protocol.FaultPauseReplay}, protocol.FaultOrder{Fault: protocol.FaultHangServer},
+			"a server that hangs"},
+		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Fault: protocol.FaultCutAPI}, "already"},
+		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Drill: "b", Fault: protocol.FaultHangServer},
+			"cut-api lasts already"},
+		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Fault: protocol.FaultHangServer}, ""},
+		{protocol.FaultOrder{Fault: protocol.FaultFillVolume}, protocol.FaultOrder{Fault: protocol.FaultPauseReplay}, ""},
+	} {
+		got := (&lastingFault{fault: c.first.Fault, drill: c.first.Drill}).excludes(c.second)
+		if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%+v after %+v: %q", c.second, c.first, got)
+		}
+	}
 }
 
 // A fault that could not be begun as a whole does not stay as it is.
@@ -200,6 +291,7 @@ func TestWhatCannotBeBrokenIsRefused(t *testing.T) {
 	}{
 		"no server":      {nil, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
 		"another server": {struct{ Process }{}, protocol.FaultOrder{Fault: protocol.FaultKillServer}},
+		"no API":         {nil, protocol.FaultOrder{Fault: protocol.FaultCutAPI, For: time.Second}},
 		"unknown":        {&brittle{}, protocol.FaultOrder{Fault: "fire"}},
 		"for ever":       {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer, For: time.Hour}},
 		"for no time":    {&brittle{}, protocol.FaultOrder{Fault: protocol.FaultHangServer}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"toban.dev/internal/ha"
+	"toban.dev/internal/protocol"
 )
 
 // replayPatience is how long a server may take to pause its replay, or to go on.
@@ -19,7 +20,7 @@ type replaying interface {
 }
 
 // pauseReplay pauses the replay of this standby for a while. An election ends that earlier: see postgres.EndOfWAL.
-func (f *faults) pauseReplay(lasts time.Duration) error {
+func (f *faults) pauseReplay(o protocol.FaultOrder) error {
 	r := f.current.Load()
 	switch {
 	case r == nil:
@@ -28,7 +29,7 @@ func (f *faults) pauseReplay(lasts time.Duration) error {
 		return errors.New("this instance is the primary, which replays no WAL: it has changed since it was chosen")
 	}
 	pauses := func() error { return r.replay(replaying.PauseReplay) }
-	return f.last(lasts, pauses, func() error {
+	return f.last(o, pauses, func() error {
 		if ended(r.process) {
 			return nil // another server begins with a replay that goes on
 		}

@@ -21,6 +21,8 @@ const (
 	FaultUndo       Fault = "undo"        // what lasts is over
 	// FaultPauseReplay has a standby replay no WAL, and later again.
 	FaultPauseReplay Fault = "pause-replay"
+	// FaultCutAPI has the agent not reach the Kubernetes API, and later again.
+	FaultCutAPI Fault = "cut-api"
 )
 
 // MaxFault is the longest that a fault lasts which an agent takes back.

@@ -6,7 +6,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"toban.dev/internal/agent/kube"
 	"toban.dev/internal/ha"
@@ -25,9 +24,9 @@ func witnessing(w *world, record string) (*kube.Cluster, *coordinationv1.Lease) 
 // ofAgent is the access that the agent of the first instance has.
 func (w *world) ofAgent() *kube.Cluster {
 	w.Helper()
-	client, err := kubernetes.NewForConfig(w.server)
+	cluster, err := kube.New(w.server, w.namespace, "x-0", "x")
 	w.must(err)
-	return kube.New(client, w.namespace, "x-0", "x")
+	return cluster
 }
 
 // Agents of several releases write the one Lease, each the whole of it.

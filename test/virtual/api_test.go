@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"toban.dev/internal/agent"
@@ -54,14 +53,14 @@ func newAPI(w *world) *api {
 
 // cluster is the agent's own code for the API, as an instance reaches it.
 func (a *api) cluster(name string) agent.Cluster {
-	client, err := kubernetes.NewForConfig(&rest.Config{
+	cluster, err := kube.New(&rest.Config{
 		Host: "http://api", Transport: &way{a, name}, QPS: 50, Burst: 100,
 		ContentConfig: rest.ContentConfig{
 			ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON,
 		},
-	})
+	}, "test", name, "db")
 	a.w.check.must(err)
-	return kube.New(client, "test", name, "db")
+	return cluster
 }
 
 // way is an instance's way to the API.

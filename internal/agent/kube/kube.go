@@ -27,6 +27,8 @@ type Cluster struct {
 	namespace string
 	pod       string
 	lease     string
+	// way is how the client reaches the API.
+	way *way
 }
 
 // InPod finds the cluster from within the Pod of an instance of a SampleDB.
@@ -36,17 +38,25 @@ func InPod(namespace, pod, cluster string) (*Cluster, error) {
 		return nil, fmt.Errorf("find the Kubernetes API: %w", err)
 	}
 	config.QPS, config.Burst = 50, 100 // a failover must not wait for our own limit
-	client, err := kubernetes.NewForConfig(config)
+	return New(config, namespace, pod, cluster)
+}
+
+// New is the cluster whose API is reached with a config, for an instance of a SampleDB.
+func New(config *rest.Config, namespace, pod, cluster string) (*Cluster, error) {
+	k := &Cluster{namespace: namespace, pod: pod, lease: naming.Lease(cluster), way: &way{}}
+	client, err := kubernetes.NewForConfig(k.way.through(config))
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)
 	}
-	return New(client, namespace, pod, cluster), nil
+	k.client = client
+	return k, nil
 }
 
-// New is the cluster that a client reaches, for an instance of a SampleDB.
-func New(client kubernetes.Interface, namespace, pod, cluster string) *Cluster {
-	return &Cluster{client: client, namespace: namespace, pod: pod, lease: naming.Lease(cluster)}
-}
+// Cut has this instance not reach the Kubernetes API, whatever it asks, until Restore. It is for a FaultDrill.
+func (k *Cluster) Cut() { k.way.cut() }
+
+// Restore has it reach the API again.
+func (k *Cluster) Restore() { k.way.restore() }
 
 // Publish labels this instance's Pod with its role, which the Services select
 // by. A new primary first takes the label from the one before, whose agent may not

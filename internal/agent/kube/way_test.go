@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"toban.dev/internal/protocol"
+)
+
+// reachable is an instance's Kubernetes, with how often its API was called.
+func reachable(t *testing.T) (*Cluster, *atomic.Int32) {
+	t.Helper()
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"db-0","labels":` +
+			`{"toban.dev/role":"primary"}}}`))
+	}))
+	t.Cleanup(server.Close)
+	k, err := New(&rest.Config{Host: server.URL}, "test", "db-0", "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, &calls
+}
+
+func TestNothingReachesAnAPIThatIsCut(t *testing.T) {
+	k, calls := reachable(t)
+	look := func() (protocol.Role, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		return k.Published(ctx)
+	}
+	k.Cut()
+	k.Cut() // a second time changes nothing
+	if _, err := look(); !errors.Is(err, errCut) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read fails by %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := k.Publish(ctx, protocol.RolePrimary, []string{"db-1"}); !errors.Is(err, errCut) {
+		t.Errorf("a write fails by %v", err)
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d calls have reached the API", n)
+	}
+	k.Restore()
+	k.Restore()
+	role, err := k.Published(t.Context())
+	if err != nil || role != protocol.RolePrimary {
+		t.Errorf("afterwards it reads %q, %v", role, err)
+	}
+}
+
+// roundTrip is a function as a http.RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// What waits for an answer when the way is cut gets none, also when the API has done it; and when the way is there
+// again, nobody waits on.
+func TestAnAnswerIsLostOnAWayThatIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		done := make(chan bool)
+		w := &way{}
+		way := traveller{w, roundTrip(func(*http.Request) (*http.Response, error) {
+			<-done
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed error
+		answered := false
+		go func() {
+			_, failed = way.RoundTrip(r) //nolint:bodyclose // there is none
+			answered = true
+		}()
+		synctest.Wait()
+		w.cut()
+		done <- true
+		synctest.Wait()
+		if answered {
+			t.Fatal("it was answered")
+		}
+		w.restore()
+		synctest.Wait()
+		if !answered || !errors.Is(failed, errCut) {
+			t.Errorf("it fails by %v", failed)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package virtual
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"toban.dev/internal/protocol"
+)
+
+// cutAPI has the agents of all instances not reach the Kubernetes API for a while, as a FaultDrill does.
+func (w *world) cutAPI(lasts time.Duration) {
+	w.Helper()
+	for _, i := range (&chaos{world: w}).existing() {
+		_, err := w.operator.Fault(w.ctx, i.name, protocol.FaultOrder{
+			Drill: "d", Fault: protocol.FaultCutAPI, For: lasts,
+		})
+		w.check.must(err)
+	}
+}
+
+// published says that the Services lead to an instance as the primary.
+func (w *world) published(i *instance) bool {
+	w.api.mutex.Lock()
+	defer w.api.mutex.Unlock()
+	return w.api.roles[i.name] == protocol.RolePrimary
+}
+
+// A drill cuts all instances off from the Kubernetes API, and the primary's server ends: another is elected as fast as
+// otherwise. The Services learn of it when the API is there again.
+func TestAnElectionWithoutTheAPI(t *testing.T) {
+	for seed := range uint64(5) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			run(t, seed, 3, func(w *world) {
+				before := w.formed()
+				w.eventually("the Services lead to it", time.Minute, func() bool { return w.published(before.s.instance) })
+				w.cutAPI(time.Minute)
+				before.s.kill()
+				w.elects(before, 5*time.Second)
+				after := w.leader()
+				time.Sleep(20 * time.Second)
+				w.expect("it leads on, and the API knows nothing of it",
+					w.leader() == after && locked(w, after.open) && !w.published(after.s.instance))
+				before.s.instance.start()
+				w.eventually("the Services lead to it", time.Minute, func() bool { return w.published(after.s.instance) })
+				w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
+				w.expect("it is still the same", w.leader() == after)
+			})
+		})
+	}
+}
+
+// Of two instances, none goes on alone as long as a drill cuts them off from the API, which has the witness.
+func TestNoneOfTwoIsElectedWithoutTheAPI(t *testing.T) {
+	run(t, 3, 2, func(w *world) {
+		before := w.formed()
+		w.cutAPI(30 * time.Second)
+		before.s.kill()
+		time.Sleep(25 * time.Second)
+		w.expect("nobody leads", w.leader() == nil)
+		w.elects(before, 20*time.Second)
+		before.s.instance.start()
+		w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
+	})
+}
