@@ -215,23 +215,23 @@ func TestEachFaultIsTakenBackByItself(t *testing.T) {
 
 // What can't be taken back together is not ordered together.
 func TestWhichFaultsExcludeEachOther(t *testing.T) {
+	hang, pause := protocol.FaultHangServer, protocol.FaultPauseReplay
 	for _, c := range []struct {
-		first, second protocol.FaultOrder
+		first, second protocol.Fault
+		drill         string
 		says          string
 	}{
-		{protocol.FaultOrder{Fault: protocol.FaultHangServer}, protocol.FaultOrder{Fault: protocol.FaultPauseReplay},
-			"a server that hangs"},
-		{protocol.FaultOrder{Fault: protocol.FaultPauseReplay}, protocol.FaultOrder{Fault: protocol.FaultHangServer},
-			"a server that hangs"},
-		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Fault: protocol.FaultCutAPI}, "already"},
-		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Drill: "b", Fault: protocol.FaultHangServer},
-			"cut-api lasts already"},
-		{protocol.FaultOrder{Fault: protocol.FaultCutAPI}, protocol.FaultOrder{Fault: protocol.FaultHangServer}, ""},
-		{protocol.FaultOrder{Fault: protocol.FaultFillVolume}, protocol.FaultOrder{Fault: protocol.FaultPauseReplay}, ""},
+		{hang, pause, "a", "a server that hangs"},
+		{pause, hang, "a", "a server that hangs"},
+		{protocol.FaultCutAPI, protocol.FaultCutAPI, "a", "already"},
+		{protocol.FaultCutAPI, hang, "b", "cut-api lasts already"},
+		{protocol.FaultCutAPI, hang, "a", ""},
+		{protocol.FaultFillVolume, pause, "a", ""},
 	} {
-		got := (&lastingFault{fault: c.first.Fault, drill: c.first.Drill}).excludes(c.second)
+		lasts := &lastingFault{fault: c.first, drill: "a"}
+		got := lasts.excludes(protocol.FaultOrder{Drill: c.drill, Fault: c.second})
 		if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
-			t.Errorf("%+v after %+v: %q", c.second, c.first, got)
+			t.Errorf("%s of %s after %s: %q", c.second, c.drill, c.first, got)
 		}
 	}
 }

@@ -122,6 +122,45 @@ func TestADrillPausesReplay(t *testing.T) {
 	c.awaitReplay(standby, false)
 }
 
+// A drill of several faults: the replay of a standby is paused, and the primary's server is killed meanwhile. There is
+// an election, nothing is lost, and what lasted can be undone at all instances, whatever they are by then. A fault that
+// can't be ordered beside another says why.
+func TestADrillOfSeveralFaults(t *testing.T) {
+	t.Parallel()
+	c := formed(t, 3)
+	leader := c.whole()
+	standby := c.standby(leader)
+	order := func(name string, fault protocol.Fault) error {
+		return c.orderFault(name, protocol.FaultOrder{Drill: "d", Fault: fault, For: protocol.MaxFault})
+	}
+	w := c.write3()
+	w.goesOn()
+	c.must(order(standby, protocol.FaultPauseReplay))
+	c.awaitReplay(standby, true)
+	for fault, words := range map[protocol.Fault]string{
+		protocol.FaultHangServer: "a server that hangs can't be told", protocol.FaultPauseReplay: "lasts already",
+		protocol.FaultCutAPI: "no Kubernetes API around this instance",
+	} {
+		if err := order(standby, fault); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s beside a pause: %v", fault, err)
+		}
+	}
+	c.must(order(leader, protocol.FaultKillServer))
+	next := c.leader(leader)
+	w.goesOn()
+	for _, name := range c.names() {
+		c.must(order(name, protocol.FaultUndo))
+	}
+	c.whole()
+	for _, name := range c.names() {
+		if name != next {
+			c.awaitReplay(name, false)
+		}
+	}
+	w.goesOn()
+	w.check()
+}
+
 // The clients of a drill see how old standbys answer whose replay is paused, and write on.
 func TestADrillMeasuresOldAnswers(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -26,6 +27,12 @@ func (w *world) published(i *instance) bool {
 	return w.api.roles[i.name] == protocol.RolePrimary
 }
 
+// awaitPublished waits until they do.
+func (w *world) awaitPublished(i *instance) {
+	w.Helper()
+	w.eventually("the Services lead to "+i.name, time.Minute, func() bool { return w.published(i) })
+}
+
 // A drill cuts all instances off from the Kubernetes API, and the primary's server ends: another is elected as fast as
 // otherwise. The Services learn of it when the API is there again.
 func TestAnElectionWithoutTheAPI(t *testing.T) {
@@ -33,7 +40,7 @@ func TestAnElectionWithoutTheAPI(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			run(t, seed, 3, func(w *world) {
 				before := w.formed()
-				w.eventually("the Services lead to it", time.Minute, func() bool { return w.published(before.s.instance) })
+				w.awaitPublished(before.s.instance)
 				w.cutAPI(time.Minute)
 				before.s.kill()
 				w.elects(before, 5*time.Second)
@@ -42,12 +49,22 @@ func TestAnElectionWithoutTheAPI(t *testing.T) {
 				w.expect("it leads on, and the API knows nothing of it",
 					w.leader() == after && locked(w, after.open) && !w.published(after.s.instance))
 				before.s.instance.start()
-				w.eventually("the Services lead to it", time.Minute, func() bool { return w.published(after.s.instance) })
+				w.awaitPublished(after.s.instance)
 				w.eventually("the cluster is whole again", 2*time.Minute, w.whole)
 				w.expect("it is still the same", w.leader() == after)
 			})
 		})
 	}
+}
+
+// Of two instances whose agents live, each has the other's vote, so that the witness is not needed.
+func TestTwoElectWithoutTheAPIWhileBothLive(t *testing.T) {
+	run(t, 4, 2, func(w *world) {
+		before := w.formed()
+		w.cutAPI(time.Minute)
+		before.finish(errors.New("PANIC: the model has ended it"))
+		w.elects(before, 15*time.Second)
+	})
 }
 
 // Of two instances, none goes on alone as long as a drill cuts them off from the API, which has the witness.
