@@ -16,7 +16,7 @@ type DrillsSpec struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// The faults, as in a FaultDrill. Each drill has the next one, and after the last the first again.
+	// The faults, as in a FaultDrill. Each drill has the next one, again and again.
 	// +kubebuilder:default={ServerKilled,PodDeleted}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16

@@ -1,6 +1,9 @@
 package v1
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -19,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lost`,description="Acknowledged writes that are not there"
 // +kubebuilder:printcolumn:name="Passed",type=string,JSONPath=`.status.conditions[?(@.type=='Passed')].status`,description="Whether all objectives were met"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=='Complete')].message`,description="How far it is, or what came of it",priority=1
+// +kubebuilder:printcolumn:name="Meanwhile",type=string,JSONPath=`.spec.meanwhile`,description="Further faults at the same time",priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 51",message="metadata.name must be at most 51 characters, because the name of its Pod is made from it"
 type FaultDrill struct {
@@ -36,12 +40,17 @@ type FaultDrill struct {
 
 // FaultDrillSpec is what a user wants broken.
 //
-// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
-// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused']) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
-// +kubebuilder:validation:XValidation:rule="self.fault != 'DiskFull' || self.instance != 'Primary' || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
-// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="self.sampleDB == oldSelf.sampleDB && self.fault == oldSelf.fault && self.instance == oldSelf.instance && has(self.zone) == has(oldSelf.zone) && (!has(self.zone) || self.zone == oldSelf.zone) && has(self.meanwhile) == has(oldSelf.meanwhile) && (!has(self.meanwhile) || self.meanwhile == oldSelf.meanwhile) && duration(self.duration) == duration(oldSelf.duration) && duration(self.observe) == duration(oldSelf.observe) && duration(self.abortAfter) == duration(oldSelf.abortAfter) && self.objectives == oldSelf.objectives",message="only cancel and deadline can be changed: create another FaultDrill"
+// +kubebuilder:validation:XValidation:rule="!(self.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway'] || has(self.meanwhile) && self.meanwhile.exists(m, m.fault in ['ServerHung', 'DiskFull', 'ReplayPaused', 'APIAway'])) || duration(self.observe) >= duration(self.duration) + duration('15s')",message="observe must be at least 15s longer than duration: what happens after the fault is part of the drill"
+// +kubebuilder:validation:XValidation:rule="!(self.fault == 'DiskFull' && self.instance == 'Primary' || has(self.meanwhile) && self.meanwhile.exists(m, m.fault == 'DiskFull' && m.instance == 'Primary')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: a primary takes no writes while its volume is full"
+// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled and APIAway: choose one of these, or instance: Primary or Standby"
 // +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
-// +kubebuilder:validation:XValidation:rule="(self.instance == 'Zone') == has(self.zone)",message="zone goes with instance: Zone, and that with zone: give both or none"
+// +kubebuilder:validation:XValidation:rule="(self.instance == 'Zone' || has(self.meanwhile) && self.meanwhile.exists(m, m.instance == 'Zone')) == has(self.zone)",message="zone goes with instance: Zone, and that with zone: give both or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault in ['PoolersKilled', 'VolumeLost'] ? self.fault : self.fault + self.instance] + self.meanwhile.map(m, m.fault in ['PoolersKilled', 'VolumeLost'] ? m.fault : m.fault + m.instance)].all(parts, parts.all(a, parts.exists_one(b, a == b)))",message="meanwhile has a fault of an instance that is there already: leave one of them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] ? [self.instance] : []) + self.meanwhile.filter(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled']).map(m, m.instance)].all(ended, ended.size() < 2 || ended.size() == 2 && 'Primary' in ended && 'Standby' in ended)",message="an instance is ended once: of ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled give one for Primary and one for Standby at most, or one for All or Zone"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('VolumeLost' in faults) || faults.all(f, f in ['VolumeLost', 'APIAway', 'PoolersKilled']))",message="VolumeLost goes with APIAway and PoolersKilled alone: while a volume is copied, two other instances must have all commits"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('ReplayPaused' in faults)) || !(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && self.instance in ['Standby', 'All'] || self.meanwhile.exists(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && m.instance in ['Standby', 'All']))",message="ReplayPaused is over when the server of that standby ends, and can't be ordered while it hangs: give the other fault instance: Primary"
+// +kubebuilder:validation:XValidation:rule="!has(self.meanwhile) || [[self.fault] + self.meanwhile.map(m, m.fault)].all(faults, !('APIAway' in faults)) || !(self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && self.instance != 'Standby' || self.meanwhile.exists(m, m.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled'] && m.instance != 'Standby')) || duration(self.abortAfter) >= duration(self.duration) + duration('10s')",message="abortAfter must be at least 10s longer than duration: while the Kubernetes API is away, the Service does not lead to another primary"
 type FaultDrillSpec struct {
 	// The SampleDB, in the same namespace. It must have the annotation toban.dev/fault-drills: allowed.
 	// +kubebuilder:validation:MinLength=1
@@ -57,13 +66,14 @@ type FaultDrillSpec struct {
 	// volume. It is always a standby, and takes three instances that vote. DiskFull fills the volume by a file, for
 	// as long as duration says, until less is free than a primary needs to take writes. Volumes do not grow for it
 	// (storage.grow). ReplayPaused has a standby replay no WAL, for as long as duration says: what is read there gets
-	// old. It goes with instance: Standby.
+	// old. It goes with instance: Standby. APIAway has the agent not reach the Kubernetes API, for as long as duration
+	// says, whatever it asks.
 	// +required
 	Fault FaultDrillFault `json:"fault"`
 
 	// Which instance: Primary, or Standby for one of the standbys that vote. All are all instances at once, but for
 	// readers, and Zone all that are in the zone that zone names; these two are for faults of servers, agents and
-	// Pods.
+	// Pods, and for APIAway.
 	// +kubebuilder:validation:Enum=Primary;Standby;All;Zone
 	// +kubebuilder:default=Primary
 	// +optional
@@ -76,7 +86,17 @@ type FaultDrillSpec struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// For how long a ServerHung, a DiskFull or a ReplayPaused lasts. An instance may end a server that hangs before.
+	// Further faults at the same time. What lasts begins first, then come the others, and all is undone together. An
+	// instance is ended once only: of ServerKilled, ServerHung, AgentKilled, PodDeleted and PodKilled there may be one
+	// for Primary and one for Standby, or one for All or Zone. Standby is the same one for all faults.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=atomic
+	// +optional
+	Meanwhile []FaultDrillPart `json:"meanwhile,omitempty"`
+
+	// For how long a ServerHung, a DiskFull, a ReplayPaused or an APIAway lasts. A server that hangs may be ended by
+	// its agent before.
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=duration
@@ -124,6 +144,30 @@ type FaultDrillSpec struct {
 	Cancel bool `json:"cancel,omitempty"`
 }
 
+// FaultDrillPart is one of several faults of a drill.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.instance in ['All', 'Zone']) || self.fault in ['ServerKilled', 'ServerHung', 'AgentKilled', 'PodDeleted', 'PodKilled', 'APIAway']",message="instance: All and Zone are for ServerKilled, ServerHung, AgentKilled, PodDeleted, PodKilled and APIAway: choose one of these, or instance: Primary or Standby"
+// +kubebuilder:validation:XValidation:rule="self.fault != 'ReplayPaused' || self.instance == 'Standby'",message="ReplayPaused is for a standby, since a primary replays nothing: give instance: Standby"
+type FaultDrillPart struct {
+	// What happens, as in spec.fault.
+	// +required
+	Fault FaultDrillFault `json:"fault"`
+	// To which instance, as in spec.instance. Zone is the one of spec.zone.
+	// +kubebuilder:validation:Enum=Primary;Standby;All;Zone
+	// +required
+	Instance FaultDrillInstance `json:"instance"`
+}
+
+// Parts are all faults of a drill, spec.fault first.
+func (s *FaultDrillSpec) Parts() []FaultDrillPart {
+	return append([]FaultDrillPart{{Fault: s.Fault, Instance: s.Instance}}, s.Meanwhile...)
+}
+
+// Has says whether a fault is one of the drill's.
+func (s *FaultDrillSpec) Has(fault FaultDrillFault) bool {
+	return slices.ContainsFunc(s.Parts(), func(p FaultDrillPart) bool { return p.Fault == fault })
+}
+
 // FaultDrillObjectives are what must be true for a drill to pass.
 type FaultDrillObjectives struct {
 	// The longest time that any client may be without an acknowledged write.
@@ -146,7 +190,7 @@ type FaultDrillObjectives struct {
 }
 
 // FaultDrillFault is what happens to an instance.
-// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused
+// +kubebuilder:validation:Enum=ServerKilled;ServerHung;AgentKilled;PodDeleted;PodKilled;PoolersKilled;VolumeLost;DiskFull;ReplayPaused;APIAway
 type FaultDrillFault string
 
 // The values of FaultDrillFault.
@@ -160,6 +204,7 @@ const (
 	FaultVolumeLost    FaultDrillFault = "VolumeLost"
 	FaultDiskFull      FaultDrillFault = "DiskFull"
 	FaultReplayPaused  FaultDrillFault = "ReplayPaused"
+	FaultAPIAway       FaultDrillFault = "APIAway"
 )
 
 // FaultDrillInstance is which instance is broken.
@@ -193,6 +238,10 @@ type FaultDrillStatus struct {
 	// done.
 	// +optional
 	Instance string `json:"instance,omitempty"`
+	// The same for each fault of spec.meanwhile, in its order.
+	// +listType=atomic
+	// +optional
+	Meanwhile []string `json:"meanwhile,omitempty"`
 	// +optional
 	OrderedAt *metav1.Time `json:"orderedAt,omitempty"`
 	// +optional
@@ -221,6 +270,26 @@ type FaultDrillStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Chosen are the instances that were chosen for each of the spec's Parts, as texts; none before that.
+func (s *FaultDrillStatus) Chosen() []string {
+	if s.Instance == "" {
+		return nil
+	}
+	return append([]string{s.Instance}, s.Meanwhile...)
+}
+
+// Faults are the names of all faults of a drill, for people.
+func (d *FaultDrill) Faults() string {
+	var names []string
+	for _, p := range d.Spec.Parts() {
+		names = append(names, string(p.Fault))
+	}
+	return strings.Join(names, " + ")
+}
+
+// Instances are what each of the faults was done to, for people.
+func (d *FaultDrill) Instances() string { return strings.Join(d.Status.Chosen(), " + ") }
 
 // FaultDrillClient is what a client has seen.
 type FaultDrillClient struct {

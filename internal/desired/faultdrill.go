@@ -87,7 +87,7 @@ func drillPod(db *v1.SampleDB, settings Settings, drill *v1.FaultDrill) corev1.P
 		"--observe", drill.Spec.Observe.Duration.String(),
 		"--abort-after", drill.Spec.AbortAfter.Duration.String(),
 	}
-	if drill.Spec.Fault == v1.FaultReplayPaused {
+	if drill.Spec.Has(v1.FaultReplayPaused) {
 		command = append(command, "--standbys")
 	}
 	pod.Containers = []corev1.Container{{

@@ -76,10 +76,23 @@ func lastDrills(all []v1.FaultDrill) map[[4]string]*v1.FaultDrill {
 		if d.Status.CompletedAt == nil || meta.FindStatusCondition(d.Status.Conditions, v1.ConditionPassed) == nil {
 			continue
 		}
-		key := [4]string{d.Namespace, d.Spec.SampleDB, string(d.Spec.Fault), string(d.Spec.Instance)}
+		faults, roles := faultsAndRoles(&d.Spec)
+		key := [4]string{d.Namespace, d.Spec.SampleDB, faults, roles}
 		if before := last[key]; before == nil || before.Status.CompletedAt.Before(d.Status.CompletedAt) {
 			last[key] = d
 		}
 	}
 	return last
+}
+
+// faultsAndRoles are the labels of a drill: its fault and role, or all of them.
+func faultsAndRoles(spec *v1.FaultDrillSpec) (faults, roles string) {
+	const with = "+"
+	for i, part := range spec.Parts() {
+		if i > 0 {
+			faults, roles = faults+with, roles+with
+		}
+		faults, roles = faults+string(part.Fault), roles+string(part.Instance)
+	}
+	return faults, roles
 }

@@ -46,6 +46,22 @@ func drillOf(db string, fault v1.FaultDrillFault, second int64, passed metav1.Co
 	return d
 }
 
+// A drill of several faults is not the last one of its first.
+func TestADrillOfSeveralFaultsIsShownApart(t *testing.T) {
+	one, several := drillOf("x", v1.FaultAPIAway, 5, metav1.ConditionTrue), drillOf("x", v1.FaultAPIAway, 7,
+		metav1.ConditionTrue)
+	several.Spec.Meanwhile = []v1.FaultDrillPart{{Fault: v1.FaultServerKilled, Instance: v1.DrillStandby}}
+	last := lastDrills([]v1.FaultDrill{one, several})
+	for key, second := range map[[4]string]int64{
+		{"shop", "x", "APIAway", "Primary"}:                      5,
+		{"shop", "x", "APIAway+ServerKilled", "Primary+Standby"}: 7,
+	} {
+		if d := last[key]; d == nil || d.Status.CompletedAt.Unix() != second {
+			t.Errorf("%v has %+v", key, d)
+		}
+	}
+}
+
 func TestTheLastDrillWithAResultIsShown(t *testing.T) {
 	running := drillOf("x", v1.FaultServerKilled, 9, metav1.ConditionTrue)
 	running.Status.CompletedAt = nil

@@ -179,7 +179,7 @@ func measured(name string, drills []v1.FaultDrill) *Measured {
 	for _, d := range drills {
 		outage, err := time.ParseDuration(d.Status.Outage)
 		if d.Spec.SampleDB != name || d.Spec.Fault != v1.FaultPodDeleted || d.Spec.Instance != v1.DrillPrimary ||
-			d.Status.CompletedAt == nil || err != nil {
+			len(d.Spec.Meanwhile) > 0 || d.Status.CompletedAt == nil || err != nil {
 			continue
 		}
 		if newest == nil || newest.At.Before(d.Status.CompletedAt.Time) {

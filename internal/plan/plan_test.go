@@ -334,6 +334,10 @@ func TestTheLastHandOverThatWasMeasured(t *testing.T) {
 	drill("other", "crm", v1.FaultPodDeleted, v1.DrillPrimary, "3s", 6)
 	drill("fault", "shop", v1.FaultServerKilled, v1.DrillPrimary, "4s", 6)
 	drill("standby", "shop", v1.FaultPodDeleted, v1.DrillStandby, "0.1s", 6)
+	drill("more", "shop", v1.FaultPodDeleted, v1.DrillPrimary, "20s", 7)
+	seen.Drills[len(seen.Drills)-1].Spec.Meanwhile = []v1.FaultDrillPart{
+		{Fault: v1.FaultAPIAway, Instance: v1.DrillAll},
+	}
 	labelled := func(db *v1.SampleDB) { db.Spec.Pod.Labels = map[string]string{"team": "a"} }
 	if got := of(t, before, seen, labelled).HandOver; got == nil || got.By != "last" || got.Seconds != 1.61 {
 		t.Errorf("it takes %+v", got)

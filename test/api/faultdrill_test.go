@@ -551,11 +551,16 @@ func TestADrillThatCannotBeDoneHasFailed(t *testing.T) {
 
 func TestADrillIsRefusedWithASentence(t *testing.T) {
 	k, _, d := drilled(t)
+	with := func(s *v1.FaultDrillSpec, fault v1.FaultDrillFault, instance v1.FaultDrillInstance) {
+		s.Meanwhile = append(slices.Clone(s.Meanwhile), v1.FaultDrillPart{Fault: fault, Instance: instance})
+	}
 	for name, c := range map[string]struct {
 		change func(*v1.FaultDrillSpec)
 		words  string
 	}{
 		"another fault": {func(s *v1.FaultDrillSpec) { s.Fault = v1.FaultPodDeleted }, "create another FaultDrill"},
+		"a further fault": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultAPIAway, v1.DrillAll) },
+			"create another FaultDrill"},
 		"an objective": {func(s *v1.FaultDrillSpec) { s.Objectives.MaxOutage.Duration = time.Minute },
 			"create another FaultDrill"},
 	} {
@@ -578,6 +583,41 @@ func TestADrillIsRefusedWithASentence(t *testing.T) {
 			"give instance: Standby"},
 		"all volumes": {func(s *v1.FaultDrillSpec) { s.Fault, s.Instance = v1.FaultVolumeLost, v1.DrillAll },
 			"choose one of these, or instance: Primary or Standby"},
+		"all zones of a further fault": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultAPIAway, v1.DrillZone) },
+			"zone goes with instance: Zone"},
+		"a further fault of nobody": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultAPIAway, "") },
+			"Unsupported value"},
+		"the same twice": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultServerHung, v1.DrillPrimary) },
+			"there already"},
+		"all poolers twice": {func(s *v1.FaultDrillSpec) {
+			with(s, v1.FaultPoolersKilled, v1.DrillPrimary)
+			with(s, v1.FaultPoolersKilled, v1.DrillStandby)
+		}, "there already"},
+		"an instance ends twice": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultPodKilled, v1.DrillPrimary) },
+			"an instance is ended once"},
+		"one ends, and all": {func(s *v1.FaultDrillSpec) { with(s, v1.FaultPodKilled, v1.DrillAll) },
+			"an instance is ended once"},
+		"a volume is lost, and who has all commits ends": {func(s *v1.FaultDrillSpec) {
+			with(s, v1.FaultVolumeLost, v1.DrillStandby)
+		}, "VolumeLost goes with APIAway and PoolersKilled alone"},
+		"a server hangs whose replay is to pause": {func(s *v1.FaultDrillSpec) {
+			s.Instance = v1.DrillStandby
+			with(s, v1.FaultReplayPaused, v1.DrillStandby)
+		}, "ReplayPaused is over when the server"},
+		"the replay of a primary, as a further fault": {func(s *v1.FaultDrillSpec) {
+			with(s, v1.FaultReplayPaused, v1.DrillPrimary)
+		}, "give instance: Standby"},
+		"all disks are full, as a further fault": {func(s *v1.FaultDrillSpec) {
+			with(s, v1.FaultDiskFull, v1.DrillAll)
+		}, "choose one of these, or instance: Primary or Standby"},
+		"the Service is given up before the API is back": {func(s *v1.FaultDrillSpec) {
+			s.AbortAfter.Duration = 15 * time.Second
+			with(s, v1.FaultAPIAway, v1.DrillAll)
+		}, "while the Kubernetes API is away, the Service does not lead"},
+		"a further fault that lasts for too long": {func(s *v1.FaultDrillSpec) {
+			s.Fault, s.Observe.Duration = v1.FaultServerKilled, 20*time.Second
+			with(s, v1.FaultAPIAway, v1.DrillAll)
+		}, "observe must be at least 15s longer than duration"},
 		"a zone without its name": {func(s *v1.FaultDrillSpec) { s.Instance = v1.DrillZone },
 			"zone goes with instance: Zone"},
 		"a zone of the primary": {func(s *v1.FaultDrillSpec) { s.Zone = "a" }, "zone goes with instance: Zone"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,40 +60,56 @@ func (r *Reconciler) strike(ctx context.Context, s *scope, d Decision) (Decision
 	}
 	s.struck = at
 	r.tell(s)
-	return wait(v1.ReasonRunning, broken(s.target())), nil
+	return wait(v1.ReasonRunning, broken(s.broken())), nil
 }
 
-// fault does it to all that it is done to at once, and says when.
+// blow is one fault of one Pod.
+type blow struct {
+	fault v1.FaultDrillFault
+	pod   *corev1.Pod
+}
+
+// fault does all faults, each to all that it is done to at once, and says when. What lasts begins first: what it is to
+// change is so when the others come.
 func (r *Reconciler) fault(ctx context.Context, s *scope) (time.Time, error) {
 	at := r.Now()
-	if s.breaksPoolers() {
-		return at, r.killPoolers(ctx, s)
+	for _, first := range []bool{true, false} {
+		var blows []blow
+		for _, a := range s.seen.aims {
+			for i := range a.pods {
+				if lasting(a.Fault) == first {
+					blows = append(blows, blow{a.Fault, &a.pods[i]})
+				}
+			}
+		}
+		if err := each(blows, func(b blow) error { return r.breakPod(ctx, s, b.fault, b.pod) }); err != nil {
+			_ = r.undo(ctx, s) // where it was done, it ends by itself, but later
+			return at, err
+		}
 	}
-	err := each(s.seen.targets, func(pod *corev1.Pod) error { return r.breakInstance(ctx, s, pod) })
-	if err != nil && lasts(s.drill.Spec) > 0 {
-		_ = r.undo(ctx, s) // where it was done, it ends by itself, but later
-	}
-	return at, err
+	return at, nil
 }
 
-// each does something with all Pods at once, and says what failed.
-func each(pods []corev1.Pod, do func(*corev1.Pod) error) error {
-	failed := make([]error, len(pods))
+// each does something with all of a list at once, and says what failed.
+func each[T any](list []T, do func(T) error) error {
+	failed := make([]error, len(list))
 	var all sync.WaitGroup
-	for i := range pods {
-		all.Go(func() { failed[i] = do(&pods[i]) })
+	for i, one := range list {
+		all.Go(func() { failed[i] = do(one) })
 	}
 	all.Wait()
 	return errors.Join(failed...)
 }
 
-// breakInstance does the fault to one instance.
-func (r *Reconciler) breakInstance(ctx context.Context, s *scope, pod *corev1.Pod) error {
-	switch s.drill.Spec.Fault {
+// breakPod does a fault to one instance, or to one pooler.
+func (r *Reconciler) breakPod(ctx context.Context, s *scope, fault v1.FaultDrillFault, pod *corev1.Pod) error {
+	switch fault {
 	case v1.FaultPodDeleted:
 		return r.deletePod(ctx, pod)
 	case v1.FaultPodKilled:
 		return r.deletePod(ctx, pod, client.GracePeriodSeconds(0))
+	case v1.FaultPoolersKilled: // as far as they are there
+		return client.IgnoreNotFound(r.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
 	case v1.FaultVolumeLost:
 		return r.loseVolume(ctx, pod)
 	case v1.FaultServerKilled:
@@ -104,16 +122,10 @@ func (r *Reconciler) breakInstance(ctx context.Context, s *scope, pod *corev1.Po
 		return r.order(ctx, s, pod, protocol.FaultFillVolume)
 	case v1.FaultReplayPaused:
 		return r.order(ctx, s, pod, protocol.FaultPauseReplay)
-	case v1.FaultPoolersKilled:
+	case v1.FaultAPIAway:
+		return r.order(ctx, s, pod, protocol.FaultCutAPI)
 	}
-	return fmt.Errorf("this operator knows no fault %s of an instance", s.drill.Spec.Fault)
-}
-
-// killPoolers deletes them all, as far as it can.
-func (r *Reconciler) killPoolers(ctx context.Context, s *scope) error {
-	return each(s.seen.poolers, func(pod *corev1.Pod) error {
-		return client.IgnoreNotFound(r.deletePod(ctx, pod, client.GracePeriodSeconds(0)))
-	})
+	return fmt.Errorf("this operator knows no fault %s", fault)
 }
 
 // loseVolume deletes the volume claim of an instance, and its Pod without a grace period. Kubernetes' controllers make
@@ -143,7 +155,7 @@ func (r *Reconciler) order(ctx context.Context, s *scope, pod *corev1.Pod, fault
 	defer cancel()
 	order := protocol.FaultOrder{Drill: string(s.drill.UID), Fault: fault}
 	if fault != protocol.FaultUndo {
-		order.For = lasts(s.drill.Spec)
+		order.For = lasts(s.drill.Spec) // of a fault that does not last it means nothing
 	}
 	if fault == protocol.FaultFillVolume {
 		size, err := r.volumeSize(ctx, pod)
@@ -170,7 +182,15 @@ func (r *Reconciler) volumeSize(ctx context.Context, pod *corev1.Pod) (bytes int
 
 // undo ends what lasts. Where the instance is gone, that has ended, or its next agent ends it.
 func (r *Reconciler) undo(ctx context.Context, s *scope) error {
-	return each(s.seen.targets, func(pod *corev1.Pod) error { return r.order(ctx, s, pod, protocol.FaultUndo) })
+	var at []corev1.Pod
+	for _, a := range s.seen.aims {
+		if lasting(a.Fault) {
+			at = append(at, a.pods...)
+		}
+	}
+	slices.SortFunc(at, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	at = slices.CompactFunc(at, func(a, b corev1.Pod) bool { return a.Name == b.Name })
+	return each(at, func(pod corev1.Pod) error { return r.order(ctx, s, &pod, protocol.FaultUndo) })
 }
 
 func (r *Reconciler) jobs() jobs.Runner { return jobs.Runner{Client: r.Client, Reader: r.Reader} }

@@ -157,15 +157,55 @@ func TestWhichInstancesFit(t *testing.T) {
 		v1.DrillPrimary: {"x-0"}, v1.DrillStandby: {"x-2"}, v1.DrillAll: {"x-0", "x-1", "x-2", "x-3"},
 		v1.DrillZone: {"x-0", "x-2"},
 	} {
-		if got := fitting(db, instance, "a"); !slices.Equal(got, want) {
+		if got := fitting(db, v1.FaultDrillPart{Instance: instance}, "a"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q fit", instance, got)
 		}
 	}
-	if got := fitting(&v1.SampleDB{}, v1.DrillPrimary, ""); len(got) > 0 {
+	if got := fitting(&v1.SampleDB{}, v1.FaultDrillPart{Instance: v1.DrillPrimary}, ""); len(got) > 0 {
 		t.Errorf("without a primary %q fit", got)
+	}
+	volume := v1.FaultDrillPart{Fault: v1.FaultVolumeLost, Instance: v1.DrillPrimary}
+	if got := fitting(db, volume, ""); !slices.Equal(got, []string{"x-2"}) {
+		t.Errorf("the volume of %q is lost", got)
 	}
 	if got := zones(db); got != "a, b" {
 		t.Errorf("they are in %s", got)
+	}
+}
+
+// What lasts is known of each fault, and the drill lasts as long as one of its faults.
+func TestForHowLongADrillLasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		faults []v1.FaultDrillFault
+		want   time.Duration
+	}{
+		"one that is over when it is done": {[]v1.FaultDrillFault{v1.FaultServerKilled}, 0},
+		"one that lasts":                   {[]v1.FaultDrillFault{v1.FaultAPIAway}, time.Minute},
+		"several that do not":              {[]v1.FaultDrillFault{v1.FaultPodKilled, v1.FaultPoolersKilled}, 0},
+		"one of several": {
+			[]v1.FaultDrillFault{v1.FaultPodKilled, v1.FaultPoolersKilled, v1.FaultReplayPaused}, time.Minute,
+		},
+	} {
+		spec := v1.FaultDrillSpec{Fault: c.faults[0], Duration: metav1.Duration{Duration: time.Minute}}
+		for _, fault := range c.faults[1:] {
+			spec.Meanwhile = append(spec.Meanwhile, v1.FaultDrillPart{Fault: fault})
+		}
+		if got := lasts(spec); got != c.want {
+			t.Errorf("%s: it lasts for %s", name, got)
+		}
+	}
+}
+
+// What several faults are done to is named once, however many faults an instance has.
+func TestWhatIsBroken(t *testing.T) {
+	s := &scope{drill: &v1.FaultDrill{Status: v1.FaultDrillStatus{
+		Instance: "x-0, x-1, x-2", Meanwhile: []string{"x-1", "x-pool"},
+	}}}
+	if got := s.broken(); got != "x-0, x-1, x-2, x-pool" {
+		t.Errorf("%s is broken", got)
+	}
+	if got := (&scope{drill: &v1.FaultDrill{}}).broken(); got != "" {
+		t.Errorf("before, %s is broken", got)
 	}
 }
 

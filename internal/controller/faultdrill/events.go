@@ -1,6 +1,9 @@
 package faultdrill
 
 import (
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "toban.dev/api/v1"
@@ -15,10 +18,14 @@ func state(s v1.FaultDrillStatus) once.State {
 	return once.State{StartedAt: s.StartedAt, CompletedAt: s.CompletedAt, Conditions: s.Conditions}
 }
 
-// tell says that an instance was broken on purpose, so that who wonders finds out.
+// tell says what was broken on purpose, so that who wonders finds out.
 func (r *Reconciler) tell(s *scope) {
+	var all []string
+	for _, a := range s.seen.aims {
+		all = append(all, fmt.Sprintf("%s of %s", a.Fault, a.name))
+	}
+	done := strings.Join(all, ", ")
 	r.Events.Eventf(s.seen.db, s.drill, corev1.EventTypeWarning, eventBroken, once.ActionReported,
-		"FaultDrill %s: %s of %s", s.drill.Name, s.drill.Spec.Fault, s.target())
-	r.Events.Eventf(s.drill, s.seen.db, corev1.EventTypeNormal, eventBroken, once.ActionReported,
-		"%s of %s", s.drill.Spec.Fault, s.target())
+		"FaultDrill %s: %s", s.drill.Name, done)
+	r.Events.Eventf(s.drill, s.seen.db, corev1.EventTypeNormal, eventBroken, once.ActionReported, "%s", done)
 }

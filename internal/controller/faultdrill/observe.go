@@ -30,17 +30,26 @@ type observed struct {
 	config protocol.Config
 	// other is another FaultDrill of the SampleDB that goes first, "" where there is none.
 	other string
-	// targets are the Pods of the instances to break: of those that were chosen, or else of those that fit now.
-	// missing is one that fits and is not there, "" where all are.
-	targets []corev1.Pod
+	// aims are what each fault of the drill is done to. missing is an instance that fits and is not there, "" where
+	// all are.
+	aims    []aim
 	missing string
-	// poolers are the Pods to break in place of an instance, where the fault is one of poolers.
-	poolers []corev1.Pod
 	// run is its own Job with its Pod; foreign says that it is one of the name that is somebody else's.
 	run     jobs.Run
 	foreign bool
 	result  *protocol.DrillResult // nil where the Pod has left nothing
 }
+
+// aim is what one fault of the drill is done to.
+type aim struct {
+	v1.FaultDrillPart
+	// pods are those of the instances that were chosen, or else that fit now, or those of poolers.
+	pods []corev1.Pod
+	// name is that of what is broken, or the names of the instances; "" where nothing is there.
+	name string
+}
+
+func (a aim) poolers() bool { return a.Fault == v1.FaultPoolersKilled }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeJob(ctx, s); err != nil {
@@ -58,38 +67,68 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeOthers(ctx, s); err != nil {
 		return err
 	}
-	if s.breaksPoolers() {
-		return r.observePoolers(ctx, s)
-	}
-	return r.observeTargets(ctx, s)
+	return r.observeAims(ctx, s)
 }
 
-func (s *scope) breaksPoolers() bool { return s.drill.Spec.Fault == v1.FaultPoolersKilled }
+// observeAims finds what each fault is done to, and what the agents have to be asked with.
+func (r *Reconciler) observeAims(ctx context.Context, s *scope) error {
+	config := &corev1.ConfigMap{}
+	there, err := r.find(ctx, s, naming.ConfigMap(s.seen.db.Name), config)
+	if err != nil {
+		return err
+	}
+	if there {
+		if s.seen.config, err = desired.ParseConfig(config); err != nil {
+			return err
+		}
+	}
+	chosen := s.drill.Status.Chosen()
+	for i, part := range s.drill.Spec.Parts() {
+		a := aim{FaultDrillPart: part}
+		switch {
+		case a.poolers():
+			err = r.observePoolers(ctx, s, &a)
+		case there && i < len(chosen):
+			err = r.observeInstances(ctx, s, &a, strings.Split(chosen[i], between))
+		case there:
+			err = r.observeInstances(ctx, s, &a, fitting(s.seen.db, part, s.drill.Spec.Zone))
+		}
+		if err != nil {
+			return err
+		}
+		s.seen.aims = append(s.seen.aims, a)
+	}
+	return nil
+}
 
 // observePoolers finds the Pods that take clients of NAME-pool.
-func (r *Reconciler) observePoolers(ctx context.Context, s *scope) error {
+func (r *Reconciler) observePoolers(ctx context.Context, s *scope, a *aim) error {
 	all, err := parts.Pods(ctx, r.Client, s.drill.Namespace,
 		naming.PoolSelector(s.seen.db.Name, naming.ComponentPooler))
 	if err != nil {
 		return err
 	}
-	s.seen.poolers = slices.DeleteFunc(all, func(p corev1.Pod) bool {
+	a.pods = slices.DeleteFunc(all, func(p corev1.Pod) bool {
 		return p.DeletionTimestamp != nil || !pods.Ready(&p)
 	})
+	if len(a.pods) > 0 {
+		a.name = naming.Pool(s.seen.db.Name)
+	}
 	return nil
 }
 
 // between is what stands between the names of several instances in the status.
 const between = ", "
 
-// target is the name of what is broken, "" where it is not there.
-func (s *scope) target() string {
-	if len(s.seen.poolers) > 0 {
-		return naming.Pool(s.seen.db.Name)
-	}
+// broken are the names of all that is broken, each once.
+func (s *scope) broken() string {
 	var names []string
-	for _, pod := range s.seen.targets {
-		names = append(names, pod.Name)
+	for _, name := range s.drill.Status.Chosen() {
+		for _, one := range strings.Split(name, between) {
+			if !slices.Contains(names, one) {
+				names = append(names, one)
+			}
+		}
 	}
 	return strings.Join(names, between)
 }
@@ -120,21 +159,9 @@ func goesFirst(a, b *v1.FaultDrill) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// observeTargets finds the Pods of the instances to break, and what their agents have to be asked with.
-func (r *Reconciler) observeTargets(ctx context.Context, s *scope) error {
-	names := fitting(s.seen.db, s.instance(), s.drill.Spec.Zone)
-	if chosen := s.drill.Status.Instance; chosen != "" {
-		names = strings.Split(chosen, between)
-	}
-	config := &corev1.ConfigMap{}
-	if there, err := r.find(ctx, s, naming.ConfigMap(s.seen.db.Name), config); err != nil || !there {
-		return err
-	}
-	parsed, err := desired.ParseConfig(config)
-	if err != nil {
-		return err
-	}
-	s.seen.config = parsed
+// observeInstances finds the Pods of instances.
+func (r *Reconciler) observeInstances(ctx context.Context, s *scope, a *aim, names []string) error {
+	var found []string
 	for _, name := range names {
 		var pod corev1.Pod
 		there, err := r.find(ctx, s, name, &pod)
@@ -145,8 +172,9 @@ func (r *Reconciler) observeTargets(ctx context.Context, s *scope) error {
 			s.seen.missing = name
 			continue
 		}
-		s.seen.targets = append(s.seen.targets, pod)
+		a.pods, found = append(a.pods, pod), append(found, name)
 	}
+	a.name = strings.Join(found, between)
 	return nil
 }
 
@@ -159,16 +187,12 @@ func (r *Reconciler) find(ctx context.Context, s *scope, name string, into clien
 	return err == nil, nil
 }
 
-// instance is which instance is to be broken.
-func (s *scope) instance() v1.FaultDrillInstance {
-	if s.drill.Spec.Fault == v1.FaultVolumeLost {
-		return v1.DrillStandby
+// fitting are the names of the instances to break by one fault, none where none fits.
+func fitting(db *v1.SampleDB, part v1.FaultDrillPart, zone string) (names []string) {
+	instance := part.Instance
+	if part.Fault == v1.FaultVolumeLost {
+		instance = v1.DrillStandby
 	}
-	return s.drill.Spec.Instance
-}
-
-// fitting are the names of the instances to break, none where none fits.
-func fitting(db *v1.SampleDB, instance v1.FaultDrillInstance, zone string) (names []string) {
 	if instance == v1.DrillPrimary && db.Status.Primary != "" {
 		return []string{db.Status.Primary}
 	}
@@ -198,7 +222,7 @@ func (s *scope) view() view {
 	v := view{
 		now: s.now, deadline: s.deadline(), cancel: spec.Cancel, notFound: s.seen.db == nil,
 		job:     jobView{state: s.seen.run.State(), foreign: s.seen.foreign, message: s.jobMessage()},
-		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: status.Instance,
+		ordered: moment(status.OrderedAt), struck: moment(status.StruckAt), instance: s.broken(),
 		objectives: spec.Objectives, abortAfter: spec.AbortAfter.Duration, result: s.seen.result,
 		lasts: lasts(spec),
 	}
@@ -214,15 +238,25 @@ func (s *scope) view() view {
 	return v
 }
 
-// lasts is for how long a fault lasts, 0 for one that does not: it is over when it is done.
+// lasts is for how long the faults of a drill last, 0 where none does: then they are over when they are done.
 func lasts(spec v1.FaultDrillSpec) time.Duration {
-	switch spec.Fault {
-	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused:
-		return spec.Duration.Duration
+	for _, part := range spec.Parts() {
+		if lasting(part.Fault) {
+			return spec.Duration.Duration
+		}
+	}
+	return 0
+}
+
+// lasting says that a fault lasts, until it is taken back.
+func lasting(fault v1.FaultDrillFault) bool {
+	switch fault {
+	case v1.FaultServerHung, v1.FaultDiskFull, v1.FaultReplayPaused, v1.FaultAPIAway:
+		return true
 	case v1.FaultServerKilled, v1.FaultAgentKilled, v1.FaultPodDeleted, v1.FaultPodKilled, v1.FaultPoolersKilled,
 		v1.FaultVolumeLost:
 	}
-	return 0
+	return false
 }
 
 func moment(t *metav1.Time) time.Time {
@@ -261,19 +295,29 @@ func (s *scope) notReady() string {
 		}
 	}
 	switch {
-	case s.drill.Spec.Fault == v1.FaultVolumeLost && voters(db) < leastVoters:
+	case s.drill.Spec.Has(v1.FaultVolumeLost) && voters(db) < leastVoters:
 		return fmt.Sprintf("a fault that costs a volume takes %d instances that vote and are ready: two others must "+
 			"have all commits meanwhile", leastVoters)
 	case s.seen.missing != "":
 		return fmt.Sprintf("the Pod of %s is not there now", s.seen.missing)
-	case s.target() != "":
-		return ""
-	case s.breaksPoolers():
-		return "no Pod of spec.pooler takes clients"
-	case s.instance() == v1.DrillZone:
-		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.drill.Spec.Zone, zones(db))
 	}
-	return "no instance is there that fits spec.instance"
+	for _, a := range s.seen.aims {
+		if a.name == "" {
+			return s.nothing(a)
+		}
+	}
+	return ""
+}
+
+// nothing is why there is nothing that one fault could be done to.
+func (s *scope) nothing(a aim) string {
+	switch {
+	case a.poolers():
+		return "no Pod of spec.pooler takes clients"
+	case a.Instance == v1.DrillZone && a.Fault != v1.FaultVolumeLost:
+		return fmt.Sprintf("no instance is in zone %s: they are in %s", s.drill.Spec.Zone, zones(s.seen.db))
+	}
+	return fmt.Sprintf("no instance is there that fits instance: %s", a.Instance)
 }
 
 // zones are those in which instances are, for people.
@@ -314,7 +358,8 @@ func (s *scope) whole() bool {
 	is := func(condition string) bool {
 		return meta.IsStatusConditionTrue(s.seen.db.Status.Conditions, condition)
 	}
-	return is(v1.ConditionReady) && is(v1.ConditionDurable) && (!s.breaksPoolers() || is(v1.ConditionPoolerReady))
+	return is(v1.ConditionReady) && is(v1.ConditionDurable) &&
+		(!s.drill.Spec.Has(v1.FaultPoolersKilled) || is(v1.ConditionPoolerReady))
 }
 
 // jobMessage says how the Job is.

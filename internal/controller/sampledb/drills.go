@@ -179,9 +179,9 @@ func (s *scope) drillsPassed() verdict {
 func verdictOf(d v1.FaultDrill, passed metav1.Condition) verdict {
 	at := passed.LastTransitionTime.UTC().Format(time.RFC3339)
 	if passed.Status == metav1.ConditionTrue {
-		return yes(v1.ReasonLastDrillPassed, fmt.Sprintf("%s (%s of %s) has passed at %s: %s", d.Name, d.Spec.Fault,
-			d.Status.Instance, at, passed.Message))
+		return yes(v1.ReasonLastDrillPassed, fmt.Sprintf("%s (%s of %s) has passed at %s: %s", d.Name, d.Faults(),
+			d.Instances(), at, passed.Message))
 	}
 	return no(v1.ReasonLastDrillNotPassed, fmt.Sprintf("%s (%s of %s) has not passed at %s: %s: %s", d.Name,
-		d.Spec.Fault, d.Status.Instance, at, passed.Reason, passed.Message))
+		d.Faults(), d.Instances(), at, passed.Reason, passed.Message))
 }
