@@ -22,6 +22,7 @@ import (
 type drillOptions struct {
 	cluster
 	fault, instance, zone, selector          string
+	meanwhile                                []string
 	duration, observe, maxOutage, abortAfter time.Duration
 	wait                                     bool
 }
@@ -55,8 +56,11 @@ func Drill() *cobra.Command {
 		strings.Join(drillFaults[5:], ", "))
 	f.StringVar(&o.instance, "on", string(v1.DrillPrimary), "to which instance: "+strings.Join(drillInstances, ", "))
 	f.StringVar(&o.zone, "zone", "", "the zone of whose instances, with --on "+string(v1.DrillZone))
+	f.StringSliceVar(&o.meanwhile, "meanwhile", nil,
+		"further faults at the same time, such as ServerKilled=Primary,ReplayPaused=Standby")
 	f.StringVarP(&o.selector, "selector", "l", "", "break all SampleDBs with these labels, such as app=shop")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long a ServerHung, DiskFull or ReplayPaused lasts")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "how long a ServerHung, DiskFull, ReplayPaused or\n"+
+		"APIAway lasts")
 	f.DurationVar(&o.observe, "observe", 30*time.Second, "for how long the clients write")
 	f.DurationVar(&o.maxOutage, "max-outage", 30*time.Second, "how long a client may be without an acknowledged write")
 	f.DurationVar(&o.abortAfter, "abort-after", time.Minute, "when to give up: after so long without such a write")
@@ -73,6 +77,7 @@ var (
 		string(v1.FaultServerKilled), string(v1.FaultServerHung), string(v1.FaultAgentKilled),
 		string(v1.FaultPodDeleted), string(v1.FaultPodKilled), string(v1.FaultPoolersKilled),
 		string(v1.FaultVolumeLost), string(v1.FaultDiskFull), string(v1.FaultReplayPaused),
+		string(v1.FaultAPIAway),
 	}
 	drillInstances = []string{
 		string(v1.DrillPrimary), string(v1.DrillStandby), string(v1.DrillAll), string(v1.DrillZone),
@@ -102,11 +107,15 @@ func (o *drillOptions) run(ctx context.Context, out io.Writer, name string) erro
 
 // create creates a FaultDrill of a SampleDB as the flags say.
 func (o *drillOptions) create(ctx context.Context, api client.Client, name string) (*v1.FaultDrill, error) {
+	meanwhile, err := partsOf(o.meanwhile)
+	if err != nil {
+		return nil, err
+	}
 	wanted := &v1.FaultDrill{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: naming.FaultDrill(name, time.Now())},
 		Spec: v1.FaultDrillSpec{
 			SampleDB: name, Fault: v1.FaultDrillFault(o.fault), Instance: v1.FaultDrillInstance(o.instance),
-			Zone:     o.zone,
+			Zone: o.zone, Meanwhile: meanwhile,
 			Duration: metav1.Duration{Duration: o.duration}, Observe: metav1.Duration{Duration: o.observe},
 			AbortAfter: metav1.Duration{Duration: o.abortAfter}, Deadline: metav1.Duration{Duration: 30 * time.Minute},
 			Objectives: v1.FaultDrillObjectives{
@@ -119,6 +128,21 @@ func (o *drillOptions) create(ctx context.Context, api client.Client, name strin
 		return nil, fmt.Errorf("create the FaultDrill %s: %w", wanted.Name, err)
 	}
 	return wanted, nil
+}
+
+// partsOf are further faults, as they are typed.
+func partsOf(typed []string) (parts []v1.FaultDrillPart, err error) {
+	for _, text := range typed {
+		fault, instance, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("--meanwhile %s does not say to which instance: write --meanwhile %s=%s, or =%s",
+				text, text, v1.DrillPrimary, strings.Join(drillInstances[1:], ", ="))
+		}
+		parts = append(parts, v1.FaultDrillPart{
+			Fault: v1.FaultDrillFault(fault), Instance: v1.FaultDrillInstance(instance),
+		})
+	}
+	return parts, nil
 }
 
 // awaitDrill tells how far it is until it is over. Its error is why it has not passed.
@@ -155,7 +179,7 @@ func tellDrill(out io.Writer, now *v1.FaultDrill, complete *metav1.Condition) er
 	if passed == nil || passed.Status != metav1.ConditionTrue {
 		return errors.New("not passed: " + complete.Message)
 	}
-	fmt.Fprintf(out, "passed: %s of %s: %s\n", now.Spec.Fault, now.Status.Instance, complete.Message)
+	fmt.Fprintf(out, "passed: %s of %s: %s\n", now.Faults(), now.Instances(), complete.Message)
 	return nil
 }
 
@@ -200,7 +224,7 @@ func tellDrills(out io.Writer, name string, drills []v1.FaultDrill) error {
 	for i := range drills {
 		d := &drills[i]
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.CreationTimestamp.UTC().Format(time.RFC3339), d.Name,
-			d.Spec.Fault, d.Status.Instance, d.Status.Outage, lostOf(d), resultOf(d))
+			d.Faults(), d.Instances(), d.Status.Outage, lostOf(d), resultOf(d))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write the table: %w", err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,11 @@ func tooLong(d *v1.FaultDrill) {
 	d.Status.Conditions[1].Status, d.Status.Conditions[1].Reason = metav1.ConditionFalse, v1.ReasonOutageTooLong
 }
 
+func apiAway(d *v1.FaultDrill) {
+	d.Spec.Meanwhile = []v1.FaultDrillPart{{Fault: v1.FaultAPIAway, Instance: v1.DrillAll}}
+	d.Status.Meanwhile = []string{"shop-0, shop-1"}
+}
+
 func failed(d *v1.FaultDrill) {
 	d.Status.Conditions = d.Status.Conditions[:1]
 	d.Status.Conditions[0].Status, d.Status.Conditions[0].Reason = metav1.ConditionFalse, v1.ReasonFailed
@@ -54,7 +60,10 @@ func TestWhatADrillTells(t *testing.T) {
 		drill      *v1.FaultDrill
 		out, error string
 	}{
-		"it has passed":      {overDrill(), "passed: ServerKilled of shop-0: says it\n", ""},
+		"it has passed": {overDrill(), "passed: ServerKilled of shop-0: says it\n", ""},
+		"of several faults": {
+			overDrill(apiAway), "passed: ServerKilled + APIAway of shop-0 + shop-0, shop-1: says it\n", "",
+		},
 		"it has not":         {overDrill(tooLong), "Service  1.20s  ", "not passed"},
 		"it has no result":   {overDrill(failed), "", "no result: Failed: says it"},
 		"how old reads were": {overDrill(), "  50     7      3.00s   2 ", ""},
@@ -66,6 +75,19 @@ func TestWhatADrillTells(t *testing.T) {
 			err != nil && !strings.Contains(err.Error(), c.error) {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
 		}
+	}
+}
+
+func TestFurtherFaultsOfADrill(t *testing.T) {
+	parts, err := partsOf([]string{"ServerKilled=Primary", "APIAway=All"})
+	want := []v1.FaultDrillPart{
+		{Fault: v1.FaultServerKilled, Instance: v1.DrillPrimary}, {Fault: v1.FaultAPIAway, Instance: v1.DrillAll},
+	}
+	if err != nil || !slices.Equal(parts, want) {
+		t.Errorf("they are %v, %v", parts, err)
+	}
+	if _, err := partsOf([]string{"APIAway"}); err == nil || !strings.Contains(err.Error(), "APIAway=Primary") {
+		t.Errorf("it does not say what to write: %v", err)
 	}
 }
 

@@ -23,6 +23,8 @@ func (o *drillOptions) drillArgs(args []string) error {
 	switch {
 	case len(args) > 1 || (len(args) == 1) == (o.selector != ""):
 		return errors.New("give the NAME of one SampleDB, or --selector for those with some labels")
+	case len(o.meanwhile) > 0 && o.fault == "":
+		return errors.New("--meanwhile goes with --fault: give the first fault by --fault")
 	case o.selector != "" && o.fault == "":
 		return errors.New("--selector goes with --fault: without it NAME says whose drills are shown")
 	case o.selector != "" && !o.wait:
@@ -134,7 +136,7 @@ func tellSummary(out io.Writer, drills []v1.FaultDrill) error {
 	fmt.Fprintln(table, "SAMPLEDB\tDRILL\tFAULT\tINSTANCE\tOUTAGE\tLOST\tRESULT")
 	for i := range drills {
 		d := &drills[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Spec.SampleDB, d.Name, d.Spec.Fault, d.Status.Instance,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Spec.SampleDB, d.Name, d.Faults(), d.Instances(),
 			d.Status.Outage, lostOf(d), resultOf(d))
 	}
 	if err := table.Flush(); err != nil {

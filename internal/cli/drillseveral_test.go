@@ -25,6 +25,7 @@ func TestWhatIsWrongWithTheArgumentsOfADrill(t *testing.T) {
 		"none":                 {nil, []string{"--fault=PodKilled"}, "give the NAME"},
 		"one and several":      {[]string{"shop"}, []string{"--fault=PodKilled", "-l=app=shop"}, "give the NAME"},
 		"the history of many":  {nil, []string{"--selector=app=shop"}, "goes with --fault"},
+		"further faults alone": {[]string{"shop"}, []string{"--meanwhile=APIAway=All"}, "goes with --fault"},
 		"several and no waits": {nil, []string{"--fault=PodKilled", "-l=a", "--wait=false"}, "--wait=false"},
 	} {
 		command := Drill()

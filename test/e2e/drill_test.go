@@ -59,8 +59,9 @@ func TestFaultDrills(t *testing.T) {
 }
 
 // Databases are broken in the ways that TestFaultDrills leaves out: all instances at once, those of a zone, a full
-// disk, a standby that is late, and several databases one after the other. In make test, test/local has the faults
-// with real servers (faultdrill_test.go), and test/api what the operator orders.
+// disk, a standby that is late, several faults at once, and several databases one after the other. In make test,
+// test/local has the faults with real servers (faultdrill_test.go), test/virtual an election without the Kubernetes
+// API, and test/api what the operator orders.
 func TestLongFaultDrillsOfEveryKind(t *testing.T) {
 	s := begin(t)
 	for _, name := range []string{"shop", "blog"} {
@@ -85,11 +86,35 @@ func TestLongFaultDrillsOfEveryKind(t *testing.T) {
 	if full.Status.Clients[0].Outage.Duration < full.Spec.Duration.Duration/2 {
 		t.Errorf("writes were taken though the volume was full: %+v", full.Status.Clients)
 	}
+	s.drillsTogether("shop")
 	out, err := s.Toban(s.ctx, "drill", "-l", "drilled=together", "--fault", "PodDeleted", "--max-outage", "1ms")
 	s.Log(out)
 	if err == nil || !strings.Contains(err.Error(), "2 of 2 have not passed: blog, shop") {
 		t.Errorf("no outage at all, of two databases: %v", err)
 	}
+}
+
+// drillsTogether breaks a database by several faults at once. While the Kubernetes API is away, the primary's server is
+// killed: who knows the hosts writes again, and the Service leads to the new primary when the API is back. Then the
+// primary's Pod is killed while a standby is late.
+func (s *story) drillsTogether(db string) {
+	s.Helper()
+	s.Log(s.toban("drill", db, "--fault", "APIAway", "--on", "All", "--meanwhile", "ServerKilled=Primary",
+		"--duration", "1m", "--observe", "90s", "--abort-after", "3m", "--max-outage", "2m"))
+	away := s.drillOf(v1.FaultAPIAway)
+	half := away.Spec.Duration.Duration / 2
+	if service, hosts := away.Status.Clients[0], away.Status.Clients[1]; service.Way != "Service" ||
+		service.Outage.Duration < half || hosts.Way != "Hosts" || hosts.Outage.Duration > half {
+		s.Errorf("who does not need the API has waited for it, or the Service has not: %+v", away.Status.Clients)
+	}
+	if killed := away.Status.Meanwhile; len(killed) != 1 || strings.Contains(killed[0], ",") ||
+		!strings.Contains(away.Status.Instance, killed[0]) {
+		s.Errorf("it has broken %q, and %q meanwhile", away.Status.Instance, killed)
+	}
+	if now := s.ready(db).Status.Primary; len(away.Status.Meanwhile) > 0 && now == away.Status.Meanwhile[0] {
+		s.Errorf("%s leads, whose server was killed", now)
+	}
+	s.Log(s.toban("drill", db, "--fault", "PodKilled", "--meanwhile", "ReplayPaused=Standby", "--max-outage", "1m"))
 }
 
 // A database is broken by the schedule of its spec, again and again, and its condition says what came of it.

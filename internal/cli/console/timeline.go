@@ -140,8 +140,8 @@ func restoreMoments(all []v1.DatabaseRestore) (out []Moment) {
 func drillMoments(all []v1.FaultDrill) (out []Moment) {
 	for _, d := range all {
 		if s := d.Status; s.StruckAt != nil {
-			out = append(out, Moment{At: *s.StruckAt, Topic: topicDrill, Reason: string(d.Spec.Fault),
-				Message: d.Name + ": " + s.Instance})
+			out = append(out, Moment{At: *s.StruckAt, Topic: topicDrill, Reason: d.Faults(),
+				Message: d.Name + ": " + d.Instances()})
 		}
 		if d.Status.CompletedAt != nil {
 			out = append(out, ended(*d.Status.CompletedAt, topicDrill, d.Name, d.Status.Conditions))
