@@ -188,6 +188,7 @@ func (r *Reconciler) annotate(ctx context.Context, s *scope, annotations map[str
 	if err := r.Client.Patch(ctx, changed, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
 		return fmt.Errorf("note how far a request is: %w", err)
 	}
+	changed.Spec = s.db.Spec // with the size in force, which the API server does not have
 	s.db = changed
 	return nil
 }
