@@ -55,31 +55,17 @@ func (s *scope) volumeStatus(instance string) *v1.VolumeStatus {
 // asStatus is what an agent says of its volume, rounded for people.
 func asStatus(r protocol.Room) v1.VolumeStatus {
 	used := 100 * float64(min(r.Used, r.Size)) / float64(r.Size)
-	out := v1.VolumeStatus{Size: amount(r.Size), UsedPercent: int32(used)}
+	out := v1.VolumeStatus{Size: room.Amount(r.Size), UsedPercent: int32(used)}
 	if r.PerDay == nil {
 		return out
 	}
-	out.FillsPerDay = amount(*r.PerDay)
+	out.FillsPerDay = room.Amount(*r.PerDay)
 	in, never := room.FullIn(r.Size-r.Used, *r.PerDay)
 	if !never && out.FillsPerDay != "0" && in <= longest*room.Day {
 		days := int32(in.Hours() / 24)
 		out.FullInDays = &days
 	}
 	return out
-}
-
-// amount is a number of bytes for people, in Mi or Gi: a tenth more or less does not matter to them.
-func amount(bytes int64) string {
-	const mib, gib = 1 << 20, 1 << 30
-	switch {
-	case bytes < mib:
-		return "0"
-	case bytes < gib:
-		return fmt.Sprintf("%dMi", bytes/mib)
-	case bytes < 100*gib:
-		return fmt.Sprintf("%.1fGi", float64(bytes)/gib)
-	}
-	return fmt.Sprintf("%dGi", bytes/gib)
 }
 
 // aboutSame says that what the status has of a volume is not to be written again.
@@ -167,7 +153,7 @@ func (s *scope) writesRefused() *verdict {
 	v := no(v1.ReasonWritesRefused, fmt.Sprintf("%s takes no writes, before its volume %s is full. %s. It takes "+
 		"writes again by itself when %s are free, with what WAL has. To delete rows until then, use "+
 		"kubectl toban psql %s, and begin with SET default_transaction_read_only = off",
-		primary, naming.ClaimOf(primary), s.moreRoom(), amount(bounds.Opens), s.db.Name))
+		primary, naming.ClaimOf(primary), s.moreRoom(), room.Amount(bounds.Opens), s.db.Name))
 	return &v
 }
 

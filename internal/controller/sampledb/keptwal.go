@@ -9,6 +9,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/naming"
 	"toban.dev/internal/protocol"
+	"toban.dev/internal/room"
 )
 
 // A slot that keeps more than keptPart of the primary's volume, or of what a slot may keep, is told of. It is no more
@@ -53,7 +54,7 @@ func (s *scope) keptWAL(was *metav1.Condition) string {
 		}
 		// What grows all the time is told in steps.
 		sentences = append(sentences, fmt.Sprintf("%s keeps %s of WAL %s. %s", s.primary(),
-			amount(slot.Bytes/step*step), s.whose(slot), s.beyond(slot, answer.KeptWAL.Limit)))
+			room.Amount(slot.Bytes/step*step), s.whose(slot), s.beyond(slot, answer.KeptWAL.Limit)))
 	}
 	return strings.Join(sentences, ". ")
 }
@@ -91,7 +92,7 @@ func (s *scope) beyond(slot protocol.Slot, limit int64) string {
 	} else if member := s.memberOf(slot); member != "" {
 		what = member + " copies all data anew"
 	}
-	return fmt.Sprintf("Beyond %s (max_slot_wal_keep_size) %s", amount(limit), what)
+	return fmt.Sprintf("Beyond %s (max_slot_wal_keep_size) %s", room.Amount(limit), what)
 }
 
 // memberOf is the instance or the reader that a slot is for, "" for none.
