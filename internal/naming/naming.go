@@ -92,6 +92,8 @@ const (
 	AnnotationElection = "toban.dev/election"
 	// AnnotationSetAside on a claim is the id of a restore in place whose replaced data is on the volume.
 	AnnotationSetAside = "toban.dev/set-aside"
+	// AnnotationStorage on a claim is for which SampleDB, and which size and class of spec.storage, its volume is.
+	AnnotationStorage = "toban.dev/storage"
 
 	// AnnotationDue on a DatabaseBackup is when the schedule asked for it, and on the Job of a retention when it was
 	// made (RFC 3339).
