@@ -166,8 +166,8 @@ func (o *planOptions) plan(ctx context.Context, api client.Client, wanted *v1.Sa
 	return plan.Of(&now, wanted, seen)
 }
 
-// see reads what a plan is made of besides the SampleDB. That the primary can't be asked and that there are no drills
-// to be read makes a plan that knows less.
+// see reads what a plan is made of besides the SampleDB. That the primary can't be asked, or that drills and claims
+// can't be read, makes a plan that knows less.
 func (o *planOptions) see(ctx context.Context, api client.Client, db *v1.SampleDB) (seen plan.Seen, err error) {
 	for _, selector := range []map[string]string{naming.InstanceSelector(db.Name), naming.ReaderSelector(db.Name)} {
 		var pods corev1.PodList
@@ -179,6 +179,11 @@ func (o *planOptions) see(ctx context.Context, api client.Client, db *v1.SampleD
 	var drills v1.FaultDrillList
 	if err := api.List(ctx, &drills, client.InNamespace(db.Namespace)); err == nil {
 		seen.Drills = drills.Items
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := api.List(ctx, &claims, client.InNamespace(db.Namespace),
+		client.MatchingLabels{naming.LabelSampleDB: db.Name}); err == nil {
+		seen.Claims = claims.Items
 	}
 	seen.Contexts = o.contexts(ctx, db, seen.Pods)
 	return seen, nil

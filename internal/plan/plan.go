@@ -24,6 +24,7 @@ const (
 	WhenStarted     Effect = "WhenStarted"
 	Reload          Effect = "Reload"
 	GrowVolumes     Effect = "GrowVolumes"
+	ReplaceVolumes  Effect = "ReplaceVolumes"
 	Restore         Effect = "Restore"
 	Upgrade         Effect = "Upgrade"
 	AddReaders      Effect = "AddReaders"
@@ -95,6 +96,8 @@ type Measured struct {
 type Seen struct {
 	// Pods are those of the instances and of the readers.
 	Pods []corev1.Pod
+	// Claims are those of the instances, as far as they may be read.
+	Claims []corev1.PersistentVolumeClaim
 	// Contexts say when PostgreSQL takes a new value of a parameter (pg_settings.context), by name. They are nil where
 	// the server could not be asked.
 	Contexts map[string]string
@@ -134,7 +137,7 @@ func Of(before, after *v1.SampleDB, seen Seen) (Plan, error) {
 // order has the effects in the order of their steps.
 var order = []Effect{
 	Create, Start, AtOnce, WhenStarted, Reload, GrowVolumes, Restore, Upgrade, AddReaders, RemoveReaders, AddInstances,
-	RemoveInstances, ResizePods, ReplacePods, RestartServers, HandOver, Stop,
+	RemoveInstances, ResizePods, ReplacePods, RestartServers, ReplaceVolumes, HandOver, Stop,
 }
 
 func inOrder(a, b Step) int { return slices.Index(order, a.Effect) - slices.Index(order, b.Effect) }

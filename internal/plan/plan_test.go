@@ -182,6 +182,25 @@ func TestWhatAChangeDoes(t *testing.T) {
 			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" },
 			want: "Reload shop-0,shop-1,shop-2 GoOn: storage.size\nGrowVolumes shop-0,shop-1,shop-2 GoOn: storage.size",
 		},
+		"smaller volumes, with less WAL": {
+			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "5Gi" },
+			want: "Reload shop-0,shop-1,shop-2 GoOn: storage.size\n" +
+				"ReplaceVolumes shop-2,shop-0,shop-1 HandOver: storage.size",
+		},
+		"another class": {
+			edit: func(db *v1.SampleDB) { fast := "fast"; db.Spec.Storage.StorageClassName = &fast },
+			want: "ReplaceVolumes shop-2,shop-0,shop-1 HandOver: storage.storageClassName",
+		},
+		"a smaller size than the one that the volumes have grown to": {
+			is:   func(db *v1.SampleDB) { db.Status.Storage = &v1.StorageStatus{Size: "20Gi"} },
+			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "9Gi" },
+			want: "ReplaceVolumes shop-2,shop-0,shop-1 HandOver: storage.size",
+		},
+		"a smaller volume of a lone instance": {
+			is:   func(db *v1.SampleDB) { db.Spec.Instances = 1 },
+			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "9Gi" },
+			want: "Reload shop-0 GoOn: storage.size\nReplaceVolumes shop-0 GoOn: storage.size",
+		},
 		"the size that the volumes have grown to": {
 			is:   func(db *v1.SampleDB) { db.Status.Storage = &v1.StorageStatus{Size: "20Gi"} },
 			edit: func(db *v1.SampleDB) { db.Spec.Storage.Size = "20Gi" },
@@ -398,7 +417,7 @@ func TestEveryFieldHasItsEffects(t *testing.T) {
 }
 
 // fixed are the fields that the API server lets nobody change (test/api).
-var fixed = []string{"storage.storageClassName", "init", "restoreFrom"}
+var fixed = []string{"init", "restoreFrom"}
 
 // own are examples for fields that not every value fits.
 var own = map[string]string{

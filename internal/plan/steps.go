@@ -26,7 +26,7 @@ func (c change) steps() []Step {
 	var out []Step
 	for _, step := range []*Step{
 		c.stop(), c.start(), c.reload(), c.grow(), c.restore(), c.upgrade(), c.readers(), c.instances(), c.pooler(),
-		c.resize(), c.replace(), c.restart(), c.handOver(),
+		c.resize(), c.replace(), c.restart(), c.replaceVolumes(), c.handOver(),
 	} {
 		if step != nil {
 			out = append(out, *step)
