@@ -263,14 +263,14 @@ const (
 	ReasonResizing = "Resizing"
 
 	// ReasonResizeRefused: the volumes can't grow; the message says why. The database keeps running with the old size.
-	// To do: set `allowVolumeExpansion: true` in the StorageClass if its storage supports that; otherwise create
-	// another SampleDB and move the data with pg_dump, because a size can't be reduced.
+	// To do: set `allowVolumeExpansion: true` in the StorageClass if its storage supports that; otherwise write another
+	// `spec.storage.storageClassName`, or the former size.
 	ReasonResizeRefused = "ResizeRefused"
 
 	// ReasonStorageClassNotFound: the StorageClass does not exist, or the cluster has no default one. Before the first
 	// start it is also a reason of Available.
-	// To do: create it, or mark one as the default, or delete the SampleDB and create it with another
-	// `spec.storage.storageClassName`; `kubectl get storageclass` lists them.
+	// To do: create it, or mark one as the default, or write another `spec.storage.storageClassName`; `kubectl get
+	// storageclass` lists them.
 	ReasonStorageClassNotFound = "StorageClassNotFound"
 )
 

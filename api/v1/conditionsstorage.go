@@ -53,3 +53,24 @@ const (
 	// To do: make room on what the volume is a part of, or use a StorageClass whose volumes have their size.
 	ReasonGrowthUseless = "GrowthUseless"
 )
+
+// Reasons of StorageReady, besides those of conditions.go, while spec.storage asks for smaller volumes or for another
+// StorageClass. The message says which instances are left, in their order.
+const (
+	// ReasonReplacingVolumes: an instance is copied onto a new volume, as spec.storage asks; the others serve.
+	// To do: wait. If it stays, the message says what the instance does; `kubectl describe pod NAME-0` has more.
+	ReasonReplacingVolumes = "ReplacingVolumes"
+
+	// ReasonReplacementWaits: the next volume is not replaced yet; the message says why. Nothing is touched meanwhile.
+	// To do: what the message says; it goes on by itself. To take the change back, write the former values.
+	ReasonReplacementWaits = "ReplacementWaits"
+
+	// ReasonDataDoesNotFit: what is on the volumes does not fit on those that spec.storage asks for. No further volume
+	// is touched.
+	// To do: delete what is not needed, or set `spec.storage.size` to what the message says at least.
+	ReasonDataDoesNotFit = "DataDoesNotFit"
+
+	// ReasonNeedsAnotherInstance: the volume of a lone instance can't be replaced: no other one has its data.
+	// To do: set `spec.instances` to 2, wait until Ready is true, and set it back to 1.
+	ReasonNeedsAnotherInstance = "NeedsAnotherInstance"
+)

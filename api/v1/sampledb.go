@@ -197,19 +197,18 @@ type SampleDBSpec struct {
 
 // StorageSpec says where an instance keeps its data.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName can't be changed: a volume stays in the class it was made in"
 // +kubebuilder:validation:XValidation:rule="!has(self.grow) || self.size.matches('[eE].*[0-9]{3}') || self.grow.limit.matches('[eE].*[0-9]{3}') || !isQuantity(self.size) || !isQuantity(self.grow.limit) || quantity(self.grow.limit).compareTo(quantity(self.size)) >= 0",message="storage.grow.limit can't be less than storage.size: the volumes have that size from the beginning. Raise the limit, or leave storage.grow out"
 type StorageSpec struct {
-	// The size of each instance's volume, such as 10Gi. It can grow but not shrink.
+	// The size of each instance's volume, such as 10Gi. Volumes grow while servers run. For a smaller size the
+	// instances are copied onto new volumes, one at a time, where the data fits.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="storage.size must be a quantity such as 10Gi"
 	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || quantity(self).compareTo(quantity('256Mi')) >= 0",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
-	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || !isQuantity(oldSelf) || quantity(self).compareTo(quantity(oldSelf)) >= 0",message="storage.size can't shrink: Kubernetes volumes only grow. Create a smaller SampleDB and move the data with pg_dump and pg_restore"
 	// +required
 	Size string `json:"size"`
 
 	// The StorageClass of the volumes; the cluster's default class if not given.
-	// It can't be changed afterwards.
+	// For another one the instances are copied onto new volumes, one at a time.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`

@@ -178,7 +178,6 @@ func refused(t *testing.T, err error, sentence string) {
 
 func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 	w := newWorld(t)
-	class, other := "standard", "other"
 	for name, c := range map[string]struct {
 		before, after func(*v1.SampleDB)
 		want          string
@@ -186,10 +185,6 @@ func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 		"version": {
 			instances(1), func(db *v1.SampleDB) { db.Spec.Version = 16 },
 			"spec.version can't go below the major version of the data",
-		},
-		"shrinking": {
-			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Size = "512Mi" },
-			"storage.size can't shrink: Kubernetes volumes only grow",
 		},
 		"a size beyond the limit of growth": {
 			growing("2Gi"), func(db *v1.SampleDB) { db.Spec.Storage.Size = "3Gi" },
@@ -202,20 +197,6 @@ func TestWhatCantChangeIsRefusedWithItsSentence(t *testing.T) {
 		"a limit of growth that is none": {
 			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.Grow = &v1.GrowSpec{Limit: "much"} },
 			"storage.grow.limit must be a quantity such as 100Gi",
-		},
-		"another StorageClass": {
-			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class },
-			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other },
-			"storage.storageClassName can't be changed",
-		},
-		"a StorageClass later": {
-			instances(1), func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &other },
-			"storage.storageClassName can't be changed",
-		},
-		"no StorageClass later": {
-			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = &class },
-			func(db *v1.SampleDB) { db.Spec.Storage.StorageClassName = nil },
-			"storage.storageClassName can't be changed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,7 @@ var topics = map[string]string{
 	"Restoring": topicRestore, "Restored": topicRestore, "DataLost": topicRestore,
 	"ConfigurationApplied": topicChange, "ConfigurationRejected": topicChange, "Scaling": topicChange,
 	"Replacing": topicChange, "PodResized": topicChange, "Resizing": topicChange, "Resized": topicChange,
+	"ReplacingVolume": topicChange, "VolumesNotReplaced": topicChange,
 	"ResizeRefused": topicChange, "Growing": topicChange, "Restarting": topicRestart, "Restarted": topicRestart,
 	"RestartRefused": topicRestart, "Stopped": topicStop, "Started": topicStop,
 }

@@ -93,6 +93,7 @@ func (r *Reconciler) phases() []phase {
 		{"budget", r.applyBudget, apart},
 		{"restart", r.applyRestart, gates},
 		{"restarts", r.applyRestarts, gates},
+		{"volumes", r.applyAnew, work},
 		{"agents", r.applyAgents, work},
 		{"archive", r.applyArchive, apart},
 		{"retention", r.applyRetention, work},
@@ -238,7 +239,7 @@ func (s *scope) pause() time.Duration {
 	pause = min(pause, s.untilShort(), s.readersPause())
 	for _, next := range []time.Time{
 		s.planned.next, s.verifiesNext, s.authorityNext, s.updateNext, s.upgradeNext, s.finishNext, s.agentsNext,
-		s.stopPlan.next, s.preferredNext, s.drillPlanned.next,
+		s.stopPlan.next, s.preferredNext, s.anewNext, s.drillPlanned.next,
 	} {
 		if !next.IsZero() {
 			pause = min(pause, max(next.Sub(s.now), 0)+time.Second)
@@ -293,7 +294,8 @@ func (s *scope) stopPause() time.Duration {
 
 // acts says that something was asked for, or is under way, that takes some steps.
 func (s *scope) acts() bool {
-	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading()
+	return s.asked() || s.restartAsked() || s.inPlace() || s.rotates() || s.changesAuthority() || s.upgrading() ||
+		s.anew.moves()
 }
 
 // unreached says that no Pod of the SampleDB can be asked for anything: what changes is watched.

@@ -39,6 +39,8 @@ const (
 	eventResizing          = "Resizing"              // a volume grows
 	eventResized           = "Resized"               // every volume has its size
 	eventResizeRefused     = "ResizeRefused"         // a volume can't grow
+	eventReplacingVolume   = "ReplacingVolume"       // an instance is copied onto a new volume, for spec.storage
+	eventNotReplaced       = "VolumesNotReplaced"    // the data does not fit, or a lone instance can't be copied
 	eventGrowing           = "Growing"               // the volumes are enlarged by themselves
 	eventVolumeShort       = "VolumeShort"           // one is nearly full, or soon, or can't grow; or WAL is kept
 	eventRoomAgain         = "RoomAgain"             // no more
@@ -193,6 +195,8 @@ func storageChanges(old, now v1.SampleDBStatus) []event {
 	case c == nil || was == nil:
 	case c.Reason == v1.ReasonResizeRefused:
 		return []event{{corev1.EventTypeWarning, eventResizeRefused, c.Message}}
+	case c.Reason == v1.ReasonDataDoesNotFit, c.Reason == v1.ReasonNeedsAnotherInstance:
+		return []event{{corev1.EventTypeWarning, eventNotReplaced, c.Message}}
 	case c.Status == metav1.ConditionTrue && was.Reason == v1.ReasonResizing:
 		return []event{{corev1.EventTypeNormal, eventResized, c.Message}}
 	}

@@ -18,20 +18,22 @@ import (
 
 // takeSizeInForce makes storage.size that of the volumes from here on, where they have grown by themselves: the largest
 // of the spec, the status, and, as long as they may grow, of the volumes themselves. The status alone could be lost,
-// and the volumes alone too.
+// and the volumes alone too. Where the user has lowered the size, the former one stays in force until it is decided
+// that the data fits.
 func (s *scope) takeSizeInForce() {
+	s.wrote = desired.Asked(s.db)
 	size, err := desired.Size(s.db)
 	if err != nil {
 		return // the storage phase reports it
 	}
-	if s.db.Spec.Storage.Grow != nil {
-		for ordinal := range desired.Instances(s.db) {
-			if claim := s.seen.claims[ordinal]; claim != nil && claim.DeletionTimestamp == nil {
-				if asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]; asked.Cmp(size) > 0 {
-					size = asked
-				}
-			}
+	for _, claim := range s.liveClaims() {
+		grown := s.wrote.Grow != nil && !s.wrote.Smaller(claim)
+		if has := claim.Spec.Resources.Requests[corev1.ResourceStorage]; grown && has.Cmp(size) > 0 {
+			size = has
 		}
+	}
+	if former := s.formerSize(); former.Cmp(size) > 0 {
+		size = former
 	}
 	if storage := s.db.Status.Storage; storage != nil {
 		s.grownAt = storage.GrownAt
@@ -153,13 +155,17 @@ func (s *scope) noteGrowth() {
 		s.db.Spec.Storage.Size, s.growth.Message))
 }
 
-// storageStatus is the size in force, where the volumes may grow by themselves, or have.
+// storageStatus is the size in force, where the volumes may grow by themselves, or have, or are to be made smaller.
 func (s *scope) storageStatus() *v1.StorageStatus {
 	old := s.db.Status.Storage
-	if s.db.Spec.Storage.Grow == nil && old == nil {
+	size := s.db.Spec.Storage.Size
+	switch {
+	case s.anew.reason == anewDecided:
+		size = s.wrote.Size
+	case s.wrote.Grow == nil && old == nil && size == s.wrote.Size:
 		return nil
 	}
-	return &v1.StorageStatus{Size: s.db.Spec.Storage.Size, GrownAt: s.grownAt}
+	return &v1.StorageStatus{Size: size, GrownAt: s.grownAt}
 }
 
 // leastUntilShort is how soon volumes that fill fast are looked at again.

@@ -190,6 +190,9 @@ func (r *Reconciler) applyInstances(ctx context.Context, s *scope) error {
 	if err != nil {
 		return &problem{v1.ReasonInvalidSpec, err.Error(), waitUser}
 	}
+	if s.seen.set == nil {
+		desired.NoteStorage(&set.Spec.VolumeClaimTemplates[0], s.storageNote())
+	}
 	if err := r.apply(ctx, s.db, set); err != nil {
 		return err
 	}

@@ -38,6 +38,11 @@ type scope struct {
 	blocked bool
 	// storage and initial are what the phases found out about the volumes and the init Job.
 	storage, initial verdict
+	// wrote is spec.storage as the user wrote it. anew is the next step towards volumes that it can have only by being
+	// made anew, anewNext when that changes by itself, zero where something tells.
+	wrote    desired.AskedStorage
+	anew     anewStep
+	anewNext time.Time
 	// growth is whether the volumes grow by themselves, from sizeBefore. grew says that one was told to, growthRefused
 	// why that was refused, "" where it was not; grownAt is when they last did, nil for never.
 	growth        room.Decision

@@ -285,11 +285,12 @@ var (
 		v1.ReasonInitFailed, v1.ReasonConfigMapNotFound, v1.ReasonSecretNotFound,
 		v1.ReasonParameterRejected, v1.ReasonResizeRefused, v1.ReasonCrashing,
 		v1.ReasonRestoreFailed, v1.ReasonRestoreSourceNotFound, v1.ReasonUpgradeFailed,
-		v1.ReasonNotRehearsed, v1.ReasonDataLost,
+		v1.ReasonNotRehearsed, v1.ReasonDataLost, v1.ReasonDataDoesNotFit, v1.ReasonNeedsAnotherInstance,
 	}
 	updatingReasons = []string{
 		v1.ReasonUpdating, v1.ReasonScaling, v1.ReasonNotVoting, v1.ReasonApplying, v1.ReasonRestarting,
-		v1.ReasonResizing, v1.ReasonProvisioning, v1.ReasonUpgrading,
+		v1.ReasonResizing, v1.ReasonProvisioning, v1.ReasonUpgrading, v1.ReasonReplacingVolumes,
+		v1.ReasonReplacementWaits,
 	}
 )
 

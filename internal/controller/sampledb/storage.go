@@ -123,6 +123,7 @@ func (r *Reconciler) applyClaim(ctx context.Context, s *scope, ordinal int, size
 		claim.Spec.Resources.Requests = sized.Spec.Resources.Requests
 	}
 	s.markSetAside(claim, ordinal)
+	s.noteStorage(claim, ordinal)
 	return r.apply(ctx, s.db, claim)
 }
 
@@ -148,6 +149,8 @@ func bound(s *scope) verdict {
 				fmt.Sprintf("volume %s is being deleted; it will be created again", claim.Name))
 		case growing(claim):
 			return no(v1.ReasonResizing, fmt.Sprintf("volume %s is growing", claim.Name))
+		case len(s.anewOf(claim)) > 0:
+			return no(v1.ReasonReplacementWaits, fmt.Sprintf("volume %s is to be made anew", claim.Name))
 		}
 	}
 	return yes(v1.ReasonBound, "every volume exists and has its size")
@@ -201,8 +204,7 @@ func (r *Reconciler) storageClass(ctx context.Context, name *string) (class, err
 	err := r.Client.Get(ctx, types.NamespacedName{Name: *name}, &found)
 	if apierrors.IsNotFound(err) {
 		return class{name: *name, missing: fmt.Sprintf(
-			"StorageClass %s does not exist: create it, or delete the SampleDB and create it with another "+
-				"storage.storageClassName", *name)}, nil
+			"StorageClass %s does not exist: create it, or write another storage.storageClassName", *name)}, nil
 	}
 	if err != nil {
 		return class{}, fmt.Errorf("read StorageClass %s: %w", *name, err)
@@ -225,8 +227,8 @@ func (r *Reconciler) defaultClass(ctx context.Context) (class, error) {
 		}
 	}
 	if chosen == nil {
-		return class{missing: "the cluster has no default StorageClass: mark one as the default, or delete " +
-			"the SampleDB and create it with storage.storageClassName"}, nil
+		return class{missing: "the cluster has no default StorageClass: mark one as the default, or write " +
+			"storage.storageClassName"}, nil
 	}
 	return known(*chosen), nil
 }
