@@ -46,7 +46,7 @@ func TestChanges(t *testing.T) {
 	s.shown("shop", "max_connections", "80")
 	s.until(func(context.Context) error { return s.equals(standby, "SHOW max_connections", "80") })
 	s.everyInstanceStreams("shop", 1)
-	s.grows("shop", "768Mi", "512Mi")
+	s.grows("shop", "768Mi")
 	s.getsProcessors("shop")
 }
 

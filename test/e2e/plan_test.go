@@ -150,11 +150,11 @@ func (s *story) happened(p plan.Plan, before map[string]server) error {
 // refusesAPlan asks for what the API server refuses.
 func (s *story) refusesAPlan(spec map[string]string) {
 	s.Helper()
-	manifest := strings.Replace(shopOf(spec), "size: 512Mi", "size: 256Mi", 1)
+	manifest := strings.Replace(shopOf(spec), "size: 512Mi", "size: 128Mi", 1)
 	file := filepath.Join(s.TempDir(), "shop.yaml")
 	must(s.T, os.WriteFile(file, []byte(manifest), 0o600))
 	out, err := s.Toban(s.ctx, "plan", "-f", file)
-	if err == nil || !strings.Contains(out, "storage.size can't shrink") {
-		s.Errorf("smaller volumes: %v\n%s", err, out)
+	if err == nil || !strings.Contains(out, "storage.size must be at least 256Mi") {
+		s.Errorf("volumes that are too small: %v\n%s", err, out)
 	}
 }
