@@ -358,15 +358,18 @@ func TestWhoWritesIsEnded(t *testing.T) {
 	}
 	end(time.Now().Add(-time.Hour), false, 0)
 	end(time.Now(), false, 1)
+	n.eventually("the session that was told to end is gone, and is not ended once more", func() bool {
+		return n.ask("SELECT count(*)::text FROM pg_stat_activity WHERE usename = 'foo'") == "1"
+	})
 	asleep := make(chan error, 1)
 	go func() {
 		_, err := reads.Exec(t.Context(), "SELECT pg_sleep(600)")
 		asleep <- err
 	}()
-	for n.ask("SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'") !=
-		"1" {
-		time.Sleep(10 * time.Millisecond)
-	}
+	n.eventually("it reads", func() bool {
+		return n.ask("SELECT count(*)::text FROM pg_stat_activity "+
+			"WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'") == "1"
+	})
 	end(time.Now(), true, 1)
 	if err := <-asleep; code(err) != "57P01" { // admin_shutdown
 		t.Errorf("who read was not ended: %v", err)
