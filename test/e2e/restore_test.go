@@ -109,8 +109,10 @@ func TestALostVolume(t *testing.T) {
 }
 
 // Two of three volumes are lost, and there is no archive: no instance is elected, and the condition names the command
-// that has the third go on with what it has.
-func TestTheSurvivorIsPromoted(t *testing.T) {
+// that has the third go on with what it has. (TestTheSurvivorOfALostMajority of test/local has that with real servers,
+// and TestTheSurvivorOfALostMajorityIsPromoted of test/api the command. Here the third one is elected, rightly, if the
+// others have not both ended when the primary hands over.)
+func TestLongTheSurvivorIsPromoted(t *testing.T) {
 	s := begin(t)
 	s.apply(bare("shop", 3))
 	before := s.ready("shop").Status
