@@ -133,13 +133,7 @@ func BenchmarkPartsOfOneOfMany(b *testing.B) {
 // fillParts makes a namespace with the parts of so many SampleDBs.
 func fillParts(b *testing.B, namespace string, databases int) {
 	b.Helper()
-	api, err := client.New(server, client.Options{Scheme: scheme})
-	if err == nil {
-		err = api.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	api := namespaceToFill(b, namespace)
 	for i := range databases * 3 {
 		labels := map[string]string{naming.LabelSampleDB: fmt.Sprintf("db-%d", i/3)}
 		for _, object := range partsOf(namespace, fmt.Sprintf("db-%d-%d", i/3, i%3), labels) {

@@ -115,16 +115,23 @@ func BenchmarkBackupsOfOneOfMany(b *testing.B) {
 	}
 }
 
-// fillBackups makes a namespace with eight DatabaseBackups of each SampleDB, with a manifest as large as usual.
-func fillBackups(b *testing.B, namespace string, databases int) {
+// namespaceToFill makes a namespace, and is the client that fills it.
+func namespaceToFill(b *testing.B, name string) client.Client {
 	b.Helper()
 	api, err := client.New(server, client.Options{Scheme: scheme})
 	if err == nil {
-		err = api.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		err = api.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
+	return api
+}
+
+// fillBackups makes a namespace with eight DatabaseBackups of each SampleDB, with a manifest as large as usual.
+func fillBackups(b *testing.B, namespace string, databases int) {
+	b.Helper()
+	api := namespaceToFill(b, namespace)
 	manifest, err := json.Marshal(&v1.SampleDB{Spec: v1.SampleDBSpec{Version: 17, Instances: 3}})
 	if err != nil {
 		b.Fatal(err)
