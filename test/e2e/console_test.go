@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
@@ -72,8 +73,8 @@ func (s *story) openConsole(flags ...string) *browser {
 	}
 	ctx, cancel := chromedp.NewContext(s.ctx, chromedp.WithAllocatorOptions(options...))
 	s.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, patience)
-	s.Cleanup(cancel)
+	// The browser ends with the context of the first step (chromedp.Run), so this one has no deadline.
+	must(s.T, chromedp.Do(ctx))
 	p := &browser{s, ctx}
 	s.Cleanup(p.tell)
 	p.do(chromedp.EmulateViewport(1240, 760), light("light"), chromedp.Navigate(url))
@@ -105,21 +106,35 @@ func (p *browser) tell() {
 	if !p.Failed() {
 		return
 	}
-	text, err := chromedp.Run(context.WithoutCancel(p.ctx), chromedp.Text(chromedp.CSS("body")))
-	p.Logf("the page (%v)\n%s", err, text)
+	content, err := evaluate[string](p, "document.body.innerHTML")
+	p.Logf("the page (%v)\n%s", err, content)
 }
 
 func (p *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
-	must(p.T, chromedp.Do(p.ctx, steps...))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	must(p.T, chromedp.Do(ctx, steps...))
 }
 
-// sees waits until something is there.
+// evaluate is the value of an expression in the page. A page that is at rest answers at once.
+func evaluate[T any](p *browser, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+}
+
+// sees waits until something is there. It asks the page itself: what chromedp knows of a page it learns from events.
 func (p *browser) sees(selector string) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.WaitVisible(chromedp.CSS(selector))); err != nil {
-		p.Fatalf("there is no %s: %v", selector, err)
-	}
+	p.until(func(context.Context) error {
+		there, err := evaluate[bool](p, fmt.Sprintf("!!document.querySelector(%q)?.checkVisibility()", selector))
+		if err != nil || there {
+			return err
+		}
+		rows, err := evaluate[string](p, "[...document.querySelectorAll('#rows tr')].map(r => r.outerHTML).join(' ')")
+		return errors.Join(fmt.Errorf("there is no %s; the fleet is %q", selector, rows), err)
+	})
 }
 
 // press presses keys, each of which may be a text.
@@ -130,22 +145,28 @@ func (p *browser) press(keys ...string) {
 	}
 }
 
+// click clicks what is there by the mouse.
 func (p *browser) click(selector string) {
 	p.Helper()
-	p.do(chromedp.Click(chromedp.CSS(selector)))
+	p.sees(selector)
+	p.does(fmt.Sprintf("document.querySelector(%q).scrollIntoView({block: 'center', behavior: 'instant'})", selector))
+	const middle = `(({x, y, width, height}) => [x + width / 2, y + height / 2])(%s.getBoundingClientRect())`
+	at, err := evaluate[[2]float64](p, fmt.Sprintf(middle, fmt.Sprintf("document.querySelector(%q)", selector)))
+	must(p.T, err)
+	p.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
 // does has the page do something.
 func (p *browser) does(script string) {
 	p.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](script))
+	_, err := evaluate[any](p, script)
 	must(p.T, err)
 }
 
 // value is that of an expression in the page.
 func (p *browser) value(expression string) string {
 	p.Helper()
-	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](expression))
+	text, err := evaluate[string](p, expression)
 	must(p.T, err)
 	return text
 }
@@ -173,7 +194,8 @@ func (p *browser) untilSays(selector, want string) string {
 func (p *browser) takesAMoment() {
 	p.Helper()
 	p.sees(".window.on") // the first backup has ended
-	p.do(chromedp.Focus(chromedp.CSS(".slider")), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowRight))
+	p.does("document.querySelector('.slider').focus()")
+	p.press(kb.Home, kb.ArrowRight)
 	p.untilSays("#ways .copy code", "kubectl toban restore shop --into shop-restored --to 20")
 	p.click("#ways summary")
 	manifest := p.untilSays("#ways .copy pre", "restoreFrom:")
@@ -199,7 +221,7 @@ func (p *browser) takesABackup() {
 		}
 		return err
 	})
-	p.do(chromedp.WaitNotPresent(chromedp.CSS("dialog")))
+	p.sees("body:not(:has(dialog))")
 	p.sees(".backups tbody tr:nth-child(2)")
 }
 
