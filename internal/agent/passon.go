@@ -44,10 +44,12 @@ func (a *Agent) told() []protocol.InstanceTells {
 
 // tells is what an instance tells by its status. With closed, nobody is let in anywhere.
 func tells(s protocol.Status, address string, closed bool) protocol.InstanceTells {
+	follows := s.Role == protocol.RoleStandby && s.Ready && !closed
 	return protocol.InstanceTells{
 		Name: s.Name, Address: address, Term: s.Term, HandOver: s.HandOver,
 		Leads: s.Role == protocol.RolePrimary && s.Leader == s.Name && s.Ready && !closed,
-		Reads: s.Role == protocol.RoleStandby && s.Ready && !s.Late && !closed,
+		Reads: follows && !s.Late,
+		Late:  follows && s.Late,
 	}
 }
 

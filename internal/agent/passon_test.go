@@ -12,6 +12,7 @@ import (
 func TestWhoTellsThatItLeadsOrServesReads(t *testing.T) {
 	standby := func(s *protocol.Status) { s.Role = protocol.RoleStandby }
 	leads := protocol.Status{Name: "x-1", Role: protocol.RolePrimary, Ready: true, Leader: "x-1", Term: 4}
+	const tooLate = "one that is too late"
 	for name, c := range map[string]struct {
 		change func(*protocol.Status)
 		closed bool
@@ -27,7 +28,7 @@ func TestWhoTellsThatItLeadsOrServesReads(t *testing.T) {
 		"one that lets nobody in": {
 			func(s *protocol.Status) { standby(s); s.Ready = false }, false, false, false,
 		},
-		"one that is too late": {
+		tooLate: {
 			func(s *protocol.Status) { standby(s); s.Late = true }, false, false, false,
 		},
 		"one whose clients are to go": {standby, true, false, false},
@@ -40,6 +41,7 @@ func TestWhoTellsThatItLeadsOrServesReads(t *testing.T) {
 		c.change(&status)
 		want := protocol.InstanceTells{
 			Name: "x-1", Address: "10.0.0.1", Leads: c.want, Reads: c.reads, Term: 4, HandOver: status.HandOver,
+			Late: name == tooLate,
 		}
 		if got := tells(status, "10.0.0.1", c.closed); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

@@ -92,10 +92,10 @@ func (c console) awaitUp(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // leave leaves all servers but those at some addresses. Clients with a transaction on another one are ended, because
-// PgBouncer would wait for that server, unless it is at the address spared; it says how many. Other sessions PgBouncer
-// closes without a client's notice. With anew it also opens those anew that stay, so that they spread.
+// PgBouncer would wait for that server, unless it is at an address that is spared; it says how many. Other sessions
+// PgBouncer closes without a client's notice. With anew it also opens those anew that stay, so that they spread.
 func (c console) leave(
-	ctx context.Context, stay []netip.Addr, spared netip.Addr, anew bool,
+	ctx context.Context, stay, spared []netip.Addr, anew bool,
 ) (ended int, err error) {
 	servers, err := c.quick(ctx, "SHOW SERVERS")
 	if err != nil {
@@ -110,7 +110,7 @@ func (c console) leave(
 		}
 		stays := slices.Contains(stay, at)
 		leaves = leaves || !stays || anew
-		if !stays && at != spared {
+		if !stays && !slices.Contains(spared, at) {
 			stale[s["link"]] = true
 		}
 	}

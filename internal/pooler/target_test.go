@@ -42,10 +42,27 @@ func TestWhichServersAPoolerGoesTo(t *testing.T) {
 	}
 }
 
+func TestWhichStandbysAreSparedForBeingLate(t *testing.T) {
+	told := toldBy(map[string]protocol.InstanceTells{
+		"x-0": {Name: "x-0", Address: "10.0.0.1", Reads: true, Term: 4},
+		"x-1": {Name: "x-1", Address: "10.0.0.2", Late: true, Term: 4},
+		"x-2": {Name: "x-2", Address: "10.0.0.3", Term: 4}, // its server may hang
+		"x-3": {Name: "x-3", Late: true, Term: 4},
+	})
+	settings := protocol.PoolSettings{Hosts: []string{"x-0", "x-1", "x-2", "x-3"}, Reads: true}
+	for mode, want := range map[string]int{protocol.PoolTransaction: 1, protocol.PoolSession: 0} {
+		settings.Mode = mode
+		late := (target{}).next(settings, told).late
+		if len(late) != want || want > 0 && late[0] != netip.MustParseAddr("10.0.0.2") {
+			t.Errorf("in mode %s transactions end by themselves at %v", mode, late)
+		}
+	}
+}
+
 func TestWhenSessionsLeave(t *testing.T) {
 	at := func(reason route.Reason, servers ...route.Route) target {
 		d := route.Decision{Reason: reason, Route: route.Route{Address: "10.0.0.9"}}
-		return target{d, servers}
+		return target{Decision: d, servers: servers}
 	}
 	a := route.Route{Instance: "a", Address: "10.0.0.1", Term: 4}
 	b := route.Route{Instance: "b", Address: "10.0.0.2", Term: 4}
@@ -69,12 +86,15 @@ func TestWhenSessionsLeave(t *testing.T) {
 			t.Errorf("%s: no session has to leave: %v, want %v", name, got, c.same)
 		}
 	}
-	stay, spared, err := at(route.StandbysServe, a, b).addresses()
-	if err != nil || len(stay) != 2 || spared != netip.MustParseAddr("10.0.0.9") {
+	leader, late := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.3")
+	withLate := at(route.StandbysServe, a, b)
+	withLate.late = []netip.Addr{late}
+	stay, spared, err := withLate.addresses()
+	if err != nil || len(stay) != 2 || !slices.Equal(spared, []netip.Addr{late, leader}) {
 		t.Errorf("sessions stay at %v, and those at %v may end by themselves: %v", stay, spared, err)
 	}
 	stay, spared, err = at(route.LeaderKnown, a).addresses()
-	if err != nil || !slices.Equal(stay, []netip.Addr{netip.MustParseAddr(a.Address)}) || spared.IsValid() {
+	if err != nil || !slices.Equal(stay, []netip.Addr{netip.MustParseAddr(a.Address)}) || len(spared) > 0 {
 		t.Errorf("sessions stay at %v, spared is %v: %v", stay, spared, err)
 	}
 	if _, _, err := at(route.LeaderKnown, route.Route{Address: "x"}).addresses(); err == nil {

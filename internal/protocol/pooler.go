@@ -64,8 +64,11 @@ type InstanceTells struct {
 	Leads bool `json:"leads,omitempty"`
 	// Reads says that it is a standby that lets clients in, and receives what the primary writes. Agents of earlier
 	// releases do not say it.
-	Reads bool   `json:"reads,omitempty"`
-	Term  uint64 `json:"term"`
+	Reads bool `json:"reads,omitempty"`
+	// Late says that it would be one that Reads, were it not too late (Config.ReadMaxLag). Agents of earlier releases do
+	// not say it.
+	Late bool   `json:"late,omitempty"`
+	Term uint64 `json:"term"`
 	// Members are the instances as it knows them: by an address they are reached sooner than by a name.
 	Members []Member `json:"members,omitempty"`
 	// HandOver names the hand-over that it is about to do; "" for none. It waits for poolers to hold, for HoldPatience

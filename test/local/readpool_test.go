@@ -15,7 +15,11 @@ import (
 	"toban.dev/test/releases"
 )
 
-const readPoolName = "readpool"
+const (
+	readPoolName = "readpool"
+	// leaves is what it logs when it leaves a standby, or goes to another one.
+	leaves = "goes to other standbys"
+)
 
 func (c *cluster) readPoolHost() string { return fmt.Sprintf("127.10.%d.101", c.subnet) }
 
@@ -69,6 +73,16 @@ func (c *cluster) begins(sessions []*pgx.Conn) []pgx.Tx {
 	return open
 }
 
+// ends has each transaction do something, and ends it.
+func (c *cluster) ends(open []pgx.Tx) {
+	c.Helper()
+	for _, tx := range open {
+		_, err := tx.Exec(c.Context(), "select 1")
+		c.must(err)
+		c.must(tx.Rollback(c.Context()))
+	}
+}
+
 // awaitServed waits until sessions are served by these instances, and no others. An error in it is one of a client.
 func (c *cluster) awaitServed(sessions []*pgx.Conn, want ...string) {
 	c.Helper()
@@ -97,11 +111,7 @@ func TestClientsThatReadGoToTheStandbys(t *testing.T) {
 
 	open := c.begins(sessions)
 	c.switchover(leader)
-	for _, tx := range open { // also on the one that is the primary now
-		_, err := tx.Exec(t.Context(), "select 1")
-		c.must(err)
-		c.must(tx.Rollback(t.Context()))
-	}
+	c.ends(open) // also on the one that is the primary now
 	c.awaitServed(sessions, c.others(c.whole())...)
 	for _, name := range c.names() {
 		if strings.Contains(c.logs[name].String(), outside.PoolersSlow) {
@@ -118,7 +128,8 @@ func TestClientsThatReadGoToTheStandbys(t *testing.T) {
 	c.awaitServed(sessions, c.others(leader)...)
 }
 
-// Who reads is not on a standby that is too late, and comes back when it is not any more.
+// Who reads is not on a standby that is too late, and comes back when it is not any more. A transaction that was under
+// way there ends by itself.
 func TestClientsThatReadLeaveAStandbyThatIsLate(t *testing.T) {
 	t.Parallel()
 	c := reading(t, 3)
@@ -128,9 +139,13 @@ func TestClientsThatReadLeaveAStandbyThatIsLate(t *testing.T) {
 	standbys := c.others(leader)
 	sessions := []*pgx.Conn{c.readSession(), c.readSession(), c.readSession(), c.readSession()}
 	c.awaitServed(sessions, standbys...)
+	before := strings.Count(c.logs[readPoolName].String(), leaves)
+	open := c.begins(sessions)
 	c.exec(standbys[0], "select pg_wal_replay_pause()")
 	c.exec(leader, "create table later ()")
 	c.await(standbys[0], "late", func(s protocol.Status) bool { return s.Late && s.Ready })
+	c.awaitLog(readPoolName, leaves, before+1)
+	c.ends(open)
 	c.awaitServed(sessions, standbys[1])
 	c.exec(standbys[0], "select pg_wal_replay_resume()")
 	c.awaitServed(sessions, standbys...)
@@ -156,7 +171,6 @@ func TestClientsThatReadLeaveAStandbyThatHangs(t *testing.T) {
 	standbys := c.others(leader)
 	sessions := []*pgx.Conn{c.readSession(), c.readSession(), c.readSession(), c.readSession()}
 	c.awaitServed(sessions, standbys...)
-	const leaves = "goes to other standbys"
 	before := strings.Count(c.logs[readPoolName].String(), leaves)
 	c.freezeAll(standbys[0])
 	c.awaitLog(readPoolName, leaves, before+1)
