@@ -24,7 +24,8 @@ import (
 // moment becomes a command and a manifest that the cluster takes, and a backup is asked for.
 func TestConsole(t *testing.T) {
 	s := begin(t)
-	s.apply(sampleDB("shop", 3, "deletionPolicy: Delete"))
+	// Where a node has little room, two instances may share its zone, and then not all is well.
+	s.apply(sampleDB("shop", 3, "deletionPolicy: Delete", "zoneSpread: Required"))
 	s.apply(bare("notes", 1, "postgresql: {parameters: {work_mem: much}}"))
 	db := s.ready("shop")
 	p := s.openConsole("--write")
