@@ -82,7 +82,7 @@ func TestALookUpWaitsForALeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			leads := make(chan struct{})
-			go func() { elected <- c.leader; close(leads) }()
+			go func() { close(leads); elected <- c.leader }()
 			answer := ask(t, n.address(), c.name, c.kind)
 			select {
 			case <-leads:
