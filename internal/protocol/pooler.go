@@ -65,8 +65,8 @@ type InstanceTells struct {
 	// Reads says that it is a standby that lets clients in, and receives what the primary writes. Agents of earlier
 	// releases do not say it.
 	Reads bool `json:"reads,omitempty"`
-	// Late says that it would be one that Reads, were it not too late (Config.ReadMaxLag). Agents of earlier releases do
-	// not say it.
+	// Late says that it would be one that Reads, were it not too late (Config.ReadMaxLag). Agents of earlier releases
+	// do not say it.
 	Late bool   `json:"late,omitempty"`
 	Term uint64 `json:"term"`
 	// Members are the instances as it knows them: by an address they are reached sooner than by a name.
