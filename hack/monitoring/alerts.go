@@ -10,6 +10,14 @@ type alert struct {
 	labels, shows map[string]string
 	// series are those of the test.
 	series []series
+	// again are further tests, for an alert that more than one thing raises.
+	again []raising
+}
+
+// raising is what raises an alert, and what that one says then, as the fields of the same names in alert.
+type raising struct {
+	labels, shows map[string]string
+	series        []series
 }
 
 // series has a value while the alert is to be raised, and another one afterwards.
@@ -32,15 +40,35 @@ const (
 	instance = "Instance {{ $labels.instance }} of {{ $labels.namespace }}/{{ $labels.sampledb }} "
 )
 
+// operatorUnread and operatorBack are what TobanOperatorAway says.
+const (
+	operatorUnread = "The operator's metrics can't be read"
+	operatorBack   = "Look whether its Pod runs (kubectl -n toban-system get pods) and what it says (kubectl logs), and " +
+		"whether Prometheus may read its metrics. What to do is in docs/monitoring.md, \"An operator that is away\". " +
+		"Databases go on without it."
+)
+
 // aboutNumbers are the alerts about numbers.
 var aboutNumbers = []alert{
 	{
 		name: "TobanOperatorAway", severity: critical, after: "10m",
-		expr:    `absent(up{job="toban-operator-metrics"} == 1)`,
-		summary: "The operator's metrics can't be read",
-		todo: "Look whether it runs (kubectl -n toban-system get pods), and whether Prometheus may read its metrics " +
-			"(docs/monitoring.md). Databases go on without it.",
+		expr: `absent(up{job="toban-operator-metrics"} == 1)` + "\nor\n" +
+			"max by (namespace, shard) (toban_operator_acts) == 0",
+		summary: "{{ with $labels.shard }}No operator acts for shard {{ . }}{{ else }}" +
+			operatorUnread + "{{ end }}",
+		todo: operatorBack, shows: map[string]string{"summary": operatorUnread, "todo": operatorBack},
 		series: []series{{`up{job="toban-operator-metrics"}`, "0", "1"}},
+		again: []raising{{
+			labels: map[string]string{"namespace": "toban-system", "shard": "1"},
+			shows:  map[string]string{"summary": "No operator acts for shard 1", "todo": operatorBack},
+			series: []series{
+				{`up{job="toban-operator-metrics", instance="first"}`, "1", "1"},
+				{`toban_operator_acts{namespace="toban-system", instance="first", shard="0"}`, "1", "1"},
+				{`toban_operator_acts{namespace="toban-system", instance="first", shard="1"}`, "0", "0"},
+				{`toban_operator_acts{namespace="toban-system", instance="second", shard="0"}`, "_", "0"},
+				{`toban_operator_acts{namespace="toban-system", instance="second", shard="1"}`, "_", "1"},
+			},
+		}},
 	},
 	{
 		name: "TobanInstanceUnread", severity: warning, after: "10m",

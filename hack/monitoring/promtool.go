@@ -17,6 +17,10 @@ func promtoolTests(alerts []alert) map[string]any {
 	var tests []map[string]any
 	for _, a := range alerts {
 		tests = append(tests, a.test())
+		for _, r := range a.again {
+			a.labels, a.shows, a.series = r.labels, r.shows, r.series
+			tests = append(tests, a.test())
+		}
 	}
 	return map[string]any{
 		"rule_files": []string{"../../config/monitoring/rules.yaml"}, "evaluation_interval": step.String(),

@@ -4,6 +4,7 @@ package metrics
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ type Metrics struct {
 	condition *prometheus.GaugeVec
 	reason    *prometheus.GaugeVec
 	decisions *prometheus.CounterVec
+	acts      *prometheus.GaugeVec
 
 	lagBytes, lagSeconds, earliest, lastBackup, lastVerified *prometheus.GaugeVec
 
@@ -79,8 +81,11 @@ func New(registry prometheus.Registerer) *Metrics {
 			Name: "toban_restart_decisions_total",
 			Help: "Decisions whether an instance restarts, by what was decided and why.",
 		}, []string{"action", "reason"}),
+		acts: gauge("toban_operator_acts",
+			"1 if this operator acts for a shard of the databases, else 0. There is one for each shard that it knows of.",
+			"shard"),
 	}
-	registry.MustRegister(m.decisions)
+	registry.MustRegister(m.decisions, m.acts)
 	for _, g := range m.gauges() {
 		registry.MustRegister(g)
 	}
@@ -216,6 +221,16 @@ func value(status metav1.ConditionStatus) float64 {
 	}
 	return -1
 }
+
+// Waits shows that an operator knows of so many shards, and acts for none of them.
+func (m *Metrics) Waits(shards int) {
+	for number := range shards {
+		m.acts.WithLabelValues(strconv.Itoa(number)).Set(0)
+	}
+}
+
+// Acts shows that it acts for one of them.
+func (m *Metrics) Acts(shard int) { m.acts.WithLabelValues(strconv.Itoa(shard)).Set(1) }
 
 // Decided counts a decision about restarts.
 func (m *Metrics) Decided(action, reason string) { m.decisions.WithLabelValues(action, reason).Inc() }

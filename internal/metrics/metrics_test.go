@@ -119,6 +119,7 @@ func TestNamesAndLabels(t *testing.T) {
 		"toban_sampledb_condition":        {"namespace", "sampledb", "type"},
 		"toban_sampledb_condition_reason": {"namespace", "reason", "sampledb", "type"},
 		"toban_restart_decisions_total":   {"action", "reason"},
+		"toban_operator_acts":             {"shard"},
 
 		"toban_sampledb_archive_lag_bytes":                  {"namespace", "sampledb"},
 		"toban_sampledb_archive_lag_seconds":                {"namespace", "sampledb"},
@@ -138,6 +139,7 @@ func TestNamesAndLabels(t *testing.T) {
 	m.ObserveVolumes(sampleDB("shop", "x"), map[string]protocol.Room{"x-0": filling(10, 5, 1)})
 	m.ObserveKeptWAL(sampleDB("shop", "x"), &protocol.KeptWAL{Slots: []protocol.Slot{{Name: "mine", Bytes: 5}}})
 	m.Decided("restart", "Pending")
+	m.Waits(1)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -294,6 +296,23 @@ func TestOfAStoppedDatabaseNothingIsShownButThat(t *testing.T) {
 		if got["toban_sampledb_stopped shop x"] != 0 || got["toban_sampledb_instances_wanted shop x"] != 3 {
 			t.Errorf("in the step %s there is %v", step, got)
 		}
+	}
+}
+
+// Each shard that there is has a series, so that the one for which nobody acts is known.
+func TestForWhichShardAnOperatorActsIsShown(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := New(registry)
+	m.Waits(3)
+	waits := map[string]float64{"toban_operator_acts 0": 0, "toban_operator_acts 1": 0, "toban_operator_acts 2": 0}
+	if got := gather(t, registry); !maps.Equal(got, waits) {
+		t.Errorf("while it waits there is %v", got)
+	}
+	m.Acts(1)
+	acts := maps.Clone(waits)
+	acts["toban_operator_acts 1"] = 1
+	if got := gather(t, registry); !maps.Equal(got, acts) {
+		t.Errorf("when it acts there is %v", got)
 	}
 }
 

@@ -149,14 +149,18 @@ subjects:
 		}
 	}
 	token := s.token("reader")
-	series := fmt.Sprintf(`toban_sampledb_instances_ready{namespace="%s",sampledb="shop"} 1`, s.Namespace)
-	s.until(func(ctx context.Context) error {
-		status, body, err := s.metrics(ctx, token)
-		if err == nil && (status != http.StatusOK || !strings.Contains(body, series)) {
-			err = fmt.Errorf("the answer is %d and lacks %s: %.300s", status, series, body)
-		}
-		return err
-	})
+	for _, series := range []string{
+		fmt.Sprintf(`toban_sampledb_instances_ready{namespace="%s",sampledb="shop"} 1`, s.Namespace),
+		`toban_operator_acts{shard="0"} 1`,
+	} {
+		s.until(func(ctx context.Context) error {
+			status, body, err := s.metrics(ctx, token)
+			if err == nil && (status != http.StatusOK || !strings.Contains(body, series)) {
+				err = fmt.Errorf("the answer is %d and lacks %s: %.300s", status, series, body)
+			}
+			return err
+		})
+	}
 }
 
 // operator is kubectl in the operator's namespace that must succeed.

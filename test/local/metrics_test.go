@@ -234,6 +234,8 @@ var rare = map[string]bool{"toban_instance_kept_wal_bytes": true}
 func (c *cluster) operatorMetrics() string {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(registry)
+	m.Waits(1)
+	m.Acts(0)
 	now := metav1.Now()
 	db := &v1.SampleDB{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "db"}}
 	db.Spec.Instances = 2

@@ -235,6 +235,10 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	if err != nil {
 		return err
 	}
+	shown := metrics.New(ctrlmetrics.Registry)
+	if err := o.showActing(m, shown); err != nil {
+		return err
+	}
 	asks := &agents.HTTPS{Certificate: store.Certificate}
 	r := &sampledb.Reconciler{
 		Client:      m.GetClient(),
@@ -245,7 +249,7 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Credentials: store,
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Pooler: o.pooler, Namespace: o.namespace},
 		Events:      m.GetEventRecorder("toban"),
-		Metrics:     metrics.New(ctrlmetrics.Registry),
+		Metrics:     shown,
 		Shard:       o.shard,
 		Now:         time.Now,
 		NoClasses:   !rights.classes,
@@ -273,6 +277,19 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Events: r.Events, Shard: o.shard, Now: time.Now}
 	if err := a.Setup(m); err != nil {
 		return fmt.Errorf("set up the controller of MyApps: %w", err)
+	}
+	return nil
+}
+
+// showActing has the metrics say that the operator acts as soon as it holds its lease.
+func (o operatorOptions) showActing(m manager.Manager, shown *metrics.Metrics) error {
+	shown.Waits(o.shard.Count)
+	err := m.Add(manager.RunnableFunc(func(context.Context) error { // the manager runs it once it leads
+		shown.Acts(o.shard.Number)
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("show in the metrics that it acts: %w", err)
 	}
 	return nil
 }
