@@ -101,7 +101,7 @@ func partsOf(namespace, name string, labels map[string]string) []client.Object {
 func BenchmarkPartsOfOneOfMany(b *testing.B) {
 	for _, databases := range []int{100, 1000} {
 		namespace := fmt.Sprintf("parts-%d-%d", databases, time.Now().UnixNano())
-		fillParts(b, namespace, databases)
+		fillParts(b, namespaceToFill(b, namespace), namespace, databases)
 		reader, labels := indexed(b, namespace), map[string]string{naming.LabelSampleDB: "db-50"}
 		b.Run(fmt.Sprintf("%d SampleDBs/index", databases), func(b *testing.B) {
 			b.ReportAllocs()
@@ -130,10 +130,9 @@ func BenchmarkPartsOfOneOfMany(b *testing.B) {
 	}
 }
 
-// fillParts makes a namespace with the parts of so many SampleDBs.
-func fillParts(b *testing.B, namespace string, databases int) {
+// fillParts makes the parts of so many SampleDBs.
+func fillParts(b *testing.B, api client.Client, namespace string, databases int) {
 	b.Helper()
-	api := namespaceToFill(b, namespace)
 	for i := range databases * 3 {
 		labels := map[string]string{naming.LabelSampleDB: fmt.Sprintf("db-%d", i/3)}
 		for _, object := range partsOf(namespace, fmt.Sprintf("db-%d-%d", i/3, i%3), labels) {

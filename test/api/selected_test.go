@@ -20,6 +20,7 @@ import (
 	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/controller/drills"
 	"toban.dev/internal/controller/parts"
+	"toban.dev/internal/controller/postgresql"
 )
 
 // indexed is a cache of a namespace as the operator has it, with its indexes.
@@ -29,7 +30,8 @@ func indexed(tb testing.TB, namespace string) cache.Cache {
 		Scheme: scheme, DefaultNamespaces: map[string]cache.Config{namespace: {}},
 	})
 	if err == nil {
-		err = errors.Join(backups.Index(tb.Context(), c), drills.Index(tb.Context(), c), parts.Index(tb.Context(), c))
+		err = errors.Join(backups.Index(tb.Context(), c), drills.Index(tb.Context(), c), parts.Index(tb.Context(), c),
+			postgresql.Index(tb.Context(), c))
 	}
 	if err != nil {
 		tb.Fatal(err)
@@ -92,7 +94,7 @@ func backupOf(namespace, name, db string) *v1.DatabaseBackup {
 func BenchmarkBackupsOfOneOfMany(b *testing.B) {
 	for _, databases := range []int{100, 1000} {
 		namespace := fmt.Sprintf("bench-%d-%d", databases, time.Now().UnixNano())
-		fillBackups(b, namespace, databases)
+		fillBackups(b, namespaceToFill(b, namespace), namespace, databases)
 		reader := indexed(b, namespace)
 		b.Run(fmt.Sprintf("%d SampleDBs/index", databases), func(b *testing.B) {
 			b.ReportAllocs()
@@ -128,10 +130,9 @@ func namespaceToFill(b *testing.B, name string) client.Client {
 	return api
 }
 
-// fillBackups makes a namespace with eight DatabaseBackups of each SampleDB, with a manifest as large as usual.
-func fillBackups(b *testing.B, namespace string, databases int) {
+// fillBackups makes eight DatabaseBackups of each SampleDB, with a manifest as large as usual.
+func fillBackups(b *testing.B, api client.Client, namespace string, databases int) {
 	b.Helper()
-	api := namespaceToFill(b, namespace)
 	manifest, err := json.Marshal(&v1.SampleDB{Spec: v1.SampleDBSpec{Version: 17, Instances: 3}})
 	if err != nil {
 		b.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // one lets one backup run at once, of those of this test's namespace.
 func (k *taker) one() *turns.Turns {
 	return &turns.Turns{
-		Client: client.NewNamespacedClient(k.api, k.namespace), Limit: 1, Flag: "--backups-at-once",
+		Client: client.NewNamespacedClient(labelled{k.api}, k.namespace), Limit: 1, Flag: "--backups-at-once",
 		Component: naming.ComponentBackup, Condition: v1.ConditionComplete, Waits: databasebackup.Waits,
 	}
 }

@@ -37,7 +37,6 @@ import (
 	appv1 "toban.dev/api/myapp/v1"
 	pgv1 "toban.dev/api/postgresql/v1"
 	v1 "toban.dev/api/v1"
-	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/sampledb"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/database"
@@ -162,12 +161,14 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 	return nil
 }
 
-// List leaves out the fields that are indexes of the cache alone: the labels beside them select the same.
+// List leaves out the fields that are indexes of the cache alone. Who lists by one sees more, and has to look itself.
 func (c labelled) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
-	if options.FieldSelector != nil && strings.HasPrefix(options.FieldSelector.String(), parts.Field("")) {
-		options.FieldSelector = nil
+	if options.FieldSelector != nil {
+		if _, known := options.FieldSelector.RequiresExactMatch(v1.FieldSampleDB); !known {
+			options.FieldSelector = nil
+		}
 	}
 	return c.Client.List(ctx, list, &options)
 }

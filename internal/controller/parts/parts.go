@@ -1,6 +1,6 @@
 // Package parts finds the Pods, Jobs and PersistentVolumeClaims of a SampleDB, a PostgreSQL or a MyApp among all those
-// of its namespace: by indexes that the cache keeps of their labels, so that one look at an object costs the same
-// whatever else there is. It must not know what parts are for.
+// of its namespace, and those of a component among all that there are: by indexes that the cache keeps of their labels,
+// so that one look at an object costs the same whatever else there is. It must not know what parts are for.
 package parts
 
 import (
@@ -17,13 +17,16 @@ import (
 // owners are the labels that say what an object is a part of. There is an index of each.
 var owners = []string{naming.LabelSampleDB, naming.LabelPostgreSQL, naming.LabelMyApp}
 
+// indexed are all labels that have an index.
+var indexed = append([]string{naming.LabelComponent}, owners...)
+
 // Field is the name of the index of a label. The API server knows no such field.
 func Field(label string) string { return "metadata.labels." + label }
 
 // Index has the cache keep the indexes. It must be called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&corev1.Pod{}, &batchv1.Job{}, &corev1.PersistentVolumeClaim{}} {
-		for _, label := range owners {
+		for _, label := range indexed {
 			if err := indexer.IndexField(ctx, kind, Field(label), valueOf(label)); err != nil {
 				return fmt.Errorf("index %T by the label %s: %w", kind, label, err)
 			}
@@ -86,4 +89,15 @@ func list(
 		return nil
 	}
 	return fmt.Errorf("list %T by %v: no label says what they are parts of", into, labels)
+}
+
+// OfComponent lists into what all namespaces have of a component. What it lists is the cache's own: it must not be
+// changed.
+func OfComponent(ctx context.Context, cached client.Reader, into client.ObjectList, component string) error {
+	err := cached.List(ctx, into, client.MatchingFields{Field(naming.LabelComponent): component},
+		client.MatchingLabels{naming.LabelComponent: component}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list what there is of the component %s (%T): %w", component, into, err)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package postgresql
 
 import (
 	"context"
+	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,9 @@ const workers = 10
 
 // Setup adds the controller to a manager.
 func (r *Reconciler) Setup(manager ctrl.Manager) error {
+	if err := Index(context.Background(), manager.GetFieldIndexer()); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(manager).
 		Named("postgresql").
 		For(&pgv1.PostgreSQL{},
@@ -79,19 +83,49 @@ func byPod(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
+// fieldServer is the index of PostgreSQLs by their SampleDBs. The API server knows no such field.
+const fieldServer = "spec.server"
+
+// Index has the cache keep the index. It must be called before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &pgv1.PostgreSQL{}, fieldServer, func(object client.Object) []string {
+		pg, ok := object.(*pgv1.PostgreSQL)
+		if !ok {
+			return nil
+		}
+		return []string{serverKey(pg).String()}
+	})
+	if err != nil {
+		return fmt.Errorf("index PostgreSQLs by their SampleDBs: %w", err)
+	}
+	return nil
+}
+
+// OnServer are the PostgreSQLs on a SampleDB, in whatever namespace.
+func OnServer(ctx context.Context, cached client.Reader, server types.NamespacedName) ([]types.NamespacedName, error) {
+	var all pgv1.PostgreSQLList
+	err := cached.List(ctx, &all, client.MatchingFields{fieldServer: server.String()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the PostgreSQLs on %s: %w", server, err)
+	}
+	var keys []types.NamespacedName
+	for i := range all.Items {
+		keys = append(keys, client.ObjectKeyFromObject(&all.Items[i]))
+	}
+	return keys, nil
+}
+
 // byServer are the PostgreSQLs on a SampleDB.
 func (r *Reconciler) byServer(ctx context.Context, object client.Object) []reconcile.Request {
-	var all pgv1.PostgreSQLList
-	if err := r.Client.List(ctx, &all); err != nil {
+	keys, err := OnServer(ctx, r.Client, client.ObjectKeyFromObject(object))
+	if err != nil {
 		log.FromContext(ctx).Error(err,
 			"the PostgreSQLs on a SampleDB could not be listed; they are looked at within 5 minutes anyway")
 		return nil
 	}
 	var out []reconcile.Request
-	for i := range all.Items {
-		if serverKey(&all.Items[i]) == client.ObjectKeyFromObject(object) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-		}
+	for _, key := range keys {
+		out = append(out, reconcile.Request{NamespacedName: key})
 	}
 	return out
 }

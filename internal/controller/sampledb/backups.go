@@ -27,17 +27,8 @@ func (r *Reconciler) observeBackups(ctx context.Context, s *scope) error {
 	if s.seen.backups, err = backups.Of(ctx, r.Client, s.db.Namespace, s.db.Name); err != nil {
 		return err
 	}
-	var databases v1.SampleDBList
-	if err := r.Client.List(ctx, &databases, client.InNamespace(s.db.Namespace),
-		client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list SampleDBs: %w", err)
-	}
-	for i := range databases.Items {
-		if restore := databases.Items[i].Status.Restore; restore != nil {
-			s.seen.restores = append(s.seen.restores, *restore.DeepCopy())
-		}
-	}
-	return nil
+	s.seen.restores, err = backups.Restores(ctx, r.Client, s.db.Namespace)
+	return err
 }
 
 // applyBackups creates the DatabaseBackup that is due. Its name is made of when it was due, so that an operator which

@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "toban.dev/api/v1"
+	"toban.dev/internal/controller/backups"
 	"toban.dev/internal/controller/jobs"
+	"toban.dev/internal/controller/parts"
 	"toban.dev/internal/controller/shards"
 	"toban.dev/internal/naming"
 )
@@ -64,7 +66,7 @@ func ahead(of Waiter, waiting []Waiter) (count int) {
 
 // Turns bounds how many Jobs of a kind run at once in all namespaces. The zero value has no bound.
 type Turns struct {
-	// Client reads from the cache.
+	// Client reads from the cache, by its indexes.
 	Client client.Reader
 	// Limit is how many Jobs may run at once, 0 for any number; Flag is the operator's option that says so. A shard may
 	// run its share of them, at least one, and counts only what is of its own databases.
@@ -134,14 +136,13 @@ func (t *Turns) share() int { return max(t.Shard.Share(t.Limit), 1) }
 
 // running is how many Jobs run. It is asked with the lock held.
 func (t *Turns) running(ctx context.Context, now time.Time) (int, error) {
-	ours := client.MatchingLabels{naming.LabelComponent: t.Component}
 	var list batchv1.JobList
-	if err := t.Client.List(ctx, &list, ours, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("list Jobs: %w", err)
+	if err := parts.OfComponent(ctx, t.Client, &list, t.Component); err != nil {
+		return 0, err
 	}
 	var all corev1.PodList
-	if err := t.Client.List(ctx, &all, ours, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, fmt.Errorf("list Pods: %w", err)
+	if err := parts.OfComponent(ctx, t.Client, &all, t.Component); err != nil {
+		return 0, err
 	}
 	pods := map[types.UID][]corev1.Pod{}
 	for i := range all.Items {
@@ -194,13 +195,13 @@ func works(pod *corev1.Pod) bool {
 
 // waiting are the DatabaseBackups that wait for their turn.
 func (t *Turns) waiting(ctx context.Context) ([]Waiter, error) {
-	var all v1.DatabaseBackupList
-	if err := t.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list DatabaseBackups: %w", err)
+	queued, err := backups.Queued(ctx, t.Client, t.Condition)
+	if err != nil {
+		return nil, err
 	}
 	var out []Waiter
-	for i := range all.Items {
-		b := &all.Items[i]
+	for i := range queued {
+		b := &queued[i]
 		c := meta.FindStatusCondition(b.Status.Conditions, t.Condition)
 		if c != nil && c.Reason == v1.ReasonQueued && b.DeletionTimestamp == nil &&
 			t.Shard.Has(b.Namespace, b.Spec.SampleDB) {
