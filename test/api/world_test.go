@@ -143,7 +143,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// labelled sees what the operator's cache would have: our own objects only.
+// labelled sees what the operator's cache would have: our own objects only, and of them only what the cache keeps.
 type labelled struct{ client.Client }
 
 func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
@@ -158,7 +158,8 @@ func (c labelled) Get(ctx context.Context, key client.ObjectKey, object client.O
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "not in the cache"}, key.Name)
 		}
 	}
-	return nil
+	_, err := sampledb.Slim(object)
+	return err
 }
 
 // List leaves out the fields that are indexes of the cache alone. Who lists by one sees more, and has to look itself.
@@ -170,7 +171,13 @@ func (c labelled) List(ctx context.Context, list client.ObjectList, opts ...clie
 			options.FieldSelector = nil
 		}
 	}
-	return c.Client.List(ctx, list, &options)
+	if err := c.Client.List(ctx, list, &options); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(object runtime.Object) error {
+		_, err := sampledb.Slim(object)
+		return err
+	})
 }
 
 // writes counts the requests that write, and remembers those that read.

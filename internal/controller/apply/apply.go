@@ -87,7 +87,8 @@ func (w Writer) write(ctx context.Context, owner Owner, want client.Object, whol
 	return w.change(ctx, gvk, have, want, whole)
 }
 
-// find is the object as the cache has it, nil where it has none.
+// find is the object as the cache has it, nil where it has none. Of a Job the cache does not have the whole spec
+// (sampledb.Slim), so that one is read past it.
 func (w Writer) find(ctx context.Context, gvk schema.GroupVersionKind, want client.Object) (client.Object, error) {
 	object, err := w.Client.Scheme().New(gvk)
 	if err != nil {
@@ -97,7 +98,11 @@ func (w Writer) find(ctx context.Context, gvk schema.GroupVersionKind, want clie
 	if !ok {
 		return nil, fmt.Errorf("a %s is no object", gvk.Kind)
 	}
-	err = w.Client.Get(ctx, client.ObjectKeyFromObject(want), have)
+	reader := client.Reader(w.Client)
+	if gvk.Kind == "Job" {
+		reader = w.Reader
+	}
+	err = reader.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

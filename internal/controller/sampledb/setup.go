@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,8 +52,8 @@ func watched() []client.Object {
 	}
 }
 
-// CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of their field
-// owners only what apply needs.
+// CacheOptions keep only our own objects in memory, also of the kinds that other controllers watch, and of them only
+// what somebody reads there.
 func CacheOptions(others ...client.Object) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.ManagedBy})
 	byObject, kinds := map[client.Object]cache.ByObject{}, map[reflect.Type]bool{}
@@ -64,27 +63,7 @@ func CacheOptions(others ...client.Object) cache.Options {
 			byObject[object] = cache.ByObject{Label: ours}
 		}
 	}
-	return cache.Options{ByObject: byObject, DefaultTransform: slim()}
-}
-
-// slim drops all field owners but the fact that we are one by a plain create,
-// which apply has to hand over to server-side apply.
-func slim() toolscache.TransformFunc {
-	return func(object any) (any, error) {
-		accessor, ok := object.(metav1.Object)
-		if !ok {
-			return object, nil
-		}
-		var kept []metav1.ManagedFieldsEntry
-		for _, entry := range accessor.GetManagedFields() {
-			if entry.Manager == naming.FieldOwner && entry.Operation == metav1.ManagedFieldsOperationUpdate &&
-				entry.Subresource == "" {
-				kept = []metav1.ManagedFieldsEntry{{Manager: entry.Manager, Operation: entry.Operation}}
-			}
-		}
-		accessor.SetManagedFields(kept)
-		return object, nil
-	}
+	return cache.Options{ByObject: byObject, DefaultTransform: Slim}
 }
 
 // Setup adds the controller to a manager, and to its cache the indexes. The other controllers use them too.
