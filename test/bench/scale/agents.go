@@ -25,6 +25,7 @@ import (
 const (
 	systemIdentifier = "7710296685985419287"
 	serverVersion    = "17.6"
+	archivedLSN      = "0/5000000"
 	// restartTakes is how long a server is away that restarts.
 	restartTakes = time.Second
 	// needsRestart is the parameter of the bench whose change restarts servers, reloads is one that does not.
@@ -143,6 +144,9 @@ func (a *agent) configure(config protocol.Config) {
 		}
 		trusted := pki.KeyIDs(config.Authority)
 		s.Identity = &protocol.Identity{Issuer: trusted[0], Trusted: trusted}
+		if s.Archive = nil; config.Archive != nil && s.Role == protocol.RolePrimary {
+			s.Archive = &protocol.ArchiveStatus{LSN: archivedLSN} // nothing is written, so it stays
+		}
 		if s.Role == protocol.RolePrimary {
 			s.Voters = members(config)
 			s.Acknowledgements = len(s.Voters)/2 + 1

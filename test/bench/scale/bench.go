@@ -40,14 +40,16 @@ const (
 // database is one of the SampleDBs.
 type database struct {
 	types.NamespacedName
-	number int
+	number   int
+	archived bool
 }
 
-// databases are n of them, spread over some namespaces.
-func databases(n, namespaces int) (out []database) {
+// databases are n of them, spread over some namespaces. So many of a hundred have an archive, spread over all.
+func databases(n, namespaces, archived int) (out []database) {
+	const hundred = 100
 	for i := range n {
 		key := types.NamespacedName{Namespace: fmt.Sprintf("bench-%d", i%namespaces), Name: fmt.Sprintf("db-%05d", i)}
-		out = append(out, database{key, i})
+		out = append(out, database{key, i, (i+1)*archived/hundred > i*archived/hundred})
 	}
 	return out
 }
@@ -69,11 +71,15 @@ func (d database) instances() (out []types.NamespacedName) {
 
 // object is the SampleDB. Its image is looked into at once, which otherwise happens ten minutes later.
 func (d database) object() *v1.SampleDB {
+	backup := &v1.BackupSpec{None: true}
+	if d.archived {
+		backup = nil // as by default
+	}
 	return &v1.SampleDB{
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name,
 			Annotations: map[string]string{naming.AnnotationLookForUpdates: "now"}},
 		Spec: v1.SampleDBSpec{Version: 17, Instances: int32(d.size()), Storage: v1.StorageSpec{Size: "1Gi"},
-			Backup: &v1.BackupSpec{None: true}},
+			Backup: backup},
 	}
 }
 
@@ -100,7 +106,7 @@ func begin(ctx context.Context, o options, n, number int, parent string) (*bench
 		return nil, err
 	}
 	say("%d SampleDBs: they are made", n)
-	b := &bench{options: o, dbs: databases(n, o.namespaces), log: filepath.Join(folder, "operator.log")}
+	b := &bench{options: o, dbs: databases(n, o.namespaces, o.archived), log: filepath.Join(folder, "operator.log")}
 	b.found.SampleDBs = n
 	for _, db := range b.dbs {
 		b.found.Instances += db.size()
@@ -222,7 +228,24 @@ func (b *bench) make(ctx context.Context) error {
 	}
 	b.found.Ready = time.Since(began).Seconds()
 	say("%d SampleDBs: ready after %.1f s", b.found.SampleDBs, b.found.Ready)
-	return nil
+	return b.untilBackedUp(ctx)
+}
+
+// untilBackedUp waits until all that have an archive have their first backup.
+func (b *bench) untilBackedUp(ctx context.Context) error {
+	return until(ctx, func(ctx context.Context) (bool, error) {
+		var all v1.SampleDBList
+		if err := b.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+			return false, err
+		}
+		lack := 0
+		for i := range all.Items {
+			if s := all.Items[i].Status.Backup; all.Items[i].Spec.Backup == nil && (s == nil || s.LastBackup == "") {
+				lack++
+			}
+		}
+		return lack == 0, nil
+	})
 }
 
 // untilReady waits until all SampleDBs are ready as they are now, and nobody waits for a look into an image.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -29,8 +30,8 @@ import (
 // players is how many objects are played at once.
 const players = 16
 
-// kubelet plays what there is of Kubernetes around its API server: StatefulSets get Pods, in which agents run, claims
-// get volumes, and Jobs end well.
+// kubelet plays what there is of Kubernetes around its API server: StatefulSets get Pods, in which agents run,
+// Deployments get a Pod, claims get volumes, and Jobs end well.
 type kubelet struct {
 	client.Client
 	life   context.Context //nolint:containedctx // the agents live as long as the kubelet, and not as a request
@@ -46,6 +47,11 @@ func (k *kubelet) setup(m ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(m).Named("sets").For(&appsv1.StatefulSet{}).WithOptions(options).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(setOf)).
 		Complete(reconcile.Func(k.playSet))
+	if err != nil {
+		return err
+	}
+	err = ctrl.NewControllerManagedBy(m).Named("deployments").For(&appsv1.Deployment{}).WithOptions(options).
+		Complete(reconcile.Func(k.playDeployment))
 	if err != nil {
 		return err
 	}
@@ -201,7 +207,7 @@ func (k *kubelet) of(dbs []database) (out []*agent) {
 	return out
 }
 
-// playJob lets a Job end well. That which looks into the image leaves what it has found.
+// playJob lets a Job end well. That which looks into the image, or takes a backup, leaves what it has found.
 func (k *kubelet) playJob(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	job := &batchv1.Job{}
 	if err := k.Get(ctx, request.NamespacedName, job); err != nil {
@@ -210,8 +216,15 @@ func (k *kubelet) playJob(ctx context.Context, request reconcile.Request) (recon
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
 		return reconcile.Result{}, nil
 	}
-	if job.Spec.Template.Labels[naming.LabelComponent] == naming.ComponentImage {
-		if err := k.leaveImage(ctx, job); err != nil {
+	switch job.Spec.Template.Labels[naming.LabelComponent] {
+	case naming.ComponentImage:
+		err := k.leave(ctx, job, naming.ContainerImage,
+			protocol.ImageResult{Version: serverVersion, CLibrary: "glibc 2.41"})
+		if err != nil {
+			return again(err)
+		}
+	case naming.ComponentBackup:
+		if err := k.leave(ctx, job, naming.ContainerBackup, backupBy(job)); err != nil {
 			return again(err)
 		}
 	}
@@ -219,26 +232,80 @@ func (k *kubelet) playJob(ctx context.Context, request reconcile.Request) (recon
 	return again(k.Status().Update(ctx, job))
 }
 
-// leaveImage makes the Pod of a look into the image, which has ended.
-func (k *kubelet) leaveImage(ctx context.Context, job *batchv1.Job) error {
-	pod := &corev1.Pod{
-		ObjectMeta: *job.Spec.Template.ObjectMeta.DeepCopy(), Spec: *job.Spec.Template.Spec.DeepCopy(),
+// backupBy is what a Job says of the backup that it has taken.
+func backupBy(job *batchv1.Job) protocol.BackupResult {
+	now := time.Now().UTC()
+	return protocol.BackupResult{
+		ID: job.Name, Instance: naming.Instance(job.Labels[naming.LabelSampleDB], 0),
+		StartLSN: "0/4000028", StopLSN: "0/4000100", ServerVersion: serverVersion, SystemIdentifier: systemIdentifier,
+		Started: now, Stopped: now, Bytes: 25 << 20, Stored: 4 << 20, Earliest: now,
 	}
-	pod.Namespace, pod.Name = job.Namespace, job.Name+"-pod"
+}
+
+// leave makes the Pod of a Job, which has ended, and has left what a container has found.
+func (k *kubelet) leave(ctx context.Context, job *batchv1.Job, container string, found any) error {
+	pod := podOf(job, job.Name+"-pod", job.Spec.Template)
 	pod.Labels[batchv1.JobNameLabel] = job.Name
 	pod.OwnerReferences = []metav1.OwnerReference{
 		*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	if err := k.Create(ctx, pod); err != nil {
 		return err
 	}
-	found, err := json.Marshal(protocol.ImageResult{Version: serverVersion, CLibrary: "glibc 2.41"})
+	text, err := json.Marshal(found)
 	if err != nil {
 		return err
 	}
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name:  naming.ContainerImage,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(found)}},
+		Name:  container,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(text)}},
 	}}
 	return k.Status().Update(ctx, pod)
+}
+
+// podOf is a Pod by the template of its owner.
+func podOf(owner client.Object, name string, template corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = owner.GetNamespace(), name
+	return pod
+}
+
+// playDeployment runs the one Pod of a Deployment: of the server of an archive. Nobody asks it for anything here.
+func (k *kubelet) playDeployment(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	d := &appsv1.Deployment{}
+	if err := k.Get(ctx, request.NamespacedName, d); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if d.Status.ObservedGeneration == d.Generation {
+		return reconcile.Result{}, nil
+	}
+	pod := podOf(d, d.Name+"-pod", d.Spec.Template)
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
+	err := k.Create(ctx, pod)
+	if err == nil {
+		played.Run(pod, "127.0.0.1")
+		err = k.Status().Update(ctx, pod)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return again(err)
+	}
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		name := types.NamespacedName{Namespace: d.Namespace, Name: v.PersistentVolumeClaim.ClaimName}
+		if err := k.Get(ctx, name, claim); err != nil {
+			return reconcile.Result{}, err
+		}
+		played.Bind(claim)
+		if err := k.Status().Update(ctx, claim); err != nil {
+			return again(err)
+		}
+	}
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+	}
+	return again(k.Status().Update(ctx, d))
 }

@@ -26,6 +26,7 @@ import (
 type options struct {
 	sizes                string
 	edits, namespaces    int
+	archived             int
 	settle, rest         time.Duration
 	program              string
 	json, markdown, plot string
@@ -37,6 +38,9 @@ func main() {
 	flag.StringVar(&o.sizes, "sizes", "10,100,300,1000", "numbers of SampleDBs to measure; every third has 3 instances")
 	flag.IntVar(&o.edits, "edits", 200, "how many edits of single SampleDBs to measure")
 	flag.IntVar(&o.namespaces, "namespaces", 1, "over how many namespaces to spread the SampleDBs")
+	flag.IntVar(&o.archived, "archived", 0,
+		"how many of a hundred SampleDBs have backups, as by default; then let -settle be more than 10m, in which the "+
+			"Jobs of the first backups stay, and -rest 10m, in which a status is written once")
 	flag.DurationVar(&o.settle, "settle", 5*time.Minute, "how long after its start the operator is said to be at rest")
 	flag.DurationVar(&o.rest, "rest", 5*time.Minute, "for how long to measure at rest")
 	flag.StringVar(&o.program, "toban", "bin/toban", "the program")
@@ -99,7 +103,8 @@ func (o options) measure(ctx context.Context, folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	found := report{Date: time.Now().UTC().Format(time.DateOnly), Namespaces: o.namespaces, Load: loadAverage()}
+	found := report{Date: time.Now().UTC().Format(time.DateOnly), Namespaces: o.namespaces, Archived: o.archived,
+		Load: loadAverage()}
 	var all []*bench
 	defer func() {
 		for _, b := range all {

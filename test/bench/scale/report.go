@@ -16,6 +16,7 @@ type report struct {
 	Date       string     `json:"date"`
 	Load       float64    `json:"load"` // of the machine, before
 	Namespaces int        `json:"namespaces"`
+	Archived   int        `json:"archived,omitempty"` // of a hundred SampleDBs
 	Sizes      []measured `json:"sizes"`
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,11 +59,15 @@ func TestTheTimeOfAProcessIsRead(t *testing.T) {
 }
 
 func TestEveryThirdDatabaseHasThreeInstances(t *testing.T) {
-	dbs := databases(10, 2)
+	dbs := databases(10, 2, 50)
 	count, names := 0, map[string]bool{}
 	for _, db := range dbs {
 		count += db.size()
 		names[db.String()] = true
+	}
+	archived := slices.DeleteFunc(slices.Clone(dbs), func(d database) bool { return !d.archived })
+	if len(archived) != 5 || archived[1].number-archived[0].number != 2 {
+		t.Errorf("of ten, half have an archive: %v", archived)
 	}
 	if count != 18 || len(names) != 10 || dbs[3].Namespace == dbs[2].Namespace {
 		t.Errorf("there are %d instances, and the names %v", count, names)
