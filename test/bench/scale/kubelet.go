@@ -116,16 +116,8 @@ func (k *kubelet) playInstance(ctx context.Context, set *appsv1.StatefulSet, ord
 
 // makePod binds the claim of an instance, and makes its Pod.
 func (k *kubelet) makePod(ctx context.Context, set *appsv1.StatefulSet, ordinal int) (*corev1.Pod, error) {
-	claim := &corev1.PersistentVolumeClaim{}
-	name := types.NamespacedName{Namespace: set.Namespace, Name: naming.Claim(set.Name, ordinal)}
-	if err := k.Get(ctx, name, claim); err != nil {
-		return nil, fmt.Errorf("find the claim of a Pod: %w", err)
-	}
-	if claim.Status.Phase != corev1.ClaimBound {
-		played.Bind(claim)
-		if err := k.Status().Update(ctx, claim); err != nil {
-			return nil, err
-		}
+	if err := k.bind(ctx, set.Namespace, naming.Claim(set.Name, ordinal)); err != nil {
+		return nil, err
 	}
 	pod := played.Pod(set, ordinal)
 	pod.Labels[naming.LabelRole] = string(roleOf(ordinal)) // which its agent would write
@@ -279,28 +271,14 @@ func (k *kubelet) playDeployment(ctx context.Context, request reconcile.Request)
 	if d.Status.ObservedGeneration == d.Generation {
 		return reconcile.Result{}, nil
 	}
-	pod := podOf(d, d.Name+"-pod", d.Spec.Template)
-	pod.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
-	err := k.Create(ctx, pod)
-	if err == nil {
-		played.Run(pod, "127.0.0.1")
-		err = k.Status().Update(ctx, pod)
-	}
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := k.runPod(ctx, d); err != nil {
 		return again(err)
 	}
-	for _, v := range pod.Spec.Volumes {
+	for _, v := range d.Spec.Template.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
-		claim := &corev1.PersistentVolumeClaim{}
-		name := types.NamespacedName{Namespace: d.Namespace, Name: v.PersistentVolumeClaim.ClaimName}
-		if err := k.Get(ctx, name, claim); err != nil {
-			return reconcile.Result{}, err
-		}
-		played.Bind(claim)
-		if err := k.Status().Update(ctx, claim); err != nil {
+		if err := k.bind(ctx, d.Namespace, v.PersistentVolumeClaim.ClaimName); err != nil {
 			return again(err)
 		}
 	}
@@ -308,4 +286,29 @@ func (k *kubelet) playDeployment(ctx context.Context, request reconcile.Request)
 		ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
 	}
 	return again(k.Status().Update(ctx, d))
+}
+
+// runPod makes the Pod of a Deployment, which runs.
+func (k *kubelet) runPod(ctx context.Context, d *appsv1.Deployment) error {
+	pod := podOf(d, d.Name+"-pod", d.Spec.Template)
+	pod.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
+	if err := k.Create(ctx, pod); err != nil {
+		return client.IgnoreAlreadyExists(err)
+	}
+	played.Run(pod, "127.0.0.1")
+	return k.Status().Update(ctx, pod)
+}
+
+// bind gives a claim its volume.
+func (k *kubelet) bind(ctx context.Context, namespace, name string) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := k.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, claim); err != nil {
+		return fmt.Errorf("find a claim: %w", err)
+	}
+	if claim.Status.Phase == corev1.ClaimBound {
+		return nil
+	}
+	played.Bind(claim)
+	return k.Status().Update(ctx, claim)
 }
