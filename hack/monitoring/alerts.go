@@ -43,8 +43,8 @@ const (
 // operatorUnread and operatorBack are what TobanOperatorAway says.
 const (
 	operatorUnread = "The operator's metrics can't be read"
-	operatorBack   = "Look whether its Pod runs (kubectl -n toban-system get pods) and what it says (kubectl logs), and " +
-		"whether Prometheus may read its metrics. What to do is in docs/monitoring.md, \"An operator that is away\". " +
+	operatorBack   = "Look whether its Pod runs (kubectl -n toban-system get pods) and what it says (kubectl logs), " +
+		"and whether Prometheus may read its metrics. What to do is in docs/monitoring.md, \"An operator that is away\". " +
 		"Databases go on without it."
 )
 

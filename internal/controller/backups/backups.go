@@ -1,6 +1,6 @@
 // Package backups finds the DatabaseBackups of a SampleDB among all those of its namespace, those that wait for their
-// turn among all that there are, and the restores that read one: by indexes that the cache keeps, so that one look costs
-// the same whatever else there is. It decides nothing about them.
+// turn among all that there are, and the restores that read one: by indexes that the cache keeps, so that one look
+// costs the same whatever else there is. It decides nothing about them.
 package backups
 
 import (
@@ -12,8 +12,8 @@ import (
 	v1 "toban.dev/api/v1"
 )
 
-// Indexes that only the cache has: of DatabaseBackups by the types of the conditions that say Queued, and of SampleDBs by
-// whether a backup is being restored there.
+// Indexes that only the cache has: of DatabaseBackups by the types of the conditions that say Queued, and of SampleDBs
+// by whether a backup is being restored there.
 const (
 	fieldQueued  = "status.conditions.queued"
 	fieldRestore = "status.restore.underWay"
