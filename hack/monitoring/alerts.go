@@ -44,8 +44,8 @@ const (
 const (
 	operatorUnread = "The operator's metrics can't be read"
 	operatorBack   = "Look whether its Pod runs (kubectl -n toban-system get pods) and what it says (kubectl logs), " +
-		"and whether Prometheus may read its metrics. What to do is in docs/monitoring.md, \"An operator that is away\". " +
-		"Databases go on without it."
+		"and whether Prometheus may read its metrics. What to do is in docs/monitoring.md, " +
+		"\"An operator that is away\". Databases go on without it."
 )
 
 // aboutNumbers are the alerts about numbers.
