@@ -74,16 +74,24 @@ func readStored(ctx context.Context, from bucket.Bucket, folder string, o Object
 	if err != nil {
 		return nil, err
 	}
-	switch size := int64(len(stored)); {
-	case size < o.Size:
-		return nil, &ObjectError{name, Truncated, fmt.Errorf("it has %d of its %d bytes", size, o.Size)}
-	case size > o.Size:
-		return nil, &ObjectError{name, Altered, fmt.Errorf("it has more than its %d bytes", o.Size)}
-	}
-	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != o.SHA256 {
-		return nil, &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
+	if err := o.check(name, stored); err != nil {
+		return nil, err
 	}
 	return stored, nil
+}
+
+// check says what is wrong with what lies in the bucket for an object, under its whole name.
+func (o Object) check(name string, stored []byte) error {
+	switch size := int64(len(stored)); {
+	case size < o.Size:
+		return &ObjectError{name, Truncated, fmt.Errorf("it has %d of its %d bytes", size, o.Size)}
+	case size > o.Size:
+		return &ObjectError{name, Altered, fmt.Errorf("it has more than its %d bytes", o.Size)}
+	}
+	if sum := sha256.Sum256(stored); hex.EncodeToString(sum[:]) != o.SHA256 {
+		return &ObjectError{name, Altered, errors.New("its SHA-256 is another one")}
+	}
+	return nil
 }
 
 // decode opens what lies in the bucket, into at most limit bytes: more would not be ours.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"toban.dev/internal/backup"
 	"toban.dev/internal/bucket"
 	"toban.dev/internal/ha"
 	"toban.dev/internal/naming"
@@ -150,14 +151,14 @@ func TestObjectsAreDeletedInTheirOrder(t *testing.T) {
 		"wal/00000001/lineage.json",
 	}
 	want := [][]string{{names[0]}, {names[1], names[2]}, {names[3]}, {names[4]}, {names[5]}, {names[6]}}
-	if got := batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+	if got := backup.Batches(names); !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("got %v", got)
 	}
-	many := slices.Repeat([]string{"wal/x"}, 2*deleteBatch+1)
-	if got := batches(many); len(got) != 3 || len(slices.Concat(got...)) != len(many) {
+	many := slices.Repeat([]string{"wal/x"}, 2*backup.DeleteBatch+1)
+	if got := backup.Batches(many); len(got) != 3 || len(slices.Concat(got...)) != len(many) {
 		t.Errorf("%d batches", len(got))
 	}
-	if got := batches(nil); got != nil {
+	if got := backup.Batches(nil); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -104,7 +104,7 @@ func (r *removal) empty(ctx context.Context) (bool, error) {
 	}
 	r.log.Info("removes the archive of a former major version: nothing in it is to be kept", "objects", len(names))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == backup.FileArchive })
-	for batch := range slices.Chunk(names, deleteBatch) {
+	for batch := range slices.Chunk(names, backup.DeleteBatch) {
 		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return false, r.unlessDenied(err)
 		}

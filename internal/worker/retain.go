@@ -26,8 +26,6 @@ const (
 	givenUpApart = 10 * time.Minute
 	// mostRemoved bounds how many removed backups the result names.
 	mostRemoved = 30
-	// deleteBatch is how many objects are deleted at once.
-	deleteBatch = 100
 )
 
 // Retain removes what spec.backup.retention does not keep, in the Pod that makes room in a store that is full, or has
@@ -178,7 +176,7 @@ func refusal(count int, why error) string {
 // remove removes objects in their order, and notes which are gone. With an error it says which it has failed at.
 func (r *removal) remove(ctx context.Context, d backup.Deletions, gone map[string]bool) (stays string, err error) {
 	names := slices.DeleteFunc(slices.Clone(d.Names), func(name string) bool { return gone[name] })
-	for _, batch := range batches(names) {
+	for _, batch := range backup.Batches(names) {
 		if err := r.archive.Delete(ctx, batch...); err != nil {
 			return batch[0], err
 		}
@@ -212,35 +210,4 @@ func (t *take) policy() (backup.Policy, []protocol.FormerArchive, error) {
 		Count: keep.Count, Age: time.Duration(keep.Days) * 24 * time.Hour, Now: time.Now(),
 		Pinned: keep.Pinned, InUse: keep.InUse, Unfinished: cmp.Or(t.unfinished, givenUp),
 	}, now.Former, nil
-}
-
-// batches are names to delete one batch after the other, in their order. A backup.json goes alone: as long as it is
-// there all of its backup must be. A batch is of one backup, or of none.
-func batches(names []string) [][]string {
-	var out [][]string
-	var batch []string
-	flush := func() {
-		if len(batch) > 0 {
-			out, batch = append(out, batch), nil
-		}
-	}
-	for _, name := range names {
-		alone := strings.HasSuffix(name, "/"+backup.FileBackup) || strings.HasSuffix(name, "/"+backup.FileLineage)
-		if alone || len(batch) == deleteBatch || len(batch) > 0 && !sameBackup(batch[0], name) {
-			flush()
-		}
-		batch = append(batch, name)
-		if alone {
-			flush()
-		}
-	}
-	flush()
-	return out
-}
-
-// sameBackup says that two objects are of the same backup, or both of none.
-func sameBackup(a, b string) bool {
-	idOfA, _ := backupOfObject(a)
-	idOfB, _ := backupOfObject(b)
-	return idOfA == idOfB
 }

@@ -1,0 +1,436 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/wal"
+)
+
+const (
+	// secondWorkers is how many objects are copied side by side: each takes up to 64 MiB of memory.
+	secondWorkers = 4
+	// secondTries is how often both stores are compared anew because an object went before it could be copied, as
+	// retention removes some.
+	secondTries = 3
+	// mostLost and mostProblems bound what a run tells.
+	mostLost, mostProblems = 8, 8
+)
+
+// errWent says that an object was listed and is not there any more.
+var errWent = errors.New("an object has gone since it was listed")
+
+// ErrNoArchive says that there is no archive of the SampleDB where one should be.
+var ErrNoArchive = errors.New("there is no archive of this SampleDB")
+
+// ErrNoCopy says that a folder in the second store is none that a copy may be made in.
+var ErrNoCopy = errors.New("the folder in the second store is no copy of this archive: it is another archive, or the " +
+	"first store itself. Give backup.secondStore another bucket or another prefix")
+
+// SecondOptions say what is copied.
+type SecondOptions struct {
+	// First and Second are rooted at the archive and at its copy.
+	First, Second bucket.Bucket
+	// Owner is the UID of the SampleDB.
+	Owner string
+	// Policy is what is kept in the copy. Now is before the stores are listed. Newer is set for the archive of a former major version; one that the
+	// first store does not have any more is only cleaned then.
+	Policy Policy
+	// Tell is called with how much was copied, and how much is to be.
+	Tell func(done, total SecondAmount)
+}
+
+// SecondAmount is an amount of objects.
+type SecondAmount struct {
+	Objects int
+	Bytes   int64
+}
+
+func (a *SecondAmount) add(size int64) { a.Objects++; a.Bytes += size }
+
+// SecondState is what a run has come to.
+type SecondState struct {
+	// Copied is how much was. Until is when the first store was listed of which the copy has everything then, zero
+	// where it lacks something or can't be restored, LSN up to where it can.
+	Copied SecondAmount
+	Until  time.Time
+	LSN    wal.LSN
+	// Removed is how many objects were removed from the copy, Refused what the second store did not let be removed.
+	Removed int
+	Refused string
+	// Lost are backups that only the copy has, of many the first. Problems is what was not copied, and why.
+	Lost     []string
+	Problems []string
+	// Restorable is how many backups of each kind can be restored from the copy.
+	Restorable map[string]int
+}
+
+// CopyToSecond copies what the second store lacks of an archive, and removes from it what need not be kept
+// (docs/backup.md, "A second store"). A run that is cut off has left a copy that can be restored.
+func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
+	s := &second{SecondOptions: o}
+	former := o.Policy.Newer != nil
+	owner, err := readOwnerOf(ctx, o.First, o.Owner)
+	switch {
+	case errors.Is(err, ErrNoArchive) && former:
+		if _, err = readOwnerOf(ctx, o.Second, o.Owner); errors.Is(err, ErrNoArchive) {
+			return s.state, s.forget(ctx)
+		}
+	case err == nil:
+		err = s.claim(ctx, owner)
+	}
+	if err != nil {
+		return s.state, err
+	}
+	for try := 1; ; try++ {
+		s.state.Problems, s.total = nil, SecondAmount{}
+		err := s.run(ctx)
+		if err == nil || !errors.Is(err, errWent) || try == secondTries {
+			return s.state, err
+		}
+	}
+}
+
+// second is such a run.
+type second struct {
+	SecondOptions
+	mutex sync.Mutex
+	state SecondState
+	total SecondAmount
+}
+
+// readOwnerOf reads whose archive it is, and sees that it is this SampleDB's.
+func readOwnerOf(ctx context.Context, b bucket.Bucket, uid string) (Owner, error) {
+	owner, err := ReadOwner(ctx, b)
+	switch {
+	case errors.Is(err, bucket.ErrNotExist):
+		return owner, fmt.Errorf("%w: %s is missing", ErrNoArchive, FileArchive)
+	case err != nil:
+		return owner, err
+	case owner.UID != uid:
+		return owner, &TakenError{owner}
+	}
+	return owner, nil
+}
+
+// claim begins a copy, or sees that there is one (C2). The first store is no copy: it has no copy.json.
+func (s *second) claim(ctx context.Context, owner Owner) error {
+	text, err := readWhole(ctx, s.Second, FileCopy)
+	if errors.Is(err, bucket.ErrNotExist) {
+		for o, err := range s.Second.List(ctx, "") {
+			if err != nil {
+				return fmt.Errorf("list the copy: %w", err)
+			}
+			return fmt.Errorf("%w (it has %s, and no %s)", ErrNoCopy, o.Name, FileCopy)
+		}
+		if text, err = json.Marshal(Owner{Format: Format, UID: owner.UID, Namespace: owner.Namespace, Name: owner.Name,
+			SystemIdentifier: owner.SystemIdentifier}); err == nil {
+			err = s.Second.Create(ctx, FileCopy, text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("begin the copy: %w", err)
+	}
+	there, err := parseOwner(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", FileCopy, err)
+	}
+	if there.same(owner) != nil {
+		return fmt.Errorf("%w (it is the copy of %s)", ErrNoCopy, there)
+	}
+	return Claim(ctx, s.Second, owner)
+}
+
+// run compares both stores, copies, looks at the copy as a restore would, and removes.
+func (s *second) run(ctx context.Context) error {
+	plan, err := PlanCopy(s.First.List(ctx, ""), s.Second.List(ctx, ""))
+	if err != nil {
+		return err
+	}
+	for _, name := range plan.Differ {
+		s.problem(fmt.Sprintf("%s has another size in the copy: remove the one that is wrong", name))
+	}
+	s.count(plan)
+	for _, t := range plan.Terms {
+		if err := s.copyTerm(ctx, t); err != nil {
+			return err
+		}
+	}
+	if err := s.copyBackups(ctx, plan); err != nil {
+		return err
+	}
+	copied, err := Read(ctx, s.Second)
+	if err != nil {
+		return err
+	}
+	s.state.Restorable = copied.Restorable()
+	if w, ok := copied.Window(copied.NewestTermHistory()); ok {
+		s.state.LSN = w.To
+		if len(s.state.Problems) == 0 {
+			s.state.Until = s.Policy.Now
+		}
+	}
+	return s.remove(ctx, copied, plan)
+}
+
+// count is how much is to be copied.
+func (s *second) count(plan CopyPlan) {
+	for _, t := range plan.Terms {
+		for _, o := range t.Notes {
+			s.total.add(o.Size)
+		}
+		for _, w := range t.WAL {
+			s.total.add(w.Object.Size)
+		}
+	}
+	for _, b := range plan.Backups {
+		for _, o := range b.Objects {
+			s.total.add(o.Size)
+		}
+		if b.Note.Name != "" {
+			s.total.add(b.Note.Size)
+		}
+	}
+	s.total.Objects += s.state.Copied.Objects
+	s.total.Bytes += s.state.Copied.Bytes
+}
+
+// copyTerm copies what a term's WAL continues, and then the WAL.
+func (s *second) copyTerm(ctx context.Context, t CopyTerm) error {
+	for _, o := range t.Notes {
+		if err := s.copyWAL(ctx, o); err != nil {
+			return err
+		}
+	}
+	var all []bucket.Object
+	for _, w := range t.WAL {
+		all = append(all, w.Object)
+	}
+	return s.each(ctx, all, s.copyWAL)
+}
+
+// each copies objects side by side, and begins in their order.
+func (s *second) each(
+	ctx context.Context, all []bucket.Object, one func(context.Context, bucket.Object) error,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(secondWorkers)
+	for _, o := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return one(ctx, o) })
+	}
+	return group.Wait()
+}
+
+func (s *second) copyWAL(ctx context.Context, o bucket.Object) error {
+	return s.copyObject(ctx, o, func(stored []byte) error { return checkCopied(o.Name, stored) })
+}
+
+// copyObject copies an object if it is what was written. One that is not is left out, and named.
+func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(stored []byte) error) error {
+	stored, err := readMost(ctx, s.First, o.Name, bucket.MaxObject+1)
+	if errors.Is(err, bucket.ErrNotExist) {
+		return fmt.Errorf("%w: %s", errWent, o.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("read from the first store: %w", err)
+	}
+	if int64(len(stored)) != o.Size {
+		err = &ObjectError{o.Name, Truncated, fmt.Errorf("it has %d of its %d bytes", len(stored), o.Size)}
+	} else {
+		err = check(stored)
+	}
+	var broken *ObjectError
+	if errors.As(err, &broken) {
+		s.problem("it is broken in the first store: " + broken.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.create(ctx, o.Name, stored)
+}
+
+// create writes an object of the copy (C1).
+func (s *second) create(ctx context.Context, name string, stored []byte) error {
+	err := s.Second.Create(ctx, name, stored)
+	if errors.Is(err, bucket.ErrExists) {
+		there, readErr := readMost(ctx, s.Second, name, bucket.MaxObject+1)
+		if readErr == nil && bytes.Equal(there, stored) {
+			return nil
+		}
+		if readErr == nil {
+			s.problem(name + " differs in the copy: remove the one that is wrong")
+			return nil
+		}
+		err = readErr
+	}
+	if err != nil {
+		return fmt.Errorf("write to the second store: %s: %w", name, err)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.state.Copied.add(int64(len(stored)))
+	if s.Tell != nil {
+		s.Tell(s.state.Copied, s.total)
+	}
+	return nil
+}
+
+// problem notes what was not copied, of many the first.
+func (s *second) problem(words string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if len(s.state.Problems) < mostProblems {
+		s.state.Problems = append(s.state.Problems, words)
+	}
+}
+
+// copyBackups copies the backups that can be restored with the WAL that the copy has (C3).
+func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
+	if len(plan.Backups) == 0 {
+		return nil
+	}
+	copied, err := ReadWAL(ctx, s.Second)
+	if err != nil {
+		return err
+	}
+	for _, b := range plan.Backups {
+		why, err := s.copyBackup(ctx, b, copied, plan.Copied)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			s.problem(fmt.Sprintf("the backup %s is not in the copy: %s", b.ID, why))
+		}
+	}
+	return nil
+}
+
+// copyBackup copies one, and says why it can't be restored from the copy, "" where it can.
+func (s *second) copyBackup(
+	ctx context.Context, todo CopyBackup, copied Catalogue, announced map[string]bool,
+) (why string, err error) {
+	note := FolderBase + todo.ID + "/" + FileBackup
+	text, err := readMost(ctx, s.First, note, bucket.MaxObject)
+	if errors.Is(err, bucket.ErrNotExist) {
+		return "", fmt.Errorf("%w: %s", errWent, note)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read from the first store: %w", err)
+	}
+	var b Backup
+	if err := json.Unmarshal(text, &b); err != nil || b.ID != todo.ID {
+		return fmt.Sprintf("its %s can't be understood (%v)", FileBackup, err), nil
+	}
+	if lacks := copied.lacksWAL(b); lacks != "" {
+		return "the archive lacks WAL that it needs: " + lacks, nil
+	}
+	if b.Parent != "" && !announced[b.Parent] {
+		return "it is the change from " + b.Parent + ", which is not there", nil
+	}
+	known, err := b.named(ctx, s.First)
+	if err != nil {
+		return s.broken(err)
+	}
+	objects := slices.DeleteFunc(slices.Clone(todo.Objects), func(o bucket.Object) bool {
+		_, ok := known[o.Name]
+		return !ok // nobody needs it
+	})
+	if err := s.each(ctx, objects, func(ctx context.Context, o bucket.Object) error {
+		return s.copyObject(ctx, o, func(stored []byte) error { return known[o.Name].check(o.Name, stored) })
+	}); err != nil || todo.Note.Name == "" {
+		return "", err
+	}
+	if lost, err := s.lacks(ctx, b.folder(), known); err != nil || lost != "" {
+		return "the archive has lost " + lost, err
+	}
+	announced[b.ID] = true
+	return "", s.create(ctx, note, text)
+}
+
+// broken is what is wrong with an object, if the error is about one.
+func (s *second) broken(err error) (string, error) {
+	var object *ObjectError
+	if errors.As(err, &object) {
+		return object.Error(), nil
+	}
+	return "", err
+}
+
+// lacks is an object of a backup that the copy does not have, "" for none.
+func (s *second) lacks(ctx context.Context, folder string, known map[string]Object) (string, error) {
+	left := map[string]bool{}
+	for name := range known {
+		left[name] = true
+	}
+	for o, err := range s.Second.List(ctx, folder) {
+		if err != nil {
+			return "", fmt.Errorf("list the copy: %w", err)
+		}
+		if o.Size == known[o.Name].Size {
+			delete(left, o.Name)
+		}
+	}
+	for name := range left {
+		return name, nil
+	}
+	return "", nil
+}
+
+// named are all objects that backup.json names, by their names in the archive.
+func (b Backup) named(ctx context.Context, from bucket.Bucket) (map[string]Object, error) {
+	all := map[string]Object{}
+	add := func(objects ...Object) {
+		for _, o := range objects {
+			all[b.folder()+o.Name] = o
+		}
+	}
+	add(b.objects()...)
+	for _, list := range b.Lists {
+		add(list.Object)
+		pieces, err := b.readList(ctx, from, list)
+		if err != nil {
+			return nil, err
+		}
+		add(pieces...)
+	}
+	return all, nil
+}
+
+// remove removes from the copy what need not be kept.
+func (s *second) remove(ctx context.Context, copied Catalogue, plan CopyPlan) error {
+	removal := PlanCopyRemoval(copied, plan, s.Policy)
+	s.state.Lost = removal.Lost[:min(len(removal.Lost), mostLost)]
+	for _, batch := range Batches(removal.Names) {
+		err := s.Second.Delete(ctx, batch...)
+		if errors.Is(err, bucket.ErrDenied) {
+			s.state.Refused = fmt.Sprintf("the second store refuses to remove what is not to be kept (%v)", err)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("remove from the second store: %w", err)
+		}
+		s.state.Removed += len(batch)
+	}
+	return nil
+}
+
+// forget removes what says that there was a copy of an archive of which nothing is left.
+func (s *second) forget(ctx context.Context) error {
+	if err := s.Second.Delete(ctx, FileCopy); err != nil && !errors.Is(err, bucket.ErrDenied) {
+		return fmt.Errorf("remove from the second store: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,530 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toban.dev/internal/bucket"
+	"toban.dev/internal/ha"
+	"toban.dev/internal/wal"
+)
+
+// listing is one of names, each with a size after a colon, 1 without.
+func listing(names ...string) iter.Seq2[bucket.Object, error] {
+	return func(yield func(bucket.Object, error) bool) {
+		slices.Sort(names)
+		for _, text := range names {
+			name, size, _ := strings.Cut(text, ":")
+			o := bucket.Object{Name: name, Size: 1}
+			if size != "" {
+				_, _ = fmt.Sscan(size, &o.Size)
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// inOrder are the objects of a plan in the order in which they are copied.
+func (p CopyPlan) inOrder() (names []string) {
+	for _, t := range p.Terms {
+		for _, o := range t.Notes {
+			names = append(names, o.Name)
+		}
+		for _, w := range t.WAL {
+			names = append(names, w.Object.Name)
+		}
+	}
+	for _, b := range p.Backups {
+		for _, o := range b.Objects {
+			names = append(names, o.Name)
+		}
+		if b.Note.Name != "" {
+			names = append(names, b.Note.Name)
+		}
+	}
+	return names
+}
+
+func TestWhatIsCopiedAndInWhichOrder(t *testing.T) {
+	const (
+		lineage1, lineage2 = "wal/00000001/lineage.json", "wal/00000002/lineage.json"
+		segment3           = "wal/00000001/000000010000000000000003.zst"
+		part4a             = "wal/00000001/000000010000000000000004.00000000-00000100.zst"
+		part4b             = "wal/00000001/000000010000000000000004.00000100-00000200.zst"
+		late               = "wal/00000002/000000020000000000000004.zst"
+		history            = "wal/00000002/00000002.history.zst"
+		gap                = "wal/00000002/gap-0000000003000000-0000000004000000"
+		b1, piece1         = "base/b1/backup.json", "base/b1/base.tar.00000.zst"
+		b2, piece2         = "base/b2/backup.json", "base/b2/base.tar.00000.zst"
+		manifest2          = "base/b2/backup_manifest.zst"
+	)
+	all := []string{FileArchive, lineage1, lineage2, segment3, part4a, part4b, late, history, gap, b1, piece1, b2,
+		piece2, manifest2}
+	for name, c := range map[string]struct {
+		archive, copied []string
+		want            []string
+		alone, differ   []string
+	}{
+		"all, the WAL first, and each backup.json last": {
+			all, []string{FileCopy, FileArchive},
+			[]string{lineage1, segment3, part4a, part4b, lineage2, history, gap, late,
+				piece1, b1, manifest2, piece2, b2}, nil, nil},
+		"nothing where the copy has all": {all, append(slices.Clone(all), FileCopy), nil, nil, nil},
+		"what is missing, where it was cut off": {
+			all, []string{FileCopy, FileArchive, lineage1, segment3, part4a, piece1, b1, piece2},
+			[]string{part4b, lineage2, history, gap, late, manifest2, b2}, nil, nil},
+		"what the copy has lost of a backup": {
+			all, slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == piece2 }),
+			[]string{piece2}, nil, nil},
+		"no backup that has not ended": {
+			[]string{FileArchive, piece1, piece2, b2}, []string{FileArchive}, []string{piece2, b2}, nil, nil},
+		"nothing that has a name which nobody knows": {
+			[]string{FileArchive, "probe-x", "wal/00000001/what", "else/x"}, []string{FileArchive}, nil, nil, nil},
+		"what only the copy has is known": {
+			[]string{FileArchive, lineage1}, []string{FileArchive, FileCopy, lineage1, segment3, b1, piece1}, nil,
+			[]string{segment3, b1, piece1}, nil},
+		"what differs is named, and not touched": {
+			[]string{FileArchive, segment3 + ":7", part4a}, []string{FileArchive, segment3 + ":8"},
+			[]string{part4a}, nil, []string{segment3}},
+		"an archive that is empty": {nil, []string{FileCopy, b1}, nil, []string{b1}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := PlanCopy(listing(c.archive...), listing(c.copied...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.inOrder(); !slices.Equal(got, c.want) {
+				t.Errorf("it copies\n%s\nwanted\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+			for _, name := range c.alone {
+				if !p.Alone[name] {
+					t.Errorf("it does not know that only the copy has %s", name)
+				}
+			}
+			if len(p.Alone) != len(c.alone) || !slices.Equal(p.Differ, c.differ) {
+				t.Errorf("only the copy has %v, and %v differ", p.Alone, p.Differ)
+			}
+		})
+	}
+}
+
+func TestAListingThatBreaksOffIsNoPlan(t *testing.T) {
+	broken := errors.New("the connection was lost")
+	off := func(yield func(bucket.Object, error) bool) {
+		_ = yield(bucket.Object{Name: FileArchive, Size: 1}, nil) && yield(bucket.Object{}, broken)
+	}
+	if _, err := PlanCopy(off, listing(FileArchive)); !errors.Is(err, broken) {
+		t.Errorf("of the archive: %v", err)
+	}
+	if _, err := PlanCopy(listing(FileArchive), off); !errors.Is(err, broken) {
+		t.Errorf("of the copy: %v", err)
+	}
+}
+
+// copying is an archive with its copy.
+type copying struct {
+	*scrubbed
+	copy   *memoryBucket
+	policy Policy
+}
+
+func newCopying(t *testing.T) *copying {
+	s := newScrubbed(t, nil)
+	if err := Claim(t.Context(), s.bucket, testOwner); err != nil {
+		t.Fatal(err)
+	}
+	c := &copying{s, newMemoryBucket(), Policy{Count: 2, Now: s.bucket.clock.Add(2 * slack)}}
+	c.copy.clock = s.bucket.clock
+	return c
+}
+
+func (c *copying) run() (SecondState, error) {
+	return CopyToSecond(c.Context(), SecondOptions{
+		First: c.bucket, Second: c.copy, Owner: testOwner.UID, Policy: c.policy,
+	})
+}
+
+func (c *copying) mustRun() SecondState {
+	c.Helper()
+	state, err := c.run()
+	if err != nil {
+		c.Fatal(err)
+	}
+	return state
+}
+
+// seeRestorable fails where something of a copy could not be restored: each backup that it has can.
+func seeRestorable(t *testing.T, b *memoryBucket) Catalogue {
+	t.Helper()
+	c, err := Read(context.WithoutCancel(t.Context()), b.without())
+	if err != nil || len(c.Unread) > 0 {
+		t.Fatalf("the copy can't be read: %v %v", err, c.Unread)
+	}
+	for _, b := range c.Backups {
+		if _, err := c.Chain(b.ID); err != nil {
+			t.Errorf("the backup %s can't be restored from the copy: %v", b.ID, err)
+		}
+		if lacks := c.lacksWAL(b); lacks != "" {
+			t.Errorf("the copy lacks %s for the backup %s", lacks, b.ID)
+		}
+	}
+	return c
+}
+
+// missing are the objects that the archive has and the copy does not, as it has them.
+func missing(archive, copied *memoryBucket) (names []string) {
+	for name, o := range archive.objects {
+		if there, ok := copied.objects[name]; !ok || !slices.Equal(there.content, o.content) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestACopyThatIsCutOffGoesOn ends a run before and after each of its writes. Whatever was copied by then can be
+// restored, reaches no less far than before, and nothing is copied twice.
+func TestACopyThatIsCutOffGoesOn(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for cut := 1; ; cut++ {
+			c := newCopying(t)
+			killed, writes := errors.New("killed"), 0
+			c.copy.fault = func(is bool) error {
+				if writes >= cut {
+					return killed
+				}
+				return nil
+			}
+			counting := &writing{memoryBucket: c.copy, wrote: map[string]int{}, before: func() {
+				writes++
+			}, after: after}
+			_, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID,
+				Policy: c.policy})
+			reach := reachOf(seeRestorable(t, c.copy))
+			c.copy.fault = func(bool) error { return nil }
+			if err == nil {
+				if cut < len(c.bucket.objects) {
+					t.Fatalf("it has ended after %d writes, of %d objects", cut, len(c.bucket.objects))
+				}
+				break
+			}
+			state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: counting,
+				Owner: testOwner.UID, Policy: c.policy})
+			if err != nil {
+				t.Fatalf("cut %d: %v", cut, err)
+			}
+			if left := missing(c.bucket, c.copy); len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
+				t.Errorf("cut %d: it lacks %v, %+v", cut, left, state)
+			}
+			if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.bucket)) {
+				t.Errorf("cut %d: it reaches to %s, and has reached to %s", cut, now, reach)
+			}
+			for name, times := range counting.wrote {
+				if times > 1 {
+					t.Errorf("cut %d: %s was copied %d times", cut, name, times)
+				}
+			}
+		}
+	}
+}
+
+// reachOf is up to where an archive can be restored, 0 for nowhere.
+func reachOf(c Catalogue) wal.LSN {
+	w, _ := c.Window(c.NewestTermHistory())
+	return w.To
+}
+
+// writing counts what is created in a bucket, and calls before each time. after: what is to fail fails when it was done.
+type writing struct {
+	*memoryBucket
+	wrote  map[string]int
+	before func()
+	after  bool
+}
+
+func (w *writing) Create(ctx context.Context, name string, content []byte) error {
+	if !w.after {
+		w.before()
+	}
+	err := w.memoryBucket.Create(ctx, name, content)
+	if w.after {
+		w.before()
+		if err == nil {
+			w.mutex.Lock()
+			err = w.fault(true)
+			w.mutex.Unlock()
+		}
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if _, there := w.objects[name]; there && !strings.HasPrefix(name, "probe-") && !errors.Is(err, bucket.ErrExists) {
+		w.wrote[name]++
+	}
+	return err
+}
+
+func TestWhatGoesFromACopy(t *testing.T) {
+	gone := func(prefix string) func(*copying) {
+		return func(c *copying) {
+			for name := range c.bucket.objects {
+				if strings.HasPrefix(name, prefix) {
+					delete(c.bucket.objects, name)
+				}
+			}
+		}
+	}
+	third := func(c *copying) { // a backup more, so that of two only the newer ones are kept
+		encoder, err := NewEncoder("")
+		if err != nil {
+			c.Fatal(err)
+		}
+		c.backup(encoder, "b3", 8)
+		c.policy.Now = c.bucket.clock.Add(2 * slack)
+	}
+	for name, c := range map[string]struct {
+		change  []func(*copying)
+		backups string
+		lost    []string
+		wrong   error
+	}{
+		"nothing where nothing has changed":                      {nil, "b1 b2", nil, nil},
+		"nothing where the archive is empty":                     {[]func(*copying){gone("")}, "b1 b2", nil, ErrNoArchive},
+		"nothing where it does not say any more whose it is":     {[]func(*copying){gone(FileArchive)}, "b1 b2", nil, ErrNoArchive},
+		"nothing where all but that has gone, and it is said":    {[]func(*copying){gone("base/"), gone("wal/")}, "b1 b2", []string{"b1", "b2"}, nil},
+		"nothing where a backup has gone that is to be kept":     {[]func(*copying){gone("base/b2/")}, "b1 b2", []string{"b2"}, nil},
+		"nothing of what the archive still has":                  {[]func(*copying){third}, "b1 b2 b3", nil, nil},
+		"what retention has removed":                             {[]func(*copying){third, gone("base/b1/")}, "b2 b3", nil, nil},
+		"no more than that, where others have gone too":          {[]func(*copying){third, gone("base/b1/"), gone("base/b2/")}, "b2 b3", []string{"b2"}, nil},
+		"nothing of a backup of which the archive has lost some": {[]func(*copying){third, gone("base/b1/base")}, "b1 b2 b3", nil, nil},
+		"what goes is not that of a pinned one": {
+			[]func(*copying){third, gone("base/b1/"), func(c *copying) { c.policy.Pinned = []string{"b1"} }},
+			"b1 b2 b3", []string{"b1"}, nil},
+		"nothing where there is no policy": {
+			[]func(*copying){third, gone("base/b1/"), func(c *copying) { c.policy.Count = 0 }}, "b1 b2 b3", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newCopying(t)
+			x.mustRun()
+			for _, change := range c.change {
+				change(x)
+			}
+			state, err := x.run()
+			if !errors.Is(err, c.wrong) {
+				t.Fatalf("it says %v", err)
+			}
+			var there []string
+			for _, b := range seeRestorable(t, x.copy).Backups {
+				there = append(there, b.ID)
+			}
+			if strings.Join(there, " ") != c.backups || !slices.Equal(state.Lost, c.lost) {
+				t.Errorf("the copy has %v, and the archive has lost %v", there, state.Lost)
+			}
+		})
+	}
+}
+
+func TestAStoreThatDoesNotLetBeRemovedKeepsNothingFromBeingCopied(t *testing.T) {
+	c := newCopying(t)
+	c.mustRun()
+	encoder, err := NewEncoder("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.backup(encoder, "b3", 8)
+	c.policy.Now = c.bucket.clock.Add(2 * slack)
+	for name := range c.bucket.objects {
+		if strings.HasPrefix(name, "base/b1/") {
+			delete(c.bucket.objects, name)
+		}
+	}
+	state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: guardedCopy{c.copy},
+		Owner: testOwner.UID, Policy: c.policy})
+	if err != nil || state.Refused == "" || state.Until.IsZero() || len(missing(c.bucket, c.copy)) > 0 {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+// guardedCopy lets nothing be removed.
+type guardedCopy struct{ *memoryBucket }
+
+func (guardedCopy) Delete(context.Context, ...string) error { return bucket.ErrDenied }
+
+func TestWhereNoCopyIsMade(t *testing.T) {
+	c := newCopying(t)
+	if _, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: c.bucket, Owner: testOwner.UID,
+		Policy: c.policy}); !errors.Is(err, ErrNoCopy) {
+		t.Errorf("the first store is taken for its copy: %v", err)
+	}
+	if len(c.bucket.objects) == 0 || c.bucket.objects[FileCopy].content != nil {
+		t.Error("something was written there, or removed")
+	}
+	other := newCopying(t)
+	owner := testOwner
+	owner.UID = "another"
+	c.copy.objects[FileCopy] = stored{content: []byte(`{"format":1,"uid":"another","systemIdentifier":"7"}`)}
+	if _, err := c.run(); !errors.Is(err, ErrNoCopy) {
+		t.Errorf("another's copy is taken: %v", err)
+	}
+	if _, err := CopyToSecond(t.Context(), SecondOptions{First: other.bucket, Second: other.copy, Owner: owner.UID,
+		Policy: c.policy}); !errors.Is(err, ErrTaken) {
+		t.Errorf("another's archive is copied: %v", err)
+	}
+	if len(other.copy.objects) > 0 {
+		t.Error("something of it was written")
+	}
+}
+
+// What is broken in the archive is not copied, and a backup that needs it is not announced. The rest is.
+func TestWhatIsBrokenIsNotCopied(t *testing.T) {
+	for name, c := range map[string]struct {
+		object  string
+		change  func([]byte) []byte
+		backups string
+	}{
+		"a piece":                 {"base/b2/base.tar.00001.zst", flip, "b1"},
+		"a manifest":              {"base/b1/backup_manifest.zst", cut, "b2"},
+		"WAL that a backup needs": {"wal/00000001/000000010000000000000006.", flip, "b1"},
+		"WAL that none needs":     {"wal/00000001/000000010000000000000009.", flip, "b1 b2"},
+		"what WAL continues":      {"wal/00000001/lineage.json", cut, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newCopying(t)
+			c.object = x.names(c.object)[0]
+			x.change(c.object, c.change)
+			state := x.mustRun()
+			var there []string
+			for _, b := range seeRestorable(t, x.copy).Backups {
+				there = append(there, b.ID)
+			}
+			if strings.Join(there, " ") != c.backups {
+				t.Errorf("the copy has the backups %v", there)
+			}
+			if _, ok := x.copy.objects[c.object]; ok || !state.Until.IsZero() ||
+				!strings.Contains(strings.Join(state.Problems, "\n"), c.object) {
+				t.Errorf("%s: %+v", c.object, state)
+			}
+		})
+	}
+}
+
+// An archive that is encrypted is copied as it is, without a key.
+func TestAnEncryptedArchiveIsCopiedAsItIs(t *testing.T) {
+	s := newScrubbed(t, archiveKeys[0])
+	if err := Claim(t.Context(), s.bucket, testOwner); err != nil {
+		t.Fatal(err)
+	}
+	c := &copying{s, newMemoryBucket(), Policy{Count: 2, Now: s.bucket.clock.Add(2 * slack)}}
+	state := c.mustRun()
+	if left := missing(c.bucket, c.copy); len(left) > 0 || state.Until.IsZero() {
+		t.Errorf("it lacks %v: %+v", left, state)
+	}
+	name := c.names("wal/00000001/000000010000000000000009.")[0]
+	delete(c.copy.objects, name)
+	c.change(name, func(content []byte) []byte { return content[8:] })
+	if state := c.mustRun(); len(state.Problems) != 1 || !strings.Contains(state.Problems[0], name) {
+		t.Errorf("what does not begin as age begins: %+v", state)
+	}
+}
+
+// The archive of a former major version goes from the copy when the rules say so, and no sooner.
+func TestACopyOfAFormerArchive(t *testing.T) {
+	c := newCopying(t)
+	c.policy.Newer = map[string]int{"schedule": 1}
+	c.mustRun()
+	clear(c.bucket.objects) // retention has removed all of it, or somebody else
+	if state := c.mustRun(); state.Removed > 0 && !slices.Contains(state.Lost, "b2") {
+		t.Errorf("one more is to be kept: %+v", state)
+	}
+	if there := seeRestorable(t, c.copy).Backups; len(there) == 0 || there[len(there)-1].ID != "b2" {
+		t.Errorf("the copy has %v", there)
+	}
+	c.policy.Newer = map[string]int{"schedule": 2}
+	for range 3 {
+		c.mustRun()
+	}
+	if len(c.copy.objects) > 0 {
+		t.Errorf("the copy still has %v", c.copy.objects)
+	}
+}
+
+// TestCopiesOfHistories copies an archive while leaders come and go, retention removes and a run is cut off at random.
+func TestCopiesOfHistories(t *testing.T) {
+	smallSegments(t)
+	seed := uint64(time.Now().UnixNano())
+	for n := range uint64(30) {
+		t.Run(fmt.Sprintf("seed %d", seed+n), func(t *testing.T) { copyHistory(t, seed+n) })
+	}
+}
+
+func copyHistory(t *testing.T, seed uint64) {
+	w := newWorld(t, seed)
+	if err := Claim(t.Context(), w.bucket, testOwner); err != nil {
+		t.Fatal(err)
+	}
+	second, random := newMemoryBucket(), rand.New(rand.NewPCG(seed, 7))
+	killed := errors.New("killed")
+	for range 8 {
+		for range 5 {
+			w.step()
+		}
+		left := random.IntN(60)
+		second.clock = w.bucket.clock
+		second.fault = func(bool) error {
+			if left--; left < 0 {
+				return killed
+			}
+			return nil
+		}
+		options := SecondOptions{First: w.bucket.without(), Second: second, Owner: testOwner.UID,
+			Policy: Policy{Count: 2, Now: w.bucket.clock}}
+		_, _ = CopyToSecond(t.Context(), options)
+		seeRestorable(t, second)
+		second.fault = func(bool) error { return nil }
+		if random.IntN(3) == 0 {
+			continue
+		}
+		if _, err := CopyToSecond(t.Context(), options); err != nil {
+			w.fatal("%v", err)
+		}
+		lookAtCopy(w, second)
+		if t.Failed() {
+			w.fatal("seed %d", seed)
+		}
+	}
+}
+
+// lookAtCopy sees that a copy has all of its archive that can be restored, and leads as far.
+func lookAtCopy(w *world, second *memoryBucket) {
+	w.t.Helper()
+	copied := seeRestorable(w.t, second)
+	archive, err := Read(w.t.Context(), w.bucket.without())
+	if err != nil {
+		w.fatal("%v", err)
+	}
+	for _, name := range missing(w.bucket, second) {
+		id, ofBackup := backupOf(name)
+		whole := slices.ContainsFunc(archive.Backups, func(b Backup) bool {
+			_, err := archive.Chain(b.ID)
+			return b.ID == id && err == nil && archive.lacksWAL(b) == ""
+		})
+		if ofBackup && whole || !ofBackup && !strings.HasPrefix(name, "probe-") {
+			w.t.Errorf("the copy lacks %s", name)
+		}
+	}
+	for _, history := range append(archive.TermHistories(), []ha.TermStart(nil)) {
+		there, ok := archive.Window(history)
+		here, has := copied.Window(history)
+		if ok && (!has || here.To < there.To) {
+			w.t.Errorf("along %v the archive reaches to %s, the copy to %s", history, there.To, here.To)
+		}
+	}
+}
