@@ -13,7 +13,8 @@ const (
 // BackupSpec says where the archive of a SampleDB lies and when base backups are
 // taken. Its WAL goes there all the time.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.spread) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || has(self.whenDataIsLost) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.none) || !self.none || !(has(self.schedule) || has(self.timeZone) || has(self.spread) || has(self.secondStore) || has(self.encryption) || has(self.incremental) || has(self.maxLag) || has(self.whenDataIsLost) || [has(self.store) && has(self.store.volume), has(self.store) && has(self.store.s3), has(self.store) && has(self.store.gcs), has(self.store) && has(self.store.azure)].exists(x, x))",message="backup.none: true means no archive and no backups: remove the other fields of backup, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.store) || !has(self.secondStore) || [!has(self.store.s3) || !has(self.secondStore.s3) || [self.store.s3.bucket != self.secondStore.s3.bucket || has(self.store.s3.endpoint) != has(self.secondStore.s3.endpoint) || (has(self.store.s3.endpoint) ? self.store.s3.endpoint != self.secondStore.s3.endpoint : false), !has(self.store.s3.credentials) || !has(self.secondStore.s3.credentials) || self.store.s3.credentials.name != self.secondStore.s3.credentials.name].all(x, x), !has(self.store.gcs) || !has(self.secondStore.gcs) || [self.store.gcs.bucket != self.secondStore.gcs.bucket, !has(self.store.gcs.credentials) || !has(self.secondStore.gcs.credentials) || self.store.gcs.credentials.name != self.secondStore.gcs.credentials.name].all(x, x), !has(self.store.azure) || !has(self.secondStore.azure) || [self.store.azure.account != self.secondStore.azure.account || self.store.azure.container != self.secondStore.azure.container, !has(self.store.azure.credentials) || !has(self.secondStore.azure.credentials) || self.store.azure.credentials.name != self.secondStore.azure.credentials.name].all(x, x)].all(x, x)",message="backup.secondStore must be another bucket than backup.store, and its credentials another Secret: the instances have that of backup.store"
 // +kubebuilder:validation:XValidation:rule="has(self.timeZone) ? has(self.schedule) : true",message="backup.timeZone is that of backup.schedule, which is missing"
 type BackupSpec struct {
 	// Do without an archive and without backups: what is lost with the volumes, or by mistake, is lost for good.
@@ -23,6 +24,11 @@ type BackupSpec struct {
 	// Where the archive is kept. Where it is not given: a volume of its own in the cluster.
 	// +optional
 	Store StoreSpec `json:"store,omitempty"`
+
+	// Where a copy of the archive is kept, in another region or with another provider. A Job copies what is new, about
+	// every ten minutes; the instances have no access to it.
+	// +optional
+	SecondStore *SecondStoreSpec `json:"secondStore,omitempty"`
 
 	// The key to encrypt everything with before it leaves the Pod.
 	// +optional

@@ -206,7 +206,40 @@ type BackupStatus struct {
 	// +optional
 	Scrub *ScrubStatus `json:"scrub,omitempty"`
 
+	// The copy in spec.backup.secondStore.
+	// +optional
+	Copy *CopyStatus `json:"copy,omitempty"`
+
 	// When the next one is due by the schedule.
 	// +optional
 	NextBackupAt *metav1.Time `json:"nextBackupAt,omitempty"`
+}
+
+// CopyStatus is how far the second store has what the archive has.
+type CopyStatus struct {
+	// Where it is.
+	// +optional
+	Place string `json:"place,omitempty"`
+
+	// Everything that the archive had at this moment is in the copy, and can be restored up to this position.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+	// +optional
+	LSN string `json:"lsn,omitempty"`
+
+	// When a Job has last compared both stores, and how many objects and bytes it has copied.
+	// +optional
+	CheckedAt *metav1.Time `json:"checkedAt,omitempty"`
+	// +optional
+	Objects int64 `json:"objects,omitempty"`
+	// +optional
+	Bytes int64 `json:"bytes,omitempty"`
+
+	// Backups that only the copy has, though retention keeps them: the archive has lost them. Of many the first.
+	// +optional
+	Alone []string `json:"alone,omitempty"`
+
+	// What could not be copied or removed the last time, and why.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }

@@ -155,6 +155,37 @@ const (
 	ReasonObjectsBroken = "ObjectsBroken"
 )
 
+// Reasons of Copied. None of them keeps Ready from being true.
+const (
+	// ReasonCopied: everything that the archive had at most an hour ago is in the second store, and can be restored from
+	// there. `status.backup.copy` has the moment.
+	// To do: nothing.
+	ReasonCopied = "Copied"
+
+	// ReasonCopyStarting: the first copy is under way, or the archive has no complete backup yet.
+	// To do: wait. `kubectl logs -l toban.dev/sampledb=NAME,app.kubernetes.io/component=second` shows how much was copied.
+	ReasonCopyStarting = "CopyStarting"
+
+	// ReasonCopyBehind: the copy lacks what the archive had at the moment in the message, more than an hour ago. The
+	// archive itself is not concerned.
+	// To do: see whether the Job NAME-copy-HASH runs, and how fast the stores are. If many SampleDBs wait for their
+	// turn, raise `--copies-at-once` of the operator.
+	ReasonCopyBehind = "CopyBehind"
+
+	// ReasonCopyFailing: a store refuses, or something could not be copied or removed; the message says what. It is
+	// tried again ten minutes after each run. The archive itself is not concerned.
+	// To do: correct what the message names: `spec.backup.secondStore`, its Secret, the rights of its credentials, or the
+	// store. What is broken in the first store may be whole in the copy, or in another copy of yours.
+	ReasonCopyFailing = "CopyFailing"
+
+	// ReasonCopyAlone: the archive has lost backups that `spec.backup.retention` keeps; the message names them. The copy
+	// still has them, and keeps them for as long as these rules ask for.
+	// To do: find out who has removed them, and change the credentials of `spec.backup.store` if it was nobody of yours.
+	// To use them, restore from the copy ("From the second store" in docs/backup.md). If they were removed on purpose,
+	// remove them from the second store too.
+	ReasonCopyAlone = "CopyAlone"
+)
+
 // Reasons of Complete and Verified. They are those of a DatabaseBackup.
 const (
 	// ReasonQueued: as many backups, or verifications, run in all namespaces as the operator allows at once.

@@ -3,6 +3,7 @@ package v1
 // StoreSpec is where archives are kept: one of its fields.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.volume), has(self.s3), has(self.gcs), has(self.azure)].filter(x, x).size() <= 1",message="backup.store must have only one of volume, s3, gcs and azure"
+// +kubebuilder:validation:XValidation:rule="[!has(self.s3) || !has(self.s3.deletionCredentials) || !has(self.s3.credentials) || self.s3.deletionCredentials.name != self.s3.credentials.name, !has(self.gcs) || !has(self.gcs.deletionCredentials) || !has(self.gcs.credentials) || self.gcs.deletionCredentials.name != self.gcs.credentials.name, !has(self.azure) || !has(self.azure.deletionCredentials) || !has(self.azure.credentials) || self.azure.deletionCredentials.name != self.azure.credentials.name].all(x, x)",message="backup.store: deletionCredentials must name another Secret than credentials, which the instances have"
 type StoreSpec struct {
 	// A PersistentVolumeClaim with a small server before it: NAME-archive.
 	// +optional
@@ -37,8 +38,6 @@ type VolumeStore struct {
 }
 
 // S3Store is a bucket of S3.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.s3.deletionCredentials must name another Secret than backup.store.s3.credentials, which the instances have"
 type S3Store struct {
 	// The bucket. It must exist.
 	// +kubebuilder:validation:MinLength=3
@@ -83,8 +82,6 @@ type S3Store struct {
 }
 
 // GCSStore is a bucket of Google Cloud Storage.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.gcs.deletionCredentials must name another Secret than backup.store.gcs.credentials, which the instances have"
 type GCSStore struct {
 	// The bucket. It must exist.
 	// +kubebuilder:validation:MinLength=3
@@ -109,8 +106,6 @@ type GCSStore struct {
 }
 
 // AzureStore is a container of Azure Blob Storage.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.deletionCredentials) || !has(self.credentials) || self.deletionCredentials.name != self.credentials.name",message="backup.store.azure.deletionCredentials must name another Secret than backup.store.azure.credentials, which the instances have"
 type AzureStore struct {
 	// The storage account.
 	// +kubebuilder:validation:MinLength=3
@@ -144,6 +139,28 @@ type AzureStore struct {
 	// +optional
 	DeletionCredentials *SecretReference `json:"deletionCredentials,omitempty"`
 }
+
+// SecondStoreSpec is where a copy of an archive is kept: one of its fields. Only the Pods of NAME-copy have its
+// credentials.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure)].filter(x, x).size() == 1",message="backup.secondStore must have exactly one of s3, gcs and azure"
+// +kubebuilder:validation:XValidation:rule="[!has(self.s3) || [has(self.s3.credentials), !has(self.s3.deletionCredentials)].all(x, x), !has(self.gcs) || [has(self.gcs.credentials), !has(self.gcs.deletionCredentials)].all(x, x), !has(self.azure) || [has(self.azure.credentials), !has(self.azure.deletionCredentials)].all(x, x)].all(x, x)",message="backup.secondStore must have credentials (an identity of the Pods would be the instances' too), and no deletionCredentials"
+type SecondStoreSpec struct {
+	// Amazon S3, or what speaks its protocol.
+	// +optional
+	S3 *S3Store `json:"s3,omitempty"`
+
+	// Google Cloud Storage.
+	// +optional
+	GCS *GCSStore `json:"gcs,omitempty"`
+
+	// Azure Blob Storage.
+	// +optional
+	Azure *AzureStore `json:"azure,omitempty"`
+}
+
+// Store is it as a store to read from.
+func (s SecondStoreSpec) Store() StoreSpec { return StoreSpec{S3: s.S3, GCS: s.GCS, Azure: s.Azure} }
 
 // SecretReference names a Secret of the same namespace.
 type SecretReference struct {

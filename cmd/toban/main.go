@@ -59,7 +59,7 @@ func command(program string) *cobra.Command {
 	}
 	root := cli.Root(version)
 	verb(root, "backup").AddCommand(process.Take(), process.Keys(), process.Retain(), process.Restore(),
-		process.Verify(), process.Inspect(), process.Copy(), process.Bring(), process.Find())
+		process.Verify(), process.Inspect(), process.Copy(), process.Bring(), process.Find(), process.Second())
 	verb(root, "upgrade").AddCommand(process.UpgradePods()...)
 	root.AddCommand(process.Operator(version), process.Agent(), process.Guard(), process.BeforeStop(), process.Pooler(),
 		process.Install(), process.Init(), process.Finish(), process.Archive(), process.Passwords(), process.Image(),

@@ -1,8 +1,8 @@
 // Command crds finishes the CRDs that controller-gen has written to config/crd. It narrows their schemas, so that the
 // operator can decode whatever the API server accepts: one object that can't be decoded would hide all of its kind from
-// the operator. It takes out the descriptions of Kubernetes' own types, so that the CRDs stay small. And it refuses
-// defaults inside of lists: tools that compare an object with its manifest, such as Argo CD, take lists as a whole, and
-// would see a difference for ever.
+// the operator. It takes out the descriptions of Kubernetes' own types, and of types that another field describes, so
+// that the CRDs stay small. And it refuses defaults inside of lists: tools that compare an object with its manifest,
+// such as Argo CD, take lists as a whole, and would see a difference for ever.
 package main
 
 import (
@@ -13,6 +13,8 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"toban.dev/hack/repeated"
 )
 
 func main() {
@@ -48,6 +50,7 @@ func finish(file string) error {
 	for _, version := range crd.Spec.Versions {
 		visit("", version.Schema.OpenAPIV3Schema, narrow)
 		visit("", version.Schema.OpenAPIV3Schema, shorten)
+		repeated.Strip(version.Schema.OpenAPIV3Schema)
 		if err := withoutListDefaults(version.Schema.OpenAPIV3Schema); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"toban.dev/hack/kubernetes"
+	"toban.dev/hack/repeated"
 )
 
 type schema = apiextensions.JSONSchemaProps
@@ -27,6 +28,7 @@ func kindPage(path string) (kind, page string, err error) {
 	}
 	version := crd.Spec.Versions[len(crd.Spec.Versions)-1]
 	root := version.Schema.OpenAPIV3Schema
+	repeated.Restore(root)
 	p := pageWriter{conditions: conditionsName(crd.Spec.Names.Kind)}
 	p.line("<!-- Written by make generate from %s. Don't edit it. -->\n", path)
 	p.line("# %s\n", crd.Spec.Names.Kind)

@@ -43,6 +43,7 @@ func BackupSettings(db *v1.SampleDB, config protocol.Config) protocol.BackupSett
 		Operator:  config.Operator,
 		Given:     config.Given,
 	}
+	out.Second = secondBucket(backup)
 	if i := backup.Incremental; i != nil {
 		out.FullEvery = cmp.Or(int(i.FullEvery), fullEvery)
 	}

@@ -59,6 +59,10 @@ func inS3(db *v1.SampleDB) {
 			PathStyle: true, Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
 			DeletionCredentials: &v1.SecretReference{Name: "minio-remover"},
 		}},
+		SecondStore: &v1.SecondStoreSpec{S3: &v1.S3Store{
+			Bucket: "copies", Prefix: "far", Endpoint: "https://minio.elsewhere.example:9000", PathStyle: true,
+			Credentials: &v1.SecretReference{Name: "copier"}, CA: &v1.SecretReference{Name: "copies-ca"},
+		}},
 		Encryption: &v1.EncryptionSpec{
 			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},
 		},
@@ -355,6 +359,9 @@ func archiveObjects(t *testing.T, db *v1.SampleDB, config protocol.Config) []cli
 		settingsMap, BackupPolicy(db, settings), backup, BackupJob(db, backup, settings, time.Hour), verify,
 		RetentionJob(db, settings, time.Date(2026, 11, 20, 3, 10, 0, 0, time.UTC)),
 	)
+	if Backup(db).SecondStore != nil {
+		out = append(out, CopyJob(db, settings))
+	}
 	out = append(out, bringObjects(t, db, config)...)
 	out = append(out, drillObjects(db)...)
 	if !OnVolume(db) {

@@ -22,6 +22,8 @@ const (
 	volumeMemory    = "shm"
 	volumeStore     = "store"
 	volumeStoreCA   = "store-ca"
+	volumeSecond    = "second"
+	volumeSecondCA  = "second-ca"
 	volumeArchive   = "archive"
 	volumeSource    = "source"
 	volumeKey       = "key"

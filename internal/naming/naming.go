@@ -137,6 +137,7 @@ const (
 	ComponentRehearse = "rehearse"
 	ComponentFinish   = "finish"
 	ComponentBring    = "bring"
+	ComponentSecond   = "second"
 	ComponentFind     = "find"
 	ComponentPooler   = "pooler"
 	ComponentReadPool = "pooler-ro"
@@ -175,6 +176,7 @@ const (
 	ContainerFinish     = "finish"
 	ContainerCopy       = "copy" // of a DatabaseRestore: it runs the restored copy
 	ContainerBring      = "bring"
+	ContainerSecond     = "second" // it copies an archive into the second store
 	ContainerPooler     = "pooler"
 
 	VolumeData = "data"
@@ -196,6 +198,8 @@ const (
 	PathBackup      = "/etc/toban/backup"      // the ConfigMap NAME-backup, in the backup's Pod
 	PathStore       = "/etc/toban/store"       // the Secret with the credentials of the archive's store
 	PathStoreCA     = "/etc/toban/store-ca"    // the Secret with ca.crt of the archive's store
+	PathSecond      = "/etc/toban/second"      // the Secret with the credentials of the second store, in NAME-copy
+	PathSecondCA    = "/etc/toban/second-ca"   // the Secret with ca.crt of the second store
 	PathArchive     = "/archive"               // the volume NAME-archive, in its server's Pod
 	PathRestore     = "/etc/toban/restore"     // the ConfigMap NAME-restore, in the restore's Pod
 	PathSource      = "/etc/toban/source"      // the Secret NAME-ca of the SampleDB whose volume is restored from

@@ -24,6 +24,7 @@ func BackupConfigMap(db string) string  { return db + "-backup" }
 func BackupPolicy(db string) string     { return db + "-backup" }
 func Archive(db string) string          { return db + "-archive" }
 func RetentionJob(db string) string     { return db + "-retention" }
+func CopyJob(db, hash string) string    { return db + "-copy-" + hash }
 func RestoreConfigMap(db string) string { return db + "-restore" }
 func RestorePolicy(db string) string    { return db + "-restore" }
 func UpgradeConfigMap(db string) string { return db + "-upgrade" }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"toban.dev/internal/bucket"
 )
 
 // PathBackup is of the server in a backup's Pod. GET: BackupProgress. For the operator.
@@ -21,6 +23,8 @@ type BackupSettings struct {
 	Keep Retention `json:"keep"`
 	// Former are the archives of former major versions, the newest first: retention goes on there.
 	Former []FormerArchive `json:"former,omitempty"`
+	// Second is the store that has a copy, nil where there is none.
+	Second *bucket.Config `json:"second,omitempty"`
 	// FullEvery is of how many backups one is a full one, 0 for all.
 	FullEvery int `json:"fullEvery,omitempty"`
 	// Verify is for the Pods that verify.
@@ -137,6 +141,26 @@ type ArchiveKey struct {
 	WAL     int `json:"wal,omitempty"`
 	// Held says that the Secret has its private half.
 	Held bool `json:"held,omitempty"`
+}
+
+// CopyResult is what the Pod that copies an archive into the second store leaves as its termination message.
+type CopyResult struct {
+	// Error is why the copying has ended before its time, "" where it has not.
+	Error string `json:"error,omitempty"`
+	// Problem is what was not copied or removed, why, and what to do; "" for nothing.
+	Problem string `json:"problem,omitempty"`
+	// Until is when the archive was looked at of which the copy has everything, zero where it lacks something; LSN is up
+	// to where the copy can be restored.
+	Until time.Time `json:"until,omitzero"`
+	LSN   string    `json:"lsn,omitempty"`
+	// CheckedAt is when all was compared, zero where it was not.
+	CheckedAt time.Time `json:"checkedAt,omitzero"`
+	// Objects and Bytes are how much was copied, Removed how many objects were removed from the copy.
+	Objects int   `json:"objects,omitempty"`
+	Bytes   int64 `json:"bytes,omitempty"`
+	Removed int   `json:"removed,omitempty"`
+	// Lost are the ids of backups that only the copy has though they are to be kept, of many the first.
+	Lost []string `json:"lost,omitempty"`
 }
 
 // Window is a time of which every moment can be restored.

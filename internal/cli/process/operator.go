@@ -56,6 +56,7 @@ type operatorOptions struct {
 	debug          bool
 	backups        int
 	verifications  int
+	copies         int
 	namespaces     namespaces.Choice
 	shard          shards.Shard
 }
@@ -71,6 +72,7 @@ const (
 const (
 	flagBackups       = "backups-at-once"
 	flagVerifications = "verifications-at-once"
+	flagCopies        = "copies-at-once"
 	flagLease         = "lease-duration"
 	flagShards        = "shards"
 )
@@ -105,6 +107,8 @@ func Operator(version string) *cobra.Command {
 		"how many backups of all SampleDBs may run at once; 0 for any number")
 	f.IntVar(&o.verifications, flagVerifications, 10,
 		"how many verifications of backups may run at once; 0 for any number")
+	f.IntVar(&o.copies, flagCopies, 10,
+		"how many archives may be copied into second stores at once; 0 for any number")
 	f.StringSliceVar(&o.namespaces.Watched, "watch-namespace", listed("WATCH_NAMESPACE"),
 		"work only in these namespaces, with the rights of Roles there (env WATCH_NAMESPACE; default: all)")
 	f.StringSliceVar(&o.namespaces.Ignored, "ignore-namespace", listed("IGNORE_NAMESPACE"),
@@ -128,8 +132,8 @@ func (o operatorOptions) check() error {
 		return errors.New("--namespace and --image must be given (or POD_NAMESPACE and " +
 			"OPERATOR_IMAGE in the environment)")
 	}
-	if o.backups < 0 || o.verifications < 0 {
-		return fmt.Errorf("--%s and --%s must be 0 (any number) or more", flagBackups, flagVerifications)
+	if o.backups < 0 || o.verifications < 0 || o.copies < 0 {
+		return fmt.Errorf("--%s, --%s and --%s must be 0 (any number) or more", flagBackups, flagVerifications, flagCopies)
 	}
 	if o.lease < leaseShortest {
 		return fmt.Errorf("--%s must be %s or more", flagLease, leaseShortest)
@@ -137,7 +141,9 @@ func (o operatorOptions) check() error {
 	if o.shard.Count > 1 && !o.election {
 		return fmt.Errorf("--%s needs --leader-election: shards are kept apart by their leases", flagShards)
 	}
-	for flag, limit := range map[string]int{flagBackups: o.backups, flagVerifications: o.verifications} {
+	for flag, limit := range map[string]int{
+		flagBackups: o.backups, flagVerifications: o.verifications, flagCopies: o.copies,
+	} {
 		if limit > 0 && limit < o.shard.Count {
 			return fmt.Errorf("--%s must be 0 (any number), or %d at least: one for each shard", flag, o.shard.Count)
 		}
@@ -241,10 +247,13 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 	}
 	asks := &agents.HTTPS{Certificate: store.Certificate}
 	r := &sampledb.Reconciler{
-		Client:      m.GetClient(),
-		Reader:      m.GetAPIReader(),
-		Agents:      asks,
-		Programs:    asks,
+		Client:   m.GetClient(),
+		Reader:   m.GetAPIReader(),
+		Agents:   asks,
+		Programs: asks,
+		Copies: &turns.Places{
+			Client: m.GetClient(), Limit: o.copies, Shard: o.shard, Component: naming.ComponentSecond, Owner: "SampleDB",
+		},
 		Pods:        asks,
 		Credentials: store,
 		Settings:    desired.Settings{Image: o.image, PostgreSQL: o.postgres, Pooler: o.pooler, Namespace: o.namespace},

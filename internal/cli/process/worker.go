@@ -56,6 +56,18 @@ func Retain() *cobra.Command {
 	return c
 }
 
+// Second is `toban backup second`: the process in the Pod that copies the archive into the second store.
+func Second() *cobra.Command {
+	var o worker.PodOptions
+	c := hidden(&cobra.Command{
+		Use:   "second",
+		Short: "Copy the archive into spec.backup.secondStore (in a Pod of its own)",
+		RunE:  func(c *cobra.Command, _ []string) error { return worker.CopyToSecond(c.Context(), o) },
+	})
+	podFlags(c.Flags(), &o, filepath.Join(naming.PathBackup, naming.KeyBackup))
+	return c
+}
+
 // Keys is `toban backup keys`: the process in the container of a backup's Pod that alone has the key of the archive.
 func Keys() *cobra.Command {
 	var o worker.KeysOptions

@@ -211,7 +211,7 @@ func (s *scope) backupStatus() *v1.BackupStatus {
 		return nil
 	}
 	out := s.archives() // what is not known any more is not gone
-	out.NextBackupAt, out.Scrub = nil, s.scrub()
+	out.NextBackupAt, out.Scrub, out.Copy = nil, s.scrub(), s.copyStatus()
 	if state := s.archiveState(); state != nil {
 		if state.LSN != "" && state.LSN != out.ArchivedLSN {
 			at := metav1.NewTime(s.now.Add(-time.Duration(state.LagSeconds * float64(time.Second)))).Rfc3339Copy()

@@ -166,6 +166,7 @@ func archiveChanges(old, now v1.SampleDBStatus) []event {
 		c.Reason != v1.ReasonRetentionHeld {
 		out = append(out, event{corev1.EventTypeWarning, eventNotRemoved, fmt.Sprintf("%s: %s", c.Reason, c.Message)})
 	}
+	out = append(out, copyChanges(old, now)...)
 	if c := turned(old, now, v1.ConditionScheduled); c != nil && c.Status == metav1.ConditionFalse {
 		out = append(out, event{corev1.EventTypeWarning, scheduleEvents[c.Reason], c.Message})
 	}

@@ -26,6 +26,7 @@ import (
 	v1 "toban.dev/api/v1"
 	"toban.dev/internal/controller/pods"
 	"toban.dev/internal/controller/shards"
+	"toban.dev/internal/controller/turns"
 	"toban.dev/internal/controller/written"
 	"toban.dev/internal/credentials"
 	"toban.dev/internal/desired"
@@ -48,6 +49,8 @@ type Reconciler struct {
 	Credentials *credentials.Store
 	// Settings are the operator's.
 	Settings desired.Settings
+	// Copies bounds how many archives are copied into second stores at once.
+	Copies *turns.Places
 	// Events takes the events.
 	Events events.EventRecorder
 	// Metrics counts and measures.
@@ -96,6 +99,7 @@ func (r *Reconciler) phases() []phase {
 		{"volumes", r.applyAnew, work},
 		{"agents", r.applyAgents, work},
 		{"archive", r.applyArchive, apart},
+		{"second store", r.applyCopy, apart},
 		{"retention", r.applyRetention, work},
 		{"backups", r.applyBackups, work},
 		{"image", r.applyImage, work},

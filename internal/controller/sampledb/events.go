@@ -74,6 +74,8 @@ const (
 	eventArchiveBroken     = "ArchiveBroken"         // objects of the archive are not what was written, or are lost
 	eventKeyMissing        = "KeyMissing"            // the Secret lacks a key that the archive needs
 	eventRetentionHeld     = "RetentionHeld"         // retention has not removed what its rules would have it
+	eventCopied            = "Copied"                // the second store has what the archive has
+	eventNotCopied         = "NotCopied"             // it does not, or the archive has lost what only the copy has
 	eventScheduleInvalid   = "ScheduleInvalid"       // the schedule of the backups can't be understood
 	eventBackupOverdue     = "BackupOverdue"         // the last complete backup is older than the schedule promises
 	eventActionReported    = "Reconcile"             // the action that every event is reported under

@@ -36,6 +36,7 @@ type observed struct {
 	// room.
 	restorePods   []corev1.Pod
 	backupPods    []corev1.Pod
+	copyPods      []corev1.Pod        // of the Jobs that copy the archive into the second store
 	imagePods     []corev1.Pod        // of the Jobs that look into the image
 	upgradePods   []corev1.Pod        // of the Jobs of an upgrade to another major version
 	rehearsalPods []corev1.Pod        // of the Jobs that rehearse one
@@ -200,6 +201,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *scope) error {
 			s.seen.restorePods = append(s.seen.restorePods, *pod)
 		case naming.ComponentBackup:
 			s.seen.backupPods = append(s.seen.backupPods, *pod)
+		case naming.ComponentSecond:
+			s.seen.copyPods = append(s.seen.copyPods, *pod)
 		case naming.ComponentImage:
 			s.seen.imagePods = append(s.seen.imagePods, *pod)
 		case naming.ComponentUpgrade:

@@ -127,6 +127,9 @@ type scope struct {
 	drillPlanned plannedDrill
 	// retained is what the Job that removes what is not to be kept has said, nil where there is none, or none yet.
 	retained *retained
+	// copied is what the Pod of the last Job that copies into the second store has said, nil where there is none, or
+	// none yet.
+	copied *protocol.CopyResult
 	// moving says why another instance is about to become primary, "" when none is.
 	moving string
 	// preferredNext is when a hand-over to a preferred instance may begin, zero where something tells.

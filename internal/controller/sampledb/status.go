@@ -141,6 +141,7 @@ func (s *scope) setArchiveConditions(out *v1.SampleDBStatus) {
 	s.setWhereKnown(out, v1.ConditionRetentionApplied, s.retentionApplied(out.Backup))
 	s.setWhereKnown(out, v1.ConditionKeysHeld, s.keysHeld(out.Backup))
 	s.setWhereKnown(out, v1.ConditionIntact, intact(s.scrub()))
+	s.setWhereKnown(out, v1.ConditionCopied, s.isCopied(out.Backup))
 	switch {
 	case s.backup == nil || s.backup.Schedule == "" && s.scheduled.reason == "":
 		meta.RemoveStatusCondition(&out.Conditions, v1.ConditionScheduled)

@@ -1,5 +1,5 @@
-// Package turns decides which backup, or which verification, may have its Job next, where as many run as the operator
-// allows at once. It must not know what the Jobs do.
+// Package turns decides which backup, which verification or which copy of an archive may have its Job next, where as
+// many run as the operator allows at once. It must not know what the Jobs do.
 package turns
 
 import (
@@ -95,7 +95,7 @@ func (t *Turns) Take(
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	running, err := t.running(ctx, now)
+	running, err := ran{t.Client, t.Shard, t.Component, ownerOfBackups}.count(ctx, t.begun, now)
 	if err != nil {
 		return 0, false, err
 	}
@@ -134,14 +134,24 @@ func (t *Turns) Pause(before int, shortest, longest time.Duration) time.Duration
 // share is how many of the limit this operator may run.
 func (t *Turns) share() int { return max(t.Shard.Share(t.Limit), 1) }
 
-// running is how many Jobs run. It is asked with the lock held.
-func (t *Turns) running(ctx context.Context, now time.Time) (int, error) {
+// ownerOfBackups is the kind that Jobs belong to which take or verify backups.
+const ownerOfBackups = "DatabaseBackup"
+
+// ran are the Jobs that belong to a kind and have the label of a component.
+type ran struct {
+	client           client.Reader
+	shard            shards.Shard
+	component, owner string
+}
+
+// count is how many of them run. begun are some that the cache may not have yet, with when they were created.
+func (r ran) count(ctx context.Context, begun map[types.NamespacedName]time.Time, now time.Time) (int, error) {
 	var list batchv1.JobList
-	if err := parts.OfComponent(ctx, t.Client, &list, t.Component); err != nil {
+	if err := parts.OfComponent(ctx, r.client, &list, r.component); err != nil {
 		return 0, err
 	}
 	var all corev1.PodList
-	if err := parts.OfComponent(ctx, t.Client, &all, t.Component); err != nil {
+	if err := parts.OfComponent(ctx, r.client, &all, r.component); err != nil {
 		return 0, err
 	}
 	pods := map[types.UID][]corev1.Pod{}
@@ -153,26 +163,26 @@ func (t *Turns) running(ctx context.Context, now time.Time) (int, error) {
 	count := 0
 	for i := range list.Items {
 		job := &list.Items[i]
-		if !t.Shard.Has(job.Namespace, job.Labels[naming.LabelSampleDB]) {
+		if !r.shard.Has(job.Namespace, job.Labels[naming.LabelSampleDB]) {
 			continue
 		}
-		delete(t.begun, client.ObjectKeyFromObject(job))
-		if counts(job, pods[job.UID], now) {
+		delete(begun, client.ObjectKeyFromObject(job))
+		if r.counts(job, pods[job.UID], now) {
 			count++
 		}
 	}
-	for key, at := range t.begun {
+	for key, at := range begun {
 		if now.Sub(at) >= young {
-			delete(t.begun, key)
+			delete(begun, key)
 		}
 	}
-	return count + len(t.begun), nil
+	return count + len(begun), nil
 }
 
-// counts says that a Job runs, or is about to: those that make room in an archive are none of ours.
-func counts(job *batchv1.Job, pods []corev1.Pod, now time.Time) bool {
+// counts says that a Job runs, or is about to: those that make room in an archive are none of the backups'.
+func (r ran) counts(job *batchv1.Job, pods []corev1.Pod, now time.Time) bool {
 	owner := metav1.GetControllerOf(job)
-	if owner == nil || owner.Kind != "DatabaseBackup" || jobs.Of(job, pods).State() != jobs.Running {
+	if owner == nil || owner.Kind != r.owner || jobs.Of(job, pods).State() != jobs.Running {
 		return false
 	}
 	for i := range pods {

@@ -104,7 +104,7 @@ func TestWhichJobsCount(t *testing.T) {
 		"one whose Pod ended well a moment ago": {of(time.Second), pods(pod(corev1.PodSucceeded)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := counts(c.job, c.pods, night); got != c.want {
+			if got := (ran{owner: ownerOfBackups}).counts(c.job, c.pods, night); got != c.want {
 				t.Errorf("it counts: %v", got)
 			}
 		})

@@ -1,0 +1,76 @@
+package sampledb
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "toban.dev/api/v1"
+	"toban.dev/internal/protocol"
+)
+
+// copyScope is one with a second store, at noon, of which a Job has said something, nil for nothing.
+func copyScope(on *v1.CopyStatus, said *protocol.CopyResult) *scope {
+	db := &v1.SampleDB{}
+	db.Name, db.Namespace, db.UID = "x", "shop", "0b5c"
+	db.Spec.Backup = &v1.BackupSpec{SecondStore: &v1.SecondStoreSpec{
+		S3: &v1.S3Store{Bucket: "copies", Credentials: &v1.SecretReference{Name: "copier"}}}}
+	s := &scope{db: db, backup: db.Spec.Backup, now: at("2026-11-20 12:00:00"), copied: said}
+	if on != nil {
+		on.Place = "s3://copies/" + s.archivePath()
+		db.Status.Backup = &v1.BackupStatus{Archive: s.archivePath(), Copy: on}
+	}
+	return s
+}
+
+func TestWhatIsSaidOfACopy(t *testing.T) {
+	recent, old := moment("2026-11-20 11:30:00"), moment("2026-11-20 10:30:00")
+	now := at("2026-11-20 11:50:00")
+	for name, c := range map[string]struct {
+		on     *v1.CopyStatus
+		said   *protocol.CopyResult
+		status metav1.ConditionStatus
+		reason string
+		words  string
+	}{
+		"nothing was copied yet":          {nil, nil, metav1.ConditionFalse, v1.ReasonCopyStarting, "under way"},
+		"it was copied":                   {&v1.CopyStatus{Until: recent}, nil, metav1.ConditionTrue, v1.ReasonCopied, "s3://copies/"},
+		"not for long":                    {&v1.CopyStatus{Until: old}, nil, metav1.ConditionFalse, v1.ReasonCopyBehind, "2026-11-20T10:30:00Z"},
+		"the second store refuses":        {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Error: "denied"}, metav1.ConditionFalse, v1.ReasonCopyFailing, "denied"},
+		"an object could not be copied":   {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Problem: "it is broken", CheckedAt: now}, metav1.ConditionFalse, v1.ReasonCopyFailing, "broken"},
+		"the archive has lost a backup":   {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Until: now, CheckedAt: now, Lost: []string{"b1"}}, metav1.ConditionFalse, v1.ReasonCopyAlone, "b1"},
+		"one that retention has removed":  {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Until: now, CheckedAt: now, Lost: []string{"gone"}}, metav1.ConditionTrue, v1.ReasonCopied, ""},
+		"it is well again":                {&v1.CopyStatus{Until: old, Problem: "denied", Alone: []string{"b1"}}, &protocol.CopyResult{Until: now, CheckedAt: now, LSN: "0/1"}, metav1.ConditionTrue, v1.ReasonCopied, ""},
+		"it fails, and was lost before":   {&v1.CopyStatus{Until: recent, Alone: []string{"b1"}}, &protocol.CopyResult{Error: "away"}, metav1.ConditionFalse, v1.ReasonCopyFailing, "away"},
+		"the copy can't be restored yet":  {nil, &protocol.CopyResult{CheckedAt: now}, metav1.ConditionFalse, v1.ReasonCopyStarting, ""},
+		"a Job runs, and the last failed": {&v1.CopyStatus{Until: recent, Problem: "denied"}, nil, metav1.ConditionFalse, v1.ReasonCopyFailing, "denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := copyScope(c.on, c.said)
+			s.seen.backups = []v1.DatabaseBackup{{Status: v1.DatabaseBackupStatus{ID: "gone", Conditions: []metav1.Condition{
+				{Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved}}}}}
+			status := s.copyStatus()
+			got := s.isCopied(&v1.BackupStatus{Copy: status})
+			if got.status != c.status || got.reason != c.reason || !strings.Contains(got.message, c.words) {
+				t.Errorf("it says %+v", got)
+			}
+			if c.said != nil && c.said.Error != "" && c.on != nil && (!status.Until.Equal(c.on.Until) ||
+				len(status.Alone) != len(c.on.Alone)) {
+				t.Errorf("what was known before is forgotten: %+v", status)
+			}
+		})
+	}
+}
+
+func TestACopyInAnotherStoreBeginsAnew(t *testing.T) {
+	s := copyScope(&v1.CopyStatus{Until: moment("2026-11-20 11:30:00"), LSN: "0/1"}, nil)
+	s.db.Spec.Backup.SecondStore.S3.Bucket = "another"
+	if got := s.copyStatus(); got.Until != nil || got.LSN != "" || !strings.HasPrefix(got.Place, "s3://another/") {
+		t.Errorf("it says %+v", got)
+	}
+	s.db.Spec.Backup.SecondStore = nil
+	if got := s.copyStatus(); got != nil || s.isCopied(&v1.BackupStatus{Copy: got}) != (verdict{}) {
+		t.Errorf("without a second store it says %+v", got)
+	}
+}
