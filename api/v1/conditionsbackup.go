@@ -163,7 +163,7 @@ const (
 	ReasonCopied = "Copied"
 
 	// ReasonCopyStarting: the first copy is under way, or the archive has no complete backup yet.
-	// To do: wait. `kubectl logs -l toban.dev/sampledb=NAME,app.kubernetes.io/component=second` shows how much was copied.
+	// To do: wait. `kubectl logs -l toban.dev/sampledb=NAME,toban.dev/component=second` shows how much was copied.
 	ReasonCopyStarting = "CopyStarting"
 
 	// ReasonCopyBehind: the copy lacks what the archive had at the moment in the message, more than an hour ago. The
@@ -177,6 +177,11 @@ const (
 	// To do: correct what the message names: `spec.backup.secondStore`, its Secret, the rights of its credentials, or the
 	// store. What is broken in the first store may be whole in the copy, or in another copy of yours.
 	ReasonCopyFailing = "CopyFailing"
+
+	// ReasonCopyStopped: the database is stopped (`spec.stopped`), and so is the copying. `status.backup.copy.until` says
+	// what the copy has: the last minutes before the stop may be in the archive alone.
+	// To do: nothing; the copy goes on when the database starts.
+	ReasonCopyStopped = "CopyStopped"
 
 	// ReasonCopyAlone: the archive has lost backups that `spec.backup.retention` keeps; the message names them. The copy
 	// still has them, and keeps them for as long as these rules ask for.

@@ -144,23 +144,121 @@ type AzureStore struct {
 // credentials.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.s3), has(self.gcs), has(self.azure)].filter(x, x).size() == 1",message="backup.secondStore must have exactly one of s3, gcs and azure"
-// +kubebuilder:validation:XValidation:rule="[!has(self.s3) || [has(self.s3.credentials), !has(self.s3.deletionCredentials)].all(x, x), !has(self.gcs) || [has(self.gcs.credentials), !has(self.gcs.deletionCredentials)].all(x, x), !has(self.azure) || [has(self.azure.credentials), !has(self.azure.deletionCredentials)].all(x, x)].all(x, x)",message="backup.secondStore must have credentials (an identity of the Pods would be the instances' too), and no deletionCredentials"
 type SecondStoreSpec struct {
 	// Amazon S3, or what speaks its protocol.
 	// +optional
-	S3 *S3Store `json:"s3,omitempty"`
+	S3 *SecondS3Store `json:"s3,omitempty"`
 
 	// Google Cloud Storage.
 	// +optional
-	GCS *GCSStore `json:"gcs,omitempty"`
+	GCS *SecondGCSStore `json:"gcs,omitempty"`
 
 	// Azure Blob Storage.
 	// +optional
-	Azure *AzureStore `json:"azure,omitempty"`
+	Azure *SecondAzureStore `json:"azure,omitempty"`
+}
+
+// SecondS3Store is a bucket of S3 for a copy.
+type SecondS3Store struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address with its protocol, such as https://minio.example.com:9000. Amazon's by default.
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https?://[^/]+/?$`
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// The region.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// Put the bucket's name into the path and not into the host's name, as most servers other than Amazon's want it.
+	// +optional
+	PathStyle bool `json:"pathStyle,omitempty"`
+
+	// A Secret with accessKeyID, secretAccessKey and, if there is one, sessionToken. The instances do not get it.
+	// +required
+	Credentials SecretReference `json:"credentials"`
+
+	// A Secret with ca.crt: the authority of the server's certificate, if it is not a public one.
+	// +optional
+	CA *SecretReference `json:"ca,omitempty"`
+}
+
+// SecondGCSStore is a bucket of Google Cloud Storage for a copy.
+type SecondGCSStore struct {
+	// The bucket. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=222
+	// +required
+	Bucket string `json:"bucket"`
+
+	// A folder in the bucket under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// A Secret with credentials.json: a service account's key. The instances do not get it.
+	// +required
+	Credentials SecretReference `json:"credentials"`
+}
+
+// SecondAzureStore is a container of Azure Blob Storage for a copy.
+type SecondAzureStore struct {
+	// The storage account.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=24
+	// +required
+	Account string `json:"account"`
+
+	// The container. It must exist.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Container string `json:"container"`
+
+	// A folder in the container under which archives lie.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_./-]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// The server's address, if it is not Azure's own, such as https://azurite.example.com:10000/account.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// A Secret with accountKey or sasToken. The instances do not get it.
+	// +required
+	Credentials SecretReference `json:"credentials"`
 }
 
 // Store is it as a store to read from.
-func (s SecondStoreSpec) Store() StoreSpec { return StoreSpec{S3: s.S3, GCS: s.GCS, Azure: s.Azure} }
+func (s SecondStoreSpec) Store() (out StoreSpec) {
+	switch {
+	case s.S3 != nil:
+		out.S3 = &S3Store{Bucket: s.S3.Bucket, Prefix: s.S3.Prefix, Endpoint: s.S3.Endpoint, Region: s.S3.Region,
+			PathStyle: s.S3.PathStyle, Credentials: &s.S3.Credentials, CA: s.S3.CA}
+	case s.GCS != nil:
+		out.GCS = &GCSStore{Bucket: s.GCS.Bucket, Prefix: s.GCS.Prefix, Credentials: &s.GCS.Credentials}
+	case s.Azure != nil:
+		out.Azure = &AzureStore{Account: s.Azure.Account, Container: s.Azure.Container, Prefix: s.Azure.Prefix,
+			Endpoint: s.Azure.Endpoint, Credentials: &s.Azure.Credentials}
+	}
+	return out
+}
 
 // SecretReference names a Secret of the same namespace.
 type SecretReference struct {

@@ -19,15 +19,15 @@ import (
 const (
 	// secondWorkers is how many objects are copied side by side: each takes up to 64 MiB of memory.
 	secondWorkers = 4
-	// secondTries is how often both stores are compared anew because an object went before it could be copied, as
-	// retention removes some.
+	// secondTries is how often both stores are compared anew: because an object went before it could be copied, as
+	// retention removes some, or because there is room now.
 	secondTries = 3
 	// mostLost and mostProblems bound what a run tells.
 	mostLost, mostProblems = 8, 8
 )
 
-// errWent says that an object was listed and is not there any more.
-var errWent = errors.New("an object has gone since it was listed")
+// errAnew says that both stores are to be compared anew.
+var errAnew = errors.New("the stores have changed since they were listed")
 
 // ErrNoArchive says that there is no archive of the SampleDB where one should be.
 var ErrNoArchive = errors.New("there is no archive of this SampleDB")
@@ -94,7 +94,7 @@ func CopyToSecond(ctx context.Context, o SecondOptions) (SecondState, error) {
 	for try := 1; ; try++ {
 		s.state.Problems, s.total = nil, SecondAmount{}
 		err := s.run(ctx)
-		if err == nil || !errors.Is(err, errWent) || try == secondTries {
+		if err == nil || !errors.Is(err, errAnew) || try == secondTries {
 			return s.state, err
 		}
 	}
@@ -122,7 +122,7 @@ func readOwnerOf(ctx context.Context, b bucket.Bucket, uid string) (Owner, error
 	return owner, nil
 }
 
-// claim begins a copy, or sees that there is one (C2). The first store is no copy: it has no copy.json.
+// claim begins a copy, or sees that there is one (invariant 14). The first store is no copy: it has no copy.json.
 func (s *second) claim(ctx context.Context, owner Owner) error {
 	text, err := readWhole(ctx, s.Second, FileCopy)
 	if errors.Is(err, bucket.ErrNotExist) {
@@ -160,17 +160,16 @@ func (s *second) run(ctx context.Context) error {
 		s.problem(fmt.Sprintf("%s has another size in the copy: remove the one that is wrong", name))
 	}
 	s.count(plan)
-	for _, t := range plan.Terms {
-		if err := s.copyTerm(ctx, t); err != nil {
-			return err
-		}
-	}
-	if err := s.copyBackups(ctx, plan); err != nil {
-		return err
+	full := s.copyAll(ctx, plan)
+	if full != nil && !errors.Is(full, bucket.ErrFull) {
+		return full
 	}
 	copied, err := Read(ctx, s.Second)
 	if err != nil {
 		return err
+	}
+	if full != nil {
+		return s.makeRoom(ctx, copied, plan, full)
 	}
 	s.state.Restorable = copied.Restorable()
 	if w, ok := copied.Window(copied.NewestTermHistory()); ok {
@@ -180,6 +179,25 @@ func (s *second) run(ctx context.Context) error {
 		}
 	}
 	return s.remove(ctx, copied, plan)
+}
+
+// copyAll copies in the order of the plan.
+func (s *second) copyAll(ctx context.Context, plan CopyPlan) error {
+	for _, t := range plan.Terms {
+		if err := s.copyTerm(ctx, t); err != nil {
+			return err
+		}
+	}
+	return s.copyBackups(ctx, plan)
+}
+
+// makeRoom removes from a store that is full what need not be kept, so that the rest can be copied.
+func (s *second) makeRoom(ctx context.Context, copied Catalogue, plan CopyPlan, full error) error {
+	before := s.state.Removed
+	if err := s.remove(ctx, copied, plan); err != nil || s.state.Removed == before {
+		return errors.Join(full, err)
+	}
+	return fmt.Errorf("%w: %w", errAnew, full)
 }
 
 // count is how much is to be copied.
@@ -241,7 +259,7 @@ func (s *second) copyWAL(ctx context.Context, o bucket.Object) error {
 func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(stored []byte) error) error {
 	stored, err := readMost(ctx, s.First, o.Name, bucket.MaxObject+1)
 	if errors.Is(err, bucket.ErrNotExist) {
-		return fmt.Errorf("%w: %s", errWent, o.Name)
+		return fmt.Errorf("%w: %s has gone", errAnew, o.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("read from the first store: %w", err)
@@ -262,7 +280,7 @@ func (s *second) copyObject(ctx context.Context, o bucket.Object, check func(sto
 	return s.create(ctx, o.Name, stored)
 }
 
-// create writes an object of the copy (C1).
+// create writes an object of the copy (invariant 13).
 func (s *second) create(ctx context.Context, name string, stored []byte) error {
 	err := s.Second.Create(ctx, name, stored)
 	if errors.Is(err, bucket.ErrExists) {
@@ -297,7 +315,7 @@ func (s *second) problem(words string) {
 	}
 }
 
-// copyBackups copies the backups that can be restored with the WAL that the copy has (C3).
+// copyBackups copies the backups that can be restored with the WAL that the copy has (invariant 15).
 func (s *second) copyBackups(ctx context.Context, plan CopyPlan) error {
 	if len(plan.Backups) == 0 {
 		return nil
@@ -325,7 +343,7 @@ func (s *second) copyBackup(
 	note := FolderBase + todo.ID + "/" + FileBackup
 	text, err := readMost(ctx, s.First, note, bucket.MaxObject)
 	if errors.Is(err, bucket.ErrNotExist) {
-		return "", fmt.Errorf("%w: %s", errWent, note)
+		return "", fmt.Errorf("%w: %s has gone", errAnew, note)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read from the first store: %w", err)

@@ -353,6 +353,52 @@ func TestAStoreThatDoesNotLetBeRemovedKeepsNothingFromBeingCopied(t *testing.T) 
 	}
 }
 
+// In a store that is full what need not be kept makes room for what is new. What must be kept does not.
+func TestACopyThatIsFullMakesRoom(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		c := newCopying(t)
+		c.mustRun()
+		encoder, err := NewEncoder("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.backup(encoder, "b3", 8)
+		c.policy.Now = c.bucket.clock.Add(2 * slack)
+		if !kept { // somebody keeps less, for want of room
+			c.policy.Count = 1
+		}
+		for name := range c.bucket.objects {
+			if strings.HasPrefix(name, "base/b1/") {
+				delete(c.bucket.objects, name)
+			}
+		}
+		limited := &fullCopy{c.copy, len(c.copy.objects)}
+		state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: limited, Owner: testOwner.UID,
+			Policy: c.policy})
+		if there := len(seeRestorable(t, c.copy).Backups); there != 2 || kept != errors.Is(err, bucket.ErrFull) ||
+			kept == (len(missing(c.bucket, c.copy)) == 0) {
+			t.Errorf("kept %v: it has %d backups: %+v, %v", kept, there, state, err)
+		}
+	}
+}
+
+// fullCopy has room for so many objects.
+type fullCopy struct {
+	*memoryBucket
+	room int
+}
+
+func (f *fullCopy) Create(ctx context.Context, name string, content []byte) error {
+	f.mutex.Lock()
+	_, there := f.objects[name]
+	full := !there && len(f.objects) >= f.room
+	f.mutex.Unlock()
+	if full {
+		return bucket.ErrFull
+	}
+	return f.memoryBucket.Create(ctx, name, content)
+}
+
 // guardedCopy lets nothing be removed.
 type guardedCopy struct{ *memoryBucket }
 

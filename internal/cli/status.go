@@ -57,6 +57,7 @@ func writeStatus(out io.Writer, db *v1.SampleDB) error {
 	writeFinish(w, status.Finish)
 	writeWindows(w, status.Backup)
 	writeScrub(w, status.Backup)
+	writeCopy(w, status.Backup)
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("show the status: %w", err)
 	}
@@ -204,6 +205,16 @@ func writeScrub(w io.Writer, b *v1.BackupStatus) {
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nthe archive could not be read again: %s\n", s.Error)
 	}
+}
+
+// writeCopy shows up to when the second store has a copy. What is wrong the condition Copied says.
+func writeCopy(w io.Writer, b *v1.BackupStatus) {
+	if b == nil || b.Copy == nil {
+		return
+	}
+	c := b.Copy
+	fmt.Fprintf(w, "\ncopy of the archive: in %s, with all until %s (%s); compared %s\n",
+		c.Place, at(c.Until), cmp.Or(c.LSN, "-"), at(c.CheckedAt))
 }
 
 func primaryLine(status v1.SampleDBStatus) string {

@@ -59,9 +59,9 @@ func inS3(db *v1.SampleDB) {
 			PathStyle: true, Credentials: &v1.SecretReference{Name: "minio"}, CA: &v1.SecretReference{Name: "minio-ca"},
 			DeletionCredentials: &v1.SecretReference{Name: "minio-remover"},
 		}},
-		SecondStore: &v1.SecondStoreSpec{S3: &v1.S3Store{
+		SecondStore: &v1.SecondStoreSpec{S3: &v1.SecondS3Store{
 			Bucket: "copies", Prefix: "far", Endpoint: "https://minio.elsewhere.example:9000", PathStyle: true,
-			Credentials: &v1.SecretReference{Name: "copier"}, CA: &v1.SecretReference{Name: "copies-ca"},
+			Credentials: v1.SecretReference{Name: "copier"}, CA: &v1.SecretReference{Name: "copies-ca"},
 		}},
 		Encryption: &v1.EncryptionSpec{
 			Recipient: "age1" + strings.Repeat("q", 58), Key: v1.SecretReference{Name: "archive-key"},

@@ -19,14 +19,14 @@ func withSecond(db *v1.SampleDB, second v1.SecondStoreSpec) *v1.SampleDB {
 }
 
 func TestOnlyTheCopyHasTheSecondStore(t *testing.T) {
-	key := &v1.SecretReference{Name: "copier"}
+	key := v1.SecretReference{Name: "copier"}
 	for name, db := range map[string]*v1.SampleDB{
 		"S3":  sampleDB("x", inS3),
-		"GCS": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{GCS: &v1.GCSStore{Bucket: "copies", Credentials: key}}),
+		"GCS": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{GCS: &v1.SecondGCSStore{Bucket: "copies", Credentials: key}}),
 		"Azure": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{
-			Azure: &v1.AzureStore{Account: "far", Container: "copies", Credentials: key}}),
+			Azure: &v1.SecondAzureStore{Account: "far", Container: "copies", Credentials: key}}),
 		"of a volume": withSecond(sampleDB("x", onVolume), v1.SecondStoreSpec{
-			S3: &v1.S3Store{Bucket: "copies", Credentials: key}}),
+			S3: &v1.SecondS3Store{Bucket: "copies", Credentials: key}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for who, pod := range podsWithStore(t, db) {
@@ -76,20 +76,20 @@ func secretsOf(pod corev1.PodSpec, secret string) (names []string) {
 }
 
 func TestACopyHasAPlaceAndAJobOfItsOwn(t *testing.T) {
-	key := &v1.SecretReference{Name: "copier"}
+	key := v1.SecretReference{Name: "copier"}
 	for want, second := range map[string]v1.SecondStoreSpec{
-		"s3://copies/far/shop/x": {S3: &v1.S3Store{Bucket: "copies", Prefix: "/far/", Credentials: key}},
+		"s3://copies/far/shop/x": {S3: &v1.SecondS3Store{Bucket: "copies", Prefix: "/far/", Credentials: key}},
 		"https://minio:9000/copies/shop/x": {
-			S3: &v1.S3Store{Bucket: "copies", Endpoint: "https://minio:9000/", Credentials: key}},
-		"gs://copies/shop/x": {GCS: &v1.GCSStore{Bucket: "copies", Credentials: key}},
+			S3: &v1.SecondS3Store{Bucket: "copies", Endpoint: "https://minio:9000/", Credentials: key}},
+		"gs://copies/shop/x": {GCS: &v1.SecondGCSStore{Bucket: "copies", Credentials: key}},
 		"https://far.blob.core.windows.net/copies/shop/x": {
-			Azure: &v1.AzureStore{Account: "far", Container: "copies", Credentials: key}},
+			Azure: &v1.SecondAzureStore{Account: "far", Container: "copies", Credentials: key}},
 	} {
 		db := withSecond(sampleDB("x"), second)
 		if got := CopyPlace(db, "shop/x"); got != want {
 			t.Errorf("it is %s, want %s", got, want)
 		}
-		other := withSecond(sampleDB("x"), v1.SecondStoreSpec{S3: &v1.S3Store{Bucket: "another", Credentials: key}})
+		other := withSecond(sampleDB("x"), v1.SecondStoreSpec{S3: &v1.SecondS3Store{Bucket: "another", Credentials: key}})
 		if CopyJobName(db) == CopyJobName(other) {
 			t.Error("a Job of a former second store is taken for one of this")
 		}

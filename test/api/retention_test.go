@@ -220,8 +220,7 @@ func TestCredentialsForDeletionAreOthers(t *testing.T) {
 	} {
 		db := w.sampleDB("x-"+field, func(db *v1.SampleDB) { db.Spec.Backup = &v1.BackupSpec{Store: store} })
 		err := w.api.Create(w.Context(), db)
-		want := "backup.store." + field + ".deletionCredentials must name another Secret than backup.store." + field +
-			".credentials, which the instances have"
+		want := "backup.store: deletionCredentials must name another Secret than credentials, which the instances have"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", field, err)
 		}

@@ -99,7 +99,7 @@ func (r *Reconciler) phases() []phase {
 		{"volumes", r.applyAnew, work},
 		{"agents", r.applyAgents, work},
 		{"archive", r.applyArchive, apart},
-		{"second store", r.applyCopy, apart},
+		{"second store", r.applyCopy, work},
 		{"retention", r.applyRetention, work},
 		{"backups", r.applyBackups, work},
 		{"image", r.applyImage, work},

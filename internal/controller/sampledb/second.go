@@ -120,8 +120,11 @@ func (s *scope) isCopied(now *v1.BackupStatus) verdict {
 	}
 	c := now.Copy
 	switch {
-	case c.Problem != "":
+	case c.Problem != "" && !s.stop.Down():
 		return no(v1.ReasonCopyFailing, c.Problem)
+	case s.stop.Down():
+		return no(v1.ReasonCopyStopped, fmt.Sprintf("the database is stopped: the copy in %s goes on when it starts",
+			c.Place))
 	case len(c.Alone) > 0:
 		return no(v1.ReasonCopyAlone, fmt.Sprintf("the archive has lost backups that are to be kept, and that only the "+
 			"copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))

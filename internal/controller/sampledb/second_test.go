@@ -15,7 +15,7 @@ func copyScope(on *v1.CopyStatus, said *protocol.CopyResult) *scope {
 	db := &v1.SampleDB{}
 	db.Name, db.Namespace, db.UID = "x", "shop", "0b5c"
 	db.Spec.Backup = &v1.BackupSpec{SecondStore: &v1.SecondStoreSpec{
-		S3: &v1.S3Store{Bucket: "copies", Credentials: &v1.SecretReference{Name: "copier"}}}}
+		S3: &v1.SecondS3Store{Bucket: "copies", Credentials: v1.SecretReference{Name: "copier"}}}}
 	s := &scope{db: db, backup: db.Spec.Backup, now: at("2026-11-20 12:00:00"), copied: said}
 	if on != nil {
 		on.Place = "s3://copies/" + s.archivePath()
@@ -60,6 +60,14 @@ func TestWhatIsSaidOfACopy(t *testing.T) {
 				t.Errorf("what was known before is forgotten: %+v", status)
 			}
 		})
+	}
+}
+
+func TestWhileADatabaseIsStoppedItsCopyIsNoAlarm(t *testing.T) {
+	s := copyScope(&v1.CopyStatus{Until: moment("2026-11-20 10:30:00"), Problem: "away"}, nil)
+	s.stop = &v1.StopStatus{Step: v1.StopStopped}
+	if got := s.isCopied(&v1.BackupStatus{Copy: s.copyStatus()}); got.reason != v1.ReasonCopyStopped {
+		t.Errorf("it says %+v", got)
 	}
 }
 
