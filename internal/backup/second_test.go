@@ -305,6 +305,8 @@ func TestWhatGoesFromACopy(t *testing.T) {
 		"what retention has removed":                             {[]func(*copying){third, gone("base/b1/")}, "b2 b3", nil, nil},
 		"no more than that, where others have gone too":          {[]func(*copying){third, gone("base/b1/"), gone("base/b2/")}, "b2 b3", []string{"b2"}, nil},
 		"nothing of a backup of which the archive has lost some": {[]func(*copying){third, gone("base/b1/base")}, "b1 b2 b3", nil, nil},
+		"nothing of the WAL of a backup that the archive has": {
+			[]func(*copying){third, gone("wal/00000001/000000010000000000000003")}, "b1 b2 b3", nil, nil},
 		"what goes is not that of a pinned one": {
 			[]func(*copying){third, gone("base/b1/"), func(c *copying) { c.policy.Pinned = []string{"b1"} }},
 			"b1 b2 b3", []string{"b1"}, nil},
