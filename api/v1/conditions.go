@@ -57,8 +57,8 @@ const (
 	// ConditionIntact is true when the verifications, which read the archive again part by part, have found no broken
 	// or lost object. It exists after the first of them.
 	ConditionIntact = "Intact"
-	// ConditionCopied is true when `spec.backup.secondStore` has everything that the archive had an hour ago, and nothing
-	// stands in the way. It is there with a second store. Neither the database nor Ready waits for it.
+	// ConditionCopied is true when `spec.backup.secondStore` has everything that the archive had an hour ago, and
+	// nothing stands in the way. It is there with a second store. Neither the database nor Ready waits for it.
 	ConditionCopied = "Copied"
 	// ConditionRestored is true when the data of `spec.restoreFrom` or `spec.restore` is restored. With
 	// `spec.restoreFrom` there is no instance before that. It exists if one of the two fields is or was set.

@@ -157,8 +157,8 @@ const (
 
 // Reasons of Copied. None of them keeps Ready from being true.
 const (
-	// ReasonCopied: everything that the archive had at most an hour ago is in the second store, and can be restored from
-	// there. `status.backup.copy` has the moment.
+	// ReasonCopied: everything that the archive had at most an hour ago is in the second store, and can be restored
+	// from there. `status.backup.copy` has the moment.
 	// To do: nothing.
 	ReasonCopied = "Copied"
 
@@ -174,20 +174,20 @@ const (
 
 	// ReasonCopyFailing: a store refuses, or something could not be copied or removed; the message says what. It is
 	// tried again ten minutes after each run. The archive itself is not concerned.
-	// To do: correct what the message names: `spec.backup.secondStore`, its Secret, the rights of its credentials, or the
-	// store. What is broken in the first store may be whole in the copy, or in another copy of yours.
+	// To do: correct what the message names: `spec.backup.secondStore`, its Secret, the rights of its credentials, or
+	// the store. What is broken in the first store may be whole in the copy, or in another copy of yours.
 	ReasonCopyFailing = "CopyFailing"
 
-	// ReasonCopyStopped: the database is stopped (`spec.stopped`), and so is the copying. `status.backup.copy.until` says
-	// what the copy has: the last minutes before the stop may be in the archive alone.
+	// ReasonCopyStopped: the database is stopped (`spec.stopped`), and so is the copying. `status.backup.copy.until`
+	// says what the copy has: the last minutes before the stop may be in the archive alone.
 	// To do: nothing; the copy goes on when the database starts.
 	ReasonCopyStopped = "CopyStopped"
 
-	// ReasonCopyAlone: the archive has lost backups that `spec.backup.retention` keeps; the message names them. The copy
-	// still has them, and keeps them for as long as these rules ask for.
-	// To do: find out who has removed them, and change the credentials of `spec.backup.store` if it was nobody of yours.
-	// To use them, restore from the copy ("From the second store" in docs/backup.md). If they were removed on purpose,
-	// remove them from the second store too.
+	// ReasonCopyAlone: the archive has lost backups that `spec.backup.retention` keeps; the message names them. The
+	// copy still has them, and keeps them for as long as these rules ask for.
+	// To do: find out who has removed them, and change the credentials of `spec.backup.store` if it was nobody of
+	// yours. To use them, restore from the copy ("From the second store" in docs/backup.md). If they were removed on
+	// purpose, remove them from the second store too.
 	ReasonCopyAlone = "CopyAlone"
 )
 

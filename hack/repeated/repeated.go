@@ -1,6 +1,6 @@
-// Package repeated says which fields of our kinds have a type that another field has too. A CRD describes what is inside
-// of such a type once, where it is first read about: a CRD that kubectl apply can install has little room. The reference
-// has the descriptions of all.
+// Package repeated says which fields of our kinds have a type that another field has too. A CRD describes what is
+// inside of such a type once, where it is first read about: a CRD that kubectl apply can install has little room. The
+// reference has the descriptions of all.
 package repeated
 
 import (

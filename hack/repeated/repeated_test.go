@@ -41,7 +41,8 @@ func TestWhatIsLeftOutOfTheCRDIsInTheReference(t *testing.T) {
 	Restore(kind)
 	for path, like := range fields {
 		s, described := undescribed(at(kind, path)), undescribed(at(kind, like))
-		if missing := slices.DeleteFunc(s, func(n string) bool { return slices.Contains(described, n) }); len(missing) > 0 {
+		missing := slices.DeleteFunc(s, func(n string) bool { return slices.Contains(described, n) })
+		if len(missing) > 0 {
 			t.Errorf("%s has fields without a description: %q", path, missing)
 		}
 	}

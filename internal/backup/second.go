@@ -42,8 +42,8 @@ type SecondOptions struct {
 	First, Second bucket.Bucket
 	// Owner is the UID of the SampleDB.
 	Owner string
-	// Policy is what is kept in the copy. Now is before the stores are listed. Newer is set for the archive of a former major version; one that the
-	// first store does not have any more is only cleaned then.
+	// Policy is what is kept in the copy. Now is before the stores are listed. Newer is set for the archive of a former
+	// major version: one that the first store does not have any more is only cleaned then.
 	Policy Policy
 	// Tell is called with how much was copied, and how much is to be.
 	Tell func(done, total SecondAmount)

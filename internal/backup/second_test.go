@@ -195,46 +195,49 @@ func missing(archive, copied *memoryBucket) (names []string) {
 // restored, reaches no less far than before, and nothing is copied twice.
 func TestACopyThatIsCutOffGoesOn(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		for cut := 1; ; cut++ {
-			c := newCopying(t)
-			killed, writes := errors.New("killed"), 0
-			c.copy.fault = func(is bool) error {
-				if writes >= cut {
-					return killed
-				}
-				return nil
-			}
-			counting := &writing{memoryBucket: c.copy, wrote: map[string]int{}, before: func() {
-				writes++
-			}, after: after}
-			_, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID,
-				Policy: c.policy})
-			reach := reachOf(seeRestorable(t, c.copy))
-			c.copy.fault = func(bool) error { return nil }
-			if err == nil {
-				if cut < len(c.bucket.objects) {
-					t.Fatalf("it has ended after %d writes, of %d objects", cut, len(c.bucket.objects))
-				}
-				break
-			}
-			state, err := CopyToSecond(t.Context(), SecondOptions{First: c.bucket, Second: counting,
-				Owner: testOwner.UID, Policy: c.policy})
-			if err != nil {
-				t.Fatalf("cut %d: %v", cut, err)
-			}
-			if left := missing(c.bucket, c.copy); len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
-				t.Errorf("cut %d: it lacks %v, %+v", cut, left, state)
-			}
-			if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.bucket)) {
-				t.Errorf("cut %d: it reaches to %s, and has reached to %s", cut, now, reach)
-			}
-			for name, times := range counting.wrote {
-				if times > 1 {
-					t.Errorf("cut %d: %s was copied %d times", cut, name, times)
-				}
+		for cut := 1; cutOff(t, cut, after); cut++ {
+			if t.Failed() {
+				t.Fatalf("at the write %d, after it: %v", cut, after)
 			}
 		}
 	}
+}
+
+// cutOff ends a run at a write, and has another one go on; false where the run has fewer writes.
+func cutOff(t *testing.T, cut int, after bool) bool {
+	t.Helper()
+	c := newCopying(t)
+	killed, writes := errors.New("killed"), 0
+	c.copy.fault = func(bool) error {
+		if writes >= cut {
+			return killed
+		}
+		return nil
+	}
+	counting := &writing{memoryBucket: c.copy, wrote: map[string]int{}, before: func() { writes++ }, after: after}
+	options := SecondOptions{First: c.bucket, Second: counting, Owner: testOwner.UID, Policy: c.policy}
+	_, err := CopyToSecond(t.Context(), options)
+	reach := reachOf(seeRestorable(t, c.copy))
+	c.copy.fault = func(bool) error { return nil }
+	if err == nil {
+		if cut < len(c.bucket.objects) {
+			t.Errorf("it has ended after %d writes, of %d objects", cut, len(c.bucket.objects))
+		}
+		return false
+	}
+	state, err := CopyToSecond(t.Context(), options)
+	if left := missing(c.bucket, c.copy); err != nil || len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
+		t.Errorf("it lacks %v, %+v, %v", left, state, err)
+	}
+	if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.bucket)) {
+		t.Errorf("it reaches to %s, and has reached to %s", now, reach)
+	}
+	for name, times := range counting.wrote {
+		if times > 1 {
+			t.Errorf("%s was copied %d times", name, times)
+		}
+	}
+	return true
 }
 
 // reachOf is up to where an archive can be restored, 0 for nowhere.
@@ -243,7 +246,8 @@ func reachOf(c Catalogue) wal.LSN {
 	return w.To
 }
 
-// writing counts what is created in a bucket, and calls before each time. after: what is to fail fails when it was done.
+// writing counts what is created in a bucket, and calls before each time. after: what is to fail fails when it was
+// done.
 type writing struct {
 	*memoryBucket
 	wrote  map[string]int
@@ -296,15 +300,20 @@ func TestWhatGoesFromACopy(t *testing.T) {
 		lost    []string
 		wrong   error
 	}{
-		"nothing where nothing has changed":                      {nil, "b1 b2", nil, nil},
-		"nothing where the archive is empty":                     {[]func(*copying){gone("")}, "b1 b2", nil, ErrNoArchive},
-		"nothing where it does not say any more whose it is":     {[]func(*copying){gone(FileArchive)}, "b1 b2", nil, ErrNoArchive},
-		"nothing where all but that has gone, and it is said":    {[]func(*copying){gone("base/"), gone("wal/")}, "b1 b2", []string{"b1", "b2"}, nil},
-		"nothing where a backup has gone that is to be kept":     {[]func(*copying){gone("base/b2/")}, "b1 b2", []string{"b2"}, nil},
-		"nothing of what the archive still has":                  {[]func(*copying){third}, "b1 b2 b3", nil, nil},
-		"what retention has removed":                             {[]func(*copying){third, gone("base/b1/")}, "b2 b3", nil, nil},
-		"no more than that, where others have gone too":          {[]func(*copying){third, gone("base/b1/"), gone("base/b2/")}, "b2 b3", []string{"b2"}, nil},
-		"nothing of a backup of which the archive has lost some": {[]func(*copying){third, gone("base/b1/base")}, "b1 b2 b3", nil, nil},
+		"nothing where nothing has changed":  {nil, "b1 b2", nil, nil},
+		"nothing where the archive is empty": {[]func(*copying){gone("")}, "b1 b2", nil, ErrNoArchive},
+		"nothing where it does not say any more whose it is": {
+			[]func(*copying){gone(FileArchive)}, "b1 b2", nil, ErrNoArchive},
+		"nothing where all but that has gone, and it is said": {
+			[]func(*copying){gone("base/"), gone("wal/")}, "b1 b2", []string{"b1", "b2"}, nil},
+		"nothing where a backup has gone that is to be kept": {
+			[]func(*copying){gone("base/b2/")}, "b1 b2", []string{"b2"}, nil},
+		"nothing of what the archive still has": {[]func(*copying){third}, "b1 b2 b3", nil, nil},
+		"what retention has removed":            {[]func(*copying){third, gone("base/b1/")}, "b2 b3", nil, nil},
+		"no more than that, where others have gone too": {
+			[]func(*copying){third, gone("base/b1/"), gone("base/b2/")}, "b2 b3", []string{"b2"}, nil},
+		"nothing of a backup of which the archive has lost some": {
+			[]func(*copying){third, gone("base/b1/base")}, "b1 b2 b3", nil, nil},
 		"nothing of the WAL of a backup that the archive has": {
 			[]func(*copying){third, gone("wal/00000001/000000010000000000000003")}, "b1 b2 b3", nil, nil},
 		"what goes is not that of a pinned one": {

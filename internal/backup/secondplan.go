@@ -234,7 +234,7 @@ func PlanCopyRemoval(copied Catalogue, plan CopyPlan, policy Policy) CopyRemoval
 	}
 	for _, name := range names {
 		id, ofBackup := backupOf(name)
-		if plan.Alone[name] && !(ofBackup && plan.In[id]) {
+		if plan.Alone[name] && (!ofBackup || !plan.In[id]) {
 			out.Names = append(out.Names, name)
 		}
 	}

@@ -71,8 +71,8 @@ func CopyJobName(db *v1.SampleDB) string {
 	return naming.CopyJob(db.Name, Hash([]any{backup.Store, backup.SecondStore}))
 }
 
-// CopyJob copies the archive into the second store, once. Its Pod alone has the credentials of that. It runs our program
-// in our own image, and reads the first store as a restore does.
+// CopyJob copies the archive into the second store, once. Its Pod alone has the credentials of that. It runs our
+// program in our own image, and reads the first store as a restore does.
 func CopyJob(db *v1.SampleDB, settings Settings) *batchv1.Job {
 	retries, kept, deadline := int32(0), copyKept, copyDeadline
 	object := meta(db, CopyJobName(db))
@@ -112,8 +112,8 @@ func copyPod(db *v1.SampleDB, settings Settings) corev1.PodSpec {
 	return pod
 }
 
-// copyVolumes mount the settings, the credentials of both stores, and where the first one is a volume, the authority for
-// a certificate that it knows.
+// copyVolumes mount the settings, the credentials of both stores, and where the first one is a volume, the authority
+// for a certificate that it knows.
 func copyVolumes(db *v1.SampleDB) ([]corev1.Volume, []corev1.VolumeMount) {
 	mode := configMode
 	volumes, mounts := storeVolumes(storeOf(db))

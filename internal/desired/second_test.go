@@ -21,8 +21,9 @@ func withSecond(db *v1.SampleDB, second v1.SecondStoreSpec) *v1.SampleDB {
 func TestOnlyTheCopyHasTheSecondStore(t *testing.T) {
 	key := v1.SecretReference{Name: "copier"}
 	for name, db := range map[string]*v1.SampleDB{
-		"S3":  sampleDB("x", inS3),
-		"GCS": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{GCS: &v1.SecondGCSStore{Bucket: "copies", Credentials: key}}),
+		"S3": sampleDB("x", inS3),
+		"GCS": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{
+			GCS: &v1.SecondGCSStore{Bucket: "copies", Credentials: key}}),
 		"Azure": withSecond(sampleDB("x", inS3), v1.SecondStoreSpec{
 			Azure: &v1.SecondAzureStore{Account: "far", Container: "copies", Credentials: key}}),
 		"of a volume": withSecond(sampleDB("x", onVolume), v1.SecondStoreSpec{
@@ -89,7 +90,8 @@ func TestACopyHasAPlaceAndAJobOfItsOwn(t *testing.T) {
 		if got := CopyPlace(db, "shop/x"); got != want {
 			t.Errorf("it is %s, want %s", got, want)
 		}
-		other := withSecond(sampleDB("x"), v1.SecondStoreSpec{S3: &v1.SecondS3Store{Bucket: "another", Credentials: key}})
+		other := withSecond(sampleDB("x"), v1.SecondStoreSpec{
+			S3: &v1.SecondS3Store{Bucket: "another", Credentials: key}})
 		if CopyJobName(db) == CopyJobName(other) {
 			t.Error("a Job of a former second store is taken for one of this")
 		}

@@ -149,8 +149,8 @@ type CopyResult struct {
 	Error string `json:"error,omitempty"`
 	// Problem is what was not copied or removed, why, and what to do; "" for nothing.
 	Problem string `json:"problem,omitempty"`
-	// Until is when the archive was looked at of which the copy has everything, zero where it lacks something; LSN is up
-	// to where the copy can be restored.
+	// Until is when the archive was looked at of which the copy has everything, zero where it lacks something; LSN is
+	// up to where the copy can be restored.
 	Until time.Time `json:"until,omitzero"`
 	LSN   string    `json:"lsn,omitempty"`
 	// CheckedAt is when all was compared, zero where it was not.

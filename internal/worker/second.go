@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// tellSecond is how often the log says how much was copied.
-	tellSecond = 10 * time.Second
+	// tellEvery is how often the log says how much was copied.
+	tellEvery = 10 * time.Second
 	// mostLost bounds how many lost backups a result names.
 	mostLost = 8
 )
@@ -138,7 +138,7 @@ func (c *secondCopy) copy(ctx context.Context, path string, policy backup.Policy
 
 // tell says now and then how much was copied.
 func (c *secondCopy) tell(done, total backup.SecondAmount) {
-	if now := time.Now(); now.Sub(c.told) >= tellSecond || done.Objects == total.Objects {
+	if now := time.Now(); now.Sub(c.told) >= tellEvery || done.Objects == total.Objects {
 		c.told = now
 		c.log.Info("copies", "objects", done.Objects, "ofObjects", total.Objects, "bytes", done.Bytes,
 			"ofBytes", total.Bytes)

@@ -55,7 +55,8 @@ type Condition struct {
 
 // grave are the conditions that say, while they are false, that writes, data or the way back are at risk.
 var grave = []string{
-	v1.ConditionDurable, v1.ConditionHasRoom, v1.ConditionArchiving, v1.ConditionIntact, v1.ConditionKeysHeld, v1.ConditionCopied,
+	v1.ConditionDurable, v1.ConditionHasRoom, v1.ConditionArchiving, v1.ConditionIntact, v1.ConditionKeysHeld,
+	v1.ConditionCopied,
 	v1.ConditionScheduled, v1.ConditionCollationsCurrent, v1.ConditionRestored, v1.ConditionInitialized,
 	v1.ConditionStorageReady, v1.ConditionConfigurationApplied,
 }

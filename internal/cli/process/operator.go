@@ -133,7 +133,8 @@ func (o operatorOptions) check() error {
 			"OPERATOR_IMAGE in the environment)")
 	}
 	if o.backups < 0 || o.verifications < 0 || o.copies < 0 {
-		return fmt.Errorf("--%s, --%s and --%s must be 0 (any number) or more", flagBackups, flagVerifications, flagCopies)
+		return fmt.Errorf("--%s, --%s and --%s must be 0 (any number) or more",
+			flagBackups, flagVerifications, flagCopies)
 	}
 	if o.lease < leaseShortest {
 		return fmt.Errorf("--%s must be %s or more", flagLease, leaseShortest)
@@ -252,7 +253,8 @@ func (o operatorOptions) controllers(ctx context.Context, m manager.Manager, rig
 		Agents:   asks,
 		Programs: asks,
 		Copies: &turns.Places{
-			Client: m.GetClient(), Limit: o.copies, Shard: o.shard, Component: naming.ComponentSecond, Owner: "SampleDB",
+			Client: m.GetClient(), Limit: o.copies, Shard: o.shard,
+			Component: naming.ComponentSecond, Owner: "SampleDB",
 		},
 		Pods:        asks,
 		Credentials: store,

@@ -68,12 +68,12 @@ func copyResult(run jobs.Run) *protocol.CopyResult {
 	if said := jobs.Result[protocol.CopyResult](run.Last(naming.ContainerSecond)); said != nil {
 		return said
 	}
-	return &protocol.CopyResult{Error: fmt.Sprintf("Job %s has ended without a word (%s): kubectl logs job/%s says more",
+	return &protocol.CopyResult{Error: fmt.Sprintf("Job %s has ended without a word (%s): see kubectl logs job/%s",
 		run.Job.Name, run.EndMessage(), run.Job.Name)}
 }
 
-// copyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one, and
-// what the last Job has said.
+// copyStatus is what the status says of the copy, nil where there is no second store: what is on record of this one,
+// and what the last Job has said.
 func (s *scope) copyStatus() *v1.CopyStatus {
 	place := desired.CopyPlace(s.db, s.archivePath())
 	if place == "" {
@@ -126,13 +126,13 @@ func (s *scope) isCopied(now *v1.BackupStatus) verdict {
 		return no(v1.ReasonCopyStopped, fmt.Sprintf("the database is stopped: the copy in %s goes on when it starts",
 			c.Place))
 	case len(c.Alone) > 0:
-		return no(v1.ReasonCopyAlone, fmt.Sprintf("the archive has lost backups that are to be kept, and that only the "+
-			"copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))
+		return no(v1.ReasonCopyAlone, fmt.Sprintf("the archive has lost backups that are to be kept, and that only "+
+			"the copy in %s has: %s", c.Place, strings.Join(c.Alone, ", ")))
 	case c.Until == nil:
 		return no(v1.ReasonCopyStarting, "the first copy to "+c.Place+" is under way, or there is no backup yet")
 	case s.now.Sub(c.Until.Time) > copyBehind:
-		return no(v1.ReasonCopyBehind, fmt.Sprintf("the copy in %s has what the archive had at %s, and not yet what it "+
-			"had an hour ago", c.Place, c.Until.UTC().Format(time.RFC3339)))
+		return no(v1.ReasonCopyBehind, fmt.Sprintf("the copy in %s has what the archive had at %s, and not yet what "+
+			"it had an hour ago", c.Place, c.Until.UTC().Format(time.RFC3339)))
 	}
 	return yes(v1.ReasonCopied, "the archive is copied to "+c.Place+" every ten minutes")
 }

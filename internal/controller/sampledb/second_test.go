@@ -27,32 +27,41 @@ func copyScope(on *v1.CopyStatus, said *protocol.CopyResult) *scope {
 func TestWhatIsSaidOfACopy(t *testing.T) {
 	recent, old := moment("2026-11-20 11:30:00"), moment("2026-11-20 10:30:00")
 	now := at("2026-11-20 11:50:00")
+	whole := func(lost ...string) *protocol.CopyResult {
+		return &protocol.CopyResult{Until: now, CheckedAt: now, LSN: "0/1", Lost: lost}
+	}
 	for name, c := range map[string]struct {
-		on     *v1.CopyStatus
-		said   *protocol.CopyResult
-		status metav1.ConditionStatus
-		reason string
-		words  string
+		on            *v1.CopyStatus
+		said          *protocol.CopyResult
+		reason, words string
 	}{
-		"nothing was copied yet":          {nil, nil, metav1.ConditionFalse, v1.ReasonCopyStarting, "under way"},
-		"it was copied":                   {&v1.CopyStatus{Until: recent}, nil, metav1.ConditionTrue, v1.ReasonCopied, "s3://copies/"},
-		"not for long":                    {&v1.CopyStatus{Until: old}, nil, metav1.ConditionFalse, v1.ReasonCopyBehind, "2026-11-20T10:30:00Z"},
-		"the second store refuses":        {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Error: "denied"}, metav1.ConditionFalse, v1.ReasonCopyFailing, "denied"},
-		"an object could not be copied":   {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Problem: "it is broken", CheckedAt: now}, metav1.ConditionFalse, v1.ReasonCopyFailing, "broken"},
-		"the archive has lost a backup":   {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Until: now, CheckedAt: now, Lost: []string{"b1"}}, metav1.ConditionFalse, v1.ReasonCopyAlone, "b1"},
-		"one that retention has removed":  {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Until: now, CheckedAt: now, Lost: []string{"gone"}}, metav1.ConditionTrue, v1.ReasonCopied, ""},
-		"it is well again":                {&v1.CopyStatus{Until: old, Problem: "denied", Alone: []string{"b1"}}, &protocol.CopyResult{Until: now, CheckedAt: now, LSN: "0/1"}, metav1.ConditionTrue, v1.ReasonCopied, ""},
-		"it fails, and was lost before":   {&v1.CopyStatus{Until: recent, Alone: []string{"b1"}}, &protocol.CopyResult{Error: "away"}, metav1.ConditionFalse, v1.ReasonCopyFailing, "away"},
-		"the copy can't be restored yet":  {nil, &protocol.CopyResult{CheckedAt: now}, metav1.ConditionFalse, v1.ReasonCopyStarting, ""},
-		"a Job runs, and the last failed": {&v1.CopyStatus{Until: recent, Problem: "denied"}, nil, metav1.ConditionFalse, v1.ReasonCopyFailing, "denied"},
+		"nothing was copied yet": {nil, nil, v1.ReasonCopyStarting, "under way"},
+		"it was copied":          {&v1.CopyStatus{Until: recent}, nil, v1.ReasonCopied, "s3://copies/"},
+		"not for long":           {&v1.CopyStatus{Until: old}, nil, v1.ReasonCopyBehind, "2026-11-20T10:30:00Z"},
+		"the second store refuses": {&v1.CopyStatus{Until: recent}, &protocol.CopyResult{Error: "denied"},
+			v1.ReasonCopyFailing, "denied"},
+		"an object could not be copied": {&v1.CopyStatus{Until: recent},
+			&protocol.CopyResult{Problem: "it is broken", CheckedAt: now}, v1.ReasonCopyFailing, "broken"},
+		"the archive has lost a backup":  {&v1.CopyStatus{Until: recent}, whole("b1"), v1.ReasonCopyAlone, "b1"},
+		"one that retention has removed": {&v1.CopyStatus{Until: recent}, whole("gone"), v1.ReasonCopied, ""},
+		"it is well again": {&v1.CopyStatus{Until: old, Problem: "denied", Alone: []string{"b1"}}, whole(),
+			v1.ReasonCopied, ""},
+		"it fails, and was lost before": {&v1.CopyStatus{Until: recent, Alone: []string{"b1"}},
+			&protocol.CopyResult{Error: "away"}, v1.ReasonCopyFailing, "away"},
+		"the copy can't be restored yet": {nil, &protocol.CopyResult{CheckedAt: now}, v1.ReasonCopyStarting, ""},
+		"a Job runs, and the last failed": {&v1.CopyStatus{Until: recent, Problem: "denied"}, nil,
+			v1.ReasonCopyFailing, "denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := copyScope(c.on, c.said)
-			s.seen.backups = []v1.DatabaseBackup{{Status: v1.DatabaseBackupStatus{ID: "gone", Conditions: []metav1.Condition{
-				{Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved}}}}}
+			removed := metav1.Condition{
+				Type: v1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1.ReasonRemoved}
+			s.seen.backups = []v1.DatabaseBackup{{Status: v1.DatabaseBackupStatus{
+				ID: "gone", Conditions: []metav1.Condition{removed}}}}
 			status := s.copyStatus()
 			got := s.isCopied(&v1.BackupStatus{Copy: status})
-			if got.status != c.status || got.reason != c.reason || !strings.Contains(got.message, c.words) {
+			if (got.status == metav1.ConditionTrue) != (c.reason == v1.ReasonCopied) ||
+				got.reason != c.reason || !strings.Contains(got.message, c.words) {
 				t.Errorf("it says %+v", got)
 			}
 			if c.said != nil && c.said.Error != "" && c.on != nil && (!status.Until.Equal(c.on.Until) ||
