@@ -97,7 +97,8 @@ func (c *secondCopy) open(ctx context.Context) error {
 		return fmt.Errorf("the first store: %w", err)
 	}
 	second := *c.settings.Second
-	if files, _ := filepath.Glob(filepath.Join(second.Credentials, "*")); len(files) == 0 {
+	files, _ := filepath.Glob(filepath.Join(second.Credentials, "*"))
+	if second.Credentials != "" && len(files) == 0 {
 		return errors.New("the Secret that credentials of spec.backup.secondStore names is not there, or is empty: " +
 			"create it")
 	}

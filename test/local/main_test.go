@@ -26,6 +26,7 @@ const agentVariable = "TOBAN_TEST_AGENT"
 var commands = map[string]func() *cobra.Command{
 	"1": process.Agent, "take": process.Take, "retain": process.Retain, "restore": process.Restore,
 	"verify": process.Verify, "inspect": process.Inspect, "pooler": process.Pooler,
+	"second": process.Second,
 }
 
 // program is a copy of this test program that any user may run.
