@@ -226,7 +226,8 @@ func cutOff(t *testing.T, cut int, after bool) bool {
 		return false
 	}
 	state, err := CopyToSecond(t.Context(), options)
-	if left := missing(c.bucket, c.copy); err != nil || len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
+	left := missing(c.bucket, c.copy)
+	if err != nil || len(left) > 0 || len(state.Problems) > 0 || state.Until.IsZero() {
 		t.Errorf("it lacks %v, %+v, %v", left, state, err)
 	}
 	if now := reachOf(seeRestorable(t, c.copy)); now < reach || now != reachOf(seeRestorable(t, c.bucket)) {

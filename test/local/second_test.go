@@ -27,8 +27,8 @@ func (c *cluster) copyToSecond(folder string) (result protocol.CopyResult) {
 	return result
 }
 
-// The archive of a cluster is copied, and its first store is lost. A restore takes the copy as it takes any archive. What
-// a Pod tells of a copy is in the result, and a run that comes after it copies only what is new.
+// The archive of a cluster is copied, and its first store is lost. A restore takes the copy as it takes any archive.
+// What a Pod tells of a copy is in the result, and a run that comes after it copies only what is new.
 func TestAClusterIsRestoredFromTheSecondStore(t *testing.T) {
 	t.Parallel()
 	source, _, at := history(t)

@@ -62,8 +62,10 @@ func TestACopyNeedsNoRightToDelete(t *testing.T) {
 	first := open(t, servers.StartS3(t).Config)
 	writeArchive(t, first)
 	guarded := servers.GuardS3(t)
-	state, err := backup.CopyToSecond(t.Context(), backup.SecondOptions{First: first, Second: open(t, guarded.Instances),
-		Owner: copied.UID, Policy: backup.Policy{Count: 7, Now: time.Now()}})
+	state, err := backup.CopyToSecond(t.Context(), backup.SecondOptions{
+		First: first, Second: open(t, guarded.Instances),
+		Owner: copied.UID, Policy: backup.Policy{Count: 7, Now: time.Now()},
+	})
 	if err != nil || state.Until.IsZero() {
 		t.Fatalf("%+v, %v", state, err)
 	}
@@ -90,7 +92,7 @@ func writeArchive(t *testing.T, b bucket.Bucket) {
 		content := make([]byte, wal.SegmentSize)
 		for at := 0; at < len(content); at += wal.PageSize {
 			binary.LittleEndian.PutUint64(content[at:], 0xD113)
-			binary.LittleEndian.PutUint64(content[at+8:], uint64(segment.Start())+uint64(at)) //nolint:gosec // positive
+			binary.LittleEndian.PutUint64(content[at+8:], uint64(segment.Start())+uint64(at))
 		}
 		put(backup.TermFolder(1)+segment.String()+".zst", compressed(t, content))
 		writeBackup(t, put, number)
