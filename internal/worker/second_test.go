@@ -125,6 +125,15 @@ func TestAllArchivesOfASampleDBAreCopied(t *testing.T) {
 	if err != nil || again.Objects > 0 || again.Until.Before(result.Until) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
+}
+
+// What the first store has lost is told, and stays in the copy.
+func TestWhatTheFirstStoreHasLostStaysInTheCopy(t *testing.T) {
+	first, second, run := secondPod(t, nil)
+	putArchive(t, bucket.OpenFolder(first), "shop/main-1a2b3c4d-pg18")
+	if _, err := run(); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.RemoveAll(filepath.Join(first, "shop/main-1a2b3c4d-pg18/base")); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +156,8 @@ func TestASecondStoreWithoutItsSecretIsTold(t *testing.T) {
 		s.Second = &bucket.Config{S3: &bucket.S3{Bucket: "copies"}, Credentials: "/does/not/exist"}
 	})
 	putArchive(t, bucket.OpenFolder(first), "shop/main-1a2b3c4d-pg18")
-	if result, err := run(); err == nil || !strings.Contains(result.Error, "spec.backup.secondStore names is not there") {
+	result, err := run()
+	if err == nil || !strings.Contains(result.Error, "spec.backup.secondStore names is not there") {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
