@@ -197,38 +197,54 @@ type SampleDBSpec struct {
 
 // StorageSpec says where an instance keeps its data.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.grow) || self.size.matches('[eE].*[0-9]{3}') || self.grow.limit.matches('[eE].*[0-9]{3}') || !isQuantity(self.size) || !isQuantity(self.grow.limit) || quantity(self.grow.limit).compareTo(quantity(self.size)) >= 0",message="storage.grow.limit can't be less than storage.size: the volumes have that size from the beginning. Raise the limit, or leave storage.grow out"
+// +kubebuilder:validation:XValidation:rule="!has(self.grow) || self.size.matches('[eE].*[0-9]{3}') || self.grow.limit.matches('[eE].*[0-9]{3}') || !isQuantity(self.size) || !isQuantity(self.grow.limit) || !quantity(self.grow.limit).isLessThan(quantity(self.size))",message="storage.grow.limit can't be less than storage.size: the volumes have that size from the beginning. Raise the limit, or leave storage.grow out"
+// +kubebuilder:validation:XValidation:rule="has(self.wal) != has(oldSelf.wal) ? false : !has(self.wal) || !(quantity(self.wal.size).isLessThan(quantity(oldSelf.wal.size)) || (has(self.wal.storageClassName) ? !has(oldSelf.wal.storageClassName) || self.wal.storageClassName != oldSelf.wal.storageClassName : has(oldSelf.wal.storageClassName)))",message="storage.wal can only grow. For another one, make a new SampleDB with restoreFrom"
 type StorageSpec struct {
-	// The size of each instance's volume, such as 10Gi. Volumes grow while servers run. For a smaller size the
-	// instances are copied onto new volumes, one at a time, where the data fits.
+	// The size of each instance's volume, such as 10Gi. For a smaller one the instances are copied in turn, where the
+	// data fits.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="storage.size must be a quantity such as 10Gi"
-	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || quantity(self).compareTo(quantity('256Mi')) >= 0",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
+	// +kubebuilder:validation:XValidation:rule="self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || !quantity(self).isLessThan(quantity('256Mi'))",message="storage.size must be at least 256Mi: an empty PostgreSQL with its first WAL needs nearly that much"
 	// +required
 	Size string `json:"size"`
 
-	// The StorageClass of the volumes; the cluster's default class if not given.
-	// For another one the instances are copied onto new volumes, one at a time.
+	// The StorageClass of the volumes, by default the cluster's. For another one the instances are copied in turn.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// What becomes of the volume of an instance that spec.instances does without: Retain keeps it for the instance's
-	// return; Delete removes it, once a primary takes writes without it and nothing is on it that the primary has not.
+	// What becomes of the volumes of an instance that spec.instances does without: Retain keeps them; Delete removes
+	// them, once they have nothing that the primary has not.
 	// +kubebuilder:default=Retain
 	// +optional
 	WhenScaled ScalePolicy `json:"whenScaled,omitempty"`
 
-	// Enlarges the volumes by themselves, without a restart, when one of them gets short of room. status.storage.size
-	// is the size that they have then; size stays as it is. Where it is not given, they grow only with size.
+	// Enlarges the volumes by themselves when one gets short of room. status.storage.size is their size then.
 	// +optional
 	Grow *GrowSpec `json:"grow,omitempty"`
+
+	// A volume of its own for the WAL of each instance, for good.
+	// +optional
+	WAL *WALSpec `json:"wal,omitempty"`
+}
+
+// WALSpec says where pg_wal is.
+type WALSpec struct {
+	// Its size, such as 10Gi. It can only grow.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="!(self.matches('[eE].*[0-9]{3}') || !isQuantity(self) || quantity(self).isLessThan(quantity('512Mi')))",message="storage.wal.size must be a quantity of at least 512Mi"
+	// +required
+	Size string `json:"size"`
+
+	// Its StorageClass; that of the data if not given.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
 }
 
 // GrowSpec says how far volumes grow by themselves.
 type GrowSpec struct {
-	// The size up to which each instance's volume grows, such as 100Gi. It can be changed at any time. What has grown
-	// beyond a lower one stays.
+	// The size up to which each volume grows, such as 100Gi. What has grown beyond a lower one stays.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[eE].*[0-9]{3}') && isQuantity(self)",message="storage.grow.limit must be a quantity such as 100Gi"
 	// +required

@@ -188,7 +188,7 @@ type InstanceStatus struct {
 	// +optional
 	Voter bool `json:"voter,omitempty"`
 
-	// The zone of the node that its Pod is on, or was on last. It is not there where that is not known.
+	// The zone of the node that its Pod is on, or was on last, where that is known.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
@@ -208,14 +208,18 @@ type InstanceStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// How full its volume is. It exists once the agent has said so.
+	// How full its volume is.
 	// +optional
 	Volume *VolumeStatus `json:"volume,omitempty"`
+
+	// The same of its WAL volume.
+	// +optional
+	WAL string `json:"wal,omitempty"`
 }
 
 // StorageStatus is the size that the volumes of the instances are to have now.
 type StorageStatus struct {
-	// The size in force of each instance's volume: that of the spec, or a larger one to which it has grown by itself.
+	// The size in force of each volume: that of the spec, or a larger one to which it has grown.
 	Size string `json:"size"`
 
 	// When the volumes were last enlarged by themselves.
@@ -232,12 +236,11 @@ type VolumeStatus struct {
 	// How much of that is used, in hundredths.
 	UsedPercent int32 `json:"usedPercent"`
 
-	// By how much more is used after a day, 0 where it does not fill. It is not there while that is not known.
+	// By how much it fills a day; missing while that is not known.
 	// +optional
 	FillsPerDay string `json:"fillsPerDay,omitempty"`
 
-	// In how many whole days it is full if it goes on like this. It is not there where it does not fill, where that is
-	// not known, or for more than three years.
+	// In how many whole days it is full at that rate; missing for more than three years.
 	// +optional
 	FullInDays *int32 `json:"fullInDays,omitempty"`
 }
